@@ -14,8 +14,6 @@ from pathlib import Path
 from rewardkit.names_used import ImportTarget, Use
 from rewardkit.own_modules import Module, Place, digest_of, find_below, find_from, is_own, read, size_of
 
-MOST_DEFINITIONS = 5_000
-"""Definitions that are followed for one reward; the files in which further ones are count by their bytes."""
 MOST_BYTES = 2_000_000
 """Bytes of source that are parsed for one reward; further files count by their bytes. It bounds the time to seconds."""
 
@@ -133,9 +131,9 @@ class Dependencies:
             self._take_bytes(place.file)
         return module
 
-    def _take_bytes(self, file: Path | None) -> None:
+    def _take_bytes(self, file: Path) -> None:
         """Take in a file without looking into it."""
-        if file is not None and self._new("bytes", file):
+        if self._new("bytes", file):
             self.entries.append(("bytes", digest_of(file)))
 
     def _take_whole(self, module: Module) -> None:
@@ -150,9 +148,6 @@ class Dependencies:
     def _note(self, module: Module, node: ast.AST) -> bool:
         """Add a piece of source to the entries, once; return whether it is new."""
         if not self._new("source", id(node)):
-            return False
-        if len(self.entries) > MOST_DEFINITIONS:
-            self._take_bytes(module.file)
             return False
         self._modules.append(module)
         self.entries.append((self._number(module), module.fragment(node).digest))

@@ -12,30 +12,26 @@ import sys
 from typing import Any, NoReturn
 
 
-class _NumberError(ValueError):
-    """A number is not JSON, or is too large."""
-
-
-class _TwiceError(ValueError):
-    """An object has a key twice."""
+class _StrictError(ValueError):
+    """A number is not JSON or too large, or an object has a key twice."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _TwiceError(f"key {next(name for name in names if names.count(name) > 1)!r} stands there twice")
+        raise _StrictError(f"key {next(name for name in names if names.count(name) > 1)!r} stands there twice")
     return found
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _NumberError(f"{name} is not a JSON number; write null")
+    raise _StrictError(f"{name} is not a JSON number; write null")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _NumberError(f"{text[:40]} is too large for a number; write it as text")
+        raise _StrictError(f"{text[:40]} is too large for a number; write it as text")
     return number
 
 
@@ -53,11 +49,11 @@ def decode(text: str) -> Any:
     """
     try:
         return DECODER.decode(text)
-    except (json.JSONDecodeError, _TwiceError):
+    except (json.JSONDecodeError, _StrictError):
         raise
-    except ValueError as wrong:
-        digits = f"an integer of more than {sys.get_int_max_str_digits():,} digits is too long; write it as text"
-        raise ValueError(str(wrong) if isinstance(wrong, _NumberError) else digits) from None
+    except ValueError:
+        most = sys.get_int_max_str_digits()
+        raise ValueError(f"an integer of more than {most:,} digits is too long; write it as text") from None
 
 
 def told(wrong: ValueError) -> str:
