@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 from rewardkit.datafile import name_of, records
 from rewardkit.errors import DataError
 from rewardkit.shown import shortened
-from rewardkit.strict_json import decode, told
+from rewardkit.strict_json import decode, reason_of
 from rewardkit.types import Rollout
 
 _SHOWN_CHARS = 60
@@ -103,7 +103,7 @@ def _object(path: Path, line: int, raw: bytes) -> dict[str, Any] | None:
     except RecursionError:
         _refuse(path, line, "nested too deeply")
     except ValueError as wrong:
-        _refuse(path, line, f"{told(wrong)}: {_shown(text)}{_instead(path, line, text)}")
+        _refuse(path, line, f"{reason_of(wrong)}: {_shown(text)}{_instead(path, line, text)}")
     if not isinstance(value, dict):
         _refuse(path, line, f"expected a JSON object, got {_shown(text)}{_instead(path, line, text)}")
     return value

@@ -56,6 +56,6 @@ def decode(text: str) -> Any:
         raise ValueError(f"an integer of more than {most:,} digits is too long; write it as text") from None
 
 
-def told(wrong: ValueError) -> str:
+def reason_of(wrong: ValueError) -> str:
     """Return the words for what :func:`decode` raised: only what is no JSON is called that."""
     return f"not JSON: {wrong.msg} at column {wrong.colno}" if isinstance(wrong, json.JSONDecodeError) else str(wrong)
