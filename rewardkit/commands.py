@@ -12,8 +12,8 @@ from rewardkit.cli.audit_report import counts, excerpt, print_labelled, print_re
 from rewardkit.cli.exits import FAILED, INTERRUPTED, finish
 from rewardkit.cli.rewards import only
 from rewardkit.cli.screen import screen, told_progress
-from rewardkit.cli.text import shortened
 from rewardkit.data import Row
+from rewardkit.shown import shortened
 
 __all__ = [
     "FAILED",

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from rewardkit.datafile import name_of, records
 from rewardkit.errors import DataError
-from rewardkit.strict_json import decode, told
+from rewardkit.shown import shortened
+from rewardkit.strict_json import decode, reason_of
 from rewardkit.types import Rollout
 
 _SHOWN_CHARS = 60
@@ -102,7 +103,7 @@ def _object(path: Path, line: int, raw: bytes) -> dict[str, Any] | None:
     except RecursionError:
         _refuse(path, line, "nested too deeply")
     except ValueError as wrong:
-        _refuse(path, line, f"{told(wrong)}: {_shown(text)}{_instead(path, line, text)}")
+        _refuse(path, line, f"{reason_of(wrong)}: {_shown(text)}{_instead(path, line, text)}")
     if not isinstance(value, dict):
         _refuse(path, line, f"expected a JSON object, got {_shown(text)}{_instead(path, line, text)}")
     return value
@@ -161,5 +162,4 @@ def _as_json(value: object) -> str:
 
 
 def _shown(text: str) -> str:
-    text = text.strip()
-    return repr(text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…")
+    return repr(shortened(text, _SHOWN_CHARS))

@@ -22,8 +22,6 @@ STDIN = Path("-")
 """Stands for standard input."""
 MAX_LINE_BYTES = 2**28
 """The longest line that is read, unpacked: 256 MiB."""
-MAX_STDIN_PARQUET_BYTES = 2**32
-"""The largest Parquet file that is read from standard input, where it must be held as a whole: 4 GiB."""
 
 Record: TypeAlias = tuple[int, bytes | dict[str, Any]]
 """A record's number, counted from 1, and a line as it stands or a Parquet row's columns."""
@@ -124,11 +122,7 @@ def _parquet(file: IO[bytes], where: str) -> Iterator[Record]:
     number = 0
     try:
         if not file.seekable():
-            file = io.BytesIO(file.read(MAX_STDIN_PARQUET_BYTES + 1))
-            if file.getbuffer().nbytes > MAX_STDIN_PARQUET_BYTES:
-                raise DataError(
-                    f"{where}: Parquet of more than {MAX_STDIN_PARQUET_BYTES:,} bytes; name the file instead"
-                )
+            file = io.BytesIO(file.read())
         table = parquet.ParquetFile(file)
         for batch in table.iter_batches(_BATCH_ROWS, use_threads=False):
             for row in batch.to_pylist():

@@ -16,7 +16,7 @@ from rewardkit.runtime.attempt import score_of
 from rewardkit.runtime.batch import costs_told, per_1000
 from rewardkit.runtime.names import hint_at
 from rewardkit.runtime.plan import check_rollouts
-from rewardkit.shown import one_line, plain
+from rewardkit.shown import plain, shortened
 from rewardkit.spec import CallContext
 from rewardkit.step_reading import ROLES
 from rewardkit.strict_json import decode
@@ -39,13 +39,13 @@ __all__ = [
     "finished",
     "hint_at",
     "of_this_loop",
-    "one_line",
     "per_1000",
     "plain",
     "read_yaml",
     "records",
     "score_of",
     "shorten",
+    "shortened",
     "turns",
     "why_no_text",
 ]

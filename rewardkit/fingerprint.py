@@ -10,7 +10,7 @@ import hashlib
 import inspect
 
 from rewardkit.function import described
-from rewardkit.meanings import Held
+from rewardkit.meanings import Normaliser
 
 
 class Fingerprint:
@@ -27,23 +27,23 @@ class Fingerprint:
         beside: Further values that belong to it, such as its options.
     """
 
-    __slots__ = ("_digits", "_held", "_root", "_words")
+    __slots__ = ("_digits", "_normaliser", "_root", "_words")
 
     def __init__(self, function: object, *beside: object) -> None:
         self._digits: str | None = None
-        self._held = Held()
+        self._normaliser = Normaliser()
         self._root: object = function
         text = described(inspect.unwrap(function) if callable(function) else function).source_text
-        own = self._held.meaning(function) if text is None else (getattr(function, "__name__", ""), text)
-        self._words: object = (own, *map(self._held.meaning, beside))
+        own = self._normaliser.meaning(function) if text is None else (getattr(function, "__name__", ""), text)
+        self._words: object = (own, *map(self._normaliser.meaning, beside))
 
     @property
     def digits(self) -> str:
         """12 hexadecimal digits; computed once."""
         if self._digits is None:
-            from rewardkit.sources import Reading  # it brings the parser along, and few processes ask
+            from rewardkit.sources import SourceReader  # it brings the parser along, and few processes ask
 
-            words = repr((self._words, Reading(self._held.copy(), self._root).read()))
+            words = repr((self._words, SourceReader(self._normaliser.copy(), self._root).read()))
             self._digits = hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         return self._digits
 

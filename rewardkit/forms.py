@@ -7,7 +7,6 @@ text where text is asked for; text is refused where messages are asked for.
 from __future__ import annotations
 
 import inspect
-import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -112,7 +111,7 @@ def _is_message(annotation: Any) -> bool:
     return isinstance(kind, type) and (typing.is_typeddict(kind) or issubclass(kind, Mapping))
 
 
-class Taken(NamedTuple):
+class TextParameter(NamedTuple):
     """How a reward takes its prompt, completion or completions.
 
     Attributes:
@@ -126,7 +125,7 @@ class Taken(NamedTuple):
     annotation: str
 
     @classmethod
-    def of(cls, name: str, annotation: Any, reward: str) -> Taken:
+    def of(cls, name: str, annotation: Any, reward: str) -> TextParameter:
         """Return how a parameter is taken; raise RewardDefinitionError where its annotation is of something else."""
         form = (form_of_each if name == "completions" else form_of)(annotation)
         if form is None:
@@ -178,39 +177,25 @@ class Taken(NamedTuple):
             raise CoercionError(f"{self._one}{_of(place)}: {wrong}")
 
 
-_TEXT_AS_MESSAGES = re.compile(
-    r"TypeError: string indices must be integers"
-    r"|AttributeError: 'str' object has no attribute '(?:get|items|keys|values)'"
+_TEXT_AS_MESSAGES = (
+    "TypeError: string indices must be integers",
+    "AttributeError: 'str' object has no attribute 'get'",
 )
-_MESSAGES_AS_TEXT = re.compile(
-    r"AttributeError: '(?:list|tuple|dict)' object has no attribute '(?P<name>\w+)'"
-    r"|TypeError: (?:list|tuple) indices must be integers or slices, not str"
-    r"|TypeError: expected string or bytes-like object, got '(?:list|tuple|dict)'"
-    r"|TypeError: (?:int|float)\(\) argument must be .*, not '(?:list|tuple|dict)'"
-)
+"""What Python says where the author of a reward takes text for messages."""
 
 
-def hint_of(error: str, taken: Iterable[Taken]) -> str:
-    """Return words to add to an error such as ``"TypeError: string indices must be integers, not 'str'"``.
+def hint_of(error: str, taken: Iterable[TextParameter]) -> str:
+    """Return words to add to the error of an author who took text for messages; ``""`` for other errors.
 
-    They tell an author who took text for messages, or messages for text, which annotation to write; ``""`` for
-    other errors. ``taken`` is how the reward that raised it takes its prompt and completions.
+    They say which annotation to write. ``taken`` is how the reward takes its prompt and completions.
     """
-    held = "text"
-    found = _TEXT_AS_MESSAGES.match(error)
-    if found is None:
-        held = "messages"
-        found = _MESSAGES_AS_TEXT.match(error)
-        if found is None or (found["name"] is not None and not hasattr(str, found["name"])):
-            return ""
-    meant = [one for one in taken if one.form == held]
+    meant = [one for one in taken if one.form is Form.TEXT] if error.startswith(_TEXT_AS_MESSAGES) else []
     if not meant:
         return ""
     names = " or ".join(repr(one.name) for one in meant)
-    other = "messages" if held == "text" else "text"
     are = "each is" if meant[0].name == "completions" else "it is" if len(meant) == 1 else "they are"
-    are = f"{are} {'a list of messages' if held == 'messages' else 'text'} here"
-    return f" (if {names} is meant: {are}; for {other} annotate {', '.join(repr(one.instead) for one in meant)})"
+    instead = ", ".join(repr(one.instead) for one in meant)
+    return f" (if {names} is meant: {are} text here; for messages annotate {instead})"
 
 
 _ANNOTATIONS = {False: ("str", "list[dict]"), True: ("list[str]", "list[list[dict]]")}

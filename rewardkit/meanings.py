@@ -38,15 +38,15 @@ Sourced: TypeAlias = types.FunctionType | type | types.ModuleType | Versioned
 """What has source, or states its version itself."""
 
 
-class Held:
+class Normaliser:
     """Values turned into nested tuples of plain ones, and what of them has source, in the order in which it was met."""
 
     def __init__(self) -> None:
         self.sourced: list[Sourced] = []
 
-    def copy(self) -> Held:
+    def copy(self) -> Normaliser:
         """Return the same list, to be added to."""
-        made = Held()
+        made = Normaliser()
         made.sourced = list(self.sourced)
         return made
 
@@ -160,7 +160,7 @@ def reference(value: Any) -> object:
 
 def _order(value: object) -> str:
     """Return what values of a set are sorted by: alike in every process, unlike their hashes."""
-    return repr((reference(value), Held().meaning(value)))
+    return repr((reference(value), Normaliser().meaning(value)))
 
 
 def _kind(value: object) -> str:

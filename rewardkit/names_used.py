@@ -1,18 +1,16 @@
 """What a piece of Python source refers to outside itself, and its shape: read from the syntax tree, nothing is run.
 
-Owns scopes (which name is local, which is the module's) and what of the text counts. Where a module's names lead,
-:mod:`rewardkit.reach` knows.
+Where a module's names lead, :mod:`rewardkit.dependencies` knows.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from sandbox import parse_expression
-
-Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class ImportTarget(NamedTuple):
@@ -30,7 +28,7 @@ class ImportTarget(NamedTuple):
 
 
 class Use(NamedTuple):
-    """One mention of a name that is bound outside.
+    """One mention of a name.
 
     Attributes:
         name: The name.
@@ -43,11 +41,9 @@ class Use(NamedTuple):
     target: ImportTarget | None = None
 
 
-_Scope: TypeAlias = Mapping[str, ImportTarget | None]
 _DYNAMIC = ("import_module", "__import__")
-_DEEP = 150
-"""Levels of a syntax tree that are walked by recursion; code that people write has some 40, lists of nodes included."""
-_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_NESTED = (*FUNCTIONS, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -61,116 +57,73 @@ def imported(node: ast.Import | ast.ImportFrom) -> dict[str, ImportTarget]:
     }
 
 
-def uses(node: ast.AST, depth: int = 0) -> list[Use]:
-    """Return the names that a statement or an expression of a module takes from the module, each once, in order.
+def uses(node: ast.AST) -> list[Use]:
+    """Return the names that a statement or an expression mentions, each once, in order.
 
-    ``depth`` counts the levels of its deepest part; one that is nested too deep to walk has its local names too.
+    Local variables of functions are left out; those of comprehensions, lambdas and class bodies are not, so where the
+    module has a definition of the same name, that counts too. A name that the statement imports leads to the import.
     """
-    if depth > _DEEP:
-        return list(dict.fromkeys(Use(part.id) for part in ast.walk(node) if isinstance(part, ast.Name)))
-    return list(dict.fromkeys(_uses(node, ())))
+    hidden = _local_names(node) if isinstance(node, FUNCTIONS) else frozenset()
+    targets: dict[str, ImportTarget] = {}
+    found: list[Use] = []
+    waiting: list[ast.AST] = [node]
+    while waiting:  # not by recursion: a sum of a thousand terms is a thousand levels deep
+        part = waiting.pop()
+        if isinstance(part, FUNCTIONS) and part is not node:
+            found += uses(part)
+            continue
+        waiting += reversed([*ast.iter_child_nodes(part), *_quoted(part)])
+        match part:
+            case ast.Import() | ast.ImportFrom():
+                targets |= imported(part)
+            case ast.Name(id=name):
+                found.append(Use(name))
+            case ast.Attribute():
+                chain = [part.attr]
+                while isinstance(part.value, ast.Attribute):
+                    part = part.value
+                    chain.append(part.attr)
+                if isinstance(part.value, ast.Name):
+                    waiting.pop()
+                    found.append(Use(part.value.id, tuple(reversed(chain))))
+                else:
+                    waiting[-1] = part.value
+            case ast.Global(names=names):
+                found += map(Use, names)
+            case ast.Call(func=func, args=[ast.Constant(value=str(module)), *_]) if _name(func) in _DYNAMIC:
+                found.append(Use(module, (), ImportTarget(module)))
+    found = [one._replace(target=one.target or targets.get(one.name)) for one in found]
+    return list(dict.fromkeys(one for one in found if one.target is not None or one.name not in hidden))
 
 
-def _uses(node: ast.AST, scopes: tuple[_Scope, ...]) -> Iterator[Use]:
-    if isinstance(node, ast.Name):
-        yield from _named(node.id, (), scopes)
-    elif isinstance(node, ast.Attribute):
-        yield from _attribute(node, scopes)
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-        yield from _of_function(node, scopes)
-    elif isinstance(node, ast.ClassDef):
-        outside = [*node.decorator_list, *node.bases, *node.keywords]
-        for part in outside:
-            yield from _uses(part, scopes)
-        body: _Scope = _bound(node.body)
-        for part in node.body:  # methods do not see what the class's body binds
-            inner = scopes if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) else (*scopes, body)
-            yield from _uses(part, inner)
-    elif isinstance(node, _COMPREHENSIONS):
-        yield from _uses(node.generators[0].iter, scopes)
-        inside: _Scope = _bound([one.target for one in node.generators])
-        for part in ast.iter_child_nodes(node):
-            yield from _uses(part, (*scopes, inside))
-    else:
-        if isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            match node.args:
-                case [ast.Constant(value=str(module)), *_] if called in _DYNAMIC:
-                    yield Use(module, (), ImportTarget(module))
-        elif isinstance(node, ast.Global):
-            yield from (Use(name) for name in node.names)
-        for part in ast.iter_child_nodes(node):
-            yield from _uses(part, scopes)
+def _local_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    """Return the names that a function binds, unless its decorators, defaults or annotations mention them too."""
+    outside = [function.args, *function.decorator_list, *([function.returns] if function.returns else [])]
+    taken = {part.id for one in outside for part in ast.walk(one) if isinstance(part, ast.Name)}
+    for part in ast.walk(function):
+        if isinstance(part, ast.Global | ast.Nonlocal):
+            taken.update(part.names)
+    parameters = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
+    bound = {name for one in function.body for part in own_nodes(one) for name in bound_by(part)}
+    return frozenset((parameters | bound) - taken)
 
 
-def _of_function(node: Function | ast.Lambda, scopes: tuple[_Scope, ...]) -> Iterator[Use]:
-    arguments = node.args
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    every += [one for one in (arguments.vararg, arguments.kwarg) if one is not None]
-    outside: list[ast.AST] = [*arguments.defaults, *(one for one in arguments.kw_defaults if one is not None)]
-    outside += [_annotation(one.annotation) for one in every if one.annotation is not None]
-    if not isinstance(node, ast.Lambda):
-        outside += node.decorator_list
-        outside += [node.returns] if node.returns is not None else []
-    for part in outside:
-        yield from _uses(part, scopes)
-    body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else [*node.body]
-    local: dict[str, ImportTarget | None] = {**dict.fromkeys(one.arg for one in every), **_bound(body)}
-    for part in body:
-        yield from _uses(part, (*scopes, local))
+def _name(called: ast.expr) -> str | None:
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)
 
 
-def _annotation(node: ast.expr) -> ast.AST:
-    """Return an annotation's tree, also where it is quoted."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        try:
-            return parse_expression(node.value)
-        except (SyntaxError, ValueError):
-            return node
-    return node
-
-
-def _attribute(node: ast.Attribute, scopes: tuple[_Scope, ...]) -> Iterator[Use]:
-    chain: list[str] = []
-    inner: ast.expr = node
-    while isinstance(inner, ast.Attribute):
-        chain.append(inner.attr)
-        inner = inner.value
-    if isinstance(inner, ast.Name):
-        yield from _named(inner.id, tuple(reversed(chain)), scopes)
-    else:
-        yield from _uses(inner, scopes)
-
-
-def _named(name: str, attributes: tuple[str, ...], scopes: tuple[_Scope, ...]) -> Iterator[Use]:
-    for scope in reversed(scopes):
-        if name in scope:
-            target = scope[name]
-            if target is not None:
-                yield Use(name, attributes, target)
-            return
-    yield Use(name, attributes)
-
-
-def _bound(nodes: Iterable[ast.AST]) -> dict[str, ImportTarget | None]:
-    """Return the names that a scope binds itself, those that it declares global aside."""
-    found: dict[str, ImportTarget | None] = {}
-    outer: set[str] = set()
-    for node in nodes:
-        for part in own_nodes(node):
-            if isinstance(part, ast.Import | ast.ImportFrom):
-                found.update(imported(part))
-            elif isinstance(part, ast.Global | ast.Nonlocal):
-                outer.update(part.names)
-            else:
-                found.update(dict.fromkeys(name for name in bound_by(part) if name not in found))
-    return {name: target for name, target in found.items() if name not in outer}
+def _quoted(node: ast.AST) -> Iterator[ast.AST]:
+    """Return the annotation that a parameter or a function has in quotes."""
+    annotation = getattr(node, "annotation", getattr(node, "returns", None))
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        with contextlib.suppress(SyntaxError, ValueError):
+            yield parse_expression(annotation.value)
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """Return a statement's nodes without the insides of the functions, classes and comprehensions in it."""
     waiting = [node]
-    while waiting:  # not by recursion: a sum of a thousand terms is a thousand levels deep
+    while waiting:
         part = waiting.pop()
         if part is not node and isinstance(part, _COMPREHENSIONS):
             yield from (inner for inner in ast.walk(part) if isinstance(inner, ast.NamedExpr))
@@ -195,18 +148,6 @@ def bound_by(node: ast.AST) -> Iterator[str]:
             yield name
 
 
-class Shape(NamedTuple):
-    """What a piece of source says, alike in every version of Python; comments, layout, places and docstrings aside.
-
-    Attributes:
-        words: Its syntax tree, from left to right.
-        depth: Levels of its deepest part.
-    """
-
-    words: Sequence[str]
-    depth: int
-
-
 class _Word(str):
     """A word of a shape among the nodes that wait."""
 
@@ -214,23 +155,24 @@ class _Word(str):
 _IGNORED = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
 
 
-def shape(node: ast.AST) -> Shape:
-    """Return a piece of source's shape. Walks without recursion, so that it is the same however deep the caller is."""
+def shape(node: ast.AST) -> list[str]:
+    """Return what a piece of source says: its syntax tree as words, from left to right.
+
+    They are alike in every version of Python. Comments, layout, places and docstrings are left out.
+    """
     words: list[str] = []
-    deepest = 0
-    waiting: list[tuple[object, int]] = [(node, 0)]
+    waiting: list[object] = [node]
     while waiting:
-        part, depth = waiting.pop()
-        deepest = max(deepest, depth)
+        part = waiting.pop()
         if isinstance(part, _Word):
             words.append(part)
         elif isinstance(part, ast.Constant):
             words.append(f"{type(part.value).__name__} {part.value!r}")
         elif isinstance(part, ast.AST | list):
-            waiting += [(inner, depth + 1) for inner in reversed(list(_inside(part)))]
+            waiting += reversed(list(_inside(part)))
         else:
             words.append(repr(part))
-    return Shape(words, deepest)
+    return words
 
 
 def _inside(part: ast.AST | list[Any]) -> Iterator[object]:

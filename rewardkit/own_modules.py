@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rewardkit.names_used import ImportTarget, Use, bound_by, imported, own_nodes, shape, uses
+from rewardkit.names_used import FUNCTIONS, ImportTarget, Use, bound_by, imported, own_nodes, shape, uses
 from rewardkit.transport import spec_afresh
 from sandbox import parse
 
@@ -30,7 +30,6 @@ _STANDARD = tuple(
     os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib") if sysconfig.get_path(name)
 )
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
-_MUTATORS = frozenset({"add", "append", "appendleft", "extend", "insert", "register", "setdefault", "update"})
 _LARGEST = 2_000_000
 """Bytes of a file that is parsed; larger ones are data, and parsing takes a minute for 50 MB."""
 _MARKERS = frozenset({"reward", "group_reward"})
@@ -49,8 +48,8 @@ class Place(NamedTuple):
     folders: tuple[Path, ...]
 
 
-class Told(NamedTuple):
-    """What a piece of source says.
+class Fragment(NamedTuple):
+    """A piece of source as a fingerprint reads it.
 
     Attributes:
         digest: Of its shape.
@@ -78,7 +77,7 @@ class Module:
         self.statements = [one for one in tree.body if not _never_counts(one)]
         self._tree = tree
         self._bound: dict[str, list[ast.stmt]] = {}
-        self._told: dict[int, Told] = {}
+        self._fragments: dict[int, Fragment] = {}
         for statement in self.statements:
             self._read(statement)
 
@@ -102,22 +101,21 @@ class Module:
         """What changes a name in passing: a call that mentions a constant or changes one, a method that takes it in."""
         found: dict[str, list[ast.stmt]] = {}
         for statement in self.statements:
-            touched = self._touched(statement)
-            constants = [one for one in touched if any(isinstance(by, _CONSTANT) for by in self._bound.get(one, ()))]
-            for name in dict.fromkeys([*constants, *_registered_with(statement)]):
+            calls: list[ast.expr] = list(getattr(statement, "decorator_list", ()))
+            calls = calls or [node.value for node in own_nodes(statement) if isinstance(node, ast.Expr)]
+            for name in dict.fromkeys(name for call in calls for name in self._changed_by(call)):
                 found.setdefault(name, []).append(statement)
         return found
 
-    def _touched(self, statement: ast.stmt) -> Iterator[str]:
-        calls: list[ast.expr] = list(getattr(statement, "decorator_list", ()))
-        if not calls:
-            calls = [node.value for node in own_nodes(statement) if isinstance(node, ast.Expr)]
-        for call in calls:
-            for use in uses(call):
-                yield use.name
-                for definition in self._bound.get(use.name, ()):
-                    if isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                        yield from _mutated(definition)
+    def _changed_by(self, call: ast.expr) -> Iterator[str]:
+        for use in uses(call):
+            definitions = [one for one in self._bound.get(use.name, ()) if isinstance(one, (*FUNCTIONS, ast.ClassDef))]
+            for name in (use.name, *(inner.name for one in definitions for inner in self.fragment(one).uses)):
+                if any(isinstance(by, _CONSTANT) for by in self._bound.get(name, ())):
+                    yield name
+        called = call.func if isinstance(call, ast.Call) else call
+        if isinstance(called, ast.Attribute):  # as @name.register, which takes in what it decorates
+            yield from (use.name for use in uses(called))
 
     def binds(self, name: str) -> bool:
         """Whether a statement of the module binds the name, an import included."""
@@ -129,13 +127,13 @@ class Module:
         places = {id(one): one for one in chosen}
         return [one for one in self.statements if id(one) in places] if len(places) > 1 else list(places.values())
 
-    def told(self, node: ast.AST) -> Told:
+    def fragment(self, node: ast.AST) -> Fragment:
         """Return what one of the module's nodes says, and the names that it takes from the module; read once."""
-        found = self._told.get(id(node))
+        found = self._fragments.get(id(node))
         if found is None:
             said = shape(without_markers(node, self.imports))
-            digest = hashlib.sha256("\0".join(said.words).encode("utf-8", "surrogatepass")).hexdigest()
-            found = self._told[id(node)] = Told(digest, uses(node, said.depth))
+            digest = hashlib.sha256("\0".join(said).encode("utf-8", "surrogatepass")).hexdigest()
+            found = self._fragments[id(node)] = Fragment(digest, uses(node))
         return found
 
     @functools.cached_property
@@ -207,28 +205,6 @@ def _is_marker(decorator: ast.expr, imports: Mapping[str, Sequence[ImportTarget]
         case _:
             return False
     return any(name in _MARKERS and target.module == "rewardkit" for name, target in named)
-
-
-def _registered_with(statement: ast.stmt) -> Iterator[str]:
-    """Return the names whose method takes in what a statement defines or hands over, as ``@name.register`` does."""
-    calls: list[ast.expr] = list(getattr(statement, "decorator_list", ()))
-    if isinstance(statement, ast.Expr):
-        calls.append(statement.value)
-    for call in calls:
-        called = call.func if isinstance(call, ast.Call) else call
-        if isinstance(called, ast.Attribute):
-            yield from (use.name for use in uses(called))
-
-
-def _mutated(definition: ast.AST) -> Iterator[str]:
-    """Return the names that a function's or class's body changes: declared global, set by entry, or by a method."""
-    for node in ast.walk(definition):
-        yield from _changed(node)
-        match node:
-            case ast.Global(names=names):
-                yield from names
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if method in _MUTATORS:
-                yield name
 
 
 def read(file: Path) -> Module | None:

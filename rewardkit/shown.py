@@ -17,7 +17,7 @@ def plain(text: str) -> str:
     return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
 
 
-def one_line(text: str) -> str:
-    """Return the text as one line of a log, which cannot pass for two; the end of a long one is left out."""
-    cut = text if len(text) <= MAX_LINE_CHARS else text[: MAX_LINE_CHARS - 1] + "…"
-    return plain(cut).replace("\n", "\\n").replace("\t", " ")
+def shortened(text: str, chars: int = MAX_LINE_CHARS) -> str:
+    """Return the text on one line of at most so many characters, an ellipsis at its end where it was longer."""
+    text = plain(" ".join(text[: 8 * chars].split()))
+    return text if len(text) <= chars else text[: chars - 1] + "…"

@@ -15,6 +15,7 @@ from rewardkit.decorator import Reward, make_options
 from rewardkit.errors import CoercionError, InfrastructureError, RewardDefinitionError, RewardTextError
 from rewardkit.function import RewardFunction
 from rewardkit.options import Options, RewardOptions
+from rewardkit.shown import shortened
 from rewardkit.spec import Kind, sandbox_of_process
 from rewardkit.types import Cause, Score
 from sandbox import parse_expression
@@ -264,10 +265,9 @@ def _annotation(tree: ast.FunctionDef, node: ast.expr) -> Any:
 
 def _written(node: ast.expr) -> str:
     try:
-        text = ast.unparse(node)
+        return shortened(ast.unparse(node), 80)
     except RecursionError:
         return "nested too deep"
-    return text if len(text) <= 80 else text[:80] + "..."
 
 
 class _NotAllowed(Exception):

@@ -14,32 +14,31 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from rewardkit.dependencies import Dependencies
 from rewardkit.function import Versioned
-from rewardkit.meanings import PLAIN, Held, Sourced, code_meaning, file_of, reference
-from rewardkit.names_used import Use
+from rewardkit.meanings import PLAIN, Normaliser, Sourced, code_meaning, file_of, reference
 from rewardkit.own_modules import Module, home_of, is_own, read, read_cell
-from rewardkit.reach import Reach
 
 
-class Reading:
-    """Reads the source of what was held, and of what that uses."""
+class SourceReader:
+    """Reads the source of what the values of a fingerprint have, and of what that uses."""
 
-    def __init__(self, held: Held, root: object) -> None:
-        self._held = held
+    def __init__(self, normaliser: Normaliser, root: object) -> None:
+        self._normaliser = normaliser
         file = file_of(_innermost(root))
         self._home = None if file is None else home_of(file)
-        self._reach = Reach(self._home)
+        self._dependencies = Dependencies(self._home)
 
     def read(self) -> object:
         """Return what each source says, and what all of them use."""
-        told: list[object] = []
+        found: list[object] = []
         place = 0
-        while place < len(self._held.sourced):  # it grows
-            told.append(self._told(self._held.sourced[place]))
+        while place < len(self._normaliser.sourced):  # it grows
+            found.append(self._read(self._normaliser.sourced[place]))
             place += 1
-        return told, self._reach.entries
+        return found, self._dependencies.entries
 
-    def _told(self, value: Sourced) -> object:
+    def _read(self, value: Sourced) -> object:
         if isinstance(value, Versioned):
             return value.version
         if isinstance(value, types.FunctionType):
@@ -55,36 +54,34 @@ class Reading:
         node = None if module is None else _definition(module, code)
         if module is None or node is None:
             return self._compiled(function)
-        before = len(self._reach.entries)
-        unknown = self._reach.start(module, node, frozenset(_free(code)))
-        return "read", before, self._living(unknown, function)
+        before = len(self._dependencies.entries)
+        return "read", before, self._living(function, self._dependencies.start(module, node))
 
     def _compiled(self, function: types.FunctionType) -> object:
         """Return what the compiled code says, where there is no source."""
-        names = dict.fromkeys(_globals(function.__code__))
-        held = self._held.meaning
-        return code_meaning(function.__code__, held), self._living([Use(name) for name in names], function)
+        names = _globals(function.__code__)
+        return code_meaning(function.__code__, self._normaliser.meaning), self._living(function, names)
 
-    def _living(self, uses: Iterable[Use], function: types.FunctionType) -> object:
-        """Return the meanings of names that the source does not bind, as the function finds them now."""
+    def _living(self, function: types.FunctionType, among: Iterable[str]) -> object:
+        """Return the meanings of those of the names that the function takes from its module, as they are now."""
         space = function.__globals__
-        names = dict.fromkeys(use.name for use in uses)
-        return [(name, self._held.meaning(_called(space[name])) if name in space else None) for name in names]
+        names = sorted({*among} & {*_globals(function.__code__)} & space.keys())
+        return [(name, self._normaliser.meaning(_called(space[name]))) for name in names]
 
     def _class(self, cls: type) -> object:
         module = sys.modules.get(cls.__module__)
         file = file_of(module)
         if file is None and cls.__module__ not in sys.builtin_module_names:
-            return reference(cls), [self._held.meaning(one) for one in _methods(cls)]
+            return reference(cls), [self._normaliser.meaning(one) for one in _methods(cls)]
         source = read(file) if file is not None and self._is_own(file) else None
         if source is None:
             return reference(cls)
-        before = len(self._reach.entries)
+        before = len(self._dependencies.entries)
         functions = [one for one in _methods(cls) if isinstance(one, types.FunctionType)]
         line = next((one.__code__.co_firstlineno for one in functions if file_of(one) == file_of(cls)), None)
         nodes = source.classes(cls.__name__, line)
         for node in nodes:
-            self._reach.start(source, node)
+            self._dependencies.start(source, node)
         return ("read", before) if nodes else reference(cls)
 
     def _module(self, module: types.ModuleType) -> object:
@@ -92,8 +89,8 @@ class Reading:
         source = read(file) if file is not None and self._is_own(file) else None
         if source is None:
             return reference(module)
-        before = len(self._reach.entries)
-        self._reach.start_module(source)
+        before = len(self._dependencies.entries)
+        self._dependencies.start_module(source)
         return "read", before
 
     def _is_own(self, file: Path) -> bool:
@@ -140,14 +137,6 @@ def _methods(cls: type) -> Iterable[object]:
             yield inner
         elif not name.startswith("__") and isinstance(value, PLAIN):
             yield name, value
-
-
-def _free(code: types.CodeType) -> Iterable[str]:
-    """Return the names that a function, or one inside it, takes from the functions around it."""
-    yield from code.co_freevars
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            yield from (name for name in _free(inner) if name not in code.co_cellvars)
 
 
 def _globals(code: types.CodeType) -> Iterable[str]:

@@ -20,7 +20,7 @@ from rewardkit.coerce import build_coercer
 from rewardkit.coercion.rule import Coercer, ColumnValueError
 from rewardkit.errors import CoercionError, RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint, known
-from rewardkit.forms import Form, Taken
+from rewardkit.forms import Form, TextParameter
 from rewardkit.function import described
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
 from rewardkit.text import conversation
@@ -77,7 +77,7 @@ class Parameter:
     required: bool
     fill: Filler
     coercer: Coercer | None = None
-    taken: Taken | None = None
+    taken: TextParameter | None = None
     supplied: bool = False
 
     @property
@@ -284,7 +284,7 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward
     name = parameter.name
     required = parameter.default is inspect.Parameter.empty
     if name in ("prompt", "completions" if kind is Kind.GROUP else "completion"):
-        taken = Taken.of(name, annotation, reward)
+        taken = TextParameter.of(name, annotation, reward)
         return Parameter(name, required, _text_filler(taken), taken=taken)
     fillers = _fillers(kind, annotation)
     if name in fillers:
@@ -309,7 +309,7 @@ def _refuse_mixed_up(kind: Kind, name: str, reward: str) -> None:
         )
 
 
-def _text_filler(taken: Taken) -> Filler:
+def _text_filler(taken: TextParameter) -> Filler:
     if taken.name == "completions":
         return lambda r, c, p: [taken.given(one.completion, place) for one, place in zip(r, p, strict=True)]
     text = taken.form is not Form.MESSAGES  # a string is handed on at once, which is the usual case

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewardkit.errors import RewardDefinitionError
-from rewardkit.shown import one_line
+from rewardkit.shown import shortened
 from rewardkit.types import COST_METRICS, STEP_KINDS, Score, Step
 
 MOST_SHOWN = 64
@@ -102,7 +102,7 @@ def _either(words: Iterable[str]) -> str:
 
 def head_of(step: Step) -> str:
     """Return what a step is called: its metric's name, and its tool or label."""
-    named = one_line(step.name or step.label or "")[:_NAME_CHARS]
+    named = shortened(step.name or step.label or "", _NAME_CHARS)
     return f"step/{step.index}{named and f' {named}'}"
 
 

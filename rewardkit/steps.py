@@ -17,7 +17,7 @@ from rewardkit.compose import Composable
 from rewardkit.decorator import Reward, make_options, name_of, refuse_no_reward
 from rewardkit.errors import BadReturnError, RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint
-from rewardkit.forms import Form, Taken
+from rewardkit.forms import Form, TextParameter
 from rewardkit.function import RewardFunction, Versioned
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, NamedOptions, RewardOptions
 from rewardkit.runtime.attempt import FAILED, SCORED, finding_of_one
@@ -98,11 +98,11 @@ class Stepwise(RewardFunction, Versioned):
         return next((name for name, annotation in self.annotations.items() if annotation is Step), None)
 
     @functools.cached_property
-    def texts(self) -> dict[str, Taken]:
+    def texts(self) -> dict[str, TextParameter]:
         """In which form the function takes ``prompt`` and ``completion``, where it does."""
         names = {"prompt", "completion"} & inspect.signature(self.function).parameters.keys()
         names -= set_by_partials(self.function)
-        return {name: Taken.of(name, self.annotations.get(name, Any), self.options.name) for name in names}
+        return {name: TextParameter.of(name, self.annotations.get(name, Any), self.options.name) for name in names}
 
     @property
     def version(self) -> str:

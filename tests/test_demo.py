@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import tiny_grpo
 
-pytestmark = pytest.mark.xdist_group("training")  # torch and trl are imported once
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rewardkit import Composable, ConfigError, RewardFunctionsConfig
-from rewardkit.extending import one_line
+from rewardkit.extending import shortened
 from trainer_adapter.config import GRPOConfig
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def read_record(folder: Path) -> RunRecord | None:
     except (OSError, ValueError, RecursionError) as reason:
         raise _unreadable(file, str(reason)) from reason
     if not isinstance(data, dict):
-        raise _unreadable(file, f"expected a JSON object, got {one_line(json.dumps(data))[:80]}")
+        raise _unreadable(file, f"expected a JSON object, got {shortened(json.dumps(data), 80)}")
     written = data.get("format")
     if isinstance(written, int) and written != 1:
         raise _unreadable(file, f"it is of format {written}, and this release reads format 1")

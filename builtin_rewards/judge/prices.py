@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.messages import Usage
-from rewardkit.extending import one_line
+from rewardkit.extending import shortened
 
 _log = logging.getLogger("rewardkit")
 
@@ -54,7 +54,7 @@ def checked_prices(prices: Mapping[str, Price], model: str) -> dict[str, Price]:
         raise JudgeSetupError(f"prices={prices!r}: expected {_TABLE % 'model'}")
     if prices and price_of(prices, model) is None:
         words = 'no price is known for model "%s": its tokens are counted, its cost is not; set prices=%s'
-        _log.warning(words, one_line(model), _TABLE % one_line(model))
+        _log.warning(words, shortened(model), _TABLE % shortened(model))
     return dict(prices)
 
 

@@ -18,8 +18,7 @@ from rewardkit.audit.probe import Family
 from rewardkit.audit.result import Example, RewardAudit, passed
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
 from rewardkit.cli.screen import screen, table
-from rewardkit.cli.text import shortened
-from rewardkit.shown import plain
+from rewardkit.shown import plain, shortened
 from rewardkit.types import Outcome, Status
 
 SHOWN_CHARS = 160

@@ -20,14 +20,14 @@ from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.report import duration, number
 from rewardkit.cli.rewards import Leaves, chosen
 from rewardkit.cli.screen import screen, table
-from rewardkit.cli.text import folded, shortened
+from rewardkit.cli.text import folded
 from rewardkit.coercion.rule import ColumnValueError
 from rewardkit.data import Row
 from rewardkit.decorator import Reward
 from rewardkit.runtime.batch import costs_told, per_1000
 from rewardkit.runtime.names import meaning_of
 from rewardkit.runtime.runtime import Runtime
-from rewardkit.shown import plain
+from rewardkit.shown import plain, shortened
 from rewardkit.spec import Kind
 from rewardkit.types import Outcome, Rollout
 from sandbox import LOAD_TIMEOUT_S

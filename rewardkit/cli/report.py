@@ -10,8 +10,8 @@ from rich.text import Text
 
 from rewardkit.cli.screen import table
 from rewardkit.cli.summary import Cost, Link, RewardSummary, Spread, Summary
-from rewardkit.cli.text import last_lines, shortened
-from rewardkit.shown import plain
+from rewardkit.cli.text import last_lines
+from rewardkit.shown import plain, shortened
 
 SHOWN_FAILURES = 5
 """Kinds of failure that are shown."""

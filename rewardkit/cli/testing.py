@@ -16,12 +16,11 @@ from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import replacing
 from rewardkit.cli.rewards import only, quiet
 from rewardkit.cli.screen import screen, table, told_progress
-from rewardkit.cli.text import shortened
 from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError
 from rewardkit.registry import resolve
 from rewardkit.runtime.batch import outcome_row
-from rewardkit.shown import plain
+from rewardkit.shown import plain, shortened
 from rewardkit.testing.accept import Acceptance, accept
 from rewardkit.testing.expectation import outcome_words
 from rewardkit.testing.source import SUFFIXES

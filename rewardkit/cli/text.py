@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rewardkit.shown import plain
+from rewardkit.shown import plain, shortened
 
 _ROLE = re.compile(r":[a-z]+(?::[a-z]+)*:`~?([^`]*)`")
 
@@ -12,12 +12,6 @@ _ROLE = re.compile(r":[a-z]+(?::[a-z]+)*:`~?([^`]*)`")
 def unmarked(text: str) -> str:
     """Return a docstring without the marks of reStructuredText: no double backquotes, no roles."""
     return _ROLE.sub(r"\1", text).replace("``", "")
-
-
-def shortened(text: str, chars: int) -> str:
-    """Return the text on one line of at most so many characters, an ellipsis at its end where it was longer."""
-    text = plain(" ".join(text.split()))
-    return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
 def last_lines(text: str, lines: int, chars: int) -> list[str]:

@@ -12,7 +12,7 @@ from uuid import UUID
 from rewardkit.coercion.containers import collect, items_in
 from rewardkit.coercion.literals import TextError, looks_structured, parse_container
 from rewardkit.coercion.rule import SHOWN_CHARS, ColumnValueError, Convert, foreign_reason, shorten
-from rewardkit.coercion.scalars import plain, to_bool, to_float, to_int
+from rewardkit.coercion.scalars import python_scalar, to_bool, to_float, to_int
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +57,7 @@ def pydantic_convert(annotation: object, expected: str) -> Convert:
     validate = _validator(annotation, expected)
 
     def convert(value: object) -> object:
-        value = plain(value)
+        value = python_scalar(value)
         if not isinstance(value, str):
             return validate(dict(value) if isinstance(value, Mapping) and not isinstance(value, dict) else value)
         if not looks_structured(value):
@@ -84,7 +84,7 @@ def simple_convert(annotation: object, expected: str) -> Convert:
     validate = _validator(annotation, expected)
 
     def convert(value: object) -> object:
-        value = plain(value)
+        value = python_scalar(value)
         if annotation is not UUID and (isinstance(value, int | float) or _is_number(value)):
             raise ColumnValueError.of(expected, value, "a bare number, not ISO 8601")
         return validate(value.strip() if isinstance(value, str) else value)

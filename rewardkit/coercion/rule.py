@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
 
+from rewardkit.shown import shortened
+
 Convert: TypeAlias = Callable[[object], object]
 """Turns a column's value into what an annotation asks for; raises :class:`ColumnValueError`."""
 
@@ -91,8 +93,7 @@ def shorten(value: object) -> str:
 
 def foreign_reason(error: Exception) -> str:
     """Return what a user's constructor or validator raised, in a line."""
-    reason = f"{type(error).__name__}: {error}"
-    return reason if len(reason) <= 2 * SHOWN_CHARS else reason[: 2 * SHOWN_CHARS - 3] + "..."
+    return shortened(f"{type(error).__name__}: {error}", 2 * SHOWN_CHARS)
 
 
 class TextOrder(IntEnum):

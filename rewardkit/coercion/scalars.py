@@ -33,7 +33,7 @@ _FRACTION = re.compile(r"([+-]?[0-9]++)/([0-9]++)")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 
 
-def plain(value: object) -> object:
+def python_scalar(value: object) -> object:
     """Return the Python scalar that a numpy scalar or an array without a dimension holds; other values as they are."""
     if getattr(type(value), "item", None) is not None and getattr(value, "shape", None) == ():
         return value.item()  # type: ignore[attr-defined]
@@ -55,7 +55,7 @@ def to_str(value: object) -> str:
     """Return text as it is; a real int or float (not a bool) as Python writes it."""
     if type(value) is str:
         return value
-    value = plain(value)
+    value = python_scalar(value)
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -74,7 +74,7 @@ def to_int(value: object) -> int:
         return value
     if isinstance(value, str):
         return _int_of_text(value)
-    value = plain(value)
+    value = python_scalar(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float | Decimal | Fraction):
@@ -151,7 +151,7 @@ def _float_of(value: object) -> float:
         if not _DECIMAL.fullmatch(text):
             raise ColumnValueError.of("float", value, "not finite" if _NOT_FINITE.fullmatch(text) else None)
         return float(text)
-    value = plain(value)
+    value = python_scalar(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
         raise ColumnValueError.of("float", value)
     try:
@@ -164,7 +164,7 @@ def to_bool(value: object) -> bool:
     """Return a bool, from the words of TRUE_WORDS and FALSE_WORDS or a real 0 or 1. Any other text is refused."""
     if type(value) is bool:
         return value
-    value = plain(value)
+    value = python_scalar(value)
     if isinstance(value, str):
         word = value.strip().lower()
         if word in TRUE_WORDS:
@@ -186,7 +186,7 @@ def to_bool_word(value: object) -> bool:
 
 def to_decimal(value: object) -> Decimal:
     """Return a finite Decimal; a real float as Python writes it, so 0.1 is 0.1."""
-    value = plain(value)
+    value = python_scalar(value)
     if isinstance(value, str):
         return _decimal_of(_number_text(value, "Decimal"), value, "Decimal")
     if isinstance(value, float):
@@ -201,7 +201,7 @@ def to_decimal(value: object) -> Decimal:
 
 def to_fraction(value: object) -> Fraction:
     """Return the exact fraction of ``"1/3"``, a decimal number or a real one; a real float as Python writes it."""
-    value = plain(value)
+    value = python_scalar(value)
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
@@ -221,7 +221,7 @@ def to_fraction(value: object) -> Fraction:
 
 def to_complex(value: object) -> complex:
     """Return a finite complex number, in text as Python writes it: ``"1+2j"``."""
-    value = plain(value)
+    value = python_scalar(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float | complex):
         raise ColumnValueError.of("complex", value)
     text = _number_text(value, "complex") if isinstance(value, str) else ""
@@ -262,20 +262,20 @@ def to_path(value: object) -> Path:
 
 
 # Order matters: a text is read as the narrowest kind first.
-_READERS: dict[type, tuple[Convert, ...]] = {
-    type(None): (to_none,),
-    bool: (to_bool_word,),
-    int: (to_int,),
-    float: (to_float,),
-    bytes: (to_bytes,),
-    str: (to_str,),
+_READERS: dict[type, Convert] = {
+    type(None): to_none,
+    bool: to_bool_word,
+    int: to_int,
+    float: to_float,
+    bytes: to_bytes,
+    str: to_str,
 }
 
 
 def _readers(values: Collection[object]) -> list[Convert]:
     """Return the ways to read a value that must become one of these."""
     kinds = {type(value) for value in values}
-    readers = [reader for kind, readers in _READERS.items() if kind in kinds for reader in readers]
+    readers = [reader for kind, reader in _READERS.items() if kind in kinds]
     readers += [enum_convert(kind) for kind in kinds if issubclass(kind, Enum)]
     return [*readers, to_bool] if bool in kinds else readers
 
@@ -297,7 +297,7 @@ def literal_convert(choices: tuple[object, ...], expected: str) -> Convert:
     readers = _readers(choices)
 
     def convert(value: object) -> object:
-        given = plain(value)
+        given = python_scalar(value)
         for reading in _readings(given, readers):
             if type(reading) in kinds and (type(reading), reading) in known:
                 return known[type(reading), reading]
@@ -316,7 +316,7 @@ def enum_convert(enum: type[Enum]) -> Convert:
     def convert(value: object) -> object:
         if isinstance(value, enum):
             return value
-        given = plain(value)
+        given = python_scalar(value)
         by_name = enum.__members__.get(given) if isinstance(given, str) else None
         for reading in _readings(given, readers):
             if type(reading) in kinds:

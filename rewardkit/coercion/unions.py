@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from rewardkit.coercion.literals import TextError, looks_structured, parse_container
 from rewardkit.coercion.rule import Coercer, ColumnValueError, Convert, TextOrder
-from rewardkit.coercion.scalars import is_none_text, plain, to_bool, to_bool_word, to_int, to_plain_int
+from rewardkit.coercion.scalars import is_none_text, python_scalar, to_bool, to_bool_word, to_int, to_plain_int
 
 _VALUES = (str, int, float, bool, bytes, complex, Decimal, type(None))
 _NARROW: dict[Convert, Convert] = {to_bool: to_bool_word, to_int: to_plain_int}
@@ -41,7 +41,7 @@ def union_convert(coercers: Sequence[Coercer], expected: str) -> Convert:
     before, after = _text_steps(members)
 
     def convert(value: object) -> object:
-        given = plain(value)
+        given = python_scalar(value)
         if not isinstance(given, str):
             return _choose([coercer.convert for coercer in coercers], given, expected, value)
         found, result = _first(before, given)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewardkit.decorator import Reward
-from rewardkit.shown import one_line
+from rewardkit.shown import shortened
 from rewardkit.types import Cause, Outcome
 
 ENOUGH_CALLS = 32
@@ -62,4 +62,4 @@ class Alarms:
             return
         if level not in count.given:
             count.given.add(level)
-            _log.log(level, "reward %r: %s", reward.name, one_line(words))  # an error may quote the completion
+            _log.log(level, "reward %r: %s", reward.name, shortened(words))  # an error may quote the completion

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from rewardkit.config import key_twice
 from rewardkit.errors import DataError
-from rewardkit.strict_json import decode, told
+from rewardkit.strict_json import decode, reason_of
 
 SUFFIXES = (".jsonl", ".yaml", ".yml")
 """Endings of files that may hold cases."""
@@ -114,7 +114,7 @@ def _json_entry(where: str, line: str, offset: int) -> Entry:
     try:
         values = decode(line)
     except ValueError as wrong:
-        raise DataError(f"{where}: {told(wrong)}") from None
+        raise DataError(f"{where}: {reason_of(wrong)}") from None
     if not isinstance(values, dict):
         raise DataError(f"{where}: expected a JSON object, got a {type(values).__name__}")
     return Entry(where, values, span=functools.partial(_json_span, line, offset))

@@ -12,9 +12,9 @@ from typing import Any
 from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError, MissingColumnError
 from rewardkit.runtime.plan import check_rollouts
+from rewardkit.shown import shortened
 from rewardkit.testing.expectation import TOLERANCE, Expectation, parse_expectation, parse_tolerance
 from rewardkit.testing.source import Entry, Source, parse, read_text
-from rewardkit.testing.words import on_one_line
 from rewardkit.types import Cause, Rollout, Text
 
 SETTINGS = ("reward", "tolerance", "cases")
@@ -170,7 +170,7 @@ def _ids(entries: Sequence[Entry]) -> list[str]:
     for place, entry in enumerate(entries):
         if "id" not in entry.values:
             continue
-        label = on_one_line(str(entry.values["id"]), 4 * _ID_CHARS)
+        label = shortened(str(entry.values["id"]), 4 * _ID_CHARS)
         if not label:
             entry.refuse("id", "expected some text")
         if label in given:
@@ -197,7 +197,7 @@ def _shown(values: Mapping[str, Any]) -> str:
     completion = values.get("completion", values.get("completions", ""))
     if isinstance(completion, str) and not completion.strip():
         return "empty" if not completion else f"whitespace {completion[:8]!a}"
-    return on_one_line(completion if isinstance(completion, str) else str(completion), _ID_CHARS)
+    return shortened(completion if isinstance(completion, str) else str(completion), _ID_CHARS)
 
 
 def _case(entry: Entry, label: str, tolerance: float) -> Case:
@@ -240,7 +240,7 @@ def _text(entry: Entry, key: str, value: Any) -> Text:
     if not isinstance(value, list | tuple) or not all(
         isinstance(one, Mapping) and isinstance(one.get("role"), str) for one in value
     ):
-        entry.refuse(key, f"expected a string or a list of messages with 'role', got {on_one_line(repr(value), 60)}")
+        entry.refuse(key, f"expected a string or a list of messages with 'role', got {shortened(repr(value), 60)}")
     return list(value)
 
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rewardkit.shown import shortened
+
 _COLUMN_CHARS = 200
 _TEXT_CHARS = 600
 _LOG_LINES = 10
 _LABEL = 14
 _UNIT_CHARS = 20
-
-
-def on_one_line(text: str, chars: int) -> str:
-    """Return the text on one line of at most so many characters, with what does not print written out."""
-    text = " ".join(text[: 8 * chars].split())
-    text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
-    return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
 def quoted(text: Any, chars: int = _TEXT_CHARS) -> str:
@@ -55,4 +50,4 @@ def log_lines(logs: Sequence[str]) -> Iterator[str]:
     """Return the lines that show what calls printed, the last of them where there are many."""
     lines = [one for text in logs for one in text.splitlines() if one.strip()]
     for one in lines[-_LOG_LINES:]:
-        yield line("logs", f"│ {on_one_line(one, _COLUMN_CHARS)}")
+        yield line("logs", f"│ {shortened(one, _COLUMN_CHARS)}")

@@ -22,8 +22,7 @@ from typer.testing import CliRunner
 from rewardkit.cli.program import app
 from rewardkit.cli.report import duration, number
 from rewardkit.cli.screen import PlainConsole, table
-from rewardkit.cli.text import shortened
-from rewardkit.shown import MAX_LINE_CHARS, one_line, plain
+from rewardkit.shown import MAX_LINE_CHARS, plain, shortened
 
 ROOT = Path(__file__).parents[2]
 
@@ -598,8 +597,8 @@ def test_foreign_text_is_safe_and_short() -> None:
     assert plain("a\x1b[31mb\r\nc") == "a\\x1b[31mb\\r\nc"
     assert plain("\x9b2J \u202eab\u2066 \ud800 \u200b") == "\\x9b2J \\u202eab\\u2066 \\ud800 \\u200b"
     assert shortened("a\n\n b c d", 4) == "a b…"
-    assert one_line("a\nERROR b\r\t\x1b]0;c\x07") == "a\\nERROR b\\r \\x1b]0;c\\x07"
-    assert len(one_line("x" * 5_000)) == MAX_LINE_CHARS
+    assert shortened("a\nERROR b\r\t\x1b]0;c\x07") == "a ERROR b \\x1b]0;c\\x07"
+    assert len(shortened("x" * 5_000)) == MAX_LINE_CHARS
 
 
 def test_whatever_is_shown_on_the_screen_is_plain() -> None:

@@ -38,7 +38,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_packages_are_installed_once_and_seen_by_the_workers_only(tmp_path: Path) -> None:
-    """A reward imports a package that the caller does not have; a second runtime finds it installed."""
+    """Threads that ask at once get one folder, nothing half-made is left, and a runtime's workers import from it."""
 
     def uses_it(completion: str) -> float:
         import tinybonus
@@ -47,28 +47,19 @@ def test_packages_are_installed_once_and_seen_by_the_workers_only(tmp_path: Path
 
     settings = RewardFunctionsRuntimeConfig(packages=[str(_wheel(tmp_path, 2.5))])
     config = RewardFunctionsConfig({"bonus": uses_it}, settings)
-    for _ in range(2):
-        with Runtime(config, workers=1) as runtime:
-            assert [2.5] == runtime.score([Rollout("p", "c")]).totals
-    with pytest.raises(ModuleNotFoundError):
-        __import__("tinybonus")
-    installed = [path for path in (tmp_path / "cache" / "packages").iterdir() if path.is_dir()]
-    assert 1 == len(installed)
-
-
-def test_two_that_ask_at_once_wait_for_one_installation(tmp_path: Path) -> None:
-    """Threads asking for the same packages get the same folder, and nothing half-made is left."""
-    wheel = str(_wheel(tmp_path, 1.0))
-    found: list[Path] = []
-    threads = [threading.Thread(target=lambda: found.append(overlay_for([wheel]))) for _ in range(3)]
+    found: list[str] = []
+    threads = [threading.Thread(target=lambda: found.extend(config.resolve().overlay)) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert 3 == len(found)
-    assert {found[0]} == set(found)
-    assert (found[0] / "tinybonus.py").is_file()
-    assert [found[0]] == [path for path in found[0].parent.iterdir() if path.is_dir()]
+    with Runtime(config, workers=1) as runtime:
+        assert [2.5] == runtime.score([Rollout("p", "c")]).totals
+    with pytest.raises(ModuleNotFoundError):
+        __import__("tinybonus")
+    installed = [str(path) for path in (tmp_path / "cache" / "packages").iterdir() if path.is_dir()]
+    assert installed * 3 == found
+    assert 1 == len(installed)
 
 
 def test_a_package_that_cannot_be_installed_is_named(tmp_path: Path) -> None:

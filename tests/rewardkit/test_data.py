@@ -192,7 +192,7 @@ WRONG = {
     "nan": (GOOD[:-1] + ', "x": NaN}', ":1: NaN is not a JSON number; write null"),
     "long-number": (
         GOOD[:-1] + f', "x": {"9" * 5000}}}',
-        ":1: an integer of more than 4,300 digits is too long; write it as text (key 'x')",
+        ":1: an integer of more than 4,300 digits is too long; write it as text",
     ),
     "deep": ("[" * 100_000, ":1: nested too deeply"),
     "array": ("[1, 2]", ":1: expected a JSON object, got '[1, 2]'"),
@@ -221,16 +221,16 @@ WRONG = {
     "key-twice-inside": (GOOD[:-1] + ', "x": [{"a": 1, "a": 2}]}', ":1: key 'a' stands there twice"),
     "nan-inside": (
         GOOD[:-1] + ', "x": [{"a": [NaN]}]}',
-        ":1: NaN is not a JSON number; write null (key 'a')",
+        ":1: NaN is not a JSON number; write null",
     ),
-    "infinity": (GOOD[:-1] + ', "x": -Infinity}', ":1: -Infinity is not a JSON number; write null (key 'x')"),
+    "infinity": (GOOD[:-1] + ', "x": -Infinity}', ":1: -Infinity is not a JSON number; write null"),
     "endless": (
         f'{GOOD}\n{GOOD[:-1]}, "x": 1e999}}',
-        ":2: 1e999 is too large for a number; write it as text (key 'x')",
+        ":2: 1e999 is too large for a number; write it as text",
     ),
     "endless-inside": (
         GOOD[:-1] + ', "x": [[-1e400]]}',
-        ":1: -1e400 is too large for a number; write it as text (key 'x')",
+        ":1: -1e400 is too large for a number; write it as text",
     ),
     "truncated": (gzip.compress(GOOD.encode())[:-9], ": damaged: gzip cannot unpack the first line: "),
     "truncated-later": (

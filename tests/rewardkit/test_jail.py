@@ -109,17 +109,13 @@ def test_it_is_filled_where_the_reward_is_called_as_a_function() -> None:
 
 
 def test_one_process_has_one_jail_for_all_calls() -> None:
-    """Calls of one worker are evaluated by one zygote, which is another than the caller's."""
-    with Runtime([runs], workers=1) as runtime:
-        outcomes = [*runtime.score(ROWS)["runs"], *runtime.score(ROWS)["runs"]]
+    """Calls of one worker are evaluated by one zygote, not the caller's; it fits in a worker with little memory."""
+    with Runtime([runs], workers=1, memory_bytes=512 << 20) as runtime:
+        batches = [runtime.score(ROWS), runtime.score(ROWS)]
+    outcomes = [outcome for batch in batches for outcome in batch["runs"]]
+    assert [[1.0, 0.0, 1.0, 0.0]] * 2 == [batch.scores["runs"] for batch in batches]
     assert 1 == len({(outcome.metrics["worker"], outcome.metrics["zygote"]) for outcome in outcomes})
     assert outcomes[0].metrics["zygote"] not in shared_sandbox().processes
-
-
-def test_a_jail_fits_in_a_worker_with_little_memory() -> None:
-    """The limit on a worker's memory leaves room for its jail, whose processes inherit it."""
-    with Runtime([runs], workers=1, memory_bytes=512 << 20) as runtime:
-        assert [1.0, 0.0, 1.0, 0.0] == runtime.score(ROWS).scores["runs"]
 
 
 def test_a_reward_that_closes_its_jail_gets_another() -> None:
@@ -233,30 +229,41 @@ def test_a_jail_that_fails_again_and_again_is_infrastructure() -> None:
     assert (Status.FAILED, Cause.INFRASTRUCTURE, None) == (outcome.status, outcome.cause, outcome.score)
 
 
-@pytest.mark.parametrize("how", ["run", "call", "run_asserts", "run_many", "call_many"])
-def test_every_way_into_a_failing_jail_raises(how: str) -> None:
-    """Each method of the Sandbox that a reward is given raises InfrastructureError; the jail is then made anew."""
+WAYS: dict[str, Callable[[Sandbox], object]] = {
+    "run": lambda sandbox: sandbox.run("1"),
+    "call": lambda sandbox: sandbox.call("def f(): return 1", "f", [()]),
+    "run_asserts": lambda sandbox: sandbox.run_asserts("def f(): return 1", "assert f() == 1", entry_point="f"),
+    "run_many": lambda sandbox: sandbox.run_many(["1", "2"]),
+    "call_many": lambda sandbox: sandbox.call_many([("def f(): return 1", "f", [()])]),
+}
 
-    @reward
-    def tries(completion: str, sandbox: Sandbox) -> float:
+
+def test_every_way_into_a_failing_jail_raises() -> None:
+    """Each method of the Sandbox that a reward is given raises InfrastructureError; the jail is then made anew."""
+    ways = WAYS
+
+    @reward(timeout_s=LONG_S)
+    def tries(completion: str, how: str, sandbox: Sandbox) -> float:
         executable, sys.executable = sys.executable, "/nonexistent"
         os.kill(sandbox.processes[0], signal.SIGKILL)
-        ways: dict[str, Any] = {
-            "run": lambda: sandbox.run("1"),
-            "call": lambda: sandbox.call("def f(): return 1", "f", [()]),
-            "run_asserts": lambda: sandbox.run_asserts("def f(): return 1", "assert f() == 1", entry_point="f"),
-            "run_many": lambda: sandbox.run_many(["1", "2"]),
-            "call_many": lambda: sandbox.call_many([("def f(): return 1", "f", [()])]),
-        }
         try:
             for _ in range(MOMENTS):
-                ways[how]()
+                ways[how](sandbox)
         except InfrastructureError:
+            return 1.0
+        finally:
             sys.executable = executable
-            return float(sandbox.run("1").status is ExecutionStatus.OK)
         return 0.0
 
-    assert 1.0 == _only(Runtime([tries], workers=1)).score
+    @reward(timeout_s=LONG_S)
+    def works_after(completion: str, sandbox: Sandbox) -> float:
+        return float(sandbox.run("1").status is ExecutionStatus.OK)
+
+    with Runtime([tries, works_after], workers=1) as runtime:
+        batches = [runtime.score([Rollout("p", "c", {"how": how})]) for how in WAYS]
+    assert [{"tries": (1.0,), "works_after": (1.0,)}] * len(WAYS) == [
+        {name: tuple(scores) for name, scores in batch.scores.items()} for batch in batches
+    ]
 
 
 def _slow(python: str) -> Any:

@@ -311,7 +311,7 @@ def test_the_version_is_the_same_in_other_versions_of_python(tmp_path: Path, pyt
         "import importlib.util, sys, ast\n"
         f"spec = importlib.util.spec_from_file_location('n', {str(ROOT / 'rewardkit' / 'names_used.py')!r})\n"
         "n = importlib.util.module_from_spec(spec); sys.modules['n'] = n; spec.loader.exec_module(n)\n"
-        "tree = ast.parse(sys.stdin.read())\nshape = n.shape(tree)\nprint(shape.words, shape.depth, n.uses(tree))\n"
+        "tree = ast.parse(sys.stdin.read())\nprint(n.shape(tree), n.uses(tree))\n"
     )
 
     def told(command: str) -> subprocess.CompletedProcess[str]:
@@ -566,8 +566,7 @@ def test_a_file_that_is_not_parsed_counts_by_its_bytes(tmp_path: Path, text: str
     assert versions[0] == versions[2] != versions[1]
 
 
-@pytest.mark.parametrize("bound", [{"MOST_BYTES": 250}, {"MOST_DEFINITIONS": 6}], ids=["bytes", "definitions"])
-def test_what_is_followed_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: dict[str, int]) -> None:
+def test_what_is_followed_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first file beyond the bound counts by its bytes; as long as it is not reached, comments do not count."""
     files = {
         "rewards.py": "from rewardkit import reward\n\n@reward\ndef score(completion: str) -> float:\n"
@@ -578,8 +577,7 @@ def test_what_is_followed_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     variants = [{**files, f"a{n}.py": files[f"a{n}.py"] + "# a comment\n"} for n in range(21)]
     usual = version_in(written(tmp_path / "usual", files))
     assert {usual} == {version_in(written(tmp_path / f"all{n}", variants[n])) for n in (0, 5, 20)}
-    for name, value in bound.items():
-        monkeypatch.setattr(f"rewardkit.reach.{name}", value)
+    monkeypatch.setattr("rewardkit.dependencies.MOST_BYTES", 250)
     usual = version_in(written(tmp_path / "bound", files))
     differ = [version_in(written(tmp_path / str(n), one)) != usual for n, one in enumerate(variants)]
     assert usual == version_in(written(tmp_path / "again", files))

@@ -287,7 +287,6 @@ def test_base_dtype(fields: dict[str, Any], expected: str) -> None:
 
 
 @pytest.mark.trainers
-@pytest.mark.xdist_group("training")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's, on import
 def test_trl_and_peft_know_every_argument() -> None:
     """Each name that is handed on is a field of TRL's and PEFT's own configurations."""

@@ -42,7 +42,6 @@ from trainer_adapter import BatchTiming, RewardAdapter
 from trainer_adapter.grpo import Partial, RuntimeOptions
 
 Scores = list[float | None]
-pytestmark = pytest.mark.xdist_group("training")  # torch and trl are imported once
 
 HUGE = 1e16
 """The largest score that the adapter hands on."""

@@ -90,7 +90,6 @@ class Watched:
 
 @tiny_grpo.third_party_warnings
 @pytest.mark.trainers
-@pytest.mark.xdist_group("training")
 def test_training_goes_on_while_the_judges_server_is_gone(
     tiny: Path, full: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,6 @@ from trainer_adapter.run_record import read_record
 from trainer_adapter.train import TrainResult, train
 
 pytestmark = [
-    pytest.mark.xdist_group("training"),  # torch and trl are imported once
     # Third parties' own, on import or in passing: nothing of ours to mend.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),

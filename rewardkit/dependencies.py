@@ -14,13 +14,11 @@ from pathlib import Path
 from rewardkit.names_used import ImportTarget, Use
 from rewardkit.own_modules import Module, Place, digest_of, find_below, find_from, is_own, read, size_of
 
-MOST_DEFINITIONS = 5_000
-"""Definitions that are followed for one reward; the files in which further ones are count by their bytes."""
 MOST_BYTES = 2_000_000
 """Bytes of source that are parsed for one reward; further files count by their bytes. It bounds the time to seconds."""
 
 
-class Reach:
+class Dependencies:
     """Collects what definitions use, from one start or several.
 
     Args:
@@ -39,18 +37,16 @@ class Reach:
         self._bytes: dict[Path, int] = {}
         self._waiting: deque[tuple[Module, ast.AST]] = deque()
 
-    def start(self, module: Module, node: ast.AST, closed_over: frozenset[str] = frozenset()) -> list[Use]:
+    def start(self, module: Module, node: ast.AST) -> list[str]:
         """Take in a definition of a module and all that it uses; return the names that the source does not bind.
 
-        Enclosing functions bind the names in ``closed_over``; their values are known from the live function.
+        Source that is in no file, such as a notebook's cell, is not followed: all its names are returned.
         """
         self._note(module, node)
-        unknown = [] if module.file is not None else [use for use in module.told(node).uses if use.target is None]
-        for use in [] if module.file is None else module.told(node).uses:
-            if use.name not in closed_over and not self._follow(module, use):
-                unknown.append(use)
+        mentioned = module.fragment(node).uses
+        unknown = [use.name for use in mentioned if module.file is None or not self._follow(module, use)]
         self._run()
-        return [use for use in unknown if use.name not in closed_over and not hasattr(builtins, use.name)]
+        return unknown
 
     def start_module(self, module: Module) -> None:
         """Take in a whole module, and all that it uses."""
@@ -60,7 +56,7 @@ class Reach:
     def _run(self) -> None:
         while self._waiting:
             module, node = self._waiting.popleft()
-            for use in module.told(node).uses:
+            for use in module.fragment(node).uses:
                 if not self._follow(module, use) and not hasattr(builtins, use.name):
                     self._once("unknown", self._number(module), use.name)
 
@@ -135,9 +131,9 @@ class Reach:
             self._take_bytes(place.file)
         return module
 
-    def _take_bytes(self, file: Path | None) -> None:
+    def _take_bytes(self, file: Path) -> None:
         """Take in a file without looking into it."""
-        if file is not None and self._new("bytes", file):
+        if self._new("bytes", file):
             self.entries.append(("bytes", digest_of(file)))
 
     def _take_whole(self, module: Module) -> None:
@@ -153,11 +149,8 @@ class Reach:
         """Add a piece of source to the entries, once; return whether it is new."""
         if not self._new("source", id(node)):
             return False
-        if len(self.entries) > MOST_DEFINITIONS:
-            self._take_bytes(module.file)
-            return False
         self._modules.append(module)
-        self.entries.append((self._number(module), module.told(node).digest))
+        self.entries.append((self._number(module), module.fragment(node).digest))
         return True
 
     def _number(self, module: Module) -> int:
