@@ -142,7 +142,10 @@ class Reward(Composable, Generic[P, R]):
         missing = [p.name for p in parameters if p.required and not p.supplied and p.name not in given]
         if missing:
             takes = ", ".join(parameter.name for parameter in parameters)
-            raise TypeError(f"{self.name}() lacks {', '.join(map(repr, missing))}; it takes {takes}")
+            known = {parameter.name for parameter in parameters}
+            near = {name: difflib.get_close_matches(name, missing, n=1) for name in columns if name not in known}
+            hint = "".join(f"; {name!r} was given: did you mean {like[0]!r}?" for name, like in near.items() if like)
+            raise TypeError(f"{self.name}() lacks {', '.join(map(repr, missing))}; it takes {takes}{hint}")
         return given
 
     def _as_in_a_run(self, name: str, value: Any) -> Any:

@@ -18,8 +18,8 @@ from rewardkit.runtime.names import hint_at
 from rewardkit.runtime.plan import check_rollouts
 from rewardkit.shown import plain, shortened
 from rewardkit.spec import CallContext
-from rewardkit.step_reading import ROLES
 from rewardkit.strict_json import decode
+from rewardkit.text import ROLES
 from rewardkit.types import COST_METRICS
 
 __all__ = [

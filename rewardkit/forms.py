@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from rewardkit.coercion.rule import LISTS, annotation_text, shorten
 from rewardkit.errors import CoercionError, RewardDefinitionError
-from rewardkit.text import completion_text, prompt_text
+from rewardkit.text import ROLES, completion_text, prompt_text
+from rewardkit.types import Message
 
 _MOST_LAYERS = 100
 """Layers of an annotation that are looked through; an alias of itself has no end."""
@@ -151,7 +152,10 @@ class TextParameter(NamedTuple):
             if type(value) is str:
                 return value
             self._check(value, place)
-            return prompt_text(value) if self.name == "prompt" else completion_text(value)
+            text = prompt_text(value) if self.name == "prompt" else completion_text(value)
+            if not text:
+                self._check_roles(value, place)
+            return text
         if self.form is Form.MESSAGES:
             if isinstance(value, str):
                 raise CoercionError(
@@ -175,6 +179,17 @@ class TextParameter(NamedTuple):
         wrong = why_no_text(value)
         if wrong is not None:
             raise CoercionError(f"{self._one}{_of(place)}: {wrong}")
+
+    def _check_roles(self, messages: Sequence[Message], place: int | None) -> None:
+        """Raise where nobody has the role that is read and somebody has an unknown one, most likely misspelt."""
+        roles = [message["role"] for message in messages]
+        read = "user" if self.name == "prompt" else "assistant"
+        unknown = next((number for number, role in enumerate(roles) if role not in ROLES), None)
+        if unknown is not None and read not in roles:
+            raise CoercionError(
+                f"{self._one}{_of(place)}, message {unknown}: unknown role {roles[unknown]!r}, and no message is of "
+                f"role {read!r}, whose text is read; the roles are {', '.join(ROLES)}"
+            )
 
 
 _TEXT_AS_MESSAGES = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -167,7 +166,8 @@ def _import(name: str, reference: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:
         if missing.name is not None and (name == missing.name or name.startswith(missing.name + ".")):
-            near = difflib.get_close_matches(name, [*entry_points(), *sys.modules], n=2)
+            beside = (file.stem for file in Path().glob("*.py"))
+            near = difflib.get_close_matches(name, [*entry_points(), *beside], n=2)
             hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise RewardLoadError(f"{reference!r}: no module or built-in reward named {name!r}{hint}") from None
         raise RewardLoadError(f"{reference!r} does not import: {missing}") from missing

@@ -22,11 +22,9 @@ from typing import Any, NamedTuple, TypeAlias
 from rewardkit.errors import CoercionError
 from rewardkit.forms import why_no_text
 from rewardkit.strict_json import decode
-from rewardkit.text import content_text, conversation
+from rewardkit.text import ROLES, content_text, conversation
 from rewardkit.types import STEP_KINDS, Message, Step, Text
 
-ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-"""Who may speak in a conversation."""
 MOST_STEPS = 1_000
 """A completion of more steps fails, or it would cost a judge's fee for each."""
 _Reader: TypeAlias = Callable[[Sequence[Message], int], Iterator["_Found"]]
@@ -81,7 +79,7 @@ def _refuse_unknown_roles(of: str, given: Text) -> None:
     for place, message in enumerate(() if isinstance(given, str) else given):
         if message["role"] not in ROLES:
             raise CoercionError(
-                f"{of}, message {place}: nobody knows who {message['role']!r} is; the roles are {', '.join(ROLES)}"
+                f"{of}, message {place}: unknown role {message['role']!r}; the roles are {', '.join(ROLES)}"
             )
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 from rewardkit.types import Message, Text
 
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+"""Who may speak in a conversation."""
+
 
 def completion_text(completion: Text) -> str:
     """Return the text of a completion: itself, or the last assistant message that has content.

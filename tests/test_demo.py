@@ -16,7 +16,6 @@ import pytest
 import tiny_grpo
 
 
-
 @pytest.fixture
 def demo(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The demo's folder, from which its modules can be imported by their names."""

@@ -142,7 +142,7 @@ class _Message:
 def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
     role, name = message["role"], message.get("name") or ""
     if role not in ROLES:
-        raise CoercionError(f"{where}: nobody knows who {role!r} is; the roles are {', '.join(ROLES)}")
+        raise CoercionError(f"{where}: unknown role {role!r}; the roles are {', '.join(ROLES)}")
     graded = of == "completion" and role == "assistant"
     mark = ", to grade" if graded else ""
     head = f"{role}{name and f' {_safe(name)}'}{_id(message.get('tool_call_id'))}{mark}"

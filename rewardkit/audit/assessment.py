@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from rewardkit.audit.honest import Honest, untagged
@@ -148,7 +149,8 @@ class Assessment:
     def _why_unpaid(self, place: int, forms: Sequence[tuple[Honest, Outcome]]) -> str:
         failed = next((outcome for _, outcome in forms if outcome.status is Status.FAILED), None)
         if failed is not None and all(outcome.status is not Status.SCORED for _, outcome in forms):
-            return f"every honest form failed: {failed.cause}: {failed.error}"
+            error = re.sub(r" of example \d+", "", str(failed.error), count=1)  # its place among the completions tried
+            return f"every honest form failed: {failed.cause}: {error}"
         if forms and all(outcome.status is Status.SKIPPED for _, outcome in forms):
             reason = next((outcome.reason for _, outcome in forms if outcome.reason), None)
             return "the reward skips the row" + (f": {reason}" if reason else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -46,7 +47,7 @@ Rewards: TypeAlias = Annotated[
 Data: TypeAlias = Annotated[
     Path | None, argument("JSON Lines, plain or packed with gzip, or Parquet; - for standard input.", "DATA")
 ]
-DataOption: TypeAlias = Annotated[Path | None, option("DATA, given by name.", "FILE", "--data")]
+DataOption: TypeAlias = Annotated[list[Path] | None, option("DATA, given by name.", "FILE", "--data")]
 Workers: TypeAlias = Annotated[
     int | None, option("Worker processes; by default the cores at hand, at most 4.", "N", min=1)
 ]
@@ -62,18 +63,20 @@ Seed: TypeAlias = Annotated[int, option("For choosing the rows.", "N")]
 AsJson: TypeAlias = Annotated[bool, option("Print the result as one JSON object.", None, "--json")]
 
 
-def data_path(placed: Path | None, named: Path | None) -> Path:
+def data_path(placed: Path | None, named: Sequence[Path] | None) -> Path:
     """Return the data's path, given as an argument, with ``--data`` or as both.
 
     Raises:
-        ConfigError: It is given in neither way, or in both ways with different values.
+        ConfigError: It is given in neither way, or more than once with different values.
     """
-    if placed is not None and named is not None and placed != named:
-        raise ConfigError(f"two different DATA: {str(placed)!r} and --data {str(named)!r}; give one of them")
-    given = named if placed is None else placed
-    if given is None:
+    given = {path: f"--data {str(path)!r}" for path in named or ()}
+    if placed is not None:
+        given = {placed: repr(str(placed)), **{path: words for path, words in given.items() if path != placed}}
+    if len(given) > 1:
+        raise ConfigError(f"{len(given)} different DATA: {' and '.join(given.values())}; give one of them")
+    if not given:
         raise ConfigError("DATA is missing; name its file after the rewards, or with --data FILE")
-    return given
+    return next(iter(given))
 
 
 def check_share(name: str, share: float) -> None:

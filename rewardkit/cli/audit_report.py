@@ -190,9 +190,14 @@ def _print_forms(audit: RewardAudit, console: Console) -> None:
 
 
 def _print_unaudited(audit: RewardAudit, console: Console) -> None:
-    for why, lines in _grouped((why, line) for line, why in audit.unaudited.items()).items():
+    reasons: dict[str, dict[int, str]] = {}  # values differ, what is wrong with them does not
+    for line, why in audit.unaudited.items():
+        reasons.setdefault(why.partition(", got ")[0], {})[line] = why
+    for found in reasons.values():
+        lines, whys = list(found), list(found.values())
         listed = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
-        words = f"{_counted(len(lines), 'row')} ({audit.unit} {listed}): {shortened(why, 300)}"
+        first = ", the first" if len(set(whys)) > 1 else ""
+        words = f"{_counted(len(lines), 'row')} ({audit.unit} {listed}){first}: {shortened(whys[0], 300)}"
         print_labelled(console, "not audited", words, "yellow")
 
 

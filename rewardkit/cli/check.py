@@ -40,7 +40,7 @@ _GROUP = 8
 
 
 class Misfit(NamedTuple):
-    """A row, by its line, that does not suit a reward, and why; no column where scoring its reference failed."""
+    """A row, by its line, that does not suit a reward, and why; no column where scoring its right answer failed."""
 
     line: int
     column: str | None
@@ -201,7 +201,7 @@ def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[
 def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
     for line, outcome in zip(lines, outcomes[:: check.group or 1], strict=True):
         if outcome.cause is not None:
-            check.misfits.append(Misfit(line, None, f"scoring its reference: {outcome.cause}: {outcome.error}"))
+            check.misfits.append(Misfit(line, None, f"scoring its right answer: {outcome.cause}: {outcome.error}"))
         else:
             check.scores[line] = outcome.score
     reasons = [outcome.reason for outcome in outcomes if outcome.cause is None and outcome.score is None]
@@ -215,7 +215,7 @@ def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome])
 def _all_skipped(reasons: Sequence[str | None]) -> str:
     """Return the warning that every right answer was skipped, with the most frequent reason."""
     given = Counter(reason for reason in reasons if reason)
-    why = f", mostly because: {given.most_common(1)[0][0]}" if given else ""
+    why = f", mostly because: {given.most_common(1)[0][0]}" if given else ", or lacks a return"
     what = "the right answer that was scored was" if len(reasons) == 1 else f"all {len(reasons):,} right answers were"
     return f"{what} skipped: the reward does not seem to apply to this data{why}"
 
@@ -249,7 +249,8 @@ def _print(checked: Sequence[RewardCheck], unit: str) -> None:
         gathered = _gathered(one.misfits)
         for misfits in gathered[:_SHOWN]:
             console.print(Text.assemble((f"{one.reward}: ", "bold"), plain(_told(misfits, unit))))
-        if len(gathered) > _SHOWN or len(gathered) < len(one.misfits):
+        told = all(_is_told_whole(misfits) for misfits in gathered[:_SHOWN])
+        if len(gathered) > _SHOWN or not told:
             console.print(Text(f"{one.reward}: --json lists all {len(one.misfits):,}", style="dim"))
 
 
@@ -259,6 +260,11 @@ def _gathered(misfits: Sequence[Misfit]) -> list[list[Misfit]]:
     for one in misfits:
         found.setdefault((one.column, "" if one.column is not None else one.error), []).append(one)
     return list(found.values())
+
+
+def _is_told_whole(misfits: Sequence[Misfit]) -> bool:
+    """Whether their line names every row and every error."""
+    return len(misfits) <= _SHOWN_LINES and len({one.error for one in misfits}) == 1
 
 
 def _told(misfits: Sequence[Misfit], unit: str) -> str:

@@ -34,6 +34,10 @@ def print_report(summary: Summary, console: Console) -> None:
         _print_failures(summary, console)
     if summary.links or summary.costs:
         _print_beside(summary, console)
+    for name, reward in summary.rewards.items():
+        if summary.rows > 1 and reward.skipped == summary.rows:
+            words = "every row was skipped: it does not apply, or lacks a return"
+            console.print(Text.assemble((f"{name}: ", "bold"), ("warning: ", "yellow"), words))
     console.print(Text(_closing(summary), style="dim"))
 
 
@@ -113,7 +117,7 @@ def _closing(summary: Summary) -> str:
     if without:
         words += f"; {without:,} without a total"
     if any(reward.scores.count > reward.scored for reward in summary.rewards.values()):
-        words += "; a failed call counts with its reward's default"
+        words += "\na failed call counts with its reward's default"
     return words
 
 

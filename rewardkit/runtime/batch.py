@@ -41,7 +41,12 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
     weights: Mapping[str, float]
 
     def __getitem__(self, reward: str) -> Sequence[Outcome]:
-        return self.outcomes[reward]
+        try:
+            return self.outcomes[reward]
+        except KeyError:
+            raise KeyError(
+                f"no reward {reward!r} in this batch; it has {', '.join(map(repr, self.outcomes))}"
+            ) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.outcomes)

@@ -62,7 +62,7 @@ def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
     near = difflib.get_close_matches(column, names, n=3, cutoff=_NEAR if meaning is None else _VERY_NEAR)
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
-    has = f"it has {', '.join(map(repr, names)) or 'none'}"
+    has = f"it has {', '.join(map(repr, names)) or 'no columns'}"
     return has if meaning is None else f"{meaning}; {has}"
 
 

@@ -179,7 +179,10 @@ def check_rollouts(
         ):
             continue  # the usual case, told without the slow checks of abstract types
         if not isinstance(rollout, Rollout):
-            raise DataError(f"row {place}: expected a Rollout, got {type(rollout).__name__}")
+            raise DataError(
+                f"row {place}: expected a Rollout, got {type(rollout).__name__}; "
+                "Rollout(prompt, completion, {'answer': '4'}) is one"
+            )
         if not isinstance(rollout.example, Mapping):
             raise DataError(f"row {place}: expected a dict as example, got {type(rollout.example).__name__}")
         for what, text in (("prompt", rollout.prompt), ("completion", rollout.completion)):

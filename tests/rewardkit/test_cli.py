@@ -127,6 +127,17 @@ def test_score_shows_what_failed_and_what_it_printed(work: Path) -> None:
     assert "│ judging boom" in out
 
 
+def test_a_reward_that_skips_every_row_is_warned_of(work: Path) -> None:
+    """A forgotten return is told from a reward that has nothing to say of one row."""
+    head = "from rewardkit import reward\n@reward\n"
+    (work / "forgets.py").write_text(head + "def f(completion: str) -> float:\n    completion.split()\n")
+    (work / "skips.py").write_text(head + "def g(completion: str):\n    return 1 if completion else None\n")
+    code, out, _ = _score("forgets.py,skips.py", "data.jsonl")
+    assert 0 == code
+    assert "f: warning: every row was skipped: it does not apply, or lacks a return\n" in out
+    assert "g: warning" not in out
+
+
 @pytest.mark.parametrize(("default", "said"), [("0.0", True), ("None", False)])
 def test_the_default_is_spoken_of_where_it_stands_in(work: Path, default: str, said: bool) -> None:
     """A failed call without a default has no score, and none is spoken of."""

@@ -100,7 +100,10 @@ def test_data_by_place_and_by_name_are_the_same(work: Path, command: list[str], 
     assert 1 == len({json.dumps({**json.loads(out), "seconds": 0, "rewards": 0}) for _, out, _ in results})
     code, out, err = _run(*command, data, "--data", "other.jsonl", *more)
     assert (2, "") == (code, out)
-    assert f"error: two different DATA: '{data}' and --data 'other.jsonl'; give one of them" in err
+    assert f"error: 2 different DATA: '{data}' and --data 'other.jsonl'; give one of them" in err
+    code, out, err = _run(*command, "--data", data, "--data", "other.jsonl", *more)
+    assert (2, "") == (code, out)
+    assert f"error: 2 different DATA: --data '{data}' and --data 'other.jsonl'; give one of them" in err
     if command[0] != "test":
         assert "error: DATA is missing; name its file after the rewards, or with --data FILE" in _run(*command)[2]
 

@@ -122,6 +122,7 @@ def test_a_yaml_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ("twins.py:frst", r"did you mean 'first'\?"),
         ("mine.py:NUMBER", "is a int, not a reward"),
         ("no_such_module:f", "no module or built-in reward named 'no_such_module'"),
+        ("math_anser", r"no module or built-in reward named 'math_anser'; did you mean 'math_answer'\?$"),
         ("json:lods", "did you mean 'loads'"),
         (":f", "expected file.py"),
     ],

@@ -67,6 +67,19 @@ def _seen(made: Reward[..., Any], rollout: Rollout) -> Any:
     return json.loads(re.sub(r" \(if .*\)$", "", error.removeprefix("ValueError: ")))
 
 
+@pytest.mark.parametrize(("name", "read"), [("prompt", "user"), ("completion", "assistant")])
+def test_text_of_nobody_is_refused_where_a_role_is_unknown(name: str, read: str) -> None:
+    """A misspelt role would make every text empty, which a reward would score; known roles alone have no text."""
+    made = reward(_annotated(name, str))
+    odd, known = {"role": "modle", "content": "4"}, {"role": "tool", "content": "4"}
+    spoken = {"role": read, "content": ""}
+    given = {"prompt": ASKED, "completion": TALK}
+    error = f"{name} of example 0, message 1: unknown role 'modle', and no message is of role '{read}', whose text is"
+    assert error in _seen(made, Rollout(**{**given, name: [known, odd]}))
+    assert "" == _seen(made, Rollout(**{**given, name: [known]}))
+    assert "" == _seen(made, Rollout(**{**given, name: [spoken, odd]}))
+
+
 @pytest.mark.parametrize("annotation", TEXT, ids=str)
 def test_text_of_a_conversation_is_handed_where_text_is_asked_for(annotation: Any) -> None:
     """The annotation decides, for prompt and completion alike."""

@@ -88,6 +88,8 @@ def test_a_missing_argument_is_named_by_every_reward() -> None:
     for made in (asked, step_reward(asked, name="asked")):
         with pytest.raises(TypeError, match=r"^asked\(\) lacks 'completion'; it takes "):
             made(prompt="2+2=") if made is not asked else made()
+        with pytest.raises(TypeError, match="'completions' was given: did you mean 'completion'"):
+            made(completions="4", prompt="2+2=")
 
 
 def test_step_rewards_are_loaded_when_they_are_asked_for() -> None:

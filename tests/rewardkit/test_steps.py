@@ -480,7 +480,7 @@ def test_a_role_that_nobody_has_is_a_failed_coercion(of: str) -> None:
     """A turn whose role is misspelt is not passed over; a judge says the same of it."""
     misspelt = {**TOOLS[0], "role": "asistant"}
     given = {"prompt": "Hi.", "completion": [ASKED, *TOOLS]} | {of: [ASKED, misspelt]}
-    words = f"{of}, message 1: nobody knows who 'asistant' is; the roles are system, developer, user, assistant, tool,"
+    words = f"{of}, message 1: unknown role 'asistant'; the roles are system, developer, user, assistant, tool,"
     with pytest.raises(CoercionError, match=words) as ours:
         right_tool(**given, expected="[]")
     with pytest.raises(CoercionError, match=words) as theirs:

@@ -21,7 +21,6 @@ pytest.importorskip("datasets", reason="the extra train is not installed")
 from trainer_adapter.dataset import read_dataset
 from trainer_adapter.run_record import dataset_identity
 
-
 ROWS = [{"prompt": f"{a} + 1 =", "answer": str(a + 1)} for a in range(1, 9)]
 
 

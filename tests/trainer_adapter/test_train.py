@@ -355,7 +355,7 @@ EARLY = {
         {"reward_fns": [0.5 * digits + 0.5 * exact]},
         [{"prompt": "?"}],
         MissingColumnError,
-        "reward 'exact' needs column 'answer', which the dataset lacks; it has none",
+        "reward 'exact' needs column 'answer', which the dataset lacks; it has no columns",
     ),
     "a reference to nowhere": ({"reward_fns": ["no_such_module_at_all:f"]}, ROWS, RewardLoadError, "no_such_module"),
     "an unknown built-in model": ({"base_model": "builtin:smollm"}, ROWS, ConfigError, "did you mean 'builtin:smollm2"),

@@ -258,7 +258,7 @@ def test_an_unknown_role_is_named_before_anything_is_asked(role: str) -> None:
     rollout = Rollout([user("Hello?"), {"role": role, "content": "Stop."}], "Hello!")
     outcome = outcomes(made, rollout)[0]
     assert (Status.FAILED, Cause.COERCION, None) == (outcome.status, outcome.cause, outcome.score)
-    assert f"prompt, message 1: nobody knows who {role!r} is" in str(outcome.error)
+    assert f"prompt, message 1: unknown role {role!r}" in str(outcome.error)
     pair = PairwiseJudge("m", client=FakeJudge.verdict("A"))
     assert Cause.COERCION == outcomes(pair, rollout, rollout)[0].cause
     with pytest.raises(CoercionError, match="message 1"):

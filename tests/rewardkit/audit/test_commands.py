@@ -245,13 +245,26 @@ def test_check_tells_a_column_once(work: Path) -> None:
     _, out, _ = _run("check", "mine.py:correct,mine.py:kind_of", "many.jsonl", "--workers", "1")
     assert "kind_of: 3 rows (line 1, 2, 3): column 'kind' is missing\n" in out
     assert "correct: 3 rows (line 1, 2, 3), the first: column 'answer': expected int, got 'two'\n" in out
+    assert "correct: --json lists all 3\n" in out
+    assert "kind_of: --json" not in out  # its line has all
+
+
+def test_audit_tells_once_why_rows_were_not_audited(work: Path) -> None:
+    """However much their values differ: with their lines, the first reason, and no place of its own trial."""
+    _write(work / "many.jsonl", [{"prompt": "1+1=", "answer": word} for word in ("two", "zwei")])
+    _, out, _ = _run("audit", "mine.py:correct", "many.jsonl", "--workers", "1")
+    said = (
+        "not audited 2 rows (line 1, 2), the first: every honest form failed: coercion: column 'answer': expected int"
+    )
+    assert said in " ".join(out.split())
 
 
 def test_check_warns_of_a_reward_that_does_not_apply(work: Path) -> None:
     """Every right answer skipped is a warning, as is a column without annotation; the exit code stays 0."""
     code, out, _ = _run("check", "mine.py:never", "rows.jsonl", "--workers", "1")
     assert 0 == code
-    assert "never: warning: all 3 right answers were skipped" in out
+    assert "never: warning: all 3 right answers were skipped: " in out
+    assert "does not seem to apply to this data, or lacks a return" in " ".join(out.split())
     assert "never: warning: column 'kind' has no annotation, so it is passed on as it is in the data (str)" in out
     told = json.loads(_run("check", "mine.py:never,mine.py:correct", "rows.jsonl", "--workers", "1", "--json")[1])[
         "rewards"

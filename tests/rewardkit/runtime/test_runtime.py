@@ -349,6 +349,8 @@ def test_a_composition_says_when_a_part_failed() -> None:
         batch["with"][0].cause,
     )
     assert (Status.FAILED, None) == (batch["without"][0].status, batch["without"][0].score)
+    with pytest.raises(KeyError, match="no reward 'b' in this batch; it has 'with', 'without'"):
+        batch["b"]
 
 
 @pytest.mark.parametrize(
