@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from sandbox import plain
 from sandbox.errors import NotPlainError
-from sandbox.inside.runner import NO_MEMORY, TESTS_NAME, describe, emit, frames, fresh_module, read_request, send
+from sandbox.inside.runner import NO_MEMORY, TESTS_NAME, UNTOLD, describe, emit, frames, fresh_module, read_request, send
 
 _MAX_LAST, _MAX_TEXT = 400, 300
 
@@ -48,7 +48,9 @@ class _Peer:
         """Return the next message."""
         try:
             message = next(self._frames, None)
-        except (ValueError, RecursionError, MemoryError):
+        except (OSError, ValueError, RecursionError, MemoryError) as fault:
+            if not self._number and isinstance(fault, ConnectionResetError):  # nobody else has sent it anything
+                os._exit(UNTOLD)
             message = None
         if not isinstance(message, dict):
             self.lost()

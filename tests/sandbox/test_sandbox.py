@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import psutil
 import pytest
 from patience import LONG_S, alive, in_time, wait_for
 
-from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox, folders
+from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox, check_asserts, folders
 from sandbox.client import MAX_ATTEMPTS, MAX_CALLS, MAX_SOURCE_BYTES
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxError
 from sandbox.inside.zygote import FOLDER, _close_unread
@@ -662,6 +663,27 @@ def test_a_waiting_child_that_is_killed_costs_no_verdict(own: Sandbox) -> None:
         assert wait_for(lambda waiting=waiting: waiting.status() == psutil.STATUS_ZOMBIE)
         result = own.run(f"print({number})")
         assert (OK, f"{number}\n") == (result.status, result.stdout)
+
+
+@pytest.mark.parametrize("kind", ["program", "asserts"])
+def test_a_child_killed_before_it_reads_its_order_costs_no_verdict(own: Sandbox, kind: str) -> None:
+    """An evaluation whose child was told, and never read it, is begun again; that of a tester's completion too."""
+    source = "def f(): return 42\nprint(42)"
+    with ThreadPoolExecutor(1) as thread:
+        assert OK == own.run("pass").status
+        (zygote,) = own.processes
+        inner = psutil.Process(zygote).children()[0] if own.level == "strict" else psutil.Process(zygote)
+        assert wait_for(lambda: len(inner.children()) == 1)
+        (waiting,) = inner.children()
+        waiting.suspend()
+        if kind == "program":
+            ended = thread.submit(lambda: own.run(source).status is OK)
+        else:
+            ended = thread.submit(lambda: check_asserts(own, source, "assert f() == 42", limits=LIMITS).all_passed)
+        assert wait_for(lambda: len(inner.children()) > 1)
+        waiting.kill()
+        assert ended.result()
+    assert [zygote] != own.processes
 
 
 @pytest.mark.parametrize("read", [False, True])
