@@ -49,6 +49,11 @@ def own(sandbox: Sandbox) -> Iterator[Sandbox]:
         yield own
 
 
+ONE_LEVEL = pytest.mark.parametrize(
+    "sandbox", ["strict", pytest.param("standard", marks=pytest.mark.full)], indirect=True
+)
+"""Of tests of what is the same at each level, and takes long: at standard with ``--full``."""
+
 # How evaluations end.
 
 ENDS: dict[str, tuple[str, ExecutionStatus, int | None, int | None, str]] = {
@@ -106,7 +111,16 @@ def test_a_timeout_is_told(sandbox: Sandbox) -> None:
     assert None is result.exit_code
 
 
-@pytest.mark.parametrize("ignored", ["", "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"])
+@pytest.mark.parametrize(
+    ("sandbox", "ignored"),
+    [
+        ("strict", IGNORING := "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"),
+        ("standard", ""),
+        pytest.param("strict", "", marks=pytest.mark.full),
+        pytest.param("standard", IGNORING, marks=pytest.mark.full),
+    ],
+    indirect=["sandbox"],
+)
 def test_processor_time_is_limited(sandbox: Sandbox, ignored: str) -> None:
     """What uses up its processor time is a timeout, also where it ignores the first signal."""
     result = sandbox.run(f"{ignored}while True: pass", limits=Limits(timeout_s=600, cpu_s=1))
@@ -235,6 +249,7 @@ for number in range(9):
 """
 
 
+@ONE_LEVEL
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize(
     ("act", "status"),
@@ -250,11 +265,13 @@ def test_how_a_program_ended_is_not_its_own_to_tell(
     sandbox: Sandbox, act: str, status: ExecutionStatus, count: int
 ) -> None:
     """A program that writes its own runs' ends is told as its process ended, all of them."""
-    results = sandbox.run_inputs(FORGED_RUNS.format(act), ["a", "b", "c"][:count], limits=Limits(timeout_s=1.0))
+    limits = Limits(timeout_s=0.5 if status is TIMEOUT else 10)
+    results = sandbox.run_inputs(FORGED_RUNS.format(act), ["a", "b", "c"][:count], limits=limits)
     assert [status] * count == [result.status for result in results]
     assert [None] * count == [result.exit_code for result in results]
 
 
+@ONE_LEVEL
 @pytest.mark.parametrize(
     ("act", "status"),
     [("import ctypes; ctypes.string_at(0)", KILLED), ("while True: pass", TIMEOUT)],
@@ -837,6 +854,7 @@ def test_a_zygote_killed_every_time(own: Sandbox) -> None:
     assert "42\n" == own.run("print(6 * 7)").stdout
 
 
+@ONE_LEVEL
 def test_a_stopped_zygote_is_replaced(own: Sandbox) -> None:
     """A zygote that answers no more is ended when its time is up, and the evaluation is begun again."""
 
