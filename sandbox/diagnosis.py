@@ -18,19 +18,12 @@ from sandbox.jail.levels import Level
 
 @dataclass(frozen=True, slots=True)
 class LevelTrial:
-    """What came of trying a level.
-
-    Attributes:
-        level: Which.
-        reached: Whether it starts and no attack on it succeeds.
-        why: Why it is not reached; ``""`` if it is.
-        attacks: What was tried, and whether it succeeded; empty where the level does not start.
-    """
+    """What came of trying a level."""
 
     level: Level
-    reached: bool
-    why: str
-    attacks: dict[str, bool]
+    reached: bool  # whether it starts and no attack on it succeeds
+    why: str  # why it is not reached; ``""`` if it is
+    attacks: dict[str, bool]  # what was tried, and whether it succeeded; empty where the level does not start
 
 
 def machine() -> dict[str, str]:

@@ -29,11 +29,7 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make(kind: str) -> str:
-    """Make a folder of this process.
-
-    Args:
-        kind: What its name begins with.
-    """
+    """Make a folder of this process, whose name begins with the kind."""
     return tempfile.mkdtemp(prefix=f"{_prefix(kind)}{os.getpid()}-")
 
 
@@ -49,9 +45,7 @@ def sweep(kind: str) -> None:
 def remove(folder: str, *inner: str) -> None:
     """Remove a folder if it is this user's own, however deep code has made what it holds; otherwise leave it.
 
-    Args:
-        folder: Its path.
-        inner: Directories in it that are probably empty, which spares a helper.
+    Directories in it that are probably empty are ``inner``, which spares a helper.
     """
     with contextlib.suppress(OSError):
         opened = os.open(folder, _OPEN)

@@ -60,17 +60,11 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class CheckedSource:
-    """A text that has passed the gate.
+    """A text that has passed the gate."""
 
-    Attributes:
-        text: As it was given.
-        functions: Its functions by name, those at the top level, as syntax trees of the text as given.
-        code: It, compiled for the jail: :mod:`marshal` data of this very version of Python.
-    """
-
-    text: str
-    functions: Mapping[str, ast.FunctionDef] = field(repr=False)
-    code: bytes = field(repr=False)
+    text: str  # as it was given
+    functions: Mapping[str, ast.FunctionDef] = field(repr=False)  # by name, those at its top level, as it was given
+    code: bytes = field(repr=False)  # compiled for the jail: :mod:`marshal` data of this very version of Python
 
     def call(self, function: str, added: bytes, arguments: Mapping[str, Any]) -> tuple[str, str, list[tuple[Any, ...]]]:
         """Return what :meth:`Sandbox.call <sandbox.Sandbox.call>` is to be called with, to call a function of the text.

@@ -83,17 +83,11 @@ class ExecutionResult:
 
 @dataclass(frozen=True, slots=True)
 class AssertsRun:
-    """What the tester of assert-style tests reported; see :func:`~sandbox.checks.check_asserts`.
+    """What the tester of assert-style tests reported; see :func:`~sandbox.checks.check_asserts`."""
 
-    Attributes:
-        execution: What came of the completion's process.
-        lines: The tester's reports, in order.
-        ended: Whether the tester came to its own end.
-    """
-
-    execution: ExecutionResult
-    lines: list[Mapping[str, Any]] = field(default_factory=list)
-    ended: bool = False
+    execution: ExecutionResult  # what came of the completion's process
+    lines: list[Mapping[str, Any]] = field(default_factory=list)  # the tester's reports, in order
+    ended: bool = False  # whether the tester came to its own end
 
 
 def printable(words: str) -> str:

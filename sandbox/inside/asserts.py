@@ -16,7 +16,17 @@ from typing import Any, NoReturn
 
 from sandbox import plain
 from sandbox.errors import NotPlainError
-from sandbox.inside.runner import NO_MEMORY, TESTS_NAME, describe, emit, frames, fresh_module, read_request, send
+from sandbox.inside.runner import (
+    NO_MEMORY,
+    TESTS_NAME,
+    UNTOLD,
+    describe,
+    emit,
+    frames,
+    fresh_module,
+    read_request,
+    send,
+)
 
 _MAX_LAST, _MAX_TEXT = 400, 300
 
@@ -48,7 +58,9 @@ class _Peer:
         """Return the next message."""
         try:
             message = next(self._frames, None)
-        except (ValueError, RecursionError, MemoryError):
+        except (OSError, ValueError, RecursionError, MemoryError) as fault:
+            if not self._number and isinstance(fault, ConnectionResetError):  # nobody else has sent it anything
+                os._exit(UNTOLD)
             message = None
         if not isinstance(message, dict):
             self.lost()
@@ -96,10 +108,8 @@ class _Peer:
     def _error(self, raised: Any) -> Exception:
         """Return the completion's exception as the nearest built-in one."""
         kinds = raised.get("kinds") if isinstance(raised, dict) else None
-        name, message = (
-            str(raised.get("type")) if kinds is not None else "",
-            str(raised.get("message")) if kinds else "",
-        )
+        name = str(raised.get("type")) if kinds is not None else ""
+        message = str(raised.get("message")) if kinds else ""
         self.last += f" raised {name}: {_short(message)}"
         for kind in kinds if isinstance(kinds, list) else ():
             if kind in ("StopIteration", "StopAsyncIteration"):  # it would end the loop of a test, as if all were seen
@@ -221,12 +231,7 @@ def _take_helpers(tree: Any, names: dict[str, Any], entry: str, helpers: str) ->
 
 
 def _run(
-    peer: _Peer,
-    names: dict[str, Any],
-    tree: Any,
-    code: types.CodeType,
-    checks: list[_Check],
-    entry: str | None,
+    peer: _Peer, names: dict[str, Any], tree: Any, code: types.CodeType, checks: list[_Check], entry: str | None
 ) -> int:
     """Run the tests against the completion, once that is loaded."""
     hello = peer.hear()

@@ -14,6 +14,7 @@ Python; so the way of a plain program through here is short, and what only some 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import gc
 import io
 import json
@@ -34,6 +35,8 @@ TOO_LARGE = 81
 """Exit code of a child whose results are larger than they may be."""
 NO_MEMORY = 80
 """Exit code of a child that had not even the memory to say that it has none."""
+UNTOLD = 84
+"""Exit code of a tester whose completion was killed before it read its order."""
 
 _MAX_WORDS = 2_000
 _ANY_LENGTH = 1 << 32
@@ -345,10 +348,11 @@ def _serve(request: Any) -> int:
         failed = describe(error)
         _print_traceback(error, request["source"])
         _flush()
-    send({"loaded": failed is None, "raised": failed, "names": sorted(_defined(names))})
-    for asked in frames(_ANY_LENGTH):
-        send(_reply(names, asked))
-        _flush()
+    with contextlib.suppress(OSError):  # the tester is gone
+        send({"loaded": failed is None, "raised": failed, "names": sorted(_defined(names))})
+        for asked in frames(_ANY_LENGTH):
+            send(_reply(names, asked))
+            _flush()
     return 0 if failed is None else 1
 
 
@@ -381,16 +385,15 @@ def _length(buffer: bytearray) -> int:
 
 
 def frames(limit: int) -> Iterator[Any]:
-    """Return the other side's messages until it is gone, or says more than it may."""
+    """Return the other side's messages until it is gone, or sends more than it may.
+
+    Raises:
+        OSError: It is gone, and has left unread what was sent to it.
+    """
     buffer = bytearray()
     while True:
-        while len(buffer) < _FRAME_BYTES or len(buffer) < _FRAME_BYTES + int.from_bytes(
-            buffer[:_FRAME_BYTES], "little"
-        ):
-            try:
-                piece = _read(PEER, 1 << 16)
-            except OSError:
-                return
+        while len(buffer) < _FRAME_BYTES or len(buffer) < _FRAME_BYTES + _length(buffer):
+            piece = _read(PEER, 1 << 16)
             buffer += piece
             if not piece or _length(buffer) > limit:
                 return

@@ -198,7 +198,8 @@ class Zygote:
         reason = self._wait(completion, tester, began + timeout_s, scratch_bytes, prepare=processes == 1)
         took = time.monotonic() - began
         status, usage, tested = self._end(completion, tester, processes, reason)
-        if kind != PAIR and _close_unread(channel) and not reason:  # the child was killed before it read the order
+        unread = tested == runner.UNTOLD << 8 if kind == PAIR else _close_unread(channel)
+        if unread and not reason:  # the child was killed before it read the order
             return _NO_PROCESS
         return status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, tested
 

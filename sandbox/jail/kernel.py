@@ -108,37 +108,31 @@ def supported() -> bool:
     return sys.platform == "linux" and bool(NUMBERS)
 
 
-def syscall(name: str, *arguments: int | bytes | None) -> int:
-    """Make a system call with whole numbers, or bytes whose address the kernel gets.
-
-    Raises:
-        OSError: It failed; the message names the call.
-    """
-    passed = [ctypes.c_char_p(a) if isinstance(a, bytes) else ctypes.c_long(a or 0) for a in arguments]
-    result: int = _libc.syscall(ctypes.c_long(NUMBERS[name]), *passed)
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"{name}: {os.strerror(code)}")
-    return result
-
-
 class Prepared:
-    """A system call made ready: a forked child that makes it touches few pages of memory. Bytes are kept alive."""
+    """A system call made ready: a forked child that makes it touches few pages of memory.
+
+    Its arguments are whole numbers, or bytes whose address the kernel gets and which are kept alive.
+    """
 
     __slots__ = ("_arguments", "_name")
 
-    def __init__(self, name: str, *arguments: int | bytes) -> None:
+    def __init__(self, name: str, *arguments: int | bytes | None) -> None:
         self._name = name
-        passed = [ctypes.c_char_p(a) if isinstance(a, bytes) else ctypes.c_long(a) for a in arguments]
+        passed = [ctypes.c_char_p(a) if isinstance(a, bytes) else ctypes.c_long(a or 0) for a in arguments]
         self._arguments = (ctypes.c_long(NUMBERS[name]), *passed)
 
     def __call__(self) -> int:
-        """Make the call and return its result; raise ``OSError`` where it fails."""
+        """Make the call and return its result; raise ``OSError``, which names the call, where it fails."""
         result: int = _libc.syscall(*self._arguments)
         if result < 0:
             code = ctypes.get_errno()
             raise OSError(code, f"{self._name}: {os.strerror(code)}")
         return result
+
+
+def syscall(name: str, *arguments: int | bytes | None) -> int:
+    """Make a system call; see :class:`Prepared`."""
+    return Prepared(name, *arguments)()
 
 
 def prctl(option: int, *arguments: int) -> None:

@@ -30,17 +30,9 @@ class Level(StrEnum):
 def enter(level: Level, readable: Sequence[str], mount_point: str, scratch_bytes: int) -> str:
     """Put this process, and with ``strict`` a first child in its place, into the jail.
 
-    Args:
-        level: Which.
-        readable: Directories to read besides :data:`SHARED_LIBRARIES`.
-        mount_point: An empty directory of ours: the scratch directory, or what the new root is built on.
-        scratch_bytes: Size of the scratch directory, where the kernel can bound it.
-
-    Returns:
-        The scratch directory, as it is called in the jail.
-
-    Raises:
-        OSError: The kernel refuses a part of it.
+    ``readable`` are directories to read besides :data:`SHARED_LIBRARIES`; ``mount_point`` is an empty directory of
+    ours: the scratch directory, or what the new root is built on. Where the kernel can bound it, the scratch directory
+    has ``scratch_bytes``. Return it, as it is called in the jail; raise ``OSError`` if the kernel refuses a part.
     """
     visible = [*readable, *SHARED_LIBRARIES]
     scratch = mount_point

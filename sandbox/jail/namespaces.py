@@ -87,15 +87,9 @@ def drop_capabilities() -> None:
 def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], scratch_bytes: int, owner: int) -> None:
     """Exchange the file system for one that holds only some paths, read-only, and :data:`SCRATCH`.
 
-    Args:
-        mount_point: An empty directory to build it on.
-        readable: Files and directories to show; those that do not exist are left out.
-        devices: Device files to show.
-        scratch_bytes: Size of the scratch directory.
-        owner: Its user and group, in the new namespace.
-
-    Raises:
-        OSError: A mount is refused.
+    It is built on ``mount_point``, an empty directory; of ``readable`` those that do not exist are left out. The
+    scratch directory belongs to ``owner``, a user and group of the new namespace. Raise ``OSError`` if a mount is
+    refused.
     """
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
     _mount("tmpfs", mount_point, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=1m,mode=755")

@@ -8,12 +8,7 @@ import resource
 def restrict(memory_bytes: int, cpu_s: int, file_bytes: int, open_files: int, processes: int) -> None:
     """Limit this process and what it starts, for ever; a limit it already has is not raised.
 
-    Args:
-        memory_bytes: Address space.
-        cpu_s: Seconds of processor time; at its end the process is killed.
-        file_bytes: Size of any file it writes, also in memory.
-        open_files: Descriptors at once.
-        processes: Processes and threads of this user at once, in this user namespace; 0 for no such limit.
+    ``processes`` are this user's processes and threads at once, in this user namespace; 0 for no such limit.
     """
     wanted = [
         (resource.RLIMIT_AS, memory_bytes),

@@ -194,8 +194,7 @@ class Installer:
     def enter(self, *, prepared: bool = False) -> None:
         """Put this process under the filter, for ever; raise ``OSError`` if the kernel refuses.
 
-        Args:
-            prepared: Whether privileges were given up before, as they are under another filter.
+        With ``prepared`` privileges were given up before, as they are under another filter.
         """
         if not prepared:
             kernel.no_new_privileges()

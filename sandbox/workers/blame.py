@@ -67,13 +67,9 @@ def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], firs
 
 
 def _crashed(call: Call, report: str, *, shared: bool, planned: bool) -> Fate:
-    """Return the fate of a call that ran as its worker crashed.
+    """Return the fate of a call that ran as its worker crashed; ``report`` is the message if the call is blamed.
 
-    Args:
-        call: The call.
-        report: The message if the call is blamed.
-        shared: Whether a call beside it or before it may be the cause, in any worker.
-        planned: Whether an earlier call of its worker may be the cause.
+    Another call may be the cause: beside it or before it in any worker (``shared``), earlier in its own (``planned``).
     """
     if (shared or planned) and not call.terms.alone:
         return Fate(call.terms._replace(alone=True))

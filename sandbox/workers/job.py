@@ -45,20 +45,12 @@ class CallResult(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """How a call is to run, after what happened where it ran before; see :mod:`sandbox.workers.blame`.
-
-    Attributes:
-        alone: Whether no other call may be in flight in its worker, nor threads be left over there: it was one of
-            several that may have brought a worker down.
-        fresh: Whether its worker must have run no other call: it was alone as its worker died, but not the first.
-        apart: Whether no other call may be in flight in any worker: it was one of several that may have brought all of
-            them down.
-    """
+    """How a call is to run, after what happened where it ran before; see :mod:`sandbox.workers.blame`."""
 
     lost: int = 0  # how often its worker was killed from outside while it ran
-    alone: bool = False
-    fresh: bool = False
-    apart: bool = False
+    alone: bool = False  # whether no other call may be in flight in its worker, nor threads be left over there
+    fresh: bool = False  # whether its worker must have run no other call: it was alone as one died, but not the first
+    apart: bool = False  # whether no other call may be in flight in any worker: all may have been brought down by it
 
 
 USUAL = Terms()

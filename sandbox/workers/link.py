@@ -74,13 +74,9 @@ class WardenLink:
         return self._watch is not None and fileobj == self._watch
 
     def start(self, payloads: Mapping[int, Mapping[int, tuple[str, bytes]]]) -> None:
-        """Start a warden, without waiting for it.
+        """Start a warden, without waiting for it, or raise ``WorkerStartError``.
 
-        Args:
-            payloads: By slot, name and payload of each of its targets by number.
-
-        Raises:
-            WorkerStartError: The interpreter cannot be started.
+        The payloads are, by slot, the name and payload of each of its targets by number.
         """
         self._control, theirs = channel_pair(int(ANSWER_S))  # one that was stopped reads nothing
         boot = _BOOT.format(root=str(Path(__file__).parents[2]), fd=_CONTROL, pid=os.getpid())

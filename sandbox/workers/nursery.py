@@ -53,18 +53,13 @@ class ForkRequest(NamedTuple):
 
 
 class Nursery:
-    """The warden's side of a nursery.
-
-    Attributes:
-        fit: Whether it has loaded the rewards and can fork.
-        waiting: The workers that it has not forked yet, by the number of the order.
-    """
+    """The warden's side of a nursery."""
 
     def __init__(self, process: int, channel: Channel, load_timeout_s: float) -> None:
         self.process = process
         self.channel = channel
-        self.fit = False
-        self.waiting: dict[int, ForkRequest] = {}
+        self.fit = False  # whether it has loaded the rewards and can fork
+        self.waiting: dict[int, ForkRequest] = {}  # workers that it has not forked yet, by the number of the order
         self._orders = 0
         self._due = time.monotonic() + load_timeout_s
 

@@ -378,9 +378,8 @@ class WorkerPool:
             if ticket not in chunk:
                 break
             entry = sent.pop(ticket, None)
-            if entry is None or not (
-                number - number == 0.0 <= duration_s < math.inf
-            ):  # inf - inf and nan - nan are nan
+            # inf - inf and nan - nan are nan
+            if entry is None or not (number - number == 0.0 <= duration_s < math.inf):
                 if entry is not None:
                     sent[ticket] = entry
                 self._distrust(slot, "wrote to the memory that the worker shares")

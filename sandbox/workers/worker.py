@@ -39,17 +39,11 @@ def serve(
     *,
     loaded: dict[int, TargetFunction] | None = None,
 ) -> int:
-    """Load the payload's targets and serve calls until the parent is gone.
+    """Load the payload's targets and serve ``width`` calls at once until the parent is gone.
 
-    Args:
-        lane: "serial", "threads" or "asyncio".
-        width: Calls in flight at once.
-        payload: Each target's name and pickle, by number.
-        control: The socket to the parent. The next three are descriptors of files that it shares with the parent.
-        page: What the worker is doing.
-        results: What the calls returned.
-        console: What the interpreter writes in a crash.
-        loaded: The targets, where this process was forked from one that has loaded them.
+    The payload has each target's name and pickle, by number; ``loaded`` are the targets where this process was forked
+    from one that has loaded them. ``control`` is the socket to the parent. Then come descriptors of files shared with
+    the parent: what the worker is doing, what the calls returned, what the interpreter writes in a crash.
     """
     faulthandler.enable(os.fdopen(console, "wb", buffering=0, closefd=False))
     channel = Channel(socket.socket(fileno=control))

@@ -43,6 +43,16 @@ def own(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
         yield sandbox
 
 
+@pytest.fixture(scope="module", params=LEVELS)
+def shared(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A sandbox with one zygote, for tests that break nothing."""
+    with Sandbox(level=request.param, workers=1, limits=LIMITS) as sandbox:
+        yield sandbox
+
+
+ONE_LEVEL = pytest.mark.parametrize("own", ["strict", pytest.param("standard", marks=pytest.mark.full)], indirect=True)
+"""Of tests of the supervision alone, which is the same at each level: at standard with ``--full``."""
+
 # Files outside.
 
 TRIALS = """
@@ -99,16 +109,23 @@ def readable(root: Path) -> Iterator[Path]:
 
 @needs_machine_code
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["ctrl-c", "deadline"])
-@pytest.mark.parametrize("as_nobody", [False, True], ids=["own-user", "nobody"])
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("level", "as_nobody", "way"),
+    [
+        pytest.param(
+            level, as_nobody, way, id=f"{level}-{'nobody' if as_nobody else 'own-user'}-{way}",
+            marks=[] if (level == "strict") ^ as_nobody ^ (way == "ctrl-c") else [pytest.mark.full],
+        )
+        for level in LEVELS for as_nobody in (False, True) for way in ("ctrl-c", "deadline")
+    ],
+)  # fmt: skip
 def test_files_outside_are_as_before(readable: Path, full: bool, level: str, as_nobody: bool, way: str) -> None:
     """Code that exchanges its directories with links while it is ended has nothing outside removed or changed."""
     outside = Path(tempfile.mkdtemp(prefix="outside-", dir="/tmp"))
     if as_nobody and os.getuid() == 0:
         os.chown(outside, 65534, 65534)
     asked = {
-        "root": str(readable), "level": level, "way": way, "outside": str(outside), "trials": 200 if full else 5,
+        "root": str(readable), "level": level, "way": way, "outside": str(outside), "trials": 200 if full else 4,
         "source": RAW_THREADS + EXCHANGE,
     }  # fmt: skip
     try:
@@ -160,7 +177,7 @@ def test_emptying_follows_no_link(tmp_path: Path, way: Callable[[Path], None], f
     for number in range(100):
         (outside / f"f{number}").touch()
     (outside / "inner").chmod(0o500)
-    for number in range(20 if full else 5):
+    for number in range(20 if full else 2):
         folder = tmp_path / str(number)
         folder.mkdir(mode=0o700)
         with exchanging(folder, outside) as other:
@@ -300,6 +317,7 @@ def test_closing_leaves_no_process_and_no_folder(own: Sandbox, zygote: str) -> N
     assert [] == list(Path(tempfile.gettempdir()).glob(f"rewardkit-jail-*-{os.getpid()}-*"))
 
 
+@ONE_LEVEL
 def test_late_code_is_late_whoever_does_not_say_so(own: Sandbox) -> None:
     """A zygote that is held up under an evaluation costs a timeout, once, and the next evaluation is right."""
     limits = Limits(timeout_s=2)
@@ -316,6 +334,7 @@ def test_late_code_is_late_whoever_does_not_say_so(own: Sandbox) -> None:
     assert (OK, "42\n") == ((after := own.run("print(6 * 7)")).status, after.stdout)
 
 
+@ONE_LEVEL
 def test_a_machine_that_stands_still_costs_no_zygote(own: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where client and zygote both miss the end of an evaluation's time, the zygote may still report it."""
     hear, stands = ZygoteProcess._hear, [True]
@@ -360,7 +379,7 @@ def test_who_stands_still_while_it_waits_loses_a_part_of_the_wait(monkeypatch: p
 def test_nothing_holds_up_its_supervisor(full: bool, level: str) -> None:
     """Threads, forks and full directories are told as what they are, in time, and the next evaluation is right."""
     ends = {TIMEOUT, FORBIDDEN, ExecutionStatus.OUTPUT_LIMIT, ExecutionStatus.NONZERO}
-    times = 1000 if full else 20
+    times = 1000 if full else 8
     with Sandbox(level=level, workers=1, limits=LIMITS) as sandbox:
         for number in range(times):
             source = (EXCHANGE, SPIN, FILES, FORKS)[number % 4]
@@ -370,7 +389,7 @@ def test_nothing_holds_up_its_supervisor(full: bool, level: str) -> None:
             result = sandbox.run(RAW_THREADS + source, args=['{"outside": "/tmp"}'], limits=limits)
             assert result.status in ends, result
             assert time.monotonic() - began < 20, "its supervisor was held up"
-            if number % 10 == 0:
+            if number % 4 == 3:
                 assert "1\n" == sandbox.run("print(1)").stdout
         processes = sandbox.processes
     assert [] == [one for process in processes for one in group(process)]
@@ -381,25 +400,26 @@ def test_nothing_holds_up_its_supervisor(full: bool, level: str) -> None:
 
 @needs_machine_code
 @pytest.mark.parametrize("flags", [0x10F00, 0x3D0B00, 0x3D0D00, 0x3D0F00 & ~0x40000])
-def test_a_thread_with_a_table_of_its_own_is_none(own: Sandbox, flags: int) -> None:
-    """Threads share descriptors, folder and all else: otherwise each would have limits of its own."""
-    result = own.run(RAW_THREADS + f"print(start(3, [endless(24)], {flags}), ctypes.get_errno())")
+def test_a_thread_with_a_table_of_its_own_is_none(shared: Sandbox, flags: int) -> None:
+    """Threads share descriptors, folder and all else: otherwise each would have limits of its shared."""
+    result = shared.run(RAW_THREADS + f"print(start(3, [endless(24)], {flags}), ctypes.get_errno())")
     assert (OK, "0") == (result.status, result.stdout.split()[0]), result
 
 
 @needs_machine_code
-def test_threads_are_bounded(own: Sandbox) -> None:
+def test_threads_are_bounded(shared: Sandbox) -> None:
     """There are only so many at once, whoever the user is: the kernel starts no more, or the zygote ends it."""
     sleep = f"endless({kernel.NUMBERS['pause']})" if "pause" in kernel.NUMBERS else ""
-    result = own.run(RAW_THREADS + f"print(start(3000, [{sleep}]), flush=True)\ntime.sleep(2)\nos._exit(0)")
+    result = shared.run(RAW_THREADS + f"print(start(3000, [{sleep}]), flush=True)\ntime.sleep(2)\nos._exit(0)")
     if result.status is FORBIDDEN:
         assert f"more than {MAX_THREADS} threads" == result.error
     else:
-        assert "strict" == own.level
+        assert "strict" == shared.level
         assert MAX_THREADS <= int(result.stdout) <= MAX_THREADS + 10
-    assert "1\n" == own.run("print(1)").stdout
+    assert "1\n" == shared.run("print(1)").stdout
 
 
+@ONE_LEVEL
 def test_a_hundred_threads_are_allowed(own: Sandbox) -> None:
     """A program that uses many threads as programs do works as ever."""
     source = """
@@ -433,11 +453,11 @@ TRACES = {
 
 
 @pytest.mark.parametrize("trace", TRACES)
-def test_an_evaluation_leaves_no_trace(own: Sandbox, trace: str) -> None:
+def test_an_evaluation_leaves_no_trace(shared: Sandbox, trace: str) -> None:
     """Sizes, times and numbers of links of what evaluations share are for each as they were for the first."""
-    first = own.run(MARKS)
-    assert OK == own.run(f"import os\n{TRACES[trace]}").status
-    assert (OK, first.stdout) == ((after := own.run(MARKS)).status, after.stdout)
+    first = shared.run(MARKS)
+    assert OK == shared.run(f"import os\n{TRACES[trace]}").status
+    assert (OK, first.stdout) == ((after := shared.run(MARKS)).status, after.stdout)
 
 
 def test_locks_are_taken_back() -> None:
@@ -452,7 +472,7 @@ def test_locks_are_taken_back() -> None:
             assert OK == sandbox.run("import fcntl\nfcntl.flock(1, fcntl.LOCK_EX)").status
 
 
-def test_the_directory_above_cannot_be_changed(own: Sandbox) -> None:
+def test_the_directory_above_cannot_be_changed(shared: Sandbox) -> None:
     """Nothing can be left beside the directory that each evaluation is given."""
     source = """
 import os
@@ -471,15 +491,15 @@ tried(lambda: os.symlink("x", "../link"))
 tried(lambda: os.utime("..", (1, 1)))
 tried(lambda: os.chmod("..", 0o777))
 """
-    result = own.run(source)
+    result = shared.run(source)
     assert (OK, "") == (result.status, result.stdout), result
-    assert "[]\n" == own.run("import os; print(os.listdir())").stdout
+    assert "[]\n" == shared.run("import os; print(os.listdir())").stdout
 
 
 # What tells of the host.
 
 
-def test_the_host_is_not_told_of(own: Sandbox) -> None:
+def test_the_host_is_not_told_of(shared: Sandbox) -> None:
     """Neither its name, nor its load, nor the command line of the zygote; what programs ask for still answers."""
     source = """
 import ctypes, os, platform, socket, sys, uuid
@@ -491,13 +511,13 @@ try:
 except OSError:
     print("refused")
 """
-    result = own.run(source)
+    result = shared.run(source)
     assert OK == result.status, result
     assert "[] jail jail Linux True\n-1 -1\nrefused\n" == result.stdout
     assert os.uname().nodename not in result.stdout.split()
 
 
-def test_nobody_is_told_who_is_at_the_other_end(own: Sandbox) -> None:
+def test_nobody_is_told_who_is_at_the_other_end(shared: Sandbox) -> None:
     """A pair of sockets sends and receives, and gives no process, no counter and no data out of band."""
     source = """
 import socket
@@ -512,18 +532,18 @@ for act in (lambda: ours.send(b"x", socket.MSG_OOB), lambda: theirs.recv(1, sock
     except PermissionError:
         pass
 """
-    result = own.run(source)
+    result = shared.run(source)
     assert (OK, "b'plain' b'plain' 1\n") == (result.status, result.stdout), result
 
 
 @pytest.mark.skipif(kernel.MACHINE != "x86_64", reason="only that machine has these calls")
 @pytest.mark.parametrize("number", [335, 336])
-def test_calls_of_probes_come_to_nothing(own: Sandbox, number: int) -> None:
+def test_calls_of_probes_come_to_nothing(shared: Sandbox, number: int) -> None:
     """The kernel lets them past every filter since Linux 6.14; who calls them without a probe is ended or refused."""
     source = f"import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nprint(libc.syscall({number}, 0, 0, 0))"
-    result = own.run(source)
+    result = shared.run(source)
     assert result.signal == signal.SIGILL or "-1\n" == result.stdout, result
-    assert "1\n" == own.run("print(1)").stdout
+    assert "1\n" == shared.run("print(1)").stdout
 
 
 def test_the_probes_file_has_a_name_that_nobody_can_foresee(monkeypatch: pytest.MonkeyPatch) -> None:

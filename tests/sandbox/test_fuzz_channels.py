@@ -35,7 +35,7 @@ from sandbox import (
 )
 from sandbox.errors import SandboxUnavailableError
 
-FULL_S, SHORT_S = 600.0, 6.0
+FULL_S, SHORT_S = 600.0, 3.0
 """Seconds at each of two levels."""
 PROCESSOR_S = 1.0
 """The documented bound: seconds of the caller's processor for what a hostile evaluation left."""
@@ -120,7 +120,7 @@ def _seeds(full: bool) -> Iterable[int]:
 @pytest.mark.fuzz
 @pytest.mark.parametrize("level", ["strict", "standard"])
 def test_no_program_does_harm_by_what_it_writes(level: str, full: bool) -> None:
-    """Ten minutes at each level (6 seconds in short form): no pass, no hang, no wrong innocent, nothing left over."""
+    """Ten minutes at each level (3 seconds in short form): no pass, no hang, no wrong innocent, nothing left over."""
     gc.collect()
     gc.freeze()  # what other tests have loaded: a walk of the collector through it is no cost of an evaluation
     before = _state()

@@ -251,10 +251,14 @@ def test_fcntl_commands(base: Filter) -> None:
 
 
 @pytest.mark.slow
-def test_ioctl_requests(base: Filter) -> None:
-    """Harmless ones alone, whatever the upper half of the register holds; the kernel takes the lower."""
+def test_ioctl_requests(base: Filter, full: bool) -> None:
+    """Harmless ones alone, whatever the upper half of the register holds; the kernel takes the lower.
+
+    In full all numbers are tried, else those around the allowed ones and a sample.
+    """
+    tried = range(0x10000) if full else {*range(0x5300, 0x5500), *range(0, 0x10000, 23)}
     allowed = {0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451}
-    assert allowed == {request for request in range(0x10000) if base("ioctl", 0, request) == ALLOW}
+    assert allowed == {request for request in tried if base("ioctl", 0, request) == ALLOW}
     for request in (0x5412, 0x541C, 0x540E, 0x8901, 0x5452, 0xC0189436, 0x40086602):
         assert EPERM == base("ioctl", 0, request), hex(request)
     assert ALLOW == base("ioctl", 0, 0x5401 | 1 << 32)

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import psutil
 import pytest
 from patience import LONG_S, alive, in_time, wait_for
 
-from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox, folders
+from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox, check_asserts, folders
 from sandbox.client import MAX_ATTEMPTS, MAX_CALLS, MAX_SOURCE_BYTES
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxError
 from sandbox.inside.zygote import FOLDER, _close_unread
@@ -47,6 +48,11 @@ def own(sandbox: Sandbox) -> Iterator[Sandbox]:
     with Sandbox(level=str(sandbox.level), workers=1, limits=LIMITS) as own:
         yield own
 
+
+ONE_LEVEL = pytest.mark.parametrize(
+    "sandbox", ["strict", pytest.param("standard", marks=pytest.mark.full)], indirect=True
+)
+"""Of tests of what is the same at each level, and takes long: at standard with ``--full``."""
 
 # How evaluations end.
 
@@ -105,7 +111,16 @@ def test_a_timeout_is_told(sandbox: Sandbox) -> None:
     assert None is result.exit_code
 
 
-@pytest.mark.parametrize("ignored", ["", "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"])
+@pytest.mark.parametrize(
+    ("sandbox", "ignored"),
+    [
+        ("strict", IGNORING := "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"),
+        ("standard", ""),
+        pytest.param("strict", "", marks=pytest.mark.full),
+        pytest.param("standard", IGNORING, marks=pytest.mark.full),
+    ],
+    indirect=["sandbox"],
+)
 def test_processor_time_is_limited(sandbox: Sandbox, ignored: str) -> None:
     """What uses up its processor time is a timeout, also where it ignores the first signal."""
     result = sandbox.run(f"{ignored}while True: pass", limits=Limits(timeout_s=600, cpu_s=1))
@@ -234,6 +249,7 @@ for number in range(9):
 """
 
 
+@ONE_LEVEL
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize(
     ("act", "status"),
@@ -249,11 +265,13 @@ def test_how_a_program_ended_is_not_its_own_to_tell(
     sandbox: Sandbox, act: str, status: ExecutionStatus, count: int
 ) -> None:
     """A program that writes its own runs' ends is told as its process ended, all of them."""
-    results = sandbox.run_inputs(FORGED_RUNS.format(act), ["a", "b", "c"][:count], limits=Limits(timeout_s=1.0))
+    limits = Limits(timeout_s=0.5 if status is TIMEOUT else 10)
+    results = sandbox.run_inputs(FORGED_RUNS.format(act), ["a", "b", "c"][:count], limits=limits)
     assert [status] * count == [result.status for result in results]
     assert [None] * count == [result.exit_code for result in results]
 
 
+@ONE_LEVEL
 @pytest.mark.parametrize(
     ("act", "status"),
     [("import ctypes; ctypes.string_at(0)", KILLED), ("while True: pass", TIMEOUT)],
@@ -664,6 +682,27 @@ def test_a_waiting_child_that_is_killed_costs_no_verdict(own: Sandbox) -> None:
         assert (OK, f"{number}\n") == (result.status, result.stdout)
 
 
+@pytest.mark.parametrize("kind", ["program", "asserts"])
+def test_a_child_killed_before_it_reads_its_order_costs_no_verdict(own: Sandbox, kind: str) -> None:
+    """An evaluation whose child was told, and never read it, is begun again; that of a tester's completion too."""
+    source = "def f(): return 42\nprint(42)"
+    with ThreadPoolExecutor(1) as thread:
+        assert OK == own.run("pass").status
+        (zygote,) = own.processes
+        inner = psutil.Process(zygote).children()[0] if own.level == "strict" else psutil.Process(zygote)
+        assert wait_for(lambda: len(inner.children()) == 1)
+        (waiting,) = inner.children()
+        waiting.suspend()
+        if kind == "program":
+            ended = thread.submit(lambda: own.run(source).status is OK)
+        else:
+            ended = thread.submit(lambda: check_asserts(own, source, "assert f() == 42", limits=LIMITS).all_passed)
+        assert wait_for(lambda: len(inner.children()) > 1)
+        waiting.kill()
+        assert ended.result()
+    assert [zygote] != own.processes
+
+
 @pytest.mark.parametrize("read", [False, True])
 def test_a_child_that_died_before_its_order_is_told_from_one_that_read_it(read: bool) -> None:
     """So an evaluation whose child was killed while it waited is begun again, and no other is."""
@@ -815,6 +854,7 @@ def test_a_zygote_killed_every_time(own: Sandbox) -> None:
     assert "42\n" == own.run("print(6 * 7)").stdout
 
 
+@ONE_LEVEL
 def test_a_stopped_zygote_is_replaced(own: Sandbox) -> None:
     """A zygote that answers no more is ended when its time is up, and the evaluation is begun again."""
 
