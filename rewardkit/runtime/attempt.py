@@ -221,8 +221,8 @@ def _of_score(options: RewardOptions, score: Score) -> Finding:
 
 def _record(one: Unanswered) -> Unanswered:
     """Return the record in texts that any file takes and a whole number, whatever the reward's author put in it."""
-    texts = (_clean(str(text), _MAX_ERROR_CHARS) for text in (one.name, one.kind, one.message))
-    return Unanswered(*texts, int(one.requests))
+    name, kind, message = (_clean(str(text), _MAX_ERROR_CHARS) for text in (one.name, one.kind, one.message))
+    return Unanswered(name, kind, message, int(one.requests))
 
 
 def _group(options: RewardOptions, value: Any, rollouts: int) -> Finding:

@@ -111,18 +111,18 @@ class Runtime:
         self._leaves = _leaves(self._rewards.values())
         for leaf in self._leaves:
             leaf.set_up()
-        self._most_lost: float = _number(
+        self._most_lost: float = _checked(
             "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
         )
-        self._raise = _choice(OnFailure, on_failure, "on_failure") is OnFailure.RAISE
-        _number("cache_entries", cache_entries, lambda count: count >= 0, "a whole number, 0 or more", int)
+        self._raise = _choice("on_failure", on_failure, OnFailure) is OnFailure.RAISE
+        _checked("cache_entries", cache_entries, lambda count: count >= 0, "a whole number, 0 or more", int)
         self._cache = OutcomeCache(cache_entries)
         self._alarms = Alarms()
         self._owner = os.getpid()
         asked = min(4, cores()) if workers is None else workers
-        self.workers: int = _number("workers", asked, lambda count: count >= 1, "a whole number, 1 or more", int)
-        _number("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
-        if _choice(RuntimeLane, lane, "lane") is RuntimeLane.INLINE:
+        self.workers: int = _checked("workers", asked, lambda count: count >= 1, "a whole number, 1 or more", int)
+        _checked("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
+        if _choice("lane", lane, RuntimeLane) is RuntimeLane.INLINE:
             self.workers = 1
         else:
             from sandbox.workers import WorkerPool  # slow to import; needed only here
@@ -328,19 +328,15 @@ def _weights(
     return {name: float(weights.get(name, 1.0)) for name in names}
 
 
-def _number(option: str, value: Any, holds: Callable[[Any], bool], expected: str, kind: Any = (int, float)) -> Any:
+def _checked(option: str, value: Any, holds: Callable[[Any], bool], expected: str, kind: Any = (int, float)) -> Any:
     if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
         raise RewardDefinitionError(f"{option}={value!r}: expected {expected}")
     return value
 
 
-def _choice(choices: type[StrEnum], value: str, option: str) -> StrEnum:
-    try:
-        return choices(value)
-    except ValueError:
-        raise RewardDefinitionError(
-            f"{option}={value!r}: expected one of {', '.join(repr(str(one)) for one in choices)}"
-        ) from None
+def _choice(option: str, value: str, choices: type[StrEnum]) -> StrEnum:
+    named = [str(one) for one in choices]
+    return choices(_checked(option, value, named.__contains__, f"one of {str(named)[1:-1]}", str))
 
 
 def _preload() -> list[str]:

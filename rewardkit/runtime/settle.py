@@ -107,16 +107,19 @@ class Settler:
         outcomes, versions, listener, scored = self._outcomes, self._versions, self._listener, Status.SCORED
         for call, number, duration_s in answers:
             assert isinstance(call, RewardCall)
-            if call.attempts or len(call.places) != 1 or isinstance(call, CachedCall):
+            places = call.places
+            if call.attempts or len(places) != 1 or type(call) is CachedCall:
                 again += self.take([CallResult(call, CallStatus.ANSWERED, number, duration_s)])
                 continue
             call.attempts = 1
             # a named tuple's own way of being made is several times slower, and this is once a call
-            ran = 1, duration_s, "", versions[call.target], False, ()
-            outcome = _make(Outcome, (scored, number, None, {}, None, None, None, *ran))
-            outcomes[call.target][call.places[0]] = outcome
+            outcome = _make(
+                Outcome,
+                (scored, number, None, {}, None, None, None, 1, duration_s, "", versions[call.target], False, ()),
+            )
+            outcomes[call.target][places[0]] = outcome
             if listener is not None:
-                listener(Finished(call.places[0], self._rewards[call.target].name, outcome))
+                listener(Finished(places[0], self._rewards[call.target].name, outcome))
         return again
 
     def finish(self) -> None:

@@ -57,16 +57,8 @@ if "REWARDKIT_INSIDE_WORKER" in os.environ:
 def _write(folder: Path, *, lane: str = "serial", act: str = "os._exit(3)", **changes: Any) -> str:
     """Write a module whose loading is noted; return the reference to its reward."""
     options, kind, pause = LANES[lane]
-    texts = {
-        "load_s": 0,
-        "at_load": "pass",
-        "also": "",
-        "timeout_s": LONG_S,
-        "options": options,
-        "kind": kind,
-        "pause": pause,
-    }
-    (folder / "rewards.py").write_text(MODULE.format(**{**texts, "act": act, **changes}))
+    texts = {"at_load": "pass", "also": "", "timeout_s": LONG_S, "options": options, "kind": kind, "pause": pause}
+    (folder / "rewards.py").write_text(MODULE.format(**{**texts, "load_s": 0, "act": act, **changes}))
     return f"{folder / 'rewards.py'}:scored"
 
 
