@@ -17,6 +17,7 @@ import json
 import math
 import os
 import resource
+import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -27,7 +28,7 @@ from rewardkit.errors import BadReturnError, CoercionError, InfrastructureError,
 from rewardkit.forms import hint_of
 from rewardkit.options import RewardOptions
 from rewardkit.spec import CallContext, Kind, RewardSpec
-from rewardkit.types import Arrived, Cause, Rollout, Score
+from rewardkit.types import Arrived, Cause, Rollout, Score, Unanswered
 from sandbox.workers import INSIDE, Answer
 
 SCORED, SKIPPED, FAILED, GROUP = 0, 1, 2, 3
@@ -95,8 +96,9 @@ def decode(answer: Any, rollouts: int) -> Finding:
     A call may write over what its worker says, so anything but a finding for so many rollouts counts as a crash.
     """
     if type(answer) is float and answer - answer == 0.0:
-        return [SCORED, answer]
-    if _is_finding(answer) or _is_group(answer, rollouts):
+        answer = [SCORED, answer]
+    one = _is_finding(answer) and (rollouts == 1 or answer[0] == FAILED)  # a group has a score a rollout
+    if one or _is_group(answer, rollouts):
         finding: Finding = answer
         return finding
     return [FAILED, Cause.CRASHED.value, f"the worker's answer was overwritten: {_shown(answer)}", None]
@@ -137,7 +139,7 @@ def _is_group(finding: Any, rollouts: int) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (float, int) and abs(value) < math.inf
+    return type(value) in (float, int) and abs(value) <= sys.float_info.max
 
 
 _CAUSES = frozenset(cause.value for cause in Cause)
@@ -213,8 +215,14 @@ def _of_score(options: RewardOptions, score: Score) -> Finding:
             return _bad(f"returned metric {name!r}={shown}; expected a finite number")
         metrics[str(name)] = number
     reason = None if score.reason is None else _clean(str(score.reason), _MAX_REASON_CHARS)
-    unanswered = [one._replace(message=_clean(one.message, _MAX_ERROR_CHARS)) for one in score.unanswered]
+    unanswered = [_record(one) for one in score.unanswered]
     return [*finding, reason, metrics, *([unanswered] if unanswered else [])]
+
+
+def _record(one: Unanswered) -> Unanswered:
+    """Return the record in texts that any file takes and a whole number, whatever the reward's author put in it."""
+    name, kind, message = (_clean(str(text), _MAX_ERROR_CHARS) for text in (one.name, one.kind, one.message))
+    return Unanswered(name, kind, message, int(one.requests))
 
 
 def _group(options: RewardOptions, value: Any, rollouts: int) -> Finding:

@@ -118,7 +118,7 @@ def check_lost(columns: Mapping[Reward[..., Any], Sequence[Outcome]], most: floa
 def combine(
     rewards: Mapping[str, Composable],
     columns: Mapping[Reward[..., Any], Sequence[Outcome]],
-    rollouts: Sequence[Rollout],
+    rows: int,
     step: int | None,
 ) -> dict[str, Sequence[Outcome]]:
     """Return the outcomes of rewards and compositions by name, from those of their leaves.
@@ -126,7 +126,7 @@ def combine(
     Args:
         rewards: The rewards and compositions by name.
         columns: The leaves' outcomes.
-        rollouts: What was scored.
+        rows: How many rollouts were scored.
         step: Optimizer steps done, for schedules.
     """
     combined: dict[str, Sequence[Outcome]] = {}
@@ -135,7 +135,7 @@ def combine(
         if parts == (reward,):
             combined[name] = columns[parts[0]]
         else:
-            each = ({leaf: columns[leaf][row] for leaf in parts} for row in range(len(rollouts)))
+            each = ({leaf: columns[leaf][row] for leaf in parts} for row in range(rows))
             combined[name] = [reward.combine(outcomes, step) for outcomes in each]
     return combined
 

@@ -15,49 +15,43 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit.errors import RewardError, RewardLoadError, RuntimeClosedError
 from rewardkit.runtime.attempt import attempt, attempt_async, encode
-from rewardkit.runtime.plan import Known, Plan, RewardCall
+from rewardkit.runtime.plan import Plan, RewardCall
+from rewardkit.runtime.settle import Settler
 from rewardkit.runtime.target import rollout_of
 from sandbox.errors import PoolClosedError, WorkerStartError
-from sandbox.workers import CallResult, CallStatus, Handler, Job, inline_capture
+from sandbox.workers import CallResult, CallStatus, Job, inline_capture
 
 if TYPE_CHECKING:
     from sandbox.workers import WorkerPool
-
-
-class Taker(Handler, Protocol):
-    """What a lane hands results to."""
-
-    def take_known(self, known: Sequence[Known]) -> None:
-        """Take the outcomes of calls that need not be made."""
-
-    def finish(self) -> None:
-        """Note that every call has been answered for."""
 
 
 class RunningBatch(NamedTuple):
     """A batch in a lane.
 
     Attributes:
+        settler: Has its outcomes.
         done: Done when every call has been answered for, or with the error that ended the batch.
         cancel: Stops what has not been run; does nothing where all is done.
     """
 
+    settler: Settler
     done: concurrent.futures.Future[None]
     cancel: Callable[[], None]
 
 
-def run_in_workers(pool: WorkerPool, plan: Plan, taker: Taker) -> RunningBatch:
+def run_in_workers(pool: WorkerPool, settler: Settler) -> RunningBatch:
     """Hand the calls to the pool piece by piece: the first are scored while the rest is being prepared."""
+    plan = settler.plan
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     def finished() -> None:
         with contextlib.suppress(concurrent.futures.InvalidStateError):  # who waited has cancelled it
             if job.error is None:
-                taker.finish()
+                settler.finish()
                 done.set_result(None)
             else:
                 done.set_exception(_translated(job.error))
@@ -66,21 +60,21 @@ def run_in_workers(pool: WorkerPool, plan: Plan, taker: Taker) -> RunningBatch:
         if not job.ended.is_set():
             pool.cancel(job, RuntimeClosedError("the batch was cancelled"))
 
-    job = Job(len(plan.rollouts), plan.context, taker, finished)
+    job = Job(len(plan.rollouts), plan.context, settler, finished)
     try:
         for piece in plan.pieces():
-            taker.take_known(piece.known)
+            settler.take_known(piece.known)
             job.file.append(piece.segments)
             if job.ended.is_set():
                 break
             pool.submit(job, piece.calls, complete=piece.complete)
     except PoolClosedError as closed:
-        job.end()
+        job.end(closed)
         raise RuntimeClosedError(str(closed)) from closed
     except BaseException as error:
         pool.cancel(job, error)
         raise
-    return RunningBatch(done, cancel)
+    return RunningBatch(settler, done, cancel)
 
 
 def _translated(error: BaseException) -> BaseException:
@@ -95,19 +89,20 @@ def _translated(error: BaseException) -> BaseException:
     return translated
 
 
-def run_inline(plan: Plan, taker: Taker) -> RunningBatch:
+def run_inline(settler: Settler) -> RunningBatch:
     """Run every call here, one after another, with its retries."""
+    plan = settler.plan
     segments: list[bytes] = []
     for piece in plan.pieces():
-        taker.take_known(piece.known)
+        settler.take_known(piece.known)
         segments += piece.segments
         for call in piece.calls:
-            while again := taker.take([_run(plan, call, segments)]):
+            while again := settler.take([_run(plan, call, segments)]):
                 time.sleep(again[0][0])
-    taker.finish()
+    settler.finish()
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
     done.set_result(None)
-    return RunningBatch(done, lambda: None)
+    return RunningBatch(settler, done, lambda: None)
 
 
 def _run(plan: Plan, call: RewardCall, segments: Sequence[bytes]) -> CallResult:

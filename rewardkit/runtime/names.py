@@ -37,14 +37,6 @@ _NAMES = {
     "mark a bound method instead: reward(an_object.its_method)": "self cls",
 }
 _MEANINGS = {name: words for words, names in _NAMES.items() for name in names.split()}
-_LIBRARIES = {
-    "verl": "solution_str solution_strs ground_truth ground_truths data_source data_sources extra_info extra_infos "
-    "reward_model non_tensor_batch",
-    "verifiers": "state parser task info",
-    "TRL": "trainer_state log_metric log_extra prompts",
-}
-_WHOSE = {name: library for library, names in _LIBRARIES.items() for name in names.split()}
-
 
 _NEAR, _VERY_NEAR = 0.6, 0.8
 """How alike a column's name is that is offered: where the name asked for has a meaning elsewhere, hardly another."""
@@ -67,7 +59,7 @@ def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
 
 
 def meaning_of(column: str, kind: Kind) -> str | None:
-    """Return words for a name that another library uses: whose it is, and what it is called here; ``None`` for others.
+    """Return words for a name that another library uses: what it is called here; ``None`` for others.
 
     Args:
         column: The name that a reward asks for, and the data lacks.
@@ -78,5 +70,4 @@ def meaning_of(column: str, kind: Kind) -> str | None:
         return None
     if kind is Kind.GROUP and "'completion'" in words:
         words = "here that is 'completions', the texts of what the model wrote"
-    library = _WHOSE.get(column)
-    return f"{library} calls it so, {words}" if library else words
+    return words

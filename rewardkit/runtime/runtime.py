@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import importlib.util
 import math
 import os
@@ -10,7 +11,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
@@ -49,14 +50,6 @@ class OnFailure(StrEnum):
     """The reward's ``default`` stands in, and the outcome says so."""
     RAISE = "raise"
     """The batch stops with :class:`~rewardkit.errors.RewardFailedError`."""
-
-
-class _Run(NamedTuple):
-    """One batch on its way."""
-
-    plan: Plan
-    settler: Settler
-    running: RunningBatch
 
 
 class Runtime:
@@ -118,17 +111,18 @@ class Runtime:
         self._leaves = _leaves(self._rewards.values())
         for leaf in self._leaves:
             leaf.set_up()
-        self._most_lost: float = _number(
+        self._most_lost: float = _checked(
             "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
         )
-        self._raise = _choice(OnFailure, on_failure, "on_failure") is OnFailure.RAISE
+        self._raise = _choice("on_failure", on_failure, OnFailure) is OnFailure.RAISE
+        _checked("cache_entries", cache_entries, lambda count: count >= 0, "a whole number, 0 or more", int)
         self._cache = OutcomeCache(cache_entries)
         self._alarms = Alarms()
         self._owner = os.getpid()
         asked = min(4, cores()) if workers is None else workers
-        self.workers: int = _number("workers", asked, lambda count: count >= 1, "a whole number, 1 or more", int)
-        _number("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
-        if _choice(RuntimeLane, lane, "lane") is RuntimeLane.INLINE:
+        self.workers: int = _checked("workers", asked, lambda count: count >= 1, "a whole number, 1 or more", int)
+        _checked("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
+        if _choice("lane", lane, RuntimeLane) is RuntimeLane.INLINE:
             self.workers = 1
         else:
             from sandbox.workers import WorkerPool  # slow to import; needed only here
@@ -186,9 +180,9 @@ class Runtime:
         """
         run = self._begin(rollouts, CallContext(step, epoch))
         try:
-            run.running.done.result()
+            run.done.result()
         except BaseException:
-            run.running.cancel()
+            run.cancel()
             raise
         return self._batch(run)
 
@@ -198,12 +192,17 @@ class Runtime:
         """Score as :meth:`score` does, from code that runs on an event loop."""
         import asyncio  # who awaits has it loaded already
 
-        context = CallContext(step, epoch)
-        run = await asyncio.to_thread(self._begin, rollouts, context)
+        begun: concurrent.futures.Future[RunningBatch] = concurrent.futures.Future()
+
+        def begin() -> RunningBatch:
+            begun.set_result(self._begin(rollouts, CallContext(step, epoch)))
+            return begun.result()
+
         try:
-            await asyncio.wrap_future(run.running.done)
+            run = await asyncio.to_thread(begin)
+            await asyncio.wrap_future(run.done)
         except BaseException:
-            run.running.cancel()
+            begun.add_done_callback(lambda late: late.result().cancel())  # the thread may still prepare the batch
             raise
         return self._batch(run)
 
@@ -216,20 +215,20 @@ class Runtime:
         """
         arrived: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         run = self._begin(rollouts, CallContext(step, epoch), arrived.put)
-        run.running.done.add_done_callback(lambda _: arrived.put(None))
+        run.done.add_done_callback(lambda _: arrived.put(None))
         shown = {reward for reward in self._rewards.values() if isinstance(reward, Reward)}
         names = {reward.name: name for name, reward in self._rewards.items() if reward in shown}
         try:
             while (finished := arrived.get()) is not None:
                 if finished.reward in names:
                     yield finished._replace(reward=names[finished.reward])
-            run.running.done.result()
+            run.done.result()
             batch = self._batch(run)
             for name, reward in self._rewards.items():
                 if isinstance(reward, Composite):
                     yield from (Finished(row, name, outcome) for row, outcome in enumerate(batch[name]))
         finally:
-            run.running.cancel()
+            run.cancel()
 
     def close(self) -> None:
         """End the workers. A second call does nothing; a batch on its way fails."""
@@ -244,19 +243,21 @@ class Runtime:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _begin(self, rollouts: Iterable[Rollout], context: CallContext, listener: Listener | None = None) -> _Run:
+    def _begin(
+        self, rollouts: Iterable[Rollout], context: CallContext, listener: Listener | None = None
+    ) -> RunningBatch:
         self._check_open()
         plan = Plan(self._leaves, rollouts, context, self._cache)
         settler = Settler(plan, self._cache, raise_failures=self._raise, listener=listener)
-        running = run_inline(plan, settler) if self._pool is None else run_in_workers(self._pool, plan, settler)
-        return _Run(plan, settler, running)
+        return run_inline(settler) if self._pool is None else run_in_workers(self._pool, settler)
 
-    def _batch(self, run: _Run) -> ScoreBatch:
+    def _batch(self, run: RunningBatch) -> ScoreBatch:
+        plan = run.settler.plan
         columns = run.settler.columns()
         self._alarms.look_at(columns)
         check_lost(columns, self._most_lost)
-        outcomes = combine(self._rewards, columns, run.plan.rollouts, run.plan.context.step)
-        return ScoreBatch(run.plan.rollouts, outcomes, self.weights)
+        outcomes = combine(self._rewards, columns, len(plan.rollouts), plan.context.step)
+        return ScoreBatch(plan.rollouts, outcomes, self.weights)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -328,19 +329,15 @@ def weights_of(
     return {name: float(weights.get(name, 1.0)) for name in names}
 
 
-def _number(option: str, value: Any, holds: Callable[[Any], bool], expected: str, kind: Any = (int, float)) -> Any:
+def _checked(option: str, value: Any, holds: Callable[[Any], bool], expected: str, kind: Any = (int, float)) -> Any:
     if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
         raise RewardDefinitionError(f"{option}={value!r}: expected {expected}")
     return value
 
 
-def _choice(choices: type[StrEnum], value: str, option: str) -> StrEnum:
-    try:
-        return choices(value)
-    except ValueError:
-        raise RewardDefinitionError(
-            f"{option}={value!r}: expected one of {', '.join(repr(str(one)) for one in choices)}"
-        ) from None
+def _choice(option: str, value: str, choices: type[StrEnum]) -> StrEnum:
+    named = [str(one) for one in choices]
+    return choices(_checked(option, value, named.__contains__, f"one of {str(named)[1:-1]}", str))
 
 
 def _preload() -> list[str]:

@@ -53,10 +53,13 @@ class Settler:
         cache: Keeps the outcomes of cached rewards.
         raise_failures: Whether the first failure ends the batch with :class:`RewardFailedError`.
         listener: Told of every outcome as it becomes known.
+
+    Attributes:
+        plan: As given.
     """
 
     def __init__(self, plan: Plan, cache: OutcomeCache, *, raise_failures: bool, listener: Listener | None) -> None:
-        self._plan = plan
+        self.plan = plan
         self._rewards = plan.rewards
         self._versions = [reward.version for reward in plan.rewards]
         self._cache = cache
@@ -104,21 +107,24 @@ class Settler:
         outcomes, versions, listener, scored = self._outcomes, self._versions, self._listener, Status.SCORED
         for call, number, duration_s in answers:
             assert isinstance(call, RewardCall)
-            if call.attempts or isinstance(call, CachedCall):
+            places = call.places
+            if call.attempts or len(places) != 1 or type(call) is CachedCall:
                 again += self.take([CallResult(call, CallStatus.ANSWERED, number, duration_s)])
                 continue
             call.attempts = 1
             # a named tuple's own way of being made is several times slower, and this is once a call
-            ran = 1, duration_s, "", versions[call.target], False, ()
-            outcome = _make(Outcome, (scored, number, None, {}, None, None, None, *ran))
-            outcomes[call.target][call.places[0]] = outcome
+            outcome = _make(
+                Outcome,
+                (scored, number, None, {}, None, None, None, 1, duration_s, "", versions[call.target], False, ()),
+            )
+            outcomes[call.target][places[0]] = outcome
             if listener is not None:
-                listener(Finished(call.places[0], self._rewards[call.target].name, outcome))
+                listener(Finished(places[0], self._rewards[call.target].name, outcome))
         return again
 
     def finish(self) -> None:
         """Fill in the calls that were planned after their equal had been answered; call when all are answered for."""
-        for call in self._plan.cached_calls.values():
+        for call in self.plan.cached_calls.values():
             self._repeat(call)
 
     def columns(self) -> Mapping[Reward[..., Any], Sequence[Outcome]]:
@@ -148,7 +154,7 @@ class Settler:
             self._repeat(call)
 
     def _check_failure(self, options: RewardOptions, place: int, outcome: Outcome) -> None:
-        step = "" if self._plan.context.step is None else f" at step {self._plan.context.step}"
+        step = "" if self.plan.context.step is None else f" at step {self.plan.context.step}"
         words = f"reward {options.name!r} failed{step} on row {place} ({outcome.cause}): {outcome.error}"
         if outcome.cause is Cause.INFRASTRUCTURE and options.on_infrastructure is OnInfrastructure.RAISE:
             raise InfrastructureError(words)

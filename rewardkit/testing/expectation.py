@@ -40,8 +40,6 @@ class Expectation:
             return outcome.cause is self.cause
         if self.lowest is None or self.highest is None or outcome.score is None:
             return True
-        if not self.tolerance:
-            return self.lowest <= outcome.score <= self.highest
         return self.lowest - self.tolerance <= outcome.score <= self.highest + self.tolerance
 
     def __str__(self) -> str:

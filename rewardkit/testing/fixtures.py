@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 from rewardkit.errors import RuntimeClosedError
 from rewardkit.runtime.runtime import Runtime
@@ -35,15 +35,6 @@ class Runtimes:
         runtime = Runtime(given, **{"workers": 1, "lane": self._lane, **options}).start()
         self._made.append((asked, options, runtime))
         return runtime
-
-    if not TYPE_CHECKING:  # a type checker is to find such a slip itself
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Say how to come by a runtime, where one of its attributes is asked for."""
-            hint = (
-                f": it makes runtimes, so call it first: runtime([my_reward]).{name}" if hasattr(Runtime, name) else ""
-            )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     def close(self) -> None:
         """Close every runtime made."""

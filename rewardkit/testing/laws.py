@@ -250,15 +250,13 @@ class _Subject:
         place, texts = unit
         row = self.rows[place]
         example = {column: value for column, value in row.items() if column not in _NOT_COLUMNS}
-        return [Rollout(row.get("prompt", ""), self._text(t), example, self._token_ids(t)) for t in texts]
+        ids = [[ord(c) % 32_000 for c in completion_text(t)[:_MAX_IDS]] if self._ids else None for t in texts]
+        return [Rollout(row.get("prompt", ""), self._text(t), example, own) for t, own in zip(texts, ids, strict=True)]
 
     def _text(self, text: Text) -> Text:
         if isinstance(text, str) and self._messages:
             return [{"role": "assistant", "content": text}]
         return text
-
-    def _token_ids(self, text: Text) -> list[int] | None:
-        return [ord(one) % 32_000 for one in completion_text(text)[:_MAX_IDS]] if self._ids else None
 
     def arguments(self, leaf: Reward[..., Any], unit: Unit) -> dict[str, Any]:
         """Return what a plain reward is called with.
@@ -349,7 +347,9 @@ class _Trial:
     def batch(self, drawn: tuple[list[Unit], Any]) -> Found | None:
         """Return how the score of a unit depends on the others of its batch, or on an order."""
         units, random = drawn
-        units = [unit for place, unit in enumerate(units) if not self._subject.group or _alone(units, place)]
+        if self._subject.group:  # completions of one row would be one group
+            rows = [row for row, _ in units]
+            units = [unit for place, unit in enumerate(units) if unit[0] not in rows[:place]]
         alone = [self.outcomes(unit)[0] for unit in units]
         order = _another_order(len(units), random)
         together = self.outcomes(*(units[place] for place in order))
@@ -392,11 +392,6 @@ def _unlike(
         if _essence(first) != _essence(second):
             return Found(law, units, f"{one} {outcome_words(first)}, {other} {outcome_words(second)}")
     return None
-
-
-def _alone(units: Sequence[Unit], place: int) -> bool:
-    """Whether no earlier unit has the same row, for their completions would be one group."""
-    return all(other[0] != units[place][0] for other in units[:place])
 
 
 def _breaks(law: Law, outcome: Outcome, timeout_s: float) -> bool:

@@ -50,9 +50,8 @@ class Entry:
 
     def refuse(self, key: str | None, what: str) -> NoReturn:
         """Raise :class:`DataError` naming file, line and key."""
-        if key is None:
-            raise DataError(f"{self.where}: {what}") from None
-        raise DataError(f"{self.lines.get(key, self.where)}: {key!r}: {what}") from None
+        where = self.where if key is None else f"{self.lines.get(key, self.where)}: {key!r}"
+        raise DataError(f"{where}: {what}") from None
 
 
 class Source(NamedTuple):

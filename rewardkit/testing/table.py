@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,7 +115,7 @@ def read_table(path: str | Path, *, tolerance: float | None = None) -> Table:
     settings = source.settings
     unknown = [key for key in settings.values if key not in SETTINGS]
     if unknown:
-        settings.refuse(unknown[0], f"no such setting; a table has {', '.join(SETTINGS)}{_near(unknown[0], SETTINGS)}")
+        settings.refuse(unknown[0], f"no such setting; a table has {', '.join(SETTINGS)}")
     reward = settings.values.get("reward")
     if not isinstance(reward, str | None):
         settings.refuse("reward", f"expected a reference such as my_rewards.py:correct, got {reward!r}")
@@ -283,8 +282,3 @@ def _expected(entry: Entry, completions: int, tolerance: float, *, group: bool) 
 
 def _names(values: Mapping[str, Any]) -> str:
     return ", ".join(repr(key) for key in values) or "nothing"
-
-
-def _near(word: str, words: Sequence[str]) -> str:
-    near = difflib.get_close_matches(str(word), words, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rewardkit import Score, Unanswered, group_reward, reward
-from rewardkit.runtime.attempt import finding_of
+from rewardkit.runtime.attempt import decode, finding_of
 
 ONE = reward(name="one")(lambda completion: 0.0).spec
 ALL = group_reward(name="all")(lambda completions: [0.0]).spec
@@ -43,6 +43,9 @@ def test_what_did_not_answer_inside_a_reward_leaves_the_worker_as_data() -> None
         finding = finding_of(ONE, Score(value, unanswered=[lost]), 1)
         assert [*head, None, {}, [record]] == json.loads(json.dumps(finding))
     assert "bad_return" == finding_of(ONE, Score(1.0, unanswered=["judge"]), 1)[1]  # type: ignore[list-item]
+    odd = Unanswered(7, "half \ud83d", None, True)  # type: ignore[arg-type]
+    finding = json.loads(json.dumps(finding_of(ONE, Score(1.0, unanswered=[odd]), 1)))
+    assert [0, 1.0, None, {}, [["7", "half \\ud83d", "None", 1]]] == finding == decode(finding, 1)
 
 
 TOO_LARGE: dict[str, tuple[Any, str]] = {

@@ -27,7 +27,7 @@ from sandbox.workers.page import Page
 
 ROWS = 60
 BAD = (7, 8, 31)
-SOON_S = 3.0
+SOON_S = 1.5
 """Time of a call whose fault is found only when it is over."""
 Acts = Mapping[str, Callable[[], Any]]
 

@@ -11,13 +11,18 @@ from typing import Any
 import pytest
 from patience import in_time, kept_time
 
-from rewardkit import Cause, Outcome, Rollout, Runtime, Status, reward
+from rewardkit import Cause, Outcome, Rollout, Runtime, Status, group_reward, reward
 from rewardkit.runtime.attempt import decode
+from rewardkit.runtime.cache import OutcomeCache
+from rewardkit.runtime.plan import Plan
+from rewardkit.runtime.settle import Settler
+from rewardkit.spec import CallContext
+from sandbox.workers import slot
 from sandbox.workers.wire import Channel, RecordWriter
 
 INNOCENTS = 40
-TIMEOUT_S = 4.0
-"""After which, and the grace, answers are given up that lie behind what cannot be read."""
+TIMEOUT_S, GRACE_S = 1.5, 1.5
+"""After which, one after the other, answers are given up that lie behind what cannot be read."""
 
 
 def _frame(body: bytes) -> bytes:
@@ -94,11 +99,14 @@ async def _awaited(completion: str, row: int) -> float:
     [(_plain, {}), (_plain, {"concurrency": 4}), (_awaited, {"concurrency": 32})],
     ids=["serial", "threads", "asyncio"],
 )
-def test_a_malformed_message_or_record_costs_its_call_alone(function: Any, options: dict[str, Any], full: bool) -> None:
+def test_a_malformed_message_or_record_costs_its_call_alone(
+    function: Any, options: dict[str, Any], full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each is written by one call of a batch: that call has its own score or crashed, every innocent has its own.
 
     In short form threads and the event loop write every fourth, for the parent reads all lanes with one code.
     """
+    monkeypatch.setattr(slot, "GRACE_S", GRACE_S)
     rollouts = [Rollout("p", "fine", {"row": str(row)}) for row in range(INNOCENTS)]
     for place, number in enumerate(range(0, len(ALL), 4 if options and not full else 1)):
         rollouts.insert(2 * place, Rollout("p", "bad", {"row": str(number)}))
@@ -134,6 +142,7 @@ def _expect_own(rollout: Rollout, outcome: Outcome) -> None:
         "[0, true]",
         "[0, NaN]",
         "[0, 1e999]",
+        f"[0, {10**400}]",
         "[0, 1.0, 7, {}]",
         '[0, 1.0, null, {"m": NaN}]',
         "[0, 1.0, null, []]",
@@ -158,8 +167,28 @@ def _expect_own(rollout: Rollout, outcome: Outcome) -> None:
 )
 def test_an_answer_that_is_no_finding_counts_as_a_crash(answer: str) -> None:
     """No score is made of it, and no error of ours ends the run."""
-    finding = decode(json.loads(answer), 2)
+    finding = decode(json.loads(answer), _rollouts_of(answer))
     assert ["crashed", None] == [finding[1], finding[3]]
+
+
+@pytest.mark.parametrize("answer", ["1.0", "[0, 1.0]", "[1]", '[0, 1.0, "why", {}]'])
+def test_one_score_for_a_group_counts_as_a_crash(answer: str) -> None:
+    """A group has a score for each completion, and one that a call wrote over them is nobody's."""
+    assert "crashed" == decode(json.loads(answer), 2)[1]
+
+
+def test_one_number_for_a_group_costs_that_group_alone() -> None:
+    """Also where it arrives on the short way that bare numbers take."""
+    whole = group_reward(name="whole")(lambda completions: [0.0] * len(completions))
+    plan = Plan([whole], [Rollout("p", "x"), Rollout("p", "y")], CallContext(), OutcomeCache())
+    settler = Settler(plan, OutcomeCache(), raise_failures=False, listener=None)
+    (piece,) = plan.pieces()
+    assert [] == settler.take_numbers([(piece.calls[0], 1.0, 0.1)])
+    assert [Cause.CRASHED] * 2 == [outcome.cause for outcome in settler.columns()[whole]]
+
+
+def _rollouts_of(answer: str) -> int:
+    return 2 if answer.startswith("[3") else 1
 
 
 @pytest.mark.parametrize(
@@ -179,4 +208,4 @@ def test_an_answer_that_is_no_finding_counts_as_a_crash(answer: str) -> None:
 )
 def test_every_finding_is_read_as_it_was_said(answer: str) -> None:
     """What our own code says passes the check."""
-    assert json.loads(answer) == decode(json.loads(answer), 2)
+    assert json.loads(answer) == decode(json.loads(answer), _rollouts_of(answer))

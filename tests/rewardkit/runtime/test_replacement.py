@@ -22,6 +22,7 @@ from sandbox.workers.wire import Channel, channel_pair
 
 linux = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs Linux")
 ROWS, CRASHES = 40, 3
+LOADS_LONG_S = pool_module.NURSERY_FROM_S
 LANES = {
     "serial": ("", "def", "time.sleep"),
     "threads": (", concurrency=4", "def", "time.sleep"),
@@ -39,7 +40,7 @@ def note(name):
         file.write(f"{{os.getpid()}}\\n")
 
 note("loads")
-time.sleep(0.4)
+time.sleep({load_s})
 if "REWARDKIT_INSIDE_WORKER" in os.environ:
     {at_load}
 
@@ -54,11 +55,17 @@ if "REWARDKIT_INSIDE_WORKER" in os.environ:
 
 
 def _write(folder: Path, *, lane: str = "serial", act: str = "os._exit(3)", **changes: Any) -> str:
-    """Write a module whose loading takes long and is noted; give the reference to its reward."""
+    """Write a module whose loading is noted; return the reference to its reward."""
     options, kind, pause = LANES[lane]
     texts = {"at_load": "pass", "also": "", "timeout_s": LONG_S, "options": options, "kind": kind, "pause": pause}
-    (folder / "rewards.py").write_text(MODULE.format(**{**texts, "act": act, **changes}))
+    (folder / "rewards.py").write_text(MODULE.format(**{**texts, "load_s": 0, "act": act, **changes}))
     return f"{folder / 'rewards.py'}:scored"
+
+
+@pytest.fixture(autouse=True)
+def _every_load_counts_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module need not sleep to be loaded by what forks replacements."""
+    monkeypatch.setattr(pool_module, "NURSERY_FROM_S", 0.0)
 
 
 def _rollouts(crashes: int = CRASHES) -> list[Rollout]:
@@ -94,9 +101,10 @@ def _are_all_the_wardens(runtime: Runtime) -> bool:
 
 @linux
 @pytest.mark.parametrize("lane", LANES)
-def test_replacements_load_the_rewards_once_for_all(tmp_path: Path, lane: str) -> None:
+def test_replacements_load_the_rewards_once_for_all(tmp_path: Path, lane: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many workers are replaced, the rewards are loaded by the first workers and once more."""
-    reference, rollouts = _write(tmp_path, lane=lane), _rollouts()
+    monkeypatch.setattr(pool_module, "NURSERY_FROM_S", LOADS_LONG_S)
+    reference, rollouts = _write(tmp_path, lane=lane, load_s=1.5 * LOADS_LONG_S), _rollouts()
     with Runtime([reference], workers=2) as runtime:
         for _ in range(2):
             _expect_right(rollouts, runtime.score(rollouts)["scored"])
@@ -148,7 +156,7 @@ def test_workers_are_replaced_without_what_should_fork_them(tmp_path: Path, name
     reference, rollouts = _write(tmp_path), _rollouts()
     with Runtime([reference], workers=2) as runtime:
         _expect_right(rollouts, runtime.score(rollouts)["scored"])
-        for _ in range(2):
+        for _ in range(2 if name == "killed" else 1):  # one that was stopped is waited for
             wait_for(lambda: len(runtime.processes) == 2)
             for other in _others(runtime):
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -252,7 +260,7 @@ def test_a_replacement_that_cannot_load_is_tried_again(
     monkeypatch.setattr(pool_module, "NURSERY_FROM_S", 1e9)
     at_load = f"if (HERE / 'stall').exists():\n        (HERE / 'stall').unlink()\n        {STALLS[name]}"
     reference = _write(tmp_path, at_load=at_load, act="(HERE / 'stall').touch(); os._exit(3)")
-    rollouts = _rollouts(2)
+    rollouts = _rollouts(1)
 
     def score(load_timeout_s: float) -> list[Outcome]:
         """Return nothing where the machine stood still for as long as the very first load may take."""
@@ -264,7 +272,7 @@ def test_a_replacement_that_cannot_load_is_tried_again(
             return list(runtime.score(rollouts)["scored"])
         return []
 
-    _expect_right(rollouts, in_time(score, bool, 3.0))
+    _expect_right(rollouts, in_time(score, bool, 2.0))
 
 
 @linux

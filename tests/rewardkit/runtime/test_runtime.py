@@ -41,7 +41,8 @@ from rewardkit import (
     reward,
     scheduled,
 )
-from rewardkit.runtime.plan import PIECE_ROWS
+from rewardkit.runtime.plan import PIECE_ROWS, Plan
+from sandbox.workers.pool import WorkerPool
 
 
 def length(completion: str) -> float:
@@ -101,6 +102,41 @@ def test_ascore_is_score_for_event_loops() -> None:
 
     with Runtime([length], workers=1) as runtime:
         assert [[float(n) for n in range(10)], [float(n) for n in range(20)]] == asyncio.run(both(runtime))
+
+
+def test_an_ascore_cancelled_before_its_batch_has_begun_makes_no_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that prepares the batch goes on, and the batch is cancelled as soon as it is prepared."""
+    planning, may_plan, ends = threading.Event(), threading.Event(), []
+    pieces, cancel = Plan.pieces, WorkerPool.cancel
+
+    def slowly(plan: Plan) -> Any:
+        planning.set()
+        may_plan.wait(LONG_S)
+        return pieces(plan)
+
+    def noted(pool: WorkerPool, job: Any, error: BaseException) -> None:
+        ends.append(str(error))
+        cancel(pool, job, error)
+
+    async def cancelled(runtime: Runtime) -> None:
+        task = asyncio.create_task(runtime.ascore([Rollout("p", "slow")]))
+        await asyncio.to_thread(planning.wait, LONG_S)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        may_plan.set()
+
+    @reward(timeout_s=LONG_S)
+    def sleeps(completion: str) -> float:
+        time.sleep(600 if completion == "slow" else 0)
+        return 1.0
+
+    monkeypatch.setattr(Plan, "pieces", slowly)
+    monkeypatch.setattr(WorkerPool, "cancel", noted)
+    with Runtime([sleeps], workers=1) as runtime:
+        asyncio.run(cancelled(runtime))
+        assert wait_for(lambda: ends == ["the batch was cancelled"])
+        assert [1.0] == runtime.score([Rollout("p", "quick")]).totals
 
 
 def test_stream_gives_each_outcome_once_and_early(tmp_path: Path) -> None:
@@ -362,6 +398,7 @@ def test_a_composition_says_when_a_part_failed() -> None:
         (([length], {"weights": {"lenght": 1.0}}), "weights name 'lenght'"),
         (([length], {"weights": [float("nan")]}), "finite"),
         (([length], {"workers": 0}), "workers=0"),
+        (([length], {"cache_entries": -1}), "cache_entries=-1"),
         (([length], {"lane": "outline"}), "lane='outline'"),
         (([length], {"on_failure": "ignore"}), "on_failure='ignore'"),
         (([length], {"max_infrastructure_rate": 2}), "max_infrastructure_rate=2"),
@@ -411,6 +448,15 @@ def test_a_closed_runtime_says_so() -> None:
     runtime.close()
     with pytest.raises(RuntimeClosedError, match="closed"):
         runtime.score(_rollouts(1))
+
+
+def test_a_runtime_closed_while_a_batch_is_prepared_says_so() -> None:
+    """Also where equal calls of a cached reward wait for one that is never made."""
+    with Runtime([reward(cache=True)(length)], workers=1) as runtime:
+        assert runtime._pool is not None
+        runtime._pool.close()
+        with pytest.raises(RuntimeClosedError, match="closed"):
+            runtime.score([Rollout("p", "x")] * 3)
 
 
 @pytest.mark.parametrize("mode", ["r", "rb", "a", "r+"])

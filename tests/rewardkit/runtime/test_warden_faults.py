@@ -209,8 +209,9 @@ def _stops_the_warden_and_exits() -> None:
 
 
 @linux
-def test_a_warden_that_was_stopped_is_woken() -> None:
+def test_a_warden_that_was_stopped_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that stops the warden and exits is told by its exit code, as if nothing had been stopped."""
+    monkeypatch.setattr(pool_module, "WARDEN_DOUBT_S", 0.5)
     outcome = _score(_stops_the_warden_and_exits)
     assert (Cause.CRASHED, "the worker process exited with code 3") == (outcome.cause, outcome.error)
 
@@ -226,6 +227,7 @@ def test_a_worker_that_began_slowly_ends_with_its_own_exit_code(monkeypatch: pyt
         return descriptors
 
     monkeypatch.setattr(Slot, "open", opens)
+    monkeypatch.setattr(pool_module, "WARDEN_DOUBT_S", 0.5)
     outcome = _score(_stops_the_warden_and_exits)
     assert (Cause.CRASHED, "the worker process exited with code 3") == (outcome.cause, outcome.error)
 

@@ -18,6 +18,7 @@ import pytest
 from patience import LONG_S, in_time, kept_time, wait_for
 
 from rewardkit import Cause, Outcome, Reward, Rollout, Runtime, Score, Status, group_reward, reward
+from sandbox.workers import slot as slot_module
 from sandbox.workers.slot import Slot
 
 INNOCENTS = 24
@@ -554,8 +555,9 @@ def test_retries_cure_what_they_can(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["serial", "async"])
-def test_a_worker_stopped_from_outside_does_not_hang_the_batch(kind: str) -> None:
+def test_a_worker_stopped_from_outside_does_not_hang_the_batch(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that is stopped while it runs nothing is replaced, and every call is scored."""
+    monkeypatch.setattr(slot_module, "STALLED_S", 1.5)
     waits = reward(timeout_s=LONG_S, default=DEFAULT)(_length_async if kind == "async" else _length)
     rollouts = _rollouts(0)
     with Runtime([waits], workers=1) as runtime:

@@ -463,13 +463,6 @@ def test_a_row_that_is_no_rollout_is_refused(row: dict[str, Any], said: str) -> 
     assert said in str(refused.value)
 
 
-def test_runtimes_say_how_to_come_by_one() -> None:
-    """What a runtime has and the fixture has not is told with the call that is missing; nothing else is."""
-    with pytest.raises(AttributeError, match=r"call it first: runtime\(\[my_reward\]\)\.score"):
-        getattr(Runtimes("inline"), "score")  # noqa: B009
-    assert not hasattr(Runtimes("inline"), "scores")
-
-
 def test_runtimes_are_shared_until_closed() -> None:
     """Equal requests get one runtime, others another; one that a test closed is made anew."""
     made = Runtimes("inline")
