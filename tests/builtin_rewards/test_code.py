@@ -296,7 +296,7 @@ def test_rows_whose_tests_are_at_fault_are_skipped(sandbox: Sandbox, columns: di
         ("\0", 0.0, 0.0),
         ("x = '\ud800'", 0.0, 0.0),
         ("(" * 5_000, 0.0, 0.0),
-        ("x = 1\n" * 200_000, 0.0, 0.0),
+        ("x = 1\n" * 400_000, 0.0, 0.0),
     ],
 )
 def test_code_runs_and_compiles(sandbox: Sandbox, completion: str, runs: float, compiles: float) -> None:

@@ -287,7 +287,7 @@ BAD_LINES = {
         '{"prompt": "?", "n": 1e999}',
         "{path}:1: 1e999 is too large",
     ),
-    "a number that is none": ('{"prompt": "?", "n": NaN}', "write null (key 'n')"),
+    "a number that is none": ('{"prompt": "?", "n": NaN}', "NaN is not a JSON number; write null"),
     "bytes that are no text": (b'{"prompt": "\xff"}', "{path}:1: not UTF-8: invalid start byte at byte 12"),
 }
 

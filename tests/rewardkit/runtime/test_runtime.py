@@ -686,7 +686,7 @@ def test_what_a_completion_wrote_cannot_steer_a_terminal_from_the_log(caplog: py
     assert 2 == len(messages)
     for message in messages:
         assert message.isprintable()
-        assert "\\x1b[2J\\x1b]0;title\\x07\\nERROR" in message
+        assert "\\x1b[2J\\x1b]0;title\\x07 ERROR" in message
         assert len(message) < 2_000
 
 
