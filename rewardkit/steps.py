@@ -20,7 +20,7 @@ from rewardkit.fingerprint import Fingerprint
 from rewardkit.forms import Form, TextParameter
 from rewardkit.function import RewardFunction, Versioned
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, NamedOptions, RewardOptions
-from rewardkit.runtime.attempt import FAILED, SCORED, finding_of_one
+from rewardkit.runtime.attempt import score_of
 from rewardkit.spec import Kind, hints_of
 from rewardkit.step_reading import steps_of
 from rewardkit.step_scores import StepPlan, head_of
@@ -146,10 +146,10 @@ class Stepwise(RewardFunction, Versioned):
 
     def checked(self, value: Any) -> Score:
         """Return what a step's function returned as a score; raise BadReturnError where it is no score."""
-        outcome, *said = finding_of_one(self.options, value)
-        if outcome == FAILED:
-            raise BadReturnError(said[1])
-        return Score(*said) if outcome == SCORED else Score(None, *said)
+        try:
+            return score_of(self.options, value)
+        except ValueError as reason:
+            raise BadReturnError(str(reason)) from None
 
 
 class _Note(str):

@@ -131,7 +131,7 @@ async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> MemberAnswe
             value = Reward.__call__(member, **_own(member, given))  # a judge's own call would set up the judge
             if inspect.isawaitable(value):
                 value = await value
-        score = score_of(member.spec, value)
+        score = score_of(member.options, value)
         unseen = isinstance(member.function, JudgeFunction) and score.value is None and UNSEEN in score.metrics
         return MemberAnswer(member.name, score, is_unseen=unseen)
     except TimeoutError as late:

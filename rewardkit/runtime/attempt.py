@@ -153,14 +153,14 @@ def is_final(finding: Finding) -> bool:
 def finding_of(spec: RewardSpec, value: Any, rollouts: int) -> Finding:
     """Return the finding that a returned value makes: a score, a skip, or ``bad_return``."""
     if spec.kind is Kind.SINGLE:
-        return finding_of_one(spec.options, value)
+        return _finding_of_one(spec.options, value)
     try:
         return _group(spec.options, value, rollouts)
     except BaseException as odd:  # a value whose own methods raise
         return _unreadable(value, odd)
 
 
-def finding_of_one(options: RewardOptions, value: Any) -> Finding:
+def _finding_of_one(options: RewardOptions, value: Any) -> Finding:
     """Return the finding that a value makes, returned for one rollout or for one step of it."""
     try:
         return _one(options, value)
@@ -168,13 +168,13 @@ def finding_of_one(options: RewardOptions, value: Any) -> Finding:
         return _unreadable(value, odd)
 
 
-def score_of(spec: RewardSpec, value: Any) -> Score:
-    """Return the score that a value returned for one rollout makes in a run; that of a skip has the value ``None``.
+def score_of(options: RewardOptions, value: Any) -> Score:
+    """Return the score that a value makes, returned for one rollout or for one step of it; of a skip it is ``None``.
 
     Raises:
         ValueError: It makes none; says why.
     """
-    outcome, *told = finding_of_one(spec.options, value)
+    outcome, *told = _finding_of_one(options, value)
     if outcome == FAILED:
         raise ValueError(told[1])
     return Score(*told) if outcome == SCORED else Score(None, *told)
