@@ -114,7 +114,9 @@ def table(run: Run) -> Table:
     parts = [f"{shares['correct_of_well_formed']:.1%}" for shares in (before, after)]
     shown.add_row("  correct, of the well-formed", *parts)
     shown.add_section()
-    shown.add_row("mean reward, first 5 and last 5 steps", f"{fmean(rewards[:5]):.3f}", f"{fmean(rewards[-5:]):.3f}")
+    many = min(5, max(1, len(rewards) // 2))  # no step is in both means
+    means = [f"{fmean(some):.3f}" for some in (rewards[:many], rewards[-many:])]
+    shown.add_row(f"mean reward, first {many} and last {many} steps", *means)
     shown.add_section()
     shown.add_row(f"[bold]calls of {FAILING!r}[/], none of which stopped training", "", f"{run.calls}")
     for words, count in run.failures.items():
