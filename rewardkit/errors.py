@@ -14,6 +14,7 @@ What a model did is never one of these: a wrong answer, a timeout or a crash of 
     ├── CoercionError             a column's value is not what the reward's annotation says
     ├── RewardTextError           a reward given as text raised, or was ended by its jail
     ├── BadReturnError            a step reward returned a value that is not a score
+    ├── RecordError               a run's record is missing, damaged, newer, or cannot be written
     ├── RuntimeClosedError        a runtime is used after it was closed, or in a forked child
     ├── InfrastructureError       too many calls failed for reasons that are not the completions' fault
     └── RewardFailedError         a call failed and the caller asked to stop at the first failure
@@ -91,6 +92,10 @@ class BadReturnError(RewardError):
 
     It is raised only where such a reward is called as a plain function.
     """
+
+
+class RecordError(RewardError):
+    """A run's record is missing, is not a record, is of a newer release, or cannot be written. Names the file."""
 
 
 class RuntimeClosedError(RewardError):

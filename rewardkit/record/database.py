@@ -1,0 +1,119 @@
+"""The SQLite file of a record: made, opened, checked, and brought up to this version."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rewardkit.errors import RecordError
+from rewardkit.record.schema import APPLICATION_ID, MIGRATIONS, TABLES, VERSION
+
+FILE = "record.db"
+"""The file's name in a run's folder."""
+BUSY_S = 30.0
+"""Seconds that one writer waits for another; 16 writers of one file waited for at most 3."""
+
+
+def file_of(run: str | os.PathLike[str]) -> Path:
+    """Return the file of a run that is named by its folder, or by the file itself."""
+    path = Path(run)
+    return path if path.suffix == ".db" else path / FILE
+
+
+def create(path: Path) -> sqlite3.Connection:
+    """Return a connection for writing to a new record.
+
+    Raises:
+        RecordError: There is a file already, or none can be made; names it and what helps.
+    """
+    with _translated(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rwc", uri=True, isolation_level=None)) as made:
+            made.execute("BEGIN IMMEDIATE")
+            if made.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise RecordError(f"{path}: there is a record already; append to it, or give another name")
+            for statement in TABLES.split(";"):
+                if statement.strip():
+                    made.execute(statement)
+            made.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            made.execute(f"PRAGMA user_version = {VERSION}")
+            made.execute("COMMIT")
+    return writing(path)
+
+
+def writing(path: Path) -> sqlite3.Connection:
+    """Return a connection for writing to an existing record, which is brought up to this version.
+
+    Raises:
+        RecordError: The file is missing, is no record, is of a newer version, or cannot be written.
+    """
+    with _translated(path):
+        connection = _connected(path, "rw")
+        _migrate(connection)
+        mode = "WAL" if wal_works(path.parent) else "DELETE"
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA cache_size = -65536")
+        return connection
+
+
+def reading(path: Path) -> sqlite3.Connection:
+    """Return a connection that can only read.
+
+    Raises:
+        RecordError: The file is missing, empty, no record, of another version, or of another user.
+    """
+    with _translated(path):
+        connection = _connected(path, "ro")
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        if found < VERSION:
+            raise RecordError(f"{path}: a record of version {found}; this release reads version {VERSION}; `rewardkit runs --migrate` brings it up")
+        return connection
+
+
+def wal_works(folder: Path) -> bool:
+    """Return whether SQLite's write-ahead log works in a folder: on a network file system its first write fails."""
+    with tempfile.TemporaryDirectory(prefix=".rewardkit-probe-", dir=folder) as probe:
+        try:
+            with contextlib.closing(sqlite3.connect(Path(probe) / "probe.db", timeout=1.0)) as connection:
+                (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                connection.execute("CREATE TABLE probe (x)")
+                connection.commit()
+                return bool(mode == "wal")
+        except sqlite3.Error:
+            return False
+
+
+def _connected(path: Path, mode: str) -> sqlite3.Connection:
+    if not path.exists():
+        raise RecordError(f"{path}: there is no record; `rewardkit runs` lists those that there are")
+    if path.stat().st_size == 0:
+        raise RecordError(f"{path}: the file is empty, and no record")
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=BUSY_S, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    found = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found != APPLICATION_ID:
+        raise RecordError(f"{path}: a SQLite file, but no record of rewardkit's")
+    if version > VERSION:
+        raise RecordError(f"{path}: a record of version {version}, written by a newer release; this one reads up to {VERSION}")
+    return connection
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    while (found := connection.execute("PRAGMA user_version").fetchone()[0]) < VERSION:
+        connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[found]}; PRAGMA user_version = {found + 1}; COMMIT")
+
+
+@contextlib.contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Name the file in what SQLite and the file system raise."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as reason:
+        words = {"file is not a database": "not a record: the file is no SQLite file"}.get(str(reason), str(reason))
+        raise RecordError(f"{path}: {words}") from reason

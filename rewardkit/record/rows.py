@@ -1,0 +1,285 @@
+"""What of a scored batch is kept, as plain values: made without a database, and tested so."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rewardkit.advantages import group_advantages, weighted_rewards
+from rewardkit.groups import group_places
+from rewardkit.runtime.batch import ScoreBatch
+from rewardkit.types import Outcome, Rollout, Status, Text
+
+LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
+"""How a status is written: one letter a reward, in capitals where the outcome came from the cache."""
+
+
+class Said(NamedTuple):
+    """What an outcome said beside its number.
+
+    Attributes:
+        place: The completion's place in the batch.
+        column: The reward's place in the batch's list.
+        reason: Why it scored so.
+        metrics: JSON of its metrics.
+        cause: Why it failed.
+        error: The error in words.
+        traceback: The reward's frames.
+        logs: What it printed and logged.
+        attempts: How often it ran.
+        unanswered: JSON of the rewards inside it that gave no score.
+    """
+
+    place: int
+    column: int
+    reason: str | None
+    metrics: str | None
+    cause: str | None
+    error: str | None
+    traceback: str | None
+    logs: str | None
+    attempts: int
+    unanswered: str | None
+
+
+class Summary(NamedTuple):
+    """Sums over one reward's outcomes in a batch.
+
+    Attributes:
+        scored: Calls with a score.
+        skipped: Calls that did not apply.
+        failed: Calls that failed, with or without a default that stands in.
+        causes: JSON of the failed calls' number by cause.
+        mean: Of the scores, defaults that stand in included, as the trainer is told them; ``None`` without any.
+        std: Their standard deviation (``ddof=1``); ``None`` with fewer than two.
+        low: The lowest of them.
+        high: The highest of them.
+        p50_s: Median seconds of the calls that ran.
+        p95_s: 95th percentile of these.
+        groups: Groups with two scores or more.
+        flat_groups: Those of them whose scores are all the same.
+    """
+
+    scored: int
+    skipped: int
+    failed: int
+    causes: str
+    mean: float | None
+    std: float | None
+    low: float | None
+    high: float | None
+    p50_s: float | None
+    p95_s: float | None
+    groups: int
+    flat_groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRows:
+    """A scored batch, ready to be written; lists have one entry a completion.
+
+    Attributes:
+        rewards: The rewards' names in order.
+        versions: The digits of the version of each reward.
+        weights: Each reward's weight.
+        prompts: The prompts as text, see :func:`text_of`.
+        columns: The rows' columns as JSON.
+        completions: The completions as text.
+        tokens: Lengths of the completions in tokens.
+        truncated: Whether each was cut at the most tokens allowed.
+        groups: The number of each completion's group in the batch, from 0.
+        totals: Plain sums of the scores.
+        weighted: Weighted sums, as TRL's ``reward``.
+        advantages: What the trainer makes of them.
+        status: One letter a reward, see :data:`LETTERS`.
+        scores: 8 bytes a reward, a little-endian float64; ``nan`` where there is no score.
+        seconds: 4 bytes a reward, a little-endian float32: how long the last attempt took.
+        said: What outcomes said beside their numbers.
+        summaries: One a reward.
+    """
+
+    rewards: tuple[str, ...]
+    versions: tuple[str, ...]
+    weights: tuple[float, ...]
+    prompts: Sequence[str]
+    columns: Sequence[str]
+    completions: Sequence[str]
+    tokens: Sequence[int | None]
+    truncated: Sequence[bool | None]
+    groups: Sequence[int]
+    totals: Sequence[float | None]
+    weighted: Sequence[float | None]
+    advantages: Sequence[float | None]
+    status: Sequence[str]
+    scores: Sequence[bytes]
+    seconds: Sequence[bytes]
+    said: Sequence[Said]
+    summaries: Sequence[Summary]
+
+
+def rows_of(
+    batch: ScoreBatch,
+    *,
+    num_generations: int | None = None,
+    scale: str = "group",
+    truncated: Sequence[bool | None] | None = None,
+    handed: Mapping[str, Sequence[float | None]] | None = None,
+) -> BatchRows:
+    """Return what is kept of a batch.
+
+    Args:
+        batch: The outcomes.
+        num_generations: Completions a group where the trainer's groups stand side by side; ``None`` for groups by
+            prompt and row, whose advantages are computed for each by itself.
+        scale: How advantages are scaled, see :func:`~rewardkit.advantages.group_advantages`.
+        truncated: Whether each completion was cut; ``None`` where nobody knows.
+        handed: The scores as the trainer was told them, where they differ from the outcomes'.
+    """
+    names = tuple(batch.outcomes)
+    rollouts, columns = batch.rollouts, [batch.outcomes[name] for name in names]
+    scores = np.array([[math.nan if one.score is None else one.score for one in column] for column in columns])
+    scores = scores.reshape(len(names), len(rollouts))
+    told = {name: (handed or batch.scores)[name] for name in names}
+    reward = weighted_rewards(told, batch.weights) if names else np.full(len(rollouts), math.nan)
+    groups = _groups(rollouts, num_generations)
+    seconds = np.array([[one.duration_s for one in column] for column in columns], dtype="<f4")
+    return BatchRows(
+        rewards=names,
+        versions=tuple(_version(column) for column in columns),
+        weights=tuple(batch.weights[name] for name in names),
+        prompts=[text_of(one.prompt) for one in rollouts],
+        columns=_columns(rollouts),
+        completions=[text_of(one.completion) for one in rollouts],
+        tokens=[None if one.completion_ids is None else len(one.completion_ids) for one in rollouts],
+        truncated=list(truncated) if truncated is not None else [None] * len(rollouts),
+        groups=groups,
+        totals=_known(np.where(np.isnan(scores).all(axis=0), math.nan, np.nansum(scores, axis=0))),
+        weighted=_known(reward),
+        advantages=_known(_advantages(reward, groups, num_generations, scale)),
+        status=["".join(map(_letter, outcomes)) for outcomes in zip(*columns, strict=True)] or [""] * len(rollouts),
+        scores=[row.tobytes() for row in np.ascontiguousarray(scores.T, dtype="<f8")],
+        seconds=[row.tobytes() for row in np.ascontiguousarray(seconds.reshape(len(names), -1).T)],
+        said=[said for number, column in enumerate(columns) for said in _said(number, column)],
+        summaries=[_summary(column, values, groups) for column, values in zip(columns, scores, strict=True)],
+    )
+
+
+def text_of(text: Text) -> str:
+    """Return a prompt or completion as text: itself, or the messages as JSON behind the letter U+0001."""
+    return text if isinstance(text, str) else "\x01" + _json(text)
+
+
+def text_back(stored: str) -> Text:
+    """Return what :func:`text_of` was given."""
+    back: Text = json.loads(stored[1:]) if stored.startswith("\x01") else stored
+    return back
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+
+
+def _columns(rollouts: Sequence[Rollout]) -> list[str]:
+    """Return the columns as JSON; rollouts of one row, which share an object, are written once."""
+    found: list[str] = []
+    last: object = None
+    for rollout in rollouts:
+        if not found or rollout.example is not last:
+            last, text = rollout.example, _json(dict(rollout.example))
+        found.append(text)
+    return found
+
+
+def _groups(rollouts: Sequence[Rollout], num_generations: int | None) -> list[int]:
+    if num_generations is not None:
+        return [place // num_generations for place in range(len(rollouts))]
+    found = [0] * len(rollouts)
+    for number, places in enumerate(group_places(rollouts)):
+        for place in places:
+            found[place] = number
+    return found
+
+
+def _advantages(reward: Any, groups: Sequence[int], num_generations: int | None, scale: str) -> Any:
+    if num_generations is not None and len(reward) % num_generations == 0:
+        return group_advantages(reward, num_generations, scale=scale)
+    found = np.zeros(len(reward))
+    labels = np.asarray(groups)
+    for number in set(groups):
+        members = labels == number
+        found[members] = group_advantages(reward[members], int(members.sum()))
+    return found
+
+
+def _version(column: Sequence[Outcome]) -> str:
+    return next((one.version for one in column), "")
+
+
+def _letter(outcome: Outcome) -> str:
+    letter = LETTERS[outcome.status]
+    return letter.upper() if outcome.cached else letter
+
+
+def _said(number: int, column: Sequence[Outcome]) -> list[Said]:
+    return [
+        Said(
+            place,
+            number,
+            one.reason,
+            _json(dict(one.metrics)) if one.metrics else None,
+            None if one.cause is None else one.cause.value,
+            one.error,
+            one.traceback,
+            one.logs or None,
+            one.attempts,
+            _json([record._asdict() for record in one.unanswered]) if one.unanswered else None,
+        )
+        for place, one in enumerate(column)
+        if one.reason or one.metrics or one.cause or one.logs or one.attempts > 1 or one.unanswered
+    ]
+
+
+def _summary(column: Sequence[Outcome], values: Any, groups: Sequence[int]) -> Summary:
+    status = Counter(one.status for one in column)
+    causes = Counter(one.cause.value for one in column if one.cause is not None)
+    known = values[~np.isnan(values)]
+    ran = np.array([one.duration_s for one in column if not one.cached])
+    sizes, flat = _flat(values, np.asarray(groups))
+    return Summary(
+        scored=status[Status.SCORED],
+        skipped=status[Status.SKIPPED],
+        failed=status[Status.FAILED],
+        causes=_json(causes),
+        mean=float(known.mean()) if len(known) else None,
+        std=float(known.std(ddof=1)) if len(known) > 1 else None,
+        low=float(known.min()) if len(known) else None,
+        high=float(known.max()) if len(known) else None,
+        p50_s=float(np.quantile(ran, 0.5)) if len(ran) else None,
+        p95_s=float(np.quantile(ran, 0.95)) if len(ran) else None,
+        groups=sizes,
+        flat_groups=flat,
+    )
+
+
+def _flat(values: Any, groups: Any) -> tuple[int, int]:
+    """Return how many groups have two scores or more, and in how many of these all are the same."""
+    known = ~np.isnan(values)
+    order = np.argsort(groups[known], kind="stable")
+    labels, scores = groups[known][order], values[known][order]
+    if not len(labels):
+        return 0, 0
+    starts = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])
+    sizes = np.diff(np.r_[starts, len(labels)])
+    spread = np.maximum.reduceat(scores, starts) - np.minimum.reduceat(scores, starts)
+    several = sizes > 1
+    return int(several.sum()), int((several & np.isclose(spread, 0.0)).sum())
+
+
+def _known(values: Any) -> list[float | None]:
+    return [None if math.isnan(value) else value for value in np.asarray(values, dtype=float).tolist()]

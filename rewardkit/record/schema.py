@@ -1,0 +1,126 @@
+"""The tables of a record, and how a file of an older version becomes one of this version.
+
+A record is one SQLite file. Texts lie in a table of their own, each distinct text once and compressed, so that what is
+searched stays small. The scores of a completion are packed in its row, in the order of its batch's versions; what a
+call said beside its number (reason, metrics, error, output) has a row only where it said something. Sums of each batch
+and version are kept beside them, so that no curve reads single scores, and so that a search for high or low scores
+knows which batches to open. Times are seconds since 1970.
+"""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x726B7264
+"""``PRAGMA application_id`` of every record: the letters ``rkrd``."""
+VERSION = 1
+"""``PRAGMA user_version``: the version of the tables."""
+
+TABLES = """
+CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE session (
+    id INTEGER PRIMARY KEY,
+    rank INTEGER NOT NULL,
+    began REAL NOT NULL,
+    seen REAL NOT NULL,
+    ended REAL,
+    about TEXT NOT NULL
+);
+
+CREATE TABLE text (id INTEGER PRIMARY KEY, digest INTEGER NOT NULL UNIQUE, body BLOB NOT NULL);
+
+CREATE TABLE prompt (
+    id INTEGER PRIMARY KEY,
+    digest INTEGER NOT NULL UNIQUE,
+    prompt INTEGER NOT NULL REFERENCES text,
+    columns INTEGER NOT NULL REFERENCES text
+);
+
+CREATE TABLE version (
+    id INTEGER PRIMARY KEY,
+    reward TEXT NOT NULL,
+    digits TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    source INTEGER REFERENCES text,
+    settings TEXT NOT NULL,
+    began REAL NOT NULL,
+    first_step INTEGER,
+    UNIQUE (reward, digits)
+);
+
+CREATE TABLE batch (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES session,
+    step INTEGER,
+    epoch REAL,
+    split TEXT NOT NULL,
+    scored REAL NOT NULL,
+    versions TEXT NOT NULL,
+    weights TEXT NOT NULL,
+    left_out INTEGER NOT NULL
+);
+CREATE INDEX batch_step ON batch (split, step);
+
+CREATE TABLE completion (
+    id INTEGER PRIMARY KEY,
+    batch INTEGER NOT NULL REFERENCES batch,
+    epoch REAL,
+    prompt INTEGER NOT NULL REFERENCES prompt,
+    team INTEGER NOT NULL,
+    completion INTEGER REFERENCES text,
+    tokens INTEGER,
+    truncated INTEGER,
+    total REAL,
+    weighted REAL,
+    advantage REAL,
+    status TEXT NOT NULL,
+    scores BLOB NOT NULL,
+    seconds BLOB NOT NULL
+);
+CREATE INDEX completion_batch ON completion (batch);
+CREATE INDEX completion_prompt ON completion (prompt, epoch);
+
+CREATE TABLE said (
+    completion INTEGER NOT NULL REFERENCES completion,
+    version INTEGER NOT NULL REFERENCES version,
+    reason TEXT,
+    metrics TEXT,
+    cause TEXT,
+    error TEXT,
+    traceback INTEGER REFERENCES text,
+    logs INTEGER REFERENCES text,
+    attempts INTEGER NOT NULL,
+    unanswered TEXT,
+    PRIMARY KEY (completion, version)
+) WITHOUT ROWID;
+
+CREATE TABLE summary (
+    batch INTEGER NOT NULL REFERENCES batch,
+    version INTEGER NOT NULL REFERENCES version,
+    scored INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    causes TEXT NOT NULL,
+    mean REAL,
+    std REAL,
+    min REAL,
+    max REAL,
+    p50_s REAL,
+    p95_s REAL,
+    groups INTEGER NOT NULL,
+    flat_groups INTEGER NOT NULL,
+    PRIMARY KEY (batch, version)
+) WITHOUT ROWID;
+
+CREATE TABLE metric (
+    split TEXT NOT NULL,
+    name TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    value REAL,
+    PRIMARY KEY (split, name, step)
+) WITHOUT ROWID;
+
+CREATE TABLE event (id INTEGER PRIMARY KEY, time REAL NOT NULL, step INTEGER, kind TEXT NOT NULL, body TEXT NOT NULL);
+"""
+
+MIGRATIONS: dict[int, str] = {}
+"""SQL that makes a file of one version a file of the next, by the version before."""
