@@ -22,9 +22,9 @@ from rewardkit.errors import (
     RuntimeClosedError,
 )
 from rewardkit.options import OnInfrastructure, RewardOptions
-from rewardkit.runtime.batch import ScoreBatch
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.settle import Finished
+from rewardkit.score_batch import ScoreBatch
 from rewardkit.source import reward_from_source
 from rewardkit.spec import Kind
 from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status, Step, Unanswered

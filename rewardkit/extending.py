@@ -13,9 +13,9 @@ from rewardkit.function import RewardFunction, Versioned
 from rewardkit.loops import finished, of_this_loop, turns
 from rewardkit.packages import cache_folder
 from rewardkit.runtime.attempt import score_of
-from rewardkit.runtime.batch import costs_told, per_1000
 from rewardkit.runtime.names import hint_at
 from rewardkit.runtime.plan import check_rollouts
+from rewardkit.score_batch import costs_told, per_1000
 from rewardkit.shown import plain, shortened
 from rewardkit.spec import CallContext
 from rewardkit.strict_json import decode

@@ -24,9 +24,9 @@ from rewardkit.cli.text import folded
 from rewardkit.coercion.rule import ColumnValueError
 from rewardkit.data import Row
 from rewardkit.decorator import Reward
-from rewardkit.runtime.batch import costs_told, per_1000
 from rewardkit.runtime.names import meaning_of
 from rewardkit.runtime.runtime import Runtime
+from rewardkit.score_batch import costs_told, per_1000
 from rewardkit.shown import plain, shortened
 from rewardkit.spec import Kind
 from rewardkit.types import Outcome, Rollout

@@ -23,8 +23,8 @@ from rewardkit.compose import Composable, Composite
 from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.registry import RewardSet
-from rewardkit.runtime.batch import ScoreBatch
 from rewardkit.runtime.runtime import Runtime, weights_of
+from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout
 from sandbox import LOAD_TIMEOUT_S
 

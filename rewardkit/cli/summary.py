@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rewardkit.runtime.batch import ScoreBatch
+from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import COST_METRICS, Outcome, Status
 
 _NUMBERS = re.compile(r"\d+")

@@ -19,7 +19,7 @@ from rewardkit.cli.screen import screen, table, told_progress
 from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError
 from rewardkit.registry import resolve
-from rewardkit.runtime.batch import outcome_row
+from rewardkit.score_batch import outcome_row
 from rewardkit.shown import plain, shortened
 from rewardkit.testing.accept import Acceptance, accept
 from rewardkit.testing.expectation import outcome_words

@@ -32,7 +32,9 @@ def create(path: Path) -> sqlite3.Connection:
     """
     with _translated(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rwc", uri=True, isolation_level=None)) as made:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=rwc", uri=True, isolation_level=None)
+        ) as made:
             made.execute("BEGIN IMMEDIATE")
             if made.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 raise RecordError(f"{path}: there is a record already; append to it, or give another name")
@@ -71,7 +73,9 @@ def reading(path: Path) -> sqlite3.Connection:
         connection = _connected(path, "ro")
         found = connection.execute("PRAGMA user_version").fetchone()[0]
         if found < VERSION:
-            raise RecordError(f"{path}: a record of version {found}; this release reads version {VERSION}; `rewardkit runs --migrate` brings it up")
+            raise RecordError(
+                f"{path}: a record of version {found}; this release reads version {VERSION}; `rewardkit runs --migrate` brings it up"
+            )
         return connection
 
 
@@ -93,14 +97,18 @@ def _connected(path: Path, mode: str) -> sqlite3.Connection:
         raise RecordError(f"{path}: there is no record; `rewardkit runs` lists those that there are")
     if path.stat().st_size == 0:
         raise RecordError(f"{path}: the file is empty, and no record")
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=BUSY_S, isolation_level=None)
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=BUSY_S, isolation_level=None
+    )
     connection.row_factory = sqlite3.Row
     found = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if found != APPLICATION_ID:
         raise RecordError(f"{path}: a SQLite file, but no record of rewardkit's")
     if version > VERSION:
-        raise RecordError(f"{path}: a record of version {version}, written by a newer release; this one reads up to {VERSION}")
+        raise RecordError(
+            f"{path}: a record of version {version}, written by a newer release; this one reads up to {VERSION}"
+        )
     return connection
 
 

@@ -275,7 +275,7 @@ class Run:
             rows = self._rows(
                 "SELECT completion.*, batch.step, batch.split, batch.versions, session.rank FROM completion"
                 " JOIN batch ON batch.id = completion.batch JOIN session ON session.id = batch.session"
-                f" WHERE completion.batch IN ({marks}) AND completion.id > ?"  # noqa: S608 - marks only
+                f" WHERE completion.batch IN ({marks}) AND completion.id > ?"
                 + (" AND completion.prompt = ?" if prompt is not None else "")
                 + " ORDER BY completion.id LIMIT ?",
                 *batches, after, *([] if prompt is None else [prompt]), PAGE,
@@ -364,7 +364,9 @@ class _Fits(NamedTuple):
             return False
         if self.low is None and self.high is None:
             return True
-        return value is not None and (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+        return (
+            value is not None and (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+        )
 
 
 def _added(key: tuple[Any, ...], parts: Sequence[sqlite3.Row]) -> StepSummary:

@@ -19,7 +19,7 @@ from rewardkit.errors import RecordError
 from rewardkit.record.database import create, file_of, writing
 from rewardkit.record.rows import BatchRows, rows_of
 from rewardkit.record.writer import TEXTS_FROM, Texts, Writer, digest_of
-from rewardkit.runtime.batch import ScoreBatch
+from rewardkit.score_batch import ScoreBatch
 
 PACKAGES = ("rewardkit", "numpy", "torch", "transformers", "trl", "datasets", "accelerate", "peft")
 """Packages whose versions a record notes, where they are installed."""
@@ -39,7 +39,12 @@ class Recorder:
     """
 
     def __init__(
-        self, run: str | os.PathLike[str], *, append: bool = False, rank: int = 0, about: Mapping[str, Any] | None = None
+        self,
+        run: str | os.PathLike[str],
+        *,
+        append: bool = False,
+        rank: int = 0,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         self.path = file_of(run)
         exists = self.path.exists()
@@ -240,11 +245,13 @@ def _described(reward: Composable) -> tuple[str | None, str]:
         return None, json.dumps(settings)
 
 
-def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]], *, replace: bool = False) -> None:
+def _insert(
+    connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]], *, replace: bool = False
+) -> None:
     if rows:
         marks = ", ".join("?" * len(rows[0]))
         words = "INSERT OR REPLACE" if replace else "INSERT"
-        connection.executemany(f"{words} INTO {table} VALUES ({marks})", rows)  # noqa: S608 - a table's name of ours
+        connection.executemany(f"{words} INTO {table} VALUES ({marks})", rows)
 
 
 def _execute(connection: sqlite3.Connection, words: str, values: Sequence[Any]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from rewardkit.advantages import group_advantages, weighted_rewards
 from rewardkit.groups import group_places
-from rewardkit.runtime.batch import ScoreBatch
+from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status, Text
 
 LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}

@@ -1,99 +1,14 @@
-"""The scores of a batch: outcomes by reward, in the order of the rollouts, and their weighted sums."""
+"""From the outcomes of a batch's calls to those of its rewards: too many lost calls are refused, compositions made."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewardkit.compose import Composable
 from rewardkit.decorator import Reward
 from rewardkit.errors import InfrastructureError
-from rewardkit.types import COST_METRICS, Cause, Outcome, Rollout, Status
-
-
-def per_1000(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """Return what 1,000 calls take by the metrics of these, without the metrics that only some of them tell."""
-    asked = [outcome.metrics for outcome in outcomes if outcome.metrics.get("requests")]
-    told = [name for name in COST_METRICS if asked and all(name in one for one in asked)]
-    return {name: 1000 * sum(one[name] for one in asked) / len(outcomes) for name in told}
-
-
-def costs_told(costs: Mapping[str, float]) -> str:
-    """Return costs in words: ``1,000 requests, 213,214 prompt_tokens, 0.1066 cost_usd``."""
-    numbers = {name: f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for name, value in costs.items()}
-    return ", ".join(f"{told} {name.removesuffix('s') if told == '1' else name}" for name, told in numbers.items())
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreBatch(Mapping[str, Sequence[Outcome]]):
-    """What :meth:`~rewardkit.Runtime.score` returns; ``batch["correct"][0]`` is an outcome.
-
-    Attributes:
-        rollouts: What was scored, in the order given.
-        outcomes: Outcomes by the reward's name, in the order of the rollouts.
-        weights: Each reward's weight in the totals.
-    """
-
-    rollouts: Sequence[Rollout]
-    outcomes: Mapping[str, Sequence[Outcome]]
-    weights: Mapping[str, float]
-
-    def __getitem__(self, reward: str) -> Sequence[Outcome]:
-        try:
-            return self.outcomes[reward]
-        except KeyError:
-            raise KeyError(
-                f"no reward {reward!r} in this batch; it has {', '.join(map(repr, self.outcomes))}"
-            ) from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.outcomes)
-
-    def __len__(self) -> int:
-        return len(self.outcomes)
-
-    @property
-    def scores(self) -> dict[str, list[float | None]]:
-        """Scores by reward: the reward's own number, the default that stands in for a failure, or ``None``."""
-        return {name: [outcome.score for outcome in column] for name, column in self.outcomes.items()}
-
-    @property
-    def totals(self) -> list[float | None]:
-        """Weighted sums, one a rollout; ``None`` where no total is known.
-
-        A skipped reward is left out of the sum. A reward that failed without a default makes the total unknown, for a
-        sum without it would pass for a low score. A reward of weight 0 counts in neither way.
-        """
-        return [self._total(place) for place in range(len(self.rollouts))]
-
-    def _total(self, place: int) -> float | None:
-        terms = []
-        for name, column in self.outcomes.items():
-            outcome, weight = column[place], self.weights[name]
-            if weight == 0:
-                continue
-            if outcome.score is not None:
-                terms.append(weight * outcome.score)
-            elif outcome.status is Status.FAILED:
-                return None
-        return math.fsum(terms) if terms else None
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return a dictionary a rollout, ready for JSON: row, prompt, completion, example, total and rewards."""
-        totals = self.totals
-        return [
-            {
-                "row": place,
-                "prompt": rollout.prompt,
-                "completion": rollout.completion,
-                "example": dict(rollout.example),
-                "total": totals[place],
-                "rewards": {name: outcome_row(column[place]) for name, column in self.outcomes.items()},
-            }
-            for place, rollout in enumerate(self.rollouts)
-        ]
+from rewardkit.types import Cause, Outcome
 
 
 def check_lost(columns: Mapping[Reward[..., Any], Sequence[Outcome]], most: float) -> None:
@@ -138,9 +53,3 @@ def combine(
             each = ({leaf: columns[leaf][row] for leaf in parts} for row in range(rows))
             combined[name] = [reward.combine(outcomes, step) for outcomes in each]
     return combined
-
-
-def outcome_row(outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome as a dictionary ready for JSON."""
-    unanswered = [one._asdict() for one in outcome.unanswered]
-    return {**outcome._asdict(), "metrics": dict(outcome.metrics), "unanswered": unanswered}

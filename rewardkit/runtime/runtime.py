@@ -18,12 +18,13 @@ from rewardkit.decorator import Reward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError, RuntimeClosedError
 from rewardkit.registry import resolve_set
 from rewardkit.runtime.alarms import Alarms
-from rewardkit.runtime.batch import ScoreBatch, check_lost, combine
+from rewardkit.runtime.batch import check_lost, combine
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
 from rewardkit.runtime.lanes import RunningBatch, run_in_workers, run_inline
 from rewardkit.runtime.plan import Plan
 from rewardkit.runtime.settle import Finished, Listener, Settler
 from rewardkit.runtime.target import AsyncRewardTarget, RewardTarget
+from rewardkit.score_batch import ScoreBatch
 from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
 from rewardkit.types import Rollout

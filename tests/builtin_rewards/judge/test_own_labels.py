@@ -18,7 +18,7 @@ from builtin_rewards.judge import JudgeSetupError, Jury, LLMJudge, Load, Pairwis
 from builtin_rewards.judge.own_labels import Calibrated, LabelledRows, _bests_of_others, calibrate
 from rewardkit import DataError, Reward, Rollout
 from rewardkit.cli.program import app
-from rewardkit.runtime.batch import costs_told
+from rewardkit.score_batch import costs_told
 from rewardkit.testing import Asked, FakeJudge
 
 

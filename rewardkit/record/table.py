@@ -1,0 +1,69 @@
+"""Recorded completions as columns: one numpy array for each thing that is known, for whoever computes over many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Whole: TypeAlias = NDArray[np.int64]
+Words: TypeAlias = NDArray[np.str_]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Completions in the order of recording; every array has one entry a completion, shape (n,).
+
+    Attributes:
+        ids: Their numbers in the record.
+        steps: Optimizer steps done; -1 where nobody said.
+        prompts: The number of the prompt in the record.
+        groups: The number of the group, unique within the table.
+        tokens: Lengths in tokens; ``nan`` where nobody knew.
+        truncated: 1 where the completion was cut at the most tokens allowed, 0 where not, ``nan`` where nobody knew.
+        totals: Plain sums of the scores; ``nan`` where there is none.
+        rewards: Weighted sums, as the trainer computes them; ``nan`` where there is none.
+        advantages: What the trainer makes of them; ``nan`` where that is not known.
+        scores: By reward, the score; ``nan`` where there is none.
+        status: By reward, ``s`` for scored, ``k`` for skipped, ``f`` for failed, and empty where it was not asked.
+        causes: By reward, why it failed, such as ``timeout``; empty where it did not.
+        seconds: By reward, how long its last attempt took.
+        versions: By reward, the number of its version in this run; 0 where it was not asked.
+        weights: By reward, its weight in ``rewards``.
+    """
+
+    ids: Whole
+    steps: Whole
+    prompts: Whole
+    groups: Whole
+    tokens: Floats
+    truncated: Floats
+    totals: Floats
+    rewards: Floats
+    advantages: Floats
+    scores: Mapping[str, Floats]
+    status: Mapping[str, Words]
+    causes: Mapping[str, Words]
+    seconds: Mapping[str, Floats]
+    versions: Mapping[str, Whole]
+    weights: Mapping[str, Floats]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def where(self, chosen: NDArray[Any]) -> Table:
+        """Return the completions at some places, or where a mask holds."""
+        parts: dict[str, Any] = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            taken = (
+                {name: column[chosen] for name, column in value.items()}
+                if isinstance(value, Mapping)
+                else value[chosen]
+            )
+            parts[one.name] = taken
+        return Table(**parts)
