@@ -29,6 +29,7 @@ _OWN = {
     "list": "rewardkit.cli.listing:list_command",
     "doctor": "rewardkit.cli.doctor:doctor_command",
     "new": "rewardkit.cli.new:new_command",
+    "diff": "rewardkit.cli.diff:diff_command",
 }
 
 
