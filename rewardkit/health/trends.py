@@ -14,10 +14,10 @@ from rewardkit.record.table import Floats
 def reward_jump(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
     """A reward's mean jumps from one step to the next and stays there.
 
-    Formula: a line through the 20 steps before the window (and its last 4) is carried on; the steps' distances from it, over its noise,
-    add up as CUSUM does, S = max(0, S + z - 0.5). Flagged where S passes 5 and, so that no steady rise counts, the
-    three steps behind the onset lie 0.45 standard deviations of single scores higher above the three before than the
-    slopes on both sides explain, with 0.6 of the rise in two steps.
+    Formula: a line through 20 earlier steps is carried on over the window and the 4 steps before it; the steps'
+    distances from it, over its noise, add up as CUSUM does, S = max(0, S + z - 0.5). Flagged where S passes 5 and, so
+    that no steady rise counts, the three steps behind the steepest place lie 0.45 standard deviations of single scores
+    higher above the three before than the slopes on both sides explain, with 0.6 of the rise in two steps.
 
     Source: rewardspy (CUSUM with slack 0.5 and bound 5); standardised here, so that no reward's scale matters.
     Limits: an exploit that spreads over many steps rises like learning. Upward only.
@@ -29,17 +29,18 @@ def reward_jump(window: Evidence, baseline: Evidence | None, reward: str | None)
     before, after = series[-steps - 20 : -steps], series[-steps:]
     if len(before) < 10 or len(after) < 4 or np.isnan(before).any() or np.isnan(after).any():
         return None
-    onset = _onset(before, after, _step_error(window, reward))
-    if onset is None or onset > len(after) - 4:
+    places = _rising(before, after, _step_error(window, reward))
+    if not places:
         return None
-    whole, place = np.r_[before, after], len(before) + onset
-    rise = float(whole[place : place + 3].mean() - whole[place - 3 : place].mean())
+    whole = np.r_[before, after]
+    rises = [float(whole[at : at + 3].mean() - whole[at - 3 : at].mean()) for at in places]
+    rise, place = max(zip(rises, places, strict=True))
     steady = 3 * max(0.0, (line(whole[place - 8 : place]).slope + line(whole[place : place + 6]).slope) / 2)
     sudden = float(max(whole[one + 1] - whole[one - 1] for one in (place - 1, place, place + 1)))
     spread = float(known(baseline.table.scores[reward]).std())
     if spread <= 0 or sudden < 0.6 * rise or rise - steady < max(0.45 * spread, Z * _step_error(window, reward)):
         return None
-    step = int(np.unique(window.table.steps)[max(onset - 4, 0)])
+    step = int(np.unique(window.table.steps)[max(place - len(before) - 4, 0)])
     words = f"the mean of {reward} jumps from {_short(whole[place - 3 : place])} to {_short(whole[place : place + 3])}"
     words += f" at step {step}"
     action = f"Read the best completions of step {step} and after: a jump is mostly an exploit, or a changed reward."
@@ -58,8 +59,8 @@ def reward_jump(window: Evidence, baseline: Evidence | None, reward: str | None)
     )
 
 
-def _onset(before: Floats, after: Floats, error: float) -> int | None:
-    """Return the place in ``after`` from which CUSUM rose to its bound; ``None`` where it did not."""
+def _rising(before: Floats, after: Floats, error: float) -> range:
+    """Return the places of both series together over which CUSUM rose to its bound, with three steps behind each."""
     fitted = line(before)
     places = np.arange(len(before), len(before) + len(after))
     noise = max(fitted.noise, error, 1e-9)
@@ -70,8 +71,8 @@ def _onset(before: Floats, after: Floats, error: float) -> int | None:
             began = place
         added = max(0.0, added + float(z) - 0.5)
         if added > 5:
-            return began
-    return None
+            return range(len(before) + began, len(before) + min(place, len(after) - 4) + 1)
+    return range(0)
 
 
 def _step_error(window: Evidence, reward: str) -> float:
