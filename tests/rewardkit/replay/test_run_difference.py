@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 from small_run import COMPLETIONS, GROUP, REVERSED, command, recorded, told
 
+from rewardkit import Recorder, Rollout, Runtime, reward
+from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages
 from rewardkit.record.reader import RecordReader
+
+
+@reward
+def quadratic(completion: str) -> float:
+    """Pay for length, and more for more of it."""
+    return float(len(completion) ** 2) / 100
+
+
+COUNTED = "\n\n@reward\ndef counted(completion: str) -> float:\n    return float(len(completion))\n"
 
 
 @pytest.fixture
@@ -18,7 +29,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with a changed reward."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    Path("new.py").write_text(REVERSED)
+    Path("new.py").write_text(REVERSED + COUNTED)
     return tmp_path
 
 
@@ -171,3 +182,38 @@ def test_versions_that_have_nothing_in_common_say_why(work: Path) -> None:
     assert 2 == code
     assert "one: nothing to compare: steady@2 has not scored them and cannot be had: " in err
     assert "new.py:steady cannot be imported" in err
+
+
+def _made(formula: str, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    if formula == "leave_one_out":
+        return leave_one_out_advantages(one + two, 4)
+    if formula == "gdpo":
+        return gdpo_advantages([one, two], [1.0, 1.0], 4)
+    return group_advantages(one + two, 4, scale=formula)
+
+
+@pytest.mark.parametrize("formula", ["group", "batch", "none", "leave_one_out", "gdpo"])
+def test_advantages_are_made_as_the_run_made_them(work: Path, formula: str) -> None:
+    """The formula is read from the recorded advantages, whatever wrote them."""
+    chance = np.random.default_rng(0)
+    with Recorder(work / "runs" / "one") as recorder, Runtime(["new.py:steady", quadratic], lane="inline") as runtime:
+        for step in range(3):
+            rollouts = [Rollout(f"p{n // 4}", "yes" * int(chance.integers(0, 9)), {"answer": "yes"}) for n in range(16)]
+            batch = runtime.score(rollouts, step=step)
+            recorder.record(batch, step=step, rewards=runtime.rewards, num_generations=4)
+            one, two = (np.array(batch.scores[name], dtype=float) for name in ("steady", "quadratic"))
+            made = _made(formula, one, two)
+            recorder.advantages(step, "train", made.tolist())
+    found = told("diff", "runs/one", "steady", "new.py:steady", "--workers", "1")
+    assert (formula, 0, 0.0, []) == tuple(found[key] for key in ("formula", "sign_flips", "advantage_change", "notes"))
+
+
+def test_advantages_of_no_known_formula_are_said_to_be_so(work: Path) -> None:
+    """GRPO's own stands in."""
+    with Recorder(work / "runs" / "one") as recorder, Runtime([quadratic], lane="inline") as runtime:
+        batch = runtime.score([Rollout("p", "yes" * n) for n in range(4)], step=0)
+        recorder.record(batch, step=0, rewards=runtime.rewards)
+        recorder.advantages(0, "train", [7.0, 7.0, 7.0, 7.0])
+    found = told("diff", "runs/one", "new.py:counted", "new.py:counted", "--workers", "1")
+    assert "group" == found["formula"]
+    assert ["the recorded advantages follow none of TRL's formulas; GRPO's is used"] == found["notes"]
