@@ -18,6 +18,7 @@ from rewardkit.types import Outcome, Status, Text
 
 _NONE = "-"
 _NAME_CHARS = 24
+_LABEL_CHARS = 18
 _COSTS = {"cost_usd": "USD", "prompt_tokens": "prompt tokens", "completion_tokens": "completion tokens"}
 
 
@@ -106,8 +107,7 @@ def _print_example(one: ChangedCompletion, console: Console) -> None:
     lines = [("prompt", text_line(one.rollout.prompt)), ("completion", text_line(one.rollout.completion))]
     lines += [(side, outcome.reason) for side, outcome in (("old", one.old), ("new", one.new)) if outcome.reason]
     for label, words in lines:
-        line = f"      {label:11} {' '.join(plain(words).split())}"
-        console.print(Shown(shortened_to(line, console)), soft_wrap=True)
+        print_labelled(label, words, console)
 
 
 def place_of(step: int | None, number: int) -> str:
@@ -120,12 +120,12 @@ def text_line(text: Text) -> str:
     return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, default=repr)
 
 
-def shortened_to(line: str, console: Console) -> str:
-    """Return a line that fits a terminal; off a terminal nothing is cut."""
-    if not console.is_terminal or len(line) <= console.width:
-        return line
-    indent = len(line) - len(line.lstrip())
-    return " " * indent + shortened(line, max(20, console.width - indent))
+def print_labelled(label: str, words: str, console: Console) -> None:
+    """Print words on a line behind a label; they are cut where a terminal ends, and whole off a terminal."""
+    line = " ".join(plain(words).split())
+    if console.is_terminal:
+        line = shortened(words, max(20, console.width - _LABEL_CHARS))
+    console.print(Shown(f"      {label:11} {line}"), soft_wrap=True)
 
 
 def told(outcome: Outcome) -> str:

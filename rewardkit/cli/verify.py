@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text as Shown
 
 from rewardkit.cli.arguments import AsJson, LoadTimeout, RunPlace, Seed, Split, Steps, Workers, option
-from rewardkit.cli.diff_report import place_of, shortened_to, text_line, told
+from rewardkit.cli.diff_report import place_of, print_labelled, text_line, told
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.screen import screen, table, told_progress
 from rewardkit.cli.text import folded
@@ -18,7 +18,6 @@ from rewardkit.replay.run import Run
 from rewardkit.replay.stored import choose, steps_of
 from rewardkit.replay.verify import SAMPLE, Differing, Holds, VersionCheck, verify
 from rewardkit.score_batch import outcome_row
-from rewardkit.shown import plain
 from sandbox import LOAD_TIMEOUT_S
 
 _COLOURS = {Holds.SAME: "green", Holds.NONDETERMINISTIC: "red", Holds.DIFFERENT: "red"}
@@ -112,5 +111,4 @@ def _print_words(one: VersionCheck, console: Console) -> None:
         words = f"  {where}  recorded {told(differing.recorded)}, now {told(differing.now)}"
         console.print(Shown.assemble((one.label, "bold"), words), soft_wrap=True)
         for label, text in (("prompt", differing.completion.prompt), ("completion", differing.completion.completion)):
-            line = f"      {label:11} {' '.join(plain(text_line(text or '')).split())}"
-            console.print(Shown(shortened_to(line, console)), soft_wrap=True)
+            print_labelled(label, text_line(text or ""), console)

@@ -143,6 +143,7 @@ def test_a_completion_without_its_text_is_counted(work: Path) -> None:
         (["runs/one", "stedy@1", "new.py:steady"], "one: no reward 'stedy'; it has steady, longest"),
         (["runs/one", "steady", "longest"], "steady@1 and longest@1 are versions of two rewards; name two versions of"),
         (["runs/one", "steady", "absent.py:f"], "absent.py: no such file"),
+        (["runs/one", "steady", "stedy"], "stedy: no reward of the run, which has steady, longest; 'stedy': no module"),
         (["runs/one", "steady"], "expected RUN OLD NEW, such as runs/one format@1 new.py:format"),
         (
             ["runs/one", "steady", "new.py:steady", "--steps", "2-9"],
@@ -206,6 +207,26 @@ def test_advantages_are_made_as_the_run_made_them(work: Path, formula: str) -> N
             recorder.advantages(step, "train", made.tolist())
     found = told("diff", "runs/one", "steady", "new.py:steady", "--workers", "1")
     assert (formula, 0, 0.0, []) == tuple(found[key] for key in ("formula", "sign_flips", "advantage_change", "notes"))
+
+
+def test_a_group_may_lie_over_two_ranks(work: Path) -> None:
+    """Each rank records its half of every group, and the trainer's advantages are those of whole groups."""
+    chance = np.random.default_rng(0)
+    prompts = [f"p{n // 2}" for n in range(8)]
+    with Runtime([quadratic], lane="inline") as runtime:
+        ranks = [Recorder(work / "runs" / "one", rank=rank) for rank in (0, 1)]
+        for step in range(2):
+            halves = [[Rollout(one, "a" * int(chance.integers(0, 9)), {}) for one in prompts] for _ in ranks]
+            batches = [runtime.score(half, step=step) for half in halves]
+            scores = np.stack([np.array(batch.scores["quadratic"], dtype=float).reshape(4, 2) for batch in batches], 1)
+            made = group_advantages(scores.reshape(-1), 4, scale="batch").reshape(4, 2, 2)
+            for rank, recorder in enumerate(ranks):
+                recorder.record(batches[rank], step=step, rewards=runtime.rewards, num_generations=2)
+                recorder.advantages(step, "train", made[:, rank].reshape(-1).tolist())
+        for recorder in ranks:
+            recorder.close()
+    found = told("diff", "runs/one", "quadratic", "new.py:counted", "--workers", "1")
+    assert ("batch", [], 32, 8) == tuple(found[key] for key in ("formula", "notes", "completions", "groups"))
 
 
 def test_advantages_of_no_known_formula_are_said_to_be_so(work: Path) -> None:
