@@ -130,7 +130,8 @@ def print_labelled(label: str, words: str, console: Console) -> None:
 
 def told(outcome: Outcome) -> str:
     """Return an outcome's score, or what became of it."""
-    return number(outcome.score) if outcome.status is Status.SCORED else str(outcome.status)
+    cause = f" ({outcome.cause})" if outcome.cause is not None else ""
+    return number(outcome.score) if outcome.status is Status.SCORED else f"{outcome.status}{cause}"
 
 
 def _failed(side: Side) -> str:

@@ -25,6 +25,7 @@ _COLOURS = {Holds.SAME: "green", Holds.NONDETERMINISTIC: "red", Holds.DIFFERENT:
 
 def verify_command(
     run: RunPlace,
+    reward: Annotated[list[str] | None, option("Only the versions of this reward; may be repeated.", "NAME")] = None,
     sample: Annotated[
         int | None, option(f"Completions of each version to score again, {SAMPLE} by default.", "N", min=1)
     ] = None,
@@ -42,7 +43,7 @@ def verify_command(
     something that it reads has changed; or not reproducible: its source is gone or has changed. A file that has changed
     is run as it was recorded, where its text is whole in the record.
 
-    It runs the code that the record names. Exit code 1 means that a score is another one.
+    It runs the code that the record names, and asks its judges again. Exit code 1 means that a score is another one.
 
     Examples:
 
@@ -55,7 +56,7 @@ def verify_command(
     with Run.open(run) as opened, told_progress("scoring") as tick:
         stored = choose(opened, steps_of(steps), split)
         lane = {"workers": workers, "load_timeout_s": load_timeout}
-        checks = list(verify(opened, stored, sample=most, seed=seed, tick=tick, **lane))
+        checks = list(verify(opened, stored, rewards=reward or (), sample=most, seed=seed, tick=tick, **lane))
     code = FAILED if any(one.different for one in checks) else 0
     result = {"versions": [_as_json(one) for one in checks]}
     finish(result, lambda: _print(checks, screen()), as_json=as_json, code=code)
