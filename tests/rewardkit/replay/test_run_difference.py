@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_run import COMPLETIONS, GROUP, REVERSED, command, recorded, told
+from small_run import COMPLETIONS, GROUP, REVERSED, command, drawn, forget, recorded, told
 
 from rewardkit import Recorder, Rollout, Runtime, reward
 from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages
@@ -80,6 +80,32 @@ def test_a_rescored_version_is_compared_without_being_scored_again(work: Path) -
             ["has it", "turned round"],
         )
         assert other["new"]["reason"] == one["new"]["reason"] == "turned round"
+
+
+def test_two_versions_of_a_run_are_compared_on_all_that_either_scored(work: Path) -> None:
+    """Each is scored where only the other did: the one of the file as it is, the other of its text in the record."""
+    run = recorded(work, {"steady": 1.0})
+    Path("mine.py").write_text(REVERSED)
+    forget()
+    with Runtime(["mine.py:steady"], lane="inline", record=Recorder(run, append=True)) as runtime:
+        for step in (4, 5):
+            runtime.score(drawn(step), step=step)
+    found = told("diff", run, "steady@1", "steady@2", "--workers", "1")
+    assert (COMPLETIONS + 24, {}) == (found["completions"], found["left_out"])
+    texts = [str(one.completion) for step in range(6) for one in drawn(step)]
+    assert sum("yes" in one for one in texts) == found["old"]["scored"] - sum("no" in one for one in texts)
+    assert sum(one != "skip" for one in texts) == found["new"]["scored"]
+    assert sum(one == "fail" for one in texts) == found["old"]["failed"]
+    found = told("verify", run, "--all", "--workers", "1")
+    assert {"steady@1": "same", "steady@2": "same"} == {one["version"]: one["result"] for one in found["versions"]}
+    Path("mine.py").unlink()
+    with sqlite3.connect(run / "record.db") as connection:
+        connection.execute("UPDATE version SET module = NULL WHERE number = 1")
+    connection.close()
+    found = told("diff", run, "steady@1", "steady@2", "--workers", "1")
+    ((why, count),) = found["left_out"].items()
+    assert (COMPLETIONS, 24) == (found["completions"], count)
+    assert why.startswith("steady@1 has not scored them and cannot be had: ")
 
 
 def test_steps_and_a_limit_choose_completions(work: Path) -> None:
