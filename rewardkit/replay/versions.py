@@ -111,11 +111,9 @@ class VersionFinder:
         then, wrong = self._resolved(self._as_it_was(version), version)
         if then is not None and then.version == version.digits:
             return FoundVersion(then)
-        besides = (
-            "gives another version, too"
-            if then is not None
-            else f"does not import: {wrong.rpartition(_NOT_IMPORTED)[2]}"
-        )
+        besides = "gives another version, too"
+        if then is None:
+            besides = f"does not import: {wrong.rpartition(_NOT_IMPORTED)[2]}"
         return FoundVersion(None, f"{why}; its recorded text {besides}")
 
     def _of_text(self, version: Described) -> FoundVersion:
