@@ -13,6 +13,7 @@ from rewardkit.errors import (
     InfrastructureError,
     MissingColumnError,
     PackageInstallError,
+    RecordError,
     RewardDefinitionError,
     RewardError,
     RewardFailedError,
@@ -30,6 +31,8 @@ from rewardkit.spec import Kind
 from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status, Step, Unanswered
 
 if TYPE_CHECKING:
+    from rewardkit.record.recorder import Recorder
+    from rewardkit.replay.run import Run
     from rewardkit.steps import StepReward, step_reward
 
 __all__ = [
@@ -48,6 +51,8 @@ __all__ = [
     "OnInfrastructure",
     "Outcome",
     "PackageInstallError",
+    "RecordError",
+    "Recorder",
     "Reward",
     "RewardDefinitionError",
     "RewardError",
@@ -59,6 +64,7 @@ __all__ = [
     "RewardTextError",
     "RewardTransportError",
     "Rollout",
+    "Run",
     "Runtime",
     "RuntimeClosedError",
     "Score",
@@ -82,13 +88,22 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
-    """Load step rewards when they are first asked for: few programs use them, and importing them takes 9 ms."""
-    if name not in ("StepReward", "step_reward"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from rewardkit import steps
+_LATE = {
+    "Recorder": "rewardkit.record.recorder",
+    "Run": "rewardkit.replay.run",
+    "StepReward": "rewardkit.steps",
+    "step_reward": "rewardkit.steps",
+}
+"""What few programs use and takes long to import, with its module."""
 
-    return getattr(steps, name)
+
+def __getattr__(name: str) -> Any:
+    """Load what is imported late when it is first asked for."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_LATE[name]), name)
 
 
 def __dir__() -> list[str]:

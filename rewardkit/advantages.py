@@ -80,7 +80,8 @@ def gdpo_advantages(
     table = np.stack(normalized)
     total = np.nansum(table * by_weight[:, None], axis=0)
     total[np.isnan(table).all(axis=0)] = np.nan
-    return np.nan_to_num((total - _mean(total)) / (_std(total, ddof) + eps), nan=0.0)
+    scaled: Floats = np.nan_to_num((total - _mean(total)) / (_std(total, ddof) + eps), nan=0.0)
+    return scaled
 
 
 def leave_one_out_advantages(rewards: Any, num_generations: int) -> Floats:
@@ -100,7 +101,8 @@ def leave_one_out_advantages(rewards: Any, num_generations: int) -> Floats:
     others = known.sum(axis=1, keepdims=True) - known
     sums = np.nansum(groups, axis=1, keepdims=True) - np.where(known, groups, 0.0)
     means = np.divide(sums, others, out=np.full_like(groups, np.nan), where=others > 0)
-    return np.nan_to_num((groups - means).reshape(-1), nan=0.0)
+    less: Floats = np.nan_to_num((groups - means).reshape(-1), nan=0.0)
+    return less
 
 
 def weighted_rewards(

@@ -24,42 +24,25 @@ def file_of(run: str | os.PathLike[str]) -> Path:
     return path if path.suffix == ".db" else path / FILE
 
 
-def create(path: Path) -> sqlite3.Connection:
-    """Return a connection for writing to a new record.
-
-    Raises:
-        RecordError: There is a file already, or none can be made; names it and what helps.
-    """
-    with _translated(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=rwc", uri=True, isolation_level=None)
-        ) as made:
-            made.execute("BEGIN IMMEDIATE")
-            if made.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                raise RecordError(f"{path}: there is a record already; append to it, or give another name")
-            for statement in TABLES.split(";"):
-                if statement.strip():
-                    made.execute(statement)
-            made.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            made.execute(f"PRAGMA user_version = {VERSION}")
-            made.execute("COMMIT")
-    return writing(path)
-
-
 def writing(path: Path) -> sqlite3.Connection:
-    """Return a connection for writing to an existing record, which is brought up to this version.
+    """Return a connection for writing to a record, which is made where there is none and brought up to this version.
 
     Raises:
-        RecordError: The file is missing, is no record, is of a newer version, or cannot be written.
+        RecordError: The file is no record, is of a newer version, or cannot be made or written.
     """
-    with _translated(path):
-        connection = _connected(path, "rw")
-        _migrate(connection)
-        mode = "WAL" if wal_works(path.parent) else "DELETE"
-        connection.execute(f"PRAGMA journal_mode = {mode}")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA cache_size = -65536")
+    with _named(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(_connected(path, "rwc")) as connection:
+            _make(connection)
+        connection = _checked(_connected(path, "rw"), path)
+        try:
+            _migrate(connection)
+            connection.execute(f"PRAGMA journal_mode = {'WAL' if wal_works(path.parent) else 'DELETE'}")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA cache_size = -65536")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
 
@@ -67,15 +50,26 @@ def reading(path: Path) -> sqlite3.Connection:
     """Return a connection that can only read.
 
     Raises:
-        RecordError: The file is missing, empty, no record, of another version, or of another user.
+        RecordError: The file is missing, empty, no record, of a newer version, or of another user.
     """
-    with _translated(path):
-        connection = _connected(path, "ro")
-        found = connection.execute("PRAGMA user_version").fetchone()[0]
-        if found < VERSION:
-            raise RecordError(
-                f"{path}: a record of version {found}; this release reads version {VERSION}; `rewardkit runs --migrate` brings it up"
-            )
+    with _named(path):
+        if not path.exists():
+            raise RecordError(f"{path}: there is no record; `rewardkit runs` lists those that there are")
+        if path.stat().st_size == 0:
+            raise RecordError(f"{path}: the file is empty, and no record")
+        if not os.access(path, os.R_OK):
+            raise RecordError(f"{path}: another user's; this one may not read it")
+        try:
+            connection = _checked(_connected(path, "ro"), path)
+        except sqlite3.OperationalError:
+            if _log_of(path).exists():
+                raise
+            # A folder in which nothing can be made: SQLite wants files beside a record unless it cannot change.
+            connection = _checked(_connected(path, "ro&immutable=1"), path)
+        if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
+            connection.close()
+            writing(path).close()
+            connection = _connected(path, "ro")
         return connection
 
 
@@ -93,22 +87,39 @@ def wal_works(folder: Path) -> bool:
 
 
 def _connected(path: Path, mode: str) -> sqlite3.Connection:
-    if not path.exists():
-        raise RecordError(f"{path}: there is no record; `rewardkit runs` lists those that there are")
-    if path.stat().st_size == 0:
-        raise RecordError(f"{path}: the file is empty, and no record")
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=BUSY_S, isolation_level=None
-    )
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(address, uri=True, timeout=BUSY_S, isolation_level=None)
     connection.row_factory = sqlite3.Row
-    found = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if found != APPLICATION_ID:
-        raise RecordError(f"{path}: a SQLite file, but no record of rewardkit's")
-    if version > VERSION:
-        raise RecordError(
-            f"{path}: a record of version {version}, written by a newer release; this one reads up to {VERSION}"
-        )
+    return connection
+
+
+def _make(connection: sqlite3.Connection) -> None:
+    """Make the tables of a file that has none; of two processes that try, one does."""
+    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        for statement in TABLES.split(";"):
+            if statement.strip():
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+
+
+def _checked(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+    try:
+        found = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if found != APPLICATION_ID:
+            raise RecordError(f"{path}: a SQLite file, but no record of rewardkit's")
+        if version > VERSION:
+            raise RecordError(
+                f"{path}: a record of version {version}, written by a newer release; this one reads up to {VERSION}"
+            )
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -117,8 +128,12 @@ def _migrate(connection: sqlite3.Connection) -> None:
         connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[found]}; PRAGMA user_version = {found + 1}; COMMIT")
 
 
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
 @contextlib.contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def _named(path: Path) -> Iterator[None]:
     """Name the file in what SQLite and the file system raise."""
     try:
         yield

@@ -6,168 +6,64 @@ import itertools
 import json
 import math
 import os
+import re
 import sqlite3
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from rewardkit.errors import RecordError
-from rewardkit.record.database import file_of, reading
+from rewardkit.record.columns import read_table
+from rewardkit.record.database import FILE, file_of, reading
 from rewardkit.record.rows import LETTERS, text_back
+from rewardkit.record.table import Table
+from rewardkit.record.values import Completion, LogEntry, StepSummary, Version
 from rewardkit.record.writer import unpacked
-from rewardkit.types import Cause, Outcome, Status, Text, Unanswered
+from rewardkit.text import completion_text
+from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
 
 _STATUS = {letter: status for status, letter in LETTERS.items()}
 PAGE = 500
 """Completions that are fetched at once."""
 
 
-class StepSummary(NamedTuple):
-    """One reward's outcomes at one step of one split, over all ranks.
+class RecordReader:
+    """The record of a run, read lazily. Reading does not disturb a process that is writing.
 
-    Attributes:
-        step: Optimizer steps done; ``None`` where nobody said.
-        split: ``"train"`` or ``"eval"``.
-        reward: The reward's name.
-        version: The number of its version in this run, from 1.
-        scored: Calls with a score.
-        skipped: Calls that did not apply.
-        failed: Failed calls, by cause.
-        mean: Of the scores as the trainer was told them; ``None`` without any.
-        std: Their standard deviation (``ddof=1``).
-        low: The lowest.
-        high: The highest.
-        p50_s: Median seconds of a call; over several batches, the largest of their medians.
-        p95_s: 95th percentile, in the same way.
-        groups: Groups with two scores or more.
-        flat_groups: Those whose scores are all the same.
-    """
+    A reader belongs to the thread that opened it. Steps count the optimizer steps done when a completion was scored:
+    the first batch of a training is of step 0.
 
-    step: int | None
-    split: str
-    reward: str
-    version: int
-    scored: int
-    skipped: int
-    failed: Mapping[str, int]
-    mean: float | None
-    std: float | None
-    low: float | None
-    high: float | None
-    p50_s: float | None
-    p95_s: float | None
-    groups: int
-    flat_groups: int
+    Args:
+        run: The run's folder, or its file.
 
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A reward as it stood in a run.
-
-    Attributes:
-        reward: Its name.
-        number: 1 for the first that the run had, and so on.
-        digits: Its fingerprint, 12 hexadecimal digits.
-        source: Its source, where it was known.
-        settings: Its settings.
-        first_step: The step at which it first scored.
-        began: When it was recorded, in seconds since 1970.
-    """
-
-    reward: str
-    number: int
-    digits: str
-    source: str | None
-    settings: Mapping[str, Any]
-    first_step: int | None
-    began: float
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """One recorded completion.
-
-    Attributes:
-        id: Its number in the record, in the order of recording.
-        step: Optimizer steps done when it was scored.
-        epoch: Passes over the data done.
-        split: ``"train"`` or ``"eval"``.
-        rank: The process that scored it.
-        prompt_index: The prompt's number, in the order in which prompts were first seen.
-        group: The number of its group in its batch.
-        prompt: The prompt.
-        columns: The row's columns.
-        completion: What the model produced; ``None`` where the text was left out.
-        tokens: Its length in tokens; ``None`` where nobody knew.
-        truncated: Whether it was cut at the most tokens allowed.
-        outcomes: What each reward said, by name.
-        versions: The number of each reward's version, by name.
-        total: The plain sum of the scores.
-        reward: The weighted sum, as the trainer computes it.
-        advantage: What the trainer made of it.
-    """
-
-    id: int
-    step: int | None
-    epoch: float | None
-    split: str
-    rank: int
-    prompt_index: int
-    group: int
-    prompt: Text = field(repr=False)
-    columns: Mapping[str, Any] = field(repr=False)
-    completion: Text | None
-    tokens: int | None
-    truncated: bool | None
-    outcomes: Mapping[str, Outcome] = field(repr=False)
-    versions: Mapping[str, int]
-    total: float | None
-    reward: float | None
-    advantage: float | None
-
-    @property
-    def scores(self) -> dict[str, float | None]:
-        """The scores by reward."""
-        return {name: outcome.score for name, outcome in self.outcomes.items()}
-
-
-class Run:
-    """A recorded run, read lazily. ``Run.open("runs/one")``.
-
-    Reading does not disturb a process that is writing. A ``Run`` belongs to the thread that opened it.
+    Raises:
+        RecordError: It is missing, empty, not a record, or of a newer release.
     """
 
     def __init__(self, run: str | os.PathLike[str]) -> None:
         self.path = file_of(run)
         self._connection = reading(self.path)
-
-    @classmethod
-    def open(cls, run: str | os.PathLike[str]) -> Run:
-        """Return the run of a folder or file.
-
-        Raises:
-            RecordError: It is missing, empty, not a record, or of another version of records.
-        """
-        return cls(run)
+        self._versions: dict[int, tuple[str, int, str]] = {}
 
     @property
     def name(self) -> str:
         """The run's name: that of its folder."""
-        return self.path.absolute().parent.name if self.path.name == "record.db" else self.path.stem
+        return self.path.absolute().parent.name if self.path.name == FILE else self.path.stem
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""
         self._connection.close()
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Run {self.name!r}: {self.count():,} completions, {len(self.steps())} steps>"
+        return f"<{type(self).__name__} {self.name!r}: {self.count():,} completions, {len(self.steps())} steps>"
 
     @property
     def rewards(self) -> list[str]:
@@ -177,21 +73,28 @@ class Run:
     @property
     def versions(self) -> list[Version]:
         """All versions of all rewards, oldest first."""
-        found = self._rows(
-            "SELECT version.*, text.body AS body FROM version LEFT JOIN text ON text.id = version.source ORDER BY version.id"
+        query = (
+            "SELECT version.*, s.body AS source_body, m.body AS module_body FROM version"
+            " LEFT JOIN text s ON s.id = version.source LEFT JOIN text m ON m.id = version.module ORDER BY version.id"
         )
         return [
             Version(
-                row["reward"], row["number"], row["digits"], None if row["body"] is None else unpacked(row["body"]),
-                json.loads(row["settings"]), row["first_step"], row["began"],
+                row["reward"], row["number"], row["digits"], row["origin"], row["reference"],
+                _unpacked(row["source_body"]), _unpacked(row["module_body"]), json.loads(row["settings"]),
+                row["first_step"], row["began"], row["id"],
             )
-            for row in found
+            for row in self._rows(query)
         ]  # fmt: skip
 
     @property
     def sessions(self) -> list[dict[str, Any]]:
-        """The processes that recorded: rank, begin, end, configuration, packages, machine."""
+        """The processes that recorded: id, rank, purpose, began, seen, ended, about."""
         return [dict(row) | {"about": json.loads(row["about"])} for row in self._rows("SELECT * FROM session")]
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What happened beside the scoring, oldest first: id, time, step, kind, body."""
+        return [dict(row) | {"body": json.loads(row["body"])} for row in self._rows("SELECT * FROM event ORDER BY id")]
 
     def count(self) -> int:
         """Return how many completions there are."""
@@ -203,7 +106,7 @@ class Run:
         return [step for (step,) in found]
 
     def summaries(self, reward: str | None = None, split: str | None = "train") -> list[StepSummary]:
-        """Return each step's sums, oldest first, of one reward or of all."""
+        """Return each step's sums over all ranks, oldest first, of one reward or of all."""
         rows = self._rows(
             "SELECT batch.step, batch.split, version.reward, version.number, summary.* FROM summary"
             " JOIN batch ON batch.id = summary.batch JOIN version ON version.id = summary.version"
@@ -214,10 +117,24 @@ class Run:
         keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
         return [_added(key, list(parts)) for key, parts in keyed]
 
+    def series(self, reward: str, split: str = "train") -> list[tuple[int, float]]:
+        """Return a reward's mean score by step: the quick way to a curve."""
+        found = self._rows(
+            "SELECT batch.step, sum(summary.mean * summary.counted) / sum(summary.counted) FROM summary"
+            " JOIN batch ON batch.id = summary.batch WHERE batch.split = ? AND summary.counted > 0 AND batch.step"
+            " IS NOT NULL AND summary.version IN (SELECT id FROM version WHERE reward = ?) GROUP BY batch.step",
+            split, reward,
+        )  # fmt: skip
+        return [(step, mean) for step, mean in found]
+
     def metrics(self, name: str, split: str = "train") -> list[tuple[int, float]]:
-        """Return the steps and values of one of the trainer's metrics."""
+        """Return the steps and values of one of the trainer's metrics, under the trainer's name and step."""
         found = self._rows("SELECT step, value FROM metric WHERE split = ? AND name = ? ORDER BY step", split, name)
         return [(step, value) for step, value in found]
+
+    def metric_names(self, split: str = "train") -> list[str]:
+        """Return the names of the trainer's metrics."""
+        return [name for (name,) in self._rows("SELECT DISTINCT name FROM metric WHERE split = ? ORDER BY name", split)]
 
     def completions(
         self,
@@ -230,6 +147,7 @@ class Run:
         status: str | Status | None = None,
         split: str | None = None,
         after: int = 0,
+        limit: int | None = None,
     ) -> Iterator[Completion]:
         """Yield completions in the order of recording, those that fit all that is given.
 
@@ -242,95 +160,188 @@ class Run:
             status: With this status; needs ``reward``.
             split: ``"train"`` or ``"eval"``.
             after: Only those with a greater ``id``: the next page goes on after the last one's.
+            limit: At most so many.
 
         Raises:
-            RecordError: There is no such reward, or ``status`` is given without one.
+            RecordError: There is no such reward or status, or ``status`` is given without a reward.
         """
-        if reward is not None and reward not in self.rewards:
-            raise RecordError(f"{self.name}: no reward {reward!r}; it has {', '.join(self.rewards)}")
-        if status is not None and reward is None:
-            raise RecordError("status= is one reward's: give reward= as well")
-        fits = _Fits(reward, min_score, max_score, None if status is None else Status(status))
+        fits = self._fits(reward, min_score, max_score, status)
+        left = limit
         for batches in self._batches(step, split, fits, prompt):
-            yield from self._of_batches(batches, prompt, fits, after)
+            ids = self._fitting(batches, prompt, fits, after)
+            for start in range(0, len(ids), PAGE):
+                some = ids[start : start + PAGE] if left is None else ids[start : start + min(PAGE, left)]
+                yield from self.by_id(some)
+                left = None if left is None else left - len(some)
+                if left == 0:
+                    return
 
-    def _batches(self, step: int | None, split: str | None, fits: _Fits, prompt: int | None) -> Iterator[list[int]]:
+    def by_id(self, ids: Sequence[int]) -> list[Completion]:
+        """Return completions by their numbers in the record, in that order; those that are not there are left out."""
+        found: dict[int, Completion] = {}
+        for start in range(0, len(ids), PAGE):
+            some = ids[start : start + PAGE]
+            marks = ",".join("?" * len(some))
+            rows = self._rows(f"{_COMPLETION} WHERE completion.id IN ({marks})", *some)
+            said = self._rows(f"{_SAID} WHERE said.pass = 0 AND said.completion IN ({marks})", *some)
+            by_call = {(one["completion"], one["version"]): one for one in said}
+            found |= {row["id"]: self._completion(row, by_call) for row in rows}
+        return [found[one] for one in ids if one in found]
+
+    def rollouts(self, ids: Sequence[int]) -> list[Rollout | None]:
+        """Return completions as they can be scored again; ``None`` for one whose text was left out, or that is gone."""
+        found = {one.id: one for one in self.by_id(ids)}
+        return [
+            None
+            if (one := found.get(number)) is None or one.completion is None
+            else Rollout(one.prompt, one.completion, one.columns)
+            for number in ids
+        ]
+
+    def texts(self, ids: Sequence[int]) -> list[str | None]:
+        """Return completions' texts, messages as the text of the last one; ``None`` for one that was left out."""
+        found: dict[int, str] = {}
+        for start in range(0, len(ids), PAGE):
+            some = [int(one) for one in ids[start : start + PAGE]]
+            rows = self._rows(f"{_TEXT} WHERE completion.id IN ({','.join('?' * len(some))})", *some)
+            found |= {number: completion_text(text_back(unpacked(body))) for number, body in rows}
+        return [found.get(int(one)) for one in ids]
+
+    def table(
+        self, steps: tuple[int, int] | None = None, split: str | None = "train", *, prompt: int | None = None
+    ) -> Table:
+        """Return completions as columns.
+
+        Args:
+            steps: From this step to that one, both included; all unless given.
+            split: ``"train"``, ``"eval"``, or ``None`` for both.
+            prompt: Of the prompt with this index.
+        """
+        low, high = steps or (None, None)
+        return read_table(self._rows, self._named, low, high, split, prompt)
+
+    def logs(
+        self,
+        *,
+        reward: str | None = None,
+        step: int | None = None,
+        status: str | Status | None = None,
+        grep: str | None = None,
+        split: str | None = None,
+        after: int = 0,
+    ) -> Iterator[LogEntry]:
+        """Yield the calls that printed, logged, failed or gave a reason, in the order of recording.
+
+        Args:
+            reward: Of this reward.
+            step: Of this step.
+            status: With this status.
+            grep: With a match of this regular expression in output, error, traceback or reason.
+            split: ``"train"`` or ``"eval"``.
+            after: Only of completions with a greater ``id``.
+
+        Raises:
+            RecordError: There is no such reward or status, or the expression is none.
+        """
+        self._fits(reward, None, None, None)
+        wanted = None if status is None else _status(status)
+        try:
+            pattern = None if grep is None else re.compile(grep)
+        except re.error as wrong:
+            raise RecordError(f"grep={grep!r}: not a regular expression: {wrong}") from None
+        query = (
+            f"{_SAID} JOIN version ON version.id = said.version JOIN completion ON completion.id = said.completion"
+            " JOIN batch ON batch.id = completion.batch WHERE said.pass = 0 AND said.completion > ?1"
+            " AND (?2 IS NULL OR version.reward = ?2) AND (?3 IS NULL OR batch.step = ?3)"
+            " AND (?4 IS NULL OR batch.split = ?4) ORDER BY said.completion, said.version LIMIT ?5"
+        )
+        while True:
+            rows = self._rows(query, after, reward, step, split, PAGE)
+            whole = len(rows) < PAGE
+            if not whole:  # a completion's last calls may lie on the next page
+                last = rows[-1]["completion"]
+                rows = [row for row in rows if row["completion"] < last] or rows
+            yield from self._entries(rows, reward, wanted, pattern)
+            if whole:
+                return
+            after = rows[-1]["completion"]
+
+    def _entries(
+        self, rows: Sequence[sqlite3.Row], reward: str | None, status: Status | None, pattern: re.Pattern[str] | None
+    ) -> Iterator[LogEntry]:
+        known = {one.id: one for one in self.by_id(list(dict.fromkeys(row["completion"] for row in rows)))}
+        for row in rows:
+            one = known.get(row["completion"])
+            if one is None:
+                continue
+            name, number, _ = self._named([row["version"]])[0]
+            outcome = one.outcomes[name]
+            words = (outcome.logs, outcome.error, outcome.traceback, outcome.reason)
+            if status not in (None, outcome.status):
+                continue
+            if pattern is None or any(pattern.search(text) for text in words if text):
+                yield LogEntry(one.id, one.step, one.epoch, one.split, one.rank, name, number, outcome)
+
+    def _fits(self, reward: str | None, low: float | None, high: float | None, status: str | Status | None) -> Fits:
+        if reward is not None and reward not in (names := self.rewards):
+            raise RecordError(f"{self.name}: no reward {reward!r}; it has {', '.join(names) or 'none yet'}")
+        if status is not None and reward is None:
+            raise RecordError("a status is one reward's: name the reward as well")
+        return Fits(reward, low, high, None if status is None else _status(status))
+
+    def _batches(self, step: int | None, split: str | None, fits: Fits, prompt: int | None) -> Iterator[list[int]]:
         """Yield the batches in which completions may fit, by what their sums say, several at once for one prompt."""
-        low, high = fits.bounds
         found = self._rows(
             "SELECT batch.id FROM batch WHERE (?1 IS NULL OR step = ?1) AND (?2 IS NULL OR split = ?2) AND"
             " (?3 IS NULL OR EXISTS (SELECT 1 FROM summary JOIN version ON version.id = summary.version"
             "  WHERE summary.batch = batch.id AND version.reward = ?3 AND (?4 IS NULL OR summary.max >= ?4)"
             "  AND (?5 IS NULL OR summary.min <= ?5) AND (?6 IS NULL OR CASE ?6 WHEN 'failed' THEN summary.failed"
             "  WHEN 'skipped' THEN summary.skipped ELSE summary.scored END > 0))) ORDER BY batch.id",
-            step, split, fits.reward, low if fits.reward else None, high if fits.reward else None, fits.status,
+            step, split, fits.reward, fits.low, fits.high, fits.status,
         )  # fmt: skip
         ids = [row[0] for row in found]
         size = 1 if prompt is None else 500
         yield from (ids[start : start + size] for start in range(0, len(ids), size))
 
-    def _of_batches(self, batches: Sequence[int], prompt: int | None, fits: _Fits, after: int) -> Iterator[Completion]:
+    def _fitting(self, batches: Sequence[int], prompt: int | None, fits: Fits, after: int) -> list[int]:
+        """Return the ids of a few batches' completions that fit."""
         marks = ",".join("?" * len(batches))
-        while True:
-            rows = self._rows(
-                "SELECT completion.*, batch.step, batch.split, batch.versions, session.rank FROM completion"
-                " JOIN batch ON batch.id = completion.batch JOIN session ON session.id = batch.session"
-                f" WHERE completion.batch IN ({marks}) AND completion.id > ?"
-                + (" AND completion.prompt = ?" if prompt is not None else "")
-                + " ORDER BY completion.id LIMIT ?",
-                *batches, after, *([] if prompt is None else [prompt]), PAGE,
-            )  # fmt: skip
-            for row in rows:
-                named = self._named(json.loads(row["versions"]))
-                if fits.match(row, named):
-                    yield self._completion(row, named)
-            if len(rows) < PAGE:
-                return
-            after = rows[-1]["id"]
+        where = f"completion.batch IN ({marks}) AND completion.id > ? AND (? IS NULL OR completion.prompt = ?)"
+        query = f"{_FITTING} WHERE {where} ORDER BY completion.id"
+        rows = self._rows(query, *batches, after, prompt, prompt)
+        keyed = itertools.groupby(rows, lambda row: str(row["versions"]))
+        found: list[int] = []
+        for versions, some in keyed:
+            names = [name for name, _, _ in self._named(json.loads(versions))]
+            found += fits.ids(list(some), names)
+        return found
 
-    def _named(self, versions: Sequence[int]) -> dict[str, tuple[int, int, str]]:
-        """Return, by reward, a version's id, number and digits."""
-        known: dict[int, tuple[str, int, str]] = {
-            row["id"]: (row["reward"], row["number"], row["digits"]) for row in self._rows("SELECT * FROM version")
-        }
-        return {known[one][0]: (one, known[one][1], known[one][2]) for one in versions}
+    def _named(self, versions: Sequence[int]) -> list[tuple[str, int, str]]:
+        """Return the reward's name, number and digits of versions."""
+        if any(one not in self._versions for one in versions):
+            rows = self._rows("SELECT id, reward, number, digits FROM version")
+            self._versions = {row["id"]: (row["reward"], row["number"], row["digits"]) for row in rows}
+        return [self._versions[one] for one in versions]
 
-    def _completion(self, row: sqlite3.Row, named: Mapping[str, tuple[int, int, str]]) -> Completion:
-        prompt, columns = self._rows(
-            "SELECT p.body, c.body FROM prompt JOIN text p ON p.id = prompt.prompt JOIN text c ON c.id = prompt.columns"
-            " WHERE prompt.id = ?",
-            row["prompt"],
-        )[0]
-        body = self._text(row["completion"])
-        said = {one["version"]: one for one in self._rows("SELECT * FROM said WHERE completion = ?", row["id"])}
+    def _completion(self, row: sqlite3.Row, said: Mapping[tuple[int, int], sqlite3.Row]) -> Completion:
+        versions = json.loads(row["versions"])
+        named = self._named(versions)
         scores = struct.unpack(f"<{len(named)}d", row["scores"])
         seconds = struct.unpack(f"<{len(named)}f", row["seconds"])
         outcomes = {
-            name: self._outcome(letter, score, took, digits, said.get(version))
-            for (name, (version, _, digits)), letter, score, took in zip(
-                named.items(), row["status"], scores, seconds, strict=True
+            name: _outcome(letter, score, took, digits, said.get((row["id"], version)))
+            for (name, _, digits), version, letter, score, took in zip(
+                named, versions, row["status"], scores, seconds, strict=True
             )
         }
+        body = _unpacked(row["completion_body"])
         return Completion(
-            row["id"], row["step"], row["epoch"], row["split"], row["rank"], row["prompt"], row["team"],
-            text_back(unpacked(prompt)), json.loads(unpacked(columns)), None if body is None else text_back(body),
-            row["tokens"], None if row["truncated"] is None else bool(row["truncated"]), outcomes,
-            {name: number for name, (_, number, _) in named.items()}, row["total"], row["weighted"], row["advantage"],
+            row["id"], row["step"], row["epoch"], row["split"], row["rank"], row["prompt"], row["group"],
+            text_back(unpacked(row["prompt_body"])), json.loads(unpacked(row["columns_body"])),
+            None if body is None else text_back(body), row["tokens"],
+            None if row["truncated"] is None else bool(row["truncated"]), outcomes,
+            {name: number for name, number, _ in named}, row["total"], row["weighted"], row["advantage"],
         )  # fmt: skip
-
-    def _outcome(self, letter: str, score: float, took: float, digits: str, said: sqlite3.Row | None) -> Outcome:
-        status, value = _STATUS[letter.lower()], None if math.isnan(score) else score
-        if said is None:
-            return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper())
-        return Outcome(
-            status, value, said["reason"], json.loads(said["metrics"] or "{}"),
-            None if said["cause"] is None else Cause(said["cause"]), said["error"], self._text(said["traceback"]),
-            said["attempts"], took, self._text(said["logs"]) or "", digits, letter.isupper(),
-            tuple(Unanswered(**one) for one in json.loads(said["unanswered"] or "[]")),
-        )  # fmt: skip
-
-    def _text(self, number: int | None) -> str | None:
-        return None if number is None else unpacked(self._rows("SELECT body FROM text WHERE id = ?", number)[0][0])
 
     def _rows(self, words: str, *values: Any) -> list[sqlite3.Row]:
         try:
@@ -339,7 +350,25 @@ class Run:
             raise RecordError(f"{self.path}: {reason}") from reason
 
 
-class _Fits(NamedTuple):
+_COMPLETION = (
+    "SELECT completion.*, batch.step, batch.split, batch.versions, session.rank, t.body AS completion_body,"
+    " p.body AS prompt_body, c.body AS columns_body FROM completion JOIN batch ON batch.id = completion.batch"
+    " JOIN session ON session.id = batch.session JOIN prompt ON prompt.id = completion.prompt"
+    " JOIN text p ON p.id = prompt.prompt JOIN text c ON c.id = prompt.columns"
+    " LEFT JOIN text t ON t.id = completion.completion"
+)
+_TEXT = "SELECT completion.id, text.body FROM completion JOIN text ON text.id = completion.completion"
+_FITTING = (
+    "SELECT completion.id, status, scores, total, batch.versions AS versions FROM completion"
+    " JOIN batch ON batch.id = completion.batch"
+)
+_SAID = (
+    "SELECT said.*, trace.body AS trace_body, log.body AS log_body FROM said"
+    " LEFT JOIN text trace ON trace.id = said.traceback LEFT JOIN text log ON log.id = said.logs"
+)
+
+
+class Fits(NamedTuple):
     """Which completions a search wants."""
 
     reward: str | None
@@ -347,26 +376,48 @@ class _Fits(NamedTuple):
     high: float | None
     status: Status | None
 
-    @property
-    def bounds(self) -> tuple[float | None, float | None]:
-        return self.low, self.high
+    def ids(self, rows: Sequence[sqlite3.Row], names: Sequence[str]) -> list[int]:
+        """Return the ids of those that fit, among rows whose scores are those of these rewards."""
+        if self.reward is None and self.low is None and self.high is None:
+            return [row["id"] for row in rows]
+        if self.reward is None:
+            values = np.array([math.nan if row["total"] is None else row["total"] for row in rows])
+            fitting = np.ones(len(rows), bool)
+        elif self.reward in names:
+            place = names.index(self.reward)
+            values = np.frombuffer(b"".join(row["scores"] for row in rows), "<f8").reshape(len(rows), -1)[:, place]
+            letters = np.array([row["status"][place].lower() for row in rows])
+            fitting = np.ones(len(rows), bool) if self.status is None else letters == LETTERS[self.status]
+        else:
+            return []
+        if self.low is not None:
+            fitting &= values >= self.low
+        if self.high is not None:
+            fitting &= values <= self.high
+        return [row["id"] for row, fits in zip(rows, fitting.tolist(), strict=True) if fits]
 
-    def match(self, row: sqlite3.Row, named: Mapping[str, Any]) -> bool:
-        """Whether a row fits."""
-        value, letter = row["total"], None
-        if self.reward is not None:
-            if self.reward not in named:
-                return False
-            place = list(named).index(self.reward)
-            (number,) = struct.unpack_from("<d", row["scores"], 8 * place)
-            value, letter = (None if math.isnan(number) else number), row["status"][place].lower()
-        if self.status is not None and letter != LETTERS[self.status]:
-            return False
-        if self.low is None and self.high is None:
-            return True
-        return (
-            value is not None and (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
-        )
+
+def _status(status: str | Status) -> Status:
+    try:
+        return Status(status)
+    except ValueError:
+        raise RecordError(f"status {status!r}: expected {', '.join(Status)}") from None
+
+
+def _unpacked(body: bytes | None) -> str | None:
+    return None if body is None else unpacked(body)
+
+
+def _outcome(letter: str, score: float, took: float, digits: str, said: sqlite3.Row | None) -> Outcome:
+    status, value = _STATUS[letter.lower()], None if math.isnan(score) else score
+    if said is None:
+        return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper())
+    return Outcome(
+        status, value, said["reason"], json.loads(said["metrics"] or "{}"),
+        None if said["cause"] is None else Cause(said["cause"]), said["error"], _unpacked(said["trace_body"]),
+        said["attempts"], took, _unpacked(said["log_body"]) or "", digits, letter.isupper(),
+        tuple(Unanswered(**one) for one in json.loads(said["unanswered"] or "[]")),
+    )  # fmt: skip
 
 
 def _added(key: tuple[Any, ...], parts: Sequence[sqlite3.Row]) -> StepSummary:
@@ -375,14 +426,19 @@ def _added(key: tuple[Any, ...], parts: Sequence[sqlite3.Row]) -> StepSummary:
     for part in parts:
         for cause, number in json.loads(part["causes"]).items():
             causes[cause] = causes.get(cause, 0) + number
-    known = [part for part in parts if part["mean"] is not None]
-    sizes = [part["scored"] + part["failed"] for part in known]
+    known = [part for part in parts if part["counted"]]
+    sizes = [part["counted"] for part in known]
     mean = sum(part["mean"] * size for part, size in zip(known, sizes, strict=True)) / sum(sizes) if known else None
+    step, split, reward, version = key
     return StepSummary(
-        *key,
+        step=step,
+        split=split,
+        reward=reward,
+        version=version,
         scored=sum(part["scored"] for part in parts),
         skipped=sum(part["skipped"] for part in parts),
         failed=causes,
+        counted=sum(sizes),
         mean=mean,
         std=known[0]["std"] if len(known) == 1 else _pooled(known, sizes, mean),
         low=min((part["min"] for part in known), default=None),

@@ -8,6 +8,7 @@ import platform
 import sqlite3
 import sys
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
@@ -16,9 +17,11 @@ from typing import Any
 
 from rewardkit.compose import Composable
 from rewardkit.errors import RecordError
-from rewardkit.record.database import create, file_of, writing
-from rewardkit.record.rows import BatchRows, rows_of
-from rewardkit.record.writer import TEXTS_FROM, Texts, Writer, digest_of
+from rewardkit.record.database import file_of, writing
+from rewardkit.record.description import Description, describe
+from rewardkit.record.rows import BatchRows, Said, rows_of
+from rewardkit.record.secrets import Secrets
+from rewardkit.record.writer import Texts, Writer, digest_of
 from rewardkit.score_batch import ScoreBatch
 
 PACKAGES = ("rewardkit", "numpy", "torch", "transformers", "trl", "datasets", "accelerate", "peft")
@@ -28,11 +31,15 @@ PACKAGES = ("rewardkit", "numpy", "torch", "transformers", "trl", "datasets", "a
 class Recorder:
     """Records scored batches in a run's file. Several processes may record in one file; each says its rank.
 
+    Nothing that happens to the disk stops or slows what is recorded: see :class:`~rewardkit.record.writer.Writer`.
+
     Args:
         run: The run's folder, or its file.
         append: Whether the run may have a record already; without, one that has is refused.
-        rank: This process's rank.
-        about: What the run is: its configuration and seeds, as JSON can hold them. No keys or other secrets.
+        rank: This process's rank. Only the first, 0, is refused where there is a record already.
+        purpose: ``"run"``, or what else records: ``"rescore"``.
+        about: What the run is: its configuration and seeds, as JSON can hold them.
+        env: The variables given to the rewards' workers; their values reach no record.
 
     Raises:
         RecordError: There is a record already and ``append`` is false, or none can be written there.
@@ -44,27 +51,26 @@ class Recorder:
         *,
         append: bool = False,
         rank: int = 0,
+        purpose: str = "run",
         about: Mapping[str, Any] | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.path = file_of(run)
-        exists = self.path.exists()
-        if exists and not append and rank == 0:
-            raise RecordError(f"{self.path}: this run has a record; append to it (--append), or give another name")
-        connection = writing(self.path) if exists else create(self.path)
-        try:
-            now = time.time()
-            cursor = connection.execute(
-                "INSERT INTO session (rank, began, seen, about) VALUES (?, ?, ?, ?)",
-                (rank, now, now, json.dumps({**dict(about or {}), **machine()}, default=repr)),
-            )
-            self._session = cursor.lastrowid
-        finally:
-            connection.close()
-        self._versions: dict[tuple[str, str], int] = {}
+        self.rank = rank
+        self._purpose = purpose
+        self._secrets = Secrets(env or {})
+        self._about = self._secrets.hidden(json.dumps({**dict(about or {}), **machine()}, default=repr))
+        self._session = 0
+        self._described: dict[tuple[str, str], Description] = {}
+        if rank == 0:
+            if self.path.exists() and self.path.stat().st_size and not append:
+                raise RecordError(f"{self.path}: this run has a record; append to it (--append), or give another name")
+            self._connected().close()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
-        self._writer = Writer(lambda: writing(self.path), str(self.path))
+        self._writer = Writer(self._connected, self.path)
         self.left_out = 0
-        """Texts that were not recorded, for the disk was slower than the run."""
+        """Completions whose text was not recorded, for the disk was slower than the run."""
+        self._finalizer = weakref.finalize(self, _end, self._writer, self._pool)
 
     def record(
         self,
@@ -76,7 +82,7 @@ class Recorder:
         rewards: Mapping[str, Composable] | None = None,
         **layout: Any,
     ) -> None:
-        """Hand over a scored batch; returns at once, unless the disk is far behind.
+        """Hand over a scored batch; return at once, unless the disk is far behind.
 
         Args:
             batch: The outcomes.
@@ -86,38 +92,72 @@ class Recorder:
             rewards: The rewards by name, for the source and settings of versions that are new.
             layout: The other arguments of :func:`~rewardkit.record.rows.rows_of`.
         """
-        rows = rows_of(batch, **layout)
-        described = {name: _described(one) for name, one in (rewards or {}).items()}
-        lean = self._writer.waiting >= TEXTS_FROM
+        versions = {name: one.version for name, one in (rewards or {}).items()}
+        rows = rows_of(batch, versions=versions, **layout)
+        for name, one in (rewards or {}).items():
+            if (name, versions[name]) not in self._described:
+                self._described[name, versions[name]] = describe(one)
+        sizes = sum(map(len, rows.completions))
+        lean = not self._writer.room_for(sizes)
         if lean:
             self.left_out += len(rows.completions)
         where = step, epoch, split, time.time()
-        self._writer.put(lambda connection: self._write(connection, rows, where, described, lean=lean))
+        self._writer.put(
+            lambda connection: self._write(connection, rows, where, lean=lean),
+            0 if lean else sizes,
+            len(rows.completions) * (200 + 16 * len(rows.rewards)),
+        )
 
-    def metrics(self, step: int, values: Mapping[str, float], split: str = "train") -> None:
-        """Hand over a step's metrics, under the trainer's names."""
-        rows = [(split, name, step, value) for name, value in values.items() if isinstance(value, int | float)]
-        self._writer.put(lambda connection: _insert(connection, "metric", rows, replace=True))
+    def metrics(self, step: int, values: Mapping[str, object], split: str = "train") -> None:
+        """Hand over a step's metrics, under the trainer's names; what is no number is left out."""
+        numbers = {name: value for name, value in values.items() if isinstance(value, int | float)}
+        rows = [(split, name, step, float(value)) for name, value in numbers.items() if not isinstance(value, bool)]
+        self._writer.put(lambda connection: insert(connection, "metric", rows, replace=True))
+
+    def advantages(self, step: int | None, split: str, values: Sequence[float | None]) -> None:
+        """Hand over the trainer's own advantages of the batch that this process recorded last at a step.
+
+        Args:
+            step: The step that the batch was recorded with.
+            split: ``"train"`` or ``"eval"``.
+            values: One a completion of the batch, in its order.
+        """
+
+        def write(connection: sqlite3.Connection) -> None:
+            query = "SELECT max(id) FROM batch WHERE session = ? AND step IS ? AND split = ?"
+            (batch,) = connection.execute(query, (self._session, step, split)).fetchone()
+            found = connection.execute("SELECT id FROM completion WHERE batch = ? ORDER BY id", (batch,)).fetchall()
+            if len(found) == len(values):
+                rows = [(value, row["id"]) for value, row in zip(values, found, strict=True)]
+                connection.executemany("UPDATE completion SET advantage = ? WHERE id = ?", rows)
+
+        self._writer.put(write, number_bytes=256 + 16 * len(values))
 
     def event(self, kind: str, body: Mapping[str, Any], step: int | None = None) -> None:
-        """Hand over something that happened: a version that changed, an update refused, a flag of the health checks."""
-        row = (None, time.time(), step, kind, json.dumps(dict(body), default=repr))
-        self._writer.put(lambda connection: _insert(connection, "event", [row]))
+        """Hand over something that happened: a version that changed, a flag of the health checks."""
+        row = (None, time.time(), step, kind, self._secrets.hidden(json.dumps(dict(body), default=repr)))
+        self._writer.put(lambda connection: insert(connection, "event", [row]))
+
+    def rewind(self, step: int) -> None:
+        """Take away what a run that goes on from a checkpoint will do again: all from a step on, of every process.
+
+        Args:
+            step: Optimizer steps that the checkpoint has. Evaluations at this very step were before it, and stay.
+        """
+        self._writer.put(lambda connection: _rewind(connection, step))
 
     def flush(self, timeout_s: float = 60.0) -> bool:
-        """Wait until all that was handed over is on the disk; ``False`` where it is not."""
+        """Wait until all that was handed over is in the file; ``False`` where something is not."""
         return self._writer.flush(timeout_s)
 
-    def close(self) -> bool:
+    def close(self, timeout_s: float = 60.0) -> bool:
         """Write what was handed over and end; ``False`` where something was not written. A second call does nothing."""
         end = time.time()
-        self._writer.put(
-            lambda connection: _execute(
-                connection, "UPDATE session SET ended = ?, seen = ? WHERE id = ?", (end, end, self._session)
-            )
-        )
-        written = self._writer.close()
-        self._pool.shutdown()
+        words = "UPDATE session SET ended = ?, seen = ? WHERE id = ?"
+        if self._finalizer.alive:
+            self._writer.put(lambda connection: _execute(connection, words, (end, end, self._session)))
+        written = self._writer.close(timeout_s)
+        self._finalizer()
         return written
 
     def __enter__(self) -> Recorder:
@@ -126,12 +166,27 @@ class Recorder:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def _connected(self) -> sqlite3.Connection:
+        """Return a connection to the file, in which this process has a session."""
+        connection = writing(self.path)
+        try:
+            known = connection.execute("SELECT 1 FROM session WHERE id = ? AND about = ?", (self._session, self._about))
+            if known.fetchone() is None:
+                now = time.time()
+                row = (self.rank, self._purpose, now, now, self._about)
+                columns = "rank, purpose, began, seen, about"
+                cursor = connection.execute(f"INSERT INTO session ({columns}) VALUES (?, ?, ?, ?, ?)", row)  # noqa: S608
+                self._session = cursor.lastrowid or 0
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
     def _write(
         self,
         connection: sqlite3.Connection,
         rows: BatchRows,
         where: tuple[int | None, float | None, str, float],
-        described: Mapping[str, tuple[str | None, str]],
         *,
         lean: bool,
     ) -> None:
@@ -139,7 +194,7 @@ class Recorder:
         texts = Texts(connection, self._pool)
         step, epoch, split, scored = where
         versions = [
-            self._version(connection, texts, name, digits, described.get(name), step)
+            self.version(connection, name, self._described.get((name, digits)) or _unknown(digits), step, "run")
             for name, digits in zip(rows.rewards, rows.versions, strict=True)
         ]
         batch = connection.execute(
@@ -154,66 +209,66 @@ class Recorder:
         connection.executemany(
             "INSERT INTO completion VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             zip(
-                ids, [batch] * len(ids), [epoch] * len(ids), self._prompts(connection, texts, rows), rows.groups,
+                ids, [batch] * len(ids), [epoch] * len(ids), _prompts(connection, texts, rows), rows.groups,
                 completions, rows.tokens, rows.truncated, rows.totals, rows.weighted, rows.advantages, rows.status,
                 rows.scores, rows.seconds, strict=True,
             ),
         )  # fmt: skip
-        traces = texts.ids([said.traceback for said in rows.said if said.traceback is not None])
-        logs = texts.ids([said.logs for said in rows.said if said.logs is not None])
-        trace, log = iter(traces), iter(logs)
-        connection.executemany(
-            "INSERT INTO said VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    ids[said.place], versions[said.column], said.reason, said.metrics, said.cause, said.error,
-                    None if said.traceback is None else next(trace), None if said.logs is None else next(log),
-                    said.attempts, said.unanswered,
-                )
-                for said in rows.said
-            ],
-        )  # fmt: skip
+        self.say(connection, rows.said, ids, versions, 0)
         summaries = [(batch, version, *one) for version, one in zip(versions, rows.summaries, strict=True)]
-        _insert(connection, "summary", summaries)
+        insert(connection, "summary", summaries)
         _execute(connection, "UPDATE session SET seen = ? WHERE id = ?", (scored, self._session))
 
-    def _prompts(self, connection: sqlite3.Connection, texts: Texts, rows: BatchRows) -> list[int]:
-        """Return the ids of the completions' prompts, which are stored where they are new."""
-        keys = [digest_of(f"{prompt}\x00{columns}") for prompt, columns in zip(rows.prompts, rows.columns, strict=True)]
-        found: dict[int, int] = {}
-        for key, prompt, columns in zip(keys, rows.prompts, rows.columns, strict=True):
-            if key in found:
-                continue
-            known = connection.execute("SELECT id FROM prompt WHERE digest = ?", (key,)).fetchone()
-            if known is None:
-                parts = texts.ids([prompt, columns])
-                known = (
-                    connection.execute(
-                        "INSERT INTO prompt (digest, prompt, columns) VALUES (?, ?, ?)", (key, *parts)
-                    ).lastrowid,
-                )
-            found[key] = known[0]
-        return [found[key] for key in keys]
-
-    def _version(
+    def say(
         self,
         connection: sqlite3.Connection,
-        texts: Texts,
-        name: str,
-        digits: str,
-        described: tuple[str | None, str] | None,
-        step: int | None,
+        said: Sequence[Said],
+        ids: Sequence[int],
+        versions: Sequence[int],
+        number: int,
+    ) -> None:
+        """Write what calls said beside their numbers.
+
+        Args:
+            connection: Where; a transaction is open.
+            said: What they said.
+            ids: The completions' ids, by place.
+            versions: The versions' ids, by column.
+            number: The pass that they belong to; 0 for the run's own.
+        """
+        texts = Texts(connection, self._pool)
+        hide = self._secrets.hidden
+        trace = iter(texts.ids([hide(one.traceback) for one in said if one.traceback is not None]))
+        logs = iter(texts.ids([hide(one.logs) for one in said if one.logs is not None]))
+        rows = [
+            (
+                ids[one.place], versions[one.column], number, None if one.reason is None else hide(one.reason),
+                one.metrics, one.cause, None if one.error is None else hide(one.error),
+                None if one.traceback is None else next(trace), None if one.logs is None else next(logs),
+                one.attempts, None if one.unanswered is None else hide(one.unanswered),
+            )
+            for one in said
+        ]  # fmt: skip
+        insert(connection, "said", rows)
+
+    def version(
+        self, connection: sqlite3.Connection, name: str, described: Description, step: int | None, origin: str
     ) -> int:
-        """Return the id of a reward's version, which is stored where it is new."""
-        known = connection.execute("SELECT id FROM version WHERE reward = ? AND digits = ?", (name, digits)).fetchone()
+        """Return the id of a reward's version, which is stored where it is new; a transaction is open."""
+        query = "SELECT id FROM version WHERE reward = ? AND digits = ?"
+        known = connection.execute(query, (name, described.digits)).fetchone()
         if known is not None:
             return int(known[0])
-        source, settings = described or (None, "{}")
+        texts = Texts(connection, self._pool)
         (number,) = connection.execute("SELECT count(*) + 1 FROM version WHERE reward = ?", (name,)).fetchone()
-        row = (name, digits, number, None if source is None else texts.ids([source])[0], settings, time.time(), step)
-        columns = "reward, digits, number, source, settings, began, first_step"
-        made = connection.execute(f"INSERT INTO version ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608
-        return int(made.lastrowid or 0)
+        source, module = (
+            None if text is None else texts.ids([self._secrets.hidden(text)])[0]
+            for text in (described.source, described.module)
+        )
+        row = (None, name, described.digits, number, origin, described.reference, source, module,
+               self._secrets.hidden(described.settings), time.time(), step)  # fmt: skip
+        insert(connection, "version", [row])
+        return int(connection.execute(query, (name, described.digits)).fetchone()[0])
 
 
 def machine() -> dict[str, Any]:
@@ -229,29 +284,53 @@ def machine() -> dict[str, Any]:
         "packages": versions,
         "machine": {"system": platform.platform(), "processors": os.cpu_count(), "host": platform.node()},
         "process": os.getpid(),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else [],
+        "program": Path(sys.argv[0]).name if sys.argv else "",
     }
 
 
-def _described(reward: Composable) -> tuple[str | None, str]:
-    """Return a reward's source, where it is known, and its settings as JSON."""
-    import inspect
-
-    settings = {"form": repr(reward)}
-    function = getattr(getattr(reward, "spec", None), "function", None)
-    try:
-        return inspect.getsource(inspect.unwrap(function)) if function is not None else None, json.dumps(settings)
-    except (OSError, TypeError):
-        return None, json.dumps(settings)
-
-
-def _insert(
-    connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]], *, replace: bool = False
-) -> None:
+def insert(connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]], *, replace: bool = False) -> None:
+    """Insert whole rows into a table of a record."""
     if rows:
-        marks = ", ".join("?" * len(rows[0]))
         words = "INSERT OR REPLACE" if replace else "INSERT"
-        connection.executemany(f"{words} INTO {table} VALUES ({marks})", rows)
+        connection.executemany(f"{words} INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+
+
+def _unknown(digits: str) -> Description:
+    return Description(digits, None, None, None, "{}")
+
+
+def _end(writer: Writer, pool: ThreadPoolExecutor) -> None:
+    writer.close()
+    pool.shutdown()
+
+
+def _prompts(connection: sqlite3.Connection, texts: Texts, rows: BatchRows) -> list[int]:
+    """Return the ids of the completions' prompts, which are stored where they are new: 0 is the first one seen."""
+    keys = [digest_of(f"{prompt}\x00{columns}") for prompt, columns in zip(rows.prompts, rows.columns, strict=True)]
+    found: dict[int, int] = {}
+    for key, prompt, columns in zip(keys, rows.prompts, rows.columns, strict=True):
+        if key in found:
+            continue
+        known = connection.execute("SELECT id FROM prompt WHERE digest = ?", (key,)).fetchone()
+        if known is None:
+            known = connection.execute("SELECT coalesce(max(id) + 1, 0) FROM prompt").fetchone()
+            insert(connection, "prompt", [(known[0], key, *texts.ids([prompt, columns]))])
+        found[key] = known[0]
+    return [found[key] for key in keys]
+
+
+def _rewind(connection: sqlite3.Connection, step: int) -> None:
+    batches = "SELECT id FROM batch WHERE (split = 'train' AND step >= ?1) OR (split != 'train' AND step > ?1)"
+    completions = f"SELECT id FROM completion WHERE batch IN ({batches})"  # noqa: S608 - words of ours
+    for table, column, those in (
+        ("said", "completion", completions),
+        ("rescored", "completion", completions),
+        ("completion", "batch", batches),
+        ("summary", "batch", batches),
+        ("batch", "id", batches),
+    ):
+        _execute(connection, f"DELETE FROM {table} WHERE {column} IN ({those})", (step,))  # noqa: S608 - words of ours
+    _execute(connection, "DELETE FROM metric WHERE step > ?", (step,))
 
 
 def _execute(connection: sqlite3.Connection, words: str, values: Sequence[Any]) -> None:

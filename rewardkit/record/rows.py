@@ -55,6 +55,7 @@ class Summary(NamedTuple):
         scored: Calls with a score.
         skipped: Calls that did not apply.
         failed: Calls that failed, with or without a default that stands in.
+        counted: Calls with a number: those scored, and those failed for which a default stands in.
         causes: JSON of the failed calls' number by cause.
         mean: Of the scores, defaults that stand in included, as the trainer is told them; ``None`` without any.
         std: Their standard deviation (``ddof=1``); ``None`` with fewer than two.
@@ -69,6 +70,7 @@ class Summary(NamedTuple):
     scored: int
     skipped: int
     failed: int
+    counted: int
     causes: str
     mean: float | None
     std: float | None
@@ -86,7 +88,7 @@ class BatchRows:
 
     Attributes:
         rewards: The rewards' names in order.
-        versions: The digits of the version of each reward.
+        versions: The digits of the version of each reward; empty where it is not known.
         weights: Each reward's weight.
         prompts: The prompts as text, see :func:`text_of`.
         columns: The rows' columns as JSON.
@@ -130,6 +132,7 @@ def rows_of(
     scale: str = "group",
     truncated: Sequence[bool | None] | None = None,
     handed: Mapping[str, Sequence[float | None]] | None = None,
+    versions: Mapping[str, str] | None = None,
 ) -> BatchRows:
     """Return what is kept of a batch.
 
@@ -140,6 +143,8 @@ def rows_of(
         scale: How advantages are scaled, see :func:`~rewardkit.advantages.group_advantages`.
         truncated: Whether each completion was cut; ``None`` where nobody knows.
         handed: The scores as the trainer was told them, where they differ from the outcomes'.
+        versions: The digits of rewards' versions by name, where they are not those of the outcomes: a composition has
+            one of its own.
     """
     names = tuple(batch.outcomes)
     rollouts, columns = batch.rollouts, [batch.outcomes[name] for name in names]
@@ -151,7 +156,7 @@ def rows_of(
     seconds = np.array([[one.duration_s for one in column] for column in columns], dtype="<f4")
     return BatchRows(
         rewards=names,
-        versions=tuple(_version(column) for column in columns),
+        versions=tuple((versions or {}).get(name) or _version(batch.outcomes[name]) for name in names),
         weights=tuple(batch.weights[name] for name in names),
         prompts=[text_of(one.prompt) for one in rollouts],
         columns=_columns(rollouts),
@@ -165,7 +170,7 @@ def rows_of(
         status=["".join(map(_letter, outcomes)) for outcomes in zip(*columns, strict=True)] or [""] * len(rollouts),
         scores=[row.tobytes() for row in np.ascontiguousarray(scores.T, dtype="<f8")],
         seconds=[row.tobytes() for row in np.ascontiguousarray(seconds.reshape(len(names), -1).T)],
-        said=[said for number, column in enumerate(columns) for said in _said(number, column)],
+        said=[said for number, column in enumerate(columns) for said in said_of(number, column)],
         summaries=[_summary(column, values, groups) for column, values in zip(columns, scores, strict=True)],
     )
 
@@ -226,7 +231,13 @@ def _letter(outcome: Outcome) -> str:
     return letter.upper() if outcome.cached else letter
 
 
-def _said(number: int, column: Sequence[Outcome]) -> list[Said]:
+def said_of(number: int, column: Sequence[Outcome]) -> list[Said]:
+    """Return what the outcomes of one reward said beside their numbers.
+
+    Args:
+        number: The reward's place in the batch's list.
+        column: Its outcomes.
+    """
     return [
         Said(
             place,
@@ -255,6 +266,7 @@ def _summary(column: Sequence[Outcome], values: Any, groups: Sequence[int]) -> S
         scored=status[Status.SCORED],
         skipped=status[Status.SKIPPED],
         failed=status[Status.FAILED],
+        counted=len(known),
         causes=_json(causes),
         mean=float(known.mean()) if len(known) else None,
         std=float(known.std(ddof=1)) if len(known) > 1 else None,

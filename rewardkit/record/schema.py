@@ -4,7 +4,8 @@ A record is one SQLite file. Texts lie in a table of their own, each distinct te
 searched stays small. The scores of a completion are packed in its row, in the order of its batch's versions; what a
 call said beside its number (reason, metrics, error, output) has a row only where it said something. Sums of each batch
 and version are kept beside them, so that no curve reads single scores, and so that a search for high or low scores
-knows which batches to open. Times are seconds since 1970.
+knows which batches to open. A pass of rescoring keeps its scores apart from those that the training saw: one row a
+completion, and ``said.pass`` is its number there, 0 for the training's own. Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ VERSION = 1
 """``PRAGMA user_version``: the version of the tables."""
 
 TABLES = """
-CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-
 CREATE TABLE session (
     id INTEGER PRIMARY KEY,
     rank INTEGER NOT NULL,
+    purpose TEXT NOT NULL,
     began REAL NOT NULL,
     seen REAL NOT NULL,
     ended REAL,
@@ -40,7 +40,10 @@ CREATE TABLE version (
     reward TEXT NOT NULL,
     digits TEXT NOT NULL,
     number INTEGER NOT NULL,
+    origin TEXT NOT NULL,
+    reference TEXT,
     source INTEGER REFERENCES text,
+    module INTEGER REFERENCES text,
     settings TEXT NOT NULL,
     began REAL NOT NULL,
     first_step INTEGER,
@@ -65,7 +68,7 @@ CREATE TABLE completion (
     batch INTEGER NOT NULL REFERENCES batch,
     epoch REAL,
     prompt INTEGER NOT NULL REFERENCES prompt,
-    team INTEGER NOT NULL,
+    "group" INTEGER NOT NULL,
     completion INTEGER REFERENCES text,
     tokens INTEGER,
     truncated INTEGER,
@@ -79,9 +82,27 @@ CREATE TABLE completion (
 CREATE INDEX completion_batch ON completion (batch);
 CREATE INDEX completion_prompt ON completion (prompt, epoch);
 
+CREATE TABLE pass (
+    id INTEGER PRIMARY KEY,
+    version INTEGER NOT NULL REFERENCES version,
+    began REAL NOT NULL,
+    ended REAL,
+    about TEXT NOT NULL
+);
+
+CREATE TABLE rescored (
+    pass INTEGER NOT NULL REFERENCES pass,
+    completion INTEGER NOT NULL REFERENCES completion,
+    status TEXT NOT NULL,
+    score REAL,
+    seconds REAL NOT NULL,
+    PRIMARY KEY (pass, completion)
+) WITHOUT ROWID;
+
 CREATE TABLE said (
     completion INTEGER NOT NULL REFERENCES completion,
     version INTEGER NOT NULL REFERENCES version,
+    pass INTEGER NOT NULL,
     reason TEXT,
     metrics TEXT,
     cause TEXT,
@@ -90,7 +111,7 @@ CREATE TABLE said (
     logs INTEGER REFERENCES text,
     attempts INTEGER NOT NULL,
     unanswered TEXT,
-    PRIMARY KEY (completion, version)
+    PRIMARY KEY (completion, version, pass)
 ) WITHOUT ROWID;
 
 CREATE TABLE summary (
@@ -99,6 +120,7 @@ CREATE TABLE summary (
     scored INTEGER NOT NULL,
     skipped INTEGER NOT NULL,
     failed INTEGER NOT NULL,
+    counted INTEGER NOT NULL,
     causes TEXT NOT NULL,
     mean REAL,
     std REAL,
@@ -118,6 +140,17 @@ CREATE TABLE metric (
     value REAL,
     PRIMARY KEY (split, name, step)
 ) WITHOUT ROWID;
+
+CREATE TABLE change (
+    id INTEGER PRIMARY KEY,
+    asked REAL NOT NULL,
+    reward TEXT NOT NULL,
+    action TEXT NOT NULL,
+    body TEXT NOT NULL,
+    state TEXT NOT NULL,
+    step INTEGER,
+    words TEXT
+);
 
 CREATE TABLE event (id INTEGER PRIMARY KEY, time REAL NOT NULL, step INTEGER, kind TEXT NOT NULL, body TEXT NOT NULL);
 """

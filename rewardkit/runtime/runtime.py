@@ -32,6 +32,7 @@ from sandbox import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, cores
 from sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
+    from rewardkit.record.recorder import Recorder
     from sandbox.workers import Target, WorkerPool
 
 
@@ -80,6 +81,7 @@ class Runtime:
         max_infrastructure_rate: Share of one reward's calls in a batch, 0 to 1, that may be lost through
             no fault of the completions before :class:`InfrastructureError` is raised.
         on_failure: ``"default"``, or ``"raise"`` to stop at the first failed call.
+        record: A run's folder, such as ``"runs/one"``, or a :class:`Recorder`: every scored batch is recorded in it.
 
     Attributes:
         weights: Each reward's weight in the totals, by name.
@@ -89,6 +91,7 @@ class Runtime:
         RewardDefinitionError: Two rewards of one name, weights that do not match, or a reward lacks what it needs.
         RewardLoadError: A reference leads nowhere.
         RewardTransportError: A reward cannot travel to a worker process.
+        RecordError: ``record`` names a run that has a record, or a place that cannot be written.
     """
 
     def __init__(
@@ -103,9 +106,11 @@ class Runtime:
         cache_entries: int = CACHE_ENTRIES,
         max_infrastructure_rate: float = 0.5,
         on_failure: str | OnFailure = OnFailure.DEFAULT,
+        record: str | os.PathLike[str] | Recorder | None = None,
     ) -> None:
         self._closed = False
         self._pool: WorkerPool | None = None
+        self._recorder: Recorder | None = None
         resolved = resolve_set(rewards)
         self._rewards = resolved.rewards
         self.weights = weights_of(self._rewards, weights)
@@ -141,6 +146,8 @@ class Runtime:
             except SandboxError as refused:
                 raise RewardLoadError(str(refused)) from refused
             self._finalizer = weakref.finalize(self, _end, self._pool, _after_jails(self._leaves))
+        if record is not None:
+            self._recorder = _recorder(record, resolved.env)
 
     @property
     def names(self) -> list[str]:
@@ -156,6 +163,11 @@ class Runtime:
     def processes(self) -> list[int]:
         """Process ids of the workers that are alive now."""
         return [] if self._pool is None else self._pool.processes
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """What records the scored batches; ``None`` without ``record``."""
+        return self._recorder
 
     def start(self) -> Runtime:
         """Start the workers without waiting for them, so that the first batch need not; return the runtime."""
@@ -237,6 +249,8 @@ class Runtime:
         if self._pool is not None:
             self._finalizer()
             self._pool.close()  # the finalizer acts once; a second caller waits all the same
+        if self._recorder is not None:
+            self._recorder.close()
 
     def __enter__(self) -> Runtime:
         return self.start()
@@ -258,13 +272,24 @@ class Runtime:
         self._alarms.look_at(columns)
         check_lost(columns, self._most_lost)
         outcomes = combine(self._rewards, columns, len(plan.rollouts), plan.context.step)
-        return ScoreBatch(plan.rollouts, outcomes, self.weights)
+        batch = ScoreBatch(plan.rollouts, outcomes, self.weights)
+        if self._recorder is not None:
+            self._recorder.record(batch, step=plan.context.step, epoch=plan.context.epoch, rewards=self._rewards)
+        return batch
 
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeClosedError("this runtime is closed; make a new one")
         if os.getpid() != self._owner:
             raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
+
+
+def _recorder(record: str | os.PathLike[str] | Recorder, env: Mapping[str, str]) -> Recorder:
+    if not isinstance(record, str | os.PathLike):
+        return record
+    from rewardkit.record.recorder import Recorder  # it brings numpy and sqlite3 along
+
+    return Recorder(record, env=env)
 
 
 def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | None:

@@ -1,0 +1,130 @@
+"""What a record keeps of a reward's version: where it was defined, its source, its settings."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from rewardkit.callables import without_partials
+from rewardkit.compose import Composable
+from rewardkit.decorator import Reward
+from rewardkit.function import described
+from rewardkit.transport import FILE_MODULES, importable
+
+HIDDEN = "***"
+"""What stands in for a setting that is a secret by its name."""
+_SECRET = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
+
+
+class Description(NamedTuple):
+    """One version of a reward.
+
+    Attributes:
+        digits: Its fingerprint, 12 hexadecimal digits.
+        reference: Where a fresh process finds it, as ``/folder/file.py:name`` or ``module:name``; ``None`` for what a
+            script, a notebook or a function defines.
+        source: The source of its function, or of each leaf's; ``None`` where there is none.
+        module: The whole text of the file that the reference names; ``None`` without one.
+        settings: JSON of its kind, its options and its own settings. A setting whose name says that it is a key is not
+            in it.
+    """
+
+    digits: str
+    reference: str | None
+    source: str | None
+    module: str | None
+    settings: str
+
+
+def describe(reward: Composable) -> Description:
+    """Return what is kept of a reward as it is now."""
+    found = next(_places(reward), None)
+    reference, module = (None, None) if found is None else found
+    sources = dict.fromkeys(filter(None, map(_source, reward.leaves)))
+    return Description(reward.version, reference, "\n\n".join(sources) or None, module, json.dumps(_settings(reward)))
+
+
+def _places(reward: Composable) -> Iterator[tuple[str, str | None]]:
+    """Yield the references that lead to a reward, each with its file's text; those of files first."""
+    modules = [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
+    modules.sort(key=lambda module: not module.__name__.startswith(FILE_MODULES))
+    for module in modules:
+        if module.__name__ == "__main__":
+            continue  # a fresh process that imported it would run the script
+        name = next((name for name, value in list(vars(module).items()) if _is_same(value, reward)), None)
+        if name is None:
+            continue
+        file = getattr(module, "__file__", None)
+        if module.__name__.startswith(FILE_MODULES):
+            yield f"{file}:{name}", _text(file)
+        elif importable(module.__name__):
+            yield f"{module.__name__}:{name}", _text(file)
+        elif file is not None:
+            yield f"{file}:{name}", _text(file)
+
+
+def _is_same(value: Any, reward: Composable) -> bool:
+    """Whether a module's value is the reward, or the reward under another name or with other options."""
+    if value is reward:
+        return True
+    if isinstance(reward, Reward):
+        function = reward.spec.function
+        return value is function or (isinstance(value, Reward) and value.spec.function is function)
+    inner = getattr(reward, "inner", None)  # a composition under a name of its own
+    return inner is not None and value is inner
+
+
+def _text(file: str | None) -> str | None:
+    try:
+        return None if file is None else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _source(leaf: Reward[..., Any]) -> str | None:
+    function = inspect.unwrap(without_partials(leaf.spec.function))
+    given = described(function).source_text
+    if given is not None:
+        return given
+    try:
+        return inspect.getsource(function if inspect.isroutine(function) else type(function))
+    except (OSError, TypeError):
+        return None
+
+
+def _settings(reward: Composable) -> dict[str, Any]:
+    if not isinstance(reward, Reward):
+        return {"composition": reward.name, "parts": {leaf.name: _settings(leaf) for leaf in reward.leaves}}
+    return {
+        "kind": str(reward.spec.kind),
+        "options": _plain(asdict(reward.options)),
+        "set": _plain(dict(_set(reward.spec.function))),
+    }
+
+
+def _set(function: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a function was made with: the arguments of its partials, the fields of its object."""
+    while isinstance(function, functools.partial):
+        yield from function.keywords.items()
+        function = function.func
+    if is_dataclass(function) and not isinstance(function, type):
+        yield from ((field.name, getattr(function, field.name)) for field in fields(function))
+
+
+def _plain(value: Any, name: str = "") -> Any:
+    """Return settings as JSON can hold them, secrets by their name hidden."""
+    if _SECRET.search(name) and isinstance(value, str) and value:
+        return HIDDEN
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(inner, name) for inner in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)[:200]

@@ -1,0 +1,31 @@
+"""Secrets of the environment never reach a record: where one stands in a text, its name stands in for it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+_NAMED = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
+SHORTEST = 6
+"""Characters from which on a value counts: a shorter one, such as ``1``, would stand everywhere."""
+
+
+class Secrets:
+    """The values that are hidden: those of variables given to workers, and those whose names say that they are keys.
+
+    Args:
+        env: Variables given to the workers; all of their values count.
+        environ: This process's variables, of which those with a telling name count; ``os.environ`` unless given.
+    """
+
+    def __init__(self, env: Mapping[str, str], environ: Mapping[str, str] | None = None) -> None:
+        own = os.environ if environ is None else environ
+        named = {name: value for name, value in own.items() if _NAMED.search(name)}
+        self._names = {value: name for name, value in {**named, **env}.items() if len(value) >= SHORTEST}
+        longest_first = sorted(self._names, key=len, reverse=True)
+        self._any = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def hidden(self, text: str) -> str:
+        """Return a text with ``<NAME>`` for each secret in it."""
+        return text if self._any is None else self._any.sub(lambda found: f"<{self._names[found[0]]}>", text)

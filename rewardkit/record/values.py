@@ -1,0 +1,159 @@
+"""What a record holds, as values: completions, versions, sums of a step, log entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rewardkit.types import Outcome, Text
+
+
+class StepSummary(NamedTuple):
+    """One reward's outcomes at one step of one split, over all ranks.
+
+    Attributes:
+        step: Optimizer steps done; ``None`` where nobody said.
+        split: ``"train"`` or ``"eval"``.
+        reward: The reward's name.
+        version: The number of its version in this run, from 1.
+        scored: Calls with a score.
+        skipped: Calls that did not apply.
+        failed: Failed calls, by cause.
+        counted: Calls with a number: those scored, and those failed for which a default stands in.
+        mean: Of the scores as the trainer was told them; ``None`` without any.
+        std: Their standard deviation (``ddof=1``).
+        low: The lowest.
+        high: The highest.
+        p50_s: Median seconds of a call; over several batches, the largest of their medians.
+        p95_s: 95th percentile, in the same way.
+        groups: Groups with two scores or more.
+        flat_groups: Those whose scores are all the same.
+    """
+
+    step: int | None
+    split: str
+    reward: str
+    version: int
+    scored: int
+    skipped: int
+    failed: Mapping[str, int]
+    counted: int
+    mean: float | None
+    std: float | None
+    low: float | None
+    high: float | None
+    p50_s: float | None
+    p95_s: float | None
+    groups: int
+    flat_groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A reward as it stood in a run.
+
+    Attributes:
+        reward: Its name.
+        number: 1 for the first that the run had, and so on.
+        digits: Its fingerprint, 12 hexadecimal digits.
+        origin: ``"run"`` for one that the training used, ``"rescore"`` for one that only rescored completions.
+        reference: Where it was defined: ``/folder/file.py:name`` or ``module:name``; ``None`` for what a script or a
+            notebook defines.
+        source: The source of its function, where it was known.
+        module: The text of the file that it was defined in, where that was known.
+        settings: Its kind, options and settings.
+        first_step: The step at which it first scored.
+        began: When it was recorded, in seconds since 1970.
+        id: Its number in the record.
+    """
+
+    reward: str
+    number: int
+    digits: str
+    origin: str
+    reference: str | None
+    source: str | None = field(repr=False)
+    module: str | None = field(repr=False)
+    settings: Mapping[str, Any]
+    first_step: int | None
+    began: float
+    id: int
+
+    @property
+    def label(self) -> str:
+        """The name that commands take, such as ``format@2``."""
+        return f"{self.reward}@{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One recorded completion.
+
+    Attributes:
+        id: Its number in the record, in the order of recording.
+        step: Optimizer steps done when it was scored.
+        epoch: Passes over the data done.
+        split: ``"train"`` or ``"eval"``.
+        rank: The process that scored it.
+        prompt_index: The prompt's number from 0, in the order in which prompts were first seen.
+        group: The number of its group in its batch.
+        prompt: The prompt.
+        columns: The row's columns.
+        completion: What the model produced; ``None`` where the text was left out.
+        tokens: Its length in tokens; ``None`` where nobody knew.
+        truncated: Whether it was cut at the most tokens allowed.
+        outcomes: What each reward said, by name.
+        versions: The number of each reward's version, by name.
+        total: The plain sum of the scores.
+        reward: The weighted sum, as the trainer computes it.
+        advantage: What the trainer made of it.
+    """
+
+    id: int
+    step: int | None
+    epoch: float | None
+    split: str
+    rank: int
+    prompt_index: int
+    group: int
+    prompt: Text = field(repr=False)
+    columns: Mapping[str, Any] = field(repr=False)
+    completion: Text | None
+    tokens: int | None
+    truncated: bool | None
+    outcomes: Mapping[str, Outcome] = field(repr=False)
+    versions: Mapping[str, int]
+    total: float | None
+    reward: float | None
+    advantage: float | None
+
+    @property
+    def scores(self) -> dict[str, float | None]:
+        """The scores by reward."""
+        return {name: outcome.score for name, outcome in self.outcomes.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """What one call said beside its score.
+
+    Attributes:
+        completion: The completion's number in the record.
+        step: Optimizer steps done.
+        epoch: Passes over the data done.
+        split: ``"train"`` or ``"eval"``.
+        rank: The process that scored it.
+        reward: The reward's name.
+        version: The number of its version.
+        outcome: All that is known of the call.
+    """
+
+    completion: int
+    step: int | None
+    epoch: float | None
+    split: str
+    rank: int
+    reward: str
+    version: int
+    outcome: Outcome

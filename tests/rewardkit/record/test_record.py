@@ -1,0 +1,104 @@
+"""A scored batch is written whole, and read back as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rewardkit import Rollout, Runtime, Score, Status, reward
+from rewardkit.errors import RecordError
+from rewardkit.record.reader import RecordReader
+from rewardkit.record.recorder import Recorder
+
+
+@reward
+def exact(completion: str, answer: str) -> Score:
+    """Pay for the answer itself, and say so."""
+    print("looked at", completion)
+    return Score(float(completion == answer), "equal" if completion == answer else "other", {"length": len(completion)})
+
+
+@reward(default=0.25)
+def fragile(completion: str) -> float | None:
+    """Fail on ``bad``, skip ``none``."""
+    if completion == "bad":
+        raise ValueError("cannot")
+    return None if completion == "none" else 1.0
+
+
+def rollouts(*completions: str) -> list[Rollout]:
+    """Return rollouts of one prompt."""
+    example = {"answer": "4"}
+    return [Rollout("2+2=", completion, example) for completion in completions]
+
+
+def test_what_was_scored_is_read_back(tmp_path: Path) -> None:
+    """Outcomes, sums, versions and the prompt's index come back from the file as the batch had them."""
+    with Runtime([exact, fragile], workers=1, record=tmp_path / "one") as runtime:
+        batch = runtime.score(rollouts("4", "bad", "none", "4"), step=3, epoch=0.5)
+    with RecordReader(tmp_path / "one") as run:
+        found = list(run.completions())
+        for place, one in enumerate(found):
+            for name, column in batch.items():
+                took = pytest.approx(column[place].duration_s, rel=1e-5)
+                assert one.outcomes[name] == column[place]._replace(duration_s=took)
+        assert [one.total for one in found] == [2.0, 0.25, 0.0, 2.0]
+        assert {(one.step, one.epoch, one.split, one.prompt_index, one.rank) for one in found} == {
+            (3, 0.5, "train", 0, 0)
+        }
+        assert [one.completion for one in found] == ["4", "bad", "none", "4"]
+        assert (found[0].prompt, found[0].columns) == ("2+2=", {"answer": "4"})
+        versions = {one.reward: one for one in run.versions}
+        assert versions["exact"].digits == exact.version
+        assert "looked at" in (versions["exact"].source or "")
+        (summary,) = run.summaries("fragile")
+        assert (summary.scored, summary.skipped, summary.counted, summary.failed) == (2, 1, 3, {"exception": 1})
+        assert summary.mean == pytest.approx(0.75)
+        assert run.series("fragile") == [(3, pytest.approx(0.75))]
+        table = run.table()
+        assert table.status["fragile"].tolist() == ["s", "f", "k", "s"]
+        assert table.causes["fragile"].tolist() == ["", "exception", "", ""]
+        assert run.texts(table.ids[:2].tolist()) == ["4", "bad"]
+
+
+def test_searches_find_what_fits(tmp_path: Path) -> None:
+    """Scores, status and prompt narrow a search, page by page."""
+    with Runtime([exact, fragile], workers=1, record=tmp_path / "one") as runtime:
+        runtime.score(rollouts("4", "bad", "5"), step=0)
+        runtime.score(rollouts("4", "none"), step=1)
+    with RecordReader(tmp_path / "one") as run:
+        assert [one.completion for one in run.completions(reward="exact", min_score=0.5)] == ["4", "4"]
+        assert [one.completion for one in run.completions(reward="exact", max_score=0.5)] == ["bad", "5", "none"]
+        assert [one.completion for one in run.completions(reward="fragile", status=Status.FAILED)] == ["bad"]
+        assert [one.completion for one in run.completions(step=1)] == ["4", "none"]
+        assert [one.completion for one in run.completions(prompt=0, limit=2)] == ["4", "bad"]
+        assert [entry.completion for entry in run.logs(reward="fragile")] == [2]
+        assert [entry.outcome.logs for entry in run.logs(grep="at none")] == ["looked at none\n"]
+        with pytest.raises(RecordError, match="no reward 'exat'; it has exact, fragile"):
+            list(run.completions(reward="exat"))
+
+
+def test_a_run_with_a_record_is_refused_unless_appended_to(tmp_path: Path) -> None:
+    """A second recorder on one run needs to say that it appends."""
+    Recorder(tmp_path).close()
+    with pytest.raises(RecordError, match="has a record"):
+        Recorder(tmp_path)
+    assert Recorder(tmp_path, append=True).close()
+
+
+def test_secrets_of_the_environment_reach_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a reward prints of a key is written as the key's name."""
+    monkeypatch.setenv("JUDGE_API_KEY", "sk-very-secret")
+
+    @reward
+    def leaking(completion: str) -> float:
+        print("sk-very-secret")
+        return 1.0
+
+    with Runtime([leaking], lane="inline", record=tmp_path) as runtime:
+        runtime.score(rollouts("4"))
+    with RecordReader(tmp_path) as run:
+        (one,) = run.logs()
+        assert one.outcome.logs == "<JUDGE_API_KEY>\n"
+    assert not any(b"sk-very-secret" in file.read_bytes() for file in tmp_path.iterdir())
