@@ -237,7 +237,7 @@ def _with_another_answer(own: str, gold: Gold, other: str, spans: Sequence[Span]
     partial = share_parts(gold, other) or _is_alike(gold, other)
     placed = _put(own, spans, other)
     if spans and mentions(placed, gold) and placed != own:
-        name = "another answer in its place, the right one in the words before it"
+        name = "another answer in its place alone"
         probe = Probe(Family.MISPLACED, name, placed, partial=partial, point=other)
         yield Mutant(Mutation.ANSWER_CHANGED, probe)
     everywhere = _put(placed, places_of(placed, gold), other)
