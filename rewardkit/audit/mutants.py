@@ -38,7 +38,6 @@ _TAG = r"</?[A-Za-z_]\w{0,30}>"
 _FRAME = re.compile(rf"{_TAG}|```\w{{0,20}}|####|\\boxed\{{")
 _PAIR = re.compile(r"<([A-Za-z_]\w{0,30})>([^<]{0,2000})</\1>")
 _HASHES = re.compile(r"####[ \t]*([^\n]+)")
-_THOUGHT = re.compile(r"(<(think|thinking|thought|reasoning|scratchpad)>).*?(</\2>)", re.DOTALL)
 _RETURN = re.compile(r"^([ \t]*return)[ \t]+(?!None\b)[^\n]+$", re.MULTILINE)
 _FENCED = re.compile(r"```\w*\n.*?```", re.DOTALL)
 
@@ -322,8 +321,9 @@ def _without_reasoning(own: str, spans: Sequence[Span], gold: Gold | None, *, co
 
 def _ending_of(own: str, spans: Sequence[Span], *, code: bool) -> str | None:
     """Return what is left without the reasoning; ``None`` where none is seen."""
-    if _THOUGHT.search(own):
-        return _THOUGHT.sub(r"\1\3", own)
+    emptied = _without_thoughts(own)
+    if emptied != own:
+        return emptied
     if "</think>" in own:
         return own[own.rfind("</think>") :]
     if code:
@@ -335,3 +335,14 @@ def _ending_of(own: str, spans: Sequence[Span], *, code: bool) -> str | None:
         return None if opened is None else own[opened:]
     lines = [line for line in own.split("\n") if line.strip()]
     return lines[-1] if len(lines) > 1 else None
+
+
+def _without_thoughts(own: str) -> str:
+    """Return a completion with nothing in its tags of thought."""
+    for name in sorted(_THOUGHTS):
+        opening, closing, at = f"<{name}>", f"</{name}>", 0
+        while (start := own.find(opening, at)) >= 0 and (end := own.find(closing, start)) >= 0:
+            at = start + len(opening)
+            own = own[:at] + own[end:]
+            at += len(closing)
+    return own
