@@ -109,11 +109,14 @@ def audit_command(
             found = chosen(names, timeout)
             sample = {"count": rows, "seed": seed, "gold": gold}
             pools = {name: pool_of(opened, one.name) for name, one in found.rewards.items()}
-            where, known = str(opened.path), opened.rewards
+            where = str(opened.path)
+            digits = {one.reward: one.digits for one in opened.versions if one.origin == "run"}
         tried = []
         for name, one in found.rewards.items():
             audit = _exploited(found, one, pools[name], where, sample, settings, lane)
-            tried.append(audit if one.name in known else replace(audit, differ=[]))
+            known = one.name in digits
+            changed = known and timeout is None and digits[one.name] != one.version
+            tried.append(replace(audit, differ=audit.differ if known else [], changed=changed))
         _finish(tried, limits, lambda: print_exploits(tried, limits), as_json=as_json, lint=fail_on_lint)
         return
     if rewards is None:
