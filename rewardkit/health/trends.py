@@ -60,7 +60,7 @@ def reward_jump(window: Evidence, baseline: Evidence | None, reward: str | None)
 
 
 def _rising(before: Floats, after: Floats, error: float) -> range:
-    """Return the places of both series together over which CUSUM rose to its bound, with three steps behind each."""
+    """Return the places of both series together from which CUSUM rose to its bound, with three steps behind each."""
     fitted = line(before)
     places = np.arange(len(before), len(before) + len(after))
     noise = max(fitted.noise, error, 1e-9)
@@ -71,7 +71,7 @@ def _rising(before: Floats, after: Floats, error: float) -> range:
             began = place
         added = max(0.0, added + float(z) - 0.5)
         if added > 5:
-            return range(len(before) + began, len(before) + min(place, len(after) - 4) + 1)
+            return range(len(before) + began, len(before) + len(after) - 3)
     return range(0)
 
 
@@ -91,8 +91,8 @@ def format_saturated(window: Evidence, baseline: Evidence | None, reward: str | 
 
     Formula: since the first step from which a reward's mean stays at 0.95 of its range or above, 50 steps or more, the
     line through another reward's step means: its rise over these steps, with 3 standard errors, is below 0.1 of its
-    range and below half of its mean, and its mean is below 0.8 of its range. It holds for every other paid reward that
-    has such room.
+    range and below half of its mean, and its mean is below 0.8 of its range. Flagged where that holds for every other
+    paid reward that has such room.
 
     Source: Predibase's guide: format rewards rise first; the rule is our own.
     Limits: 50 steps and small batches leave the line uncertain, and then nothing is flagged. A reward that is one
@@ -145,8 +145,8 @@ def _since_full(window: Evidence, seen: list[Evidence], reward: str) -> int:
 def conflict(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
     """A reward that agreed with another now works against it.
 
-    Formula: Pearson's correlation of the two rewards' scores, each less its group's mean: above 0.2 in the baseline and
-    below -0.2 in the window, with bounds (Fisher's z) on their side of 0.
+    Formula: Pearson's correlation of the two rewards' scores, each less its group's mean. Flagged where it is above 0.2
+    in the baseline and below -0.2 in the window, with bounds (Fisher's z) on their side of 0.
 
     Source: own.
     Limits: each pair is told once, under the reward that comes first.
@@ -174,9 +174,9 @@ def conflict(window: Evidence, baseline: Evidence | None, reward: str | None) ->
 def held_out_falls(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
     """The reward rises while a reward of weight 0, which the trainer does not see, falls.
 
-    Formula: from baseline to window, the step means of the weighted reward (on the scale from worst to best) rise and
-    those of the held-out reward fall, each by 4 standard errors (Welch) and by 0.2 standard deviations of single
-    completions.
+    Formula: the step means of the weighted reward (on the scale from worst to best) and of the held-out reward, in
+    baseline and window. Flagged where the first rise and the second fall, each by 4 standard errors (Welch) and by 0.2
+    standard deviations of single completions.
 
     Source: Gao et al. (arXiv 2210.10760): the gold reward falls behind while the proxy rises.
     Limits: needs a reward of weight 0 that measures what is wanted. A held-out reward that costs the model length or
