@@ -54,7 +54,6 @@ def reward_jump(window: Evidence, baseline: Evidence | None, reward: str | None)
         words,
         action,
         reward=reward,
-        baseline=0.0,
         shown=best[:8],
     )
 

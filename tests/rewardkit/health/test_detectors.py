@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -242,3 +246,17 @@ def _rows(scores: object, groups: object, step: int = -1) -> Table:
         versions={"correct": np.ones(count, np.int64)},
         weights={"correct": np.ones(count)},
     )
+
+
+def test_the_reference_of_the_detectors_is_what_their_docstrings_say() -> None:
+    """docs/detectors_page.py writes it."""
+    root = Path(__file__).parents[3]
+    made = subprocess.run(
+        [sys.executable, "docs/detectors_page.py", "--check"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        timeout=120,
+    )
+    assert (0, "") == (made.returncode, made.stderr)
