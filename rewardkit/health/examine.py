@@ -70,7 +70,7 @@ def diagnose_run(
         again: Returns a second scoring of a table's completions.
     """
     there = [one for one in run.steps() if steps is None or steps[0] <= one <= steps[1]]
-    asked = _asked_of(run)
+    asked = prompts_of(run)
     if not there:
         table = run.table()
         return _of_rows(Evidence(table, run.texts, asked, again=again(table) if again else {}))
@@ -200,7 +200,9 @@ def _all_text(text: Text) -> str:
     return "\n".join(content_text(message.get("content")) for message in text)
 
 
-def _asked_of(run: RecordReader) -> Callable[[Sequence[int]], list[Asked | None]]:
+def prompts_of(run: RecordReader) -> Callable[[Sequence[int]], list[Asked | None]]:
+    """Return what reads the prompts and columns of a run's completions."""
+
     def asked(ids: Sequence[int]) -> list[Asked | None]:
         found: list[Any] = run.rollouts(ids)
         return [None if one is None else Asked(_all_text(one.prompt), one.example) for one in found]
