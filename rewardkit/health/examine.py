@@ -10,7 +10,7 @@ import numpy as np
 
 from rewardkit.groups import group_places
 from rewardkit.health.detectors import DETECTORS, flags_of, lacking
-from rewardkit.health.evidence import Asked, Evidence, joined
+from rewardkit.health.evidence import Evidence, PromptRow, joined
 from rewardkit.health.flag import Flag
 from rewardkit.health.measures import grouped
 from rewardkit.health.noise import Noise, noise_of
@@ -116,8 +116,8 @@ def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
     def texts(ids: Sequence[int]) -> list[str | None]:
         return [completion_text(rollouts[one].completion) for one in ids]
 
-    def asked(ids: Sequence[int]) -> list[Asked | None]:
-        return [Asked(_all_text(rollouts[one].prompt), rollouts[one].example) for one in ids]
+    def asked(ids: Sequence[int]) -> list[PromptRow | None]:
+        return [PromptRow(_all_text(rollouts[one].prompt), rollouts[one].example) for one in ids]
 
     return _of_rows(Evidence(table_of(batch), texts, asked))
 
@@ -200,11 +200,11 @@ def _all_text(text: Text) -> str:
     return "\n".join(content_text(message.get("content")) for message in text)
 
 
-def prompts_of(run: RecordReader) -> Callable[[Sequence[int]], list[Asked | None]]:
+def prompts_of(run: RecordReader) -> Callable[[Sequence[int]], list[PromptRow | None]]:
     """Return what reads the prompts and columns of a run's completions."""
 
-    def asked(ids: Sequence[int]) -> list[Asked | None]:
+    def asked(ids: Sequence[int]) -> list[PromptRow | None]:
         found: list[Any] = run.rollouts(ids)
-        return [None if one is None else Asked(_all_text(one.prompt), one.example) for one in found]
+        return [None if one is None else PromptRow(_all_text(one.prompt), one.example) for one in found]
 
     return asked

@@ -14,7 +14,7 @@ import pytest
 from synthetic_runs import HEALTHY, PLANTED, SyntheticRun, draw, run_of
 
 from rewardkit.health.detectors import DETECTORS, NEEDS, flags_of, lacking
-from rewardkit.health.evidence import Asked, Evidence
+from rewardkit.health.evidence import Evidence, PromptRow
 from rewardkit.health.gradient import constant, zero_variance
 from rewardkit.health.lengths import length_reward
 from rewardkit.health.variety import duplicates_across_prompts
@@ -217,7 +217,7 @@ def test_a_template_that_opens_a_tag_is_named() -> None:
 def _flags_of_texts(texts: list[str]) -> set[str]:
     """Return the flags of completions, of which every other is paid."""
     table = _rows([1.0, 0.0, 0.0, 1.0] * (len(texts) // 4), np.arange(len(texts)) // 8)
-    asked = [Asked("Do it.", {})] * len(texts)
+    asked = [PromptRow("Do it.", {})] * len(texts)
     found = flags_of(Evidence(table, lambda ids: [texts[one] for one in ids], lambda ids: asked[: len(ids)]))
     return {flag.detector for flag in found} - {"duplicates_in_group", "duplicates_across_prompts", "length_reward"}
 
