@@ -22,7 +22,7 @@ WINDOW_STEPS = 10
 """Steps of a window, and from one look to the next."""
 BASELINE_STEPS = 20
 """Steps of a baseline; half of them are enough to begin with."""
-HISTORY_STEPS = 200
+HISTORY_STEPS = 10_000
 """Steps whose means are kept for trends."""
 
 OnFlag: TypeAlias = Callable[[Flag], None]
@@ -104,7 +104,7 @@ class Watch:
             versions = _versions(table)
             if self._versions is not None and versions != self._versions:
                 told += self._look() if self._recent else []
-                self._restart()
+                self._restart(versions)
             elif len(self._recent) >= self._every:
                 told += self._look()
             self._versions = versions
@@ -112,9 +112,11 @@ class Watch:
         self._recent.setdefault(step, []).append(table)
         return told
 
-    def _restart(self) -> None:
-        """Begin a new baseline: a reward has a new version."""
-        self._early, self._baseline, self._series, self._before = [], None, {}, {}
+    def _restart(self, versions: tuple[tuple[str, int], ...]) -> None:
+        """Begin a new baseline: a reward has a new version. The means of the other rewards go on."""
+        same = {name for name, _ in set(versions) & set(self._versions or ())}
+        self._series = {name: means for name, means in self._series.items() if name in same}
+        self._early, self._baseline, self._before = [], None, {}
 
     def _look(self) -> list[Flag]:
         """Ask the detectors about the steps that came in since the last look, and make them history."""
