@@ -17,7 +17,7 @@ def reward_jump(window: Evidence, baseline: Evidence | None, reward: str | None)
     Formula: a line through 20 earlier steps is carried on over the window and the 4 steps before it; the steps'
     distances from it, over its noise, add up as CUSUM does, S = max(0, S + z - 0.5). Flagged where S passes 5 and, so
     that no steady rise counts, the three steps behind the steepest place lie 0.45 standard deviations of single scores
-    higher above the three before than the slopes on both sides explain (and 4.5 standard errors of a step's mean), with
+    higher above the three before than the slopes on both sides explain (and 3.8 standard errors of a step's mean), with
     0.6 of the rise in two steps.
 
     Source: rewardspy (CUSUM with slack 0.5 and bound 5); standardised here, so that no reward's scale matters.
@@ -39,7 +39,7 @@ def reward_jump(window: Evidence, baseline: Evidence | None, reward: str | None)
     steady = 3 * max(0.0, (line(whole[place - 8 : place]).slope + line(whole[place : place + 6]).slope) / 2)
     sudden = float(max(whole[one + 1] - whole[one - 1] for one in (place - 1, place, place + 1)))
     spread = float(known(baseline.table.scores[reward]).std())
-    if spread <= 0 or sudden < 0.6 * rise or rise - steady < max(0.45 * spread, 4.5 * _step_error(window, reward)):
+    if spread <= 0 or sudden < 0.6 * rise or rise - steady < max(0.45 * spread, 3.8 * _step_error(window, reward)):
         return None
     step = int(np.unique(window.table.steps)[max(place - len(before) - 4, 0)])
     words = f"the mean of {reward} jumps from {_short(whole[place - 3 : place])} to {_short(whole[place : place + 3])}"
@@ -90,7 +90,7 @@ def format_saturated(window: Evidence, baseline: Evidence | None, reward: str | 
     """One reward is full while no other, though they have room, rises.
 
     Formula: since the first step from which a reward's mean over 5 steps stays at 0.95 of its range or above, 50 steps
-    or more, the line through another reward's step means: its rise over these steps, with 3 standard errors, is below
+    or more, the line through another reward's step means: its rise over these steps, with 3.5 standard errors, is below
     0.1 of its range and below half of its mean, and its mean is below 0.8 of its range. Flagged where that holds for
     every other paid reward that has such room.
 
@@ -130,7 +130,7 @@ def _most_rise(window: Evidence, seen: list[Evidence], reward: str, steps: int) 
     if mean >= 0.8:
         return None
     fitted = line(recent)
-    most = (fitted.slope + 3 * fitted.error) * len(recent) / (high - low)
+    most = (fitted.slope + 3.5 * fitted.error) * len(recent) / (high - low)
     return most if most < 0.5 * mean else 1.0
 
 

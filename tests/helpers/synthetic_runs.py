@@ -208,10 +208,9 @@ def fighting(drawn: Drawn) -> None:
 
 
 def jump(drawn: Drawn) -> None:
-    """From one step to the next, half of the wrong answers are paid."""
+    """From one step to the next three of four completions are paid, whatever they say."""
     if drawn.step >= 33:
-        paid = drawn.rng.random(len(drawn.groups)) < 0.5
-        drawn.scores["correct"] = np.maximum(drawn.scores["correct"], paid)
+        drawn.scores["correct"] = (drawn.rng.random(len(drawn.groups)) < 0.75).astype(float)
 
 
 def padding(drawn: Drawn) -> None:
