@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
-from rewardkit.cli.arguments import AsJson, LoadTimeout, Timeout, Workers, argument, option
+from rewardkit.cli.arguments import AsJson, LoadTimeout, Steps, Timeout, Workers, argument, option
 from rewardkit.cli.diagnose_report import print_diagnosis, ready
 from rewardkit.cli.exits import finish
 from rewardkit.cli.rewards import chosen
@@ -17,11 +16,11 @@ from rewardkit.health.examine import Diagnosis, diagnose_rows, diagnose_run
 from rewardkit.health.watch import WINDOW_STEPS
 from rewardkit.record.reader import RecordReader
 from rewardkit.registry import RewardSet
+from rewardkit.replay.stored import steps_of
 from rewardkit.runtime.runtime import Runtime
 from sandbox import LOAD_TIMEOUT_S
 
 _ROWS = (".jsonl", ".json", ".csv", ".parquet", ".gz")
-_STEPS = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?")
 
 
 def diagnose_command(
@@ -32,9 +31,7 @@ def diagnose_command(
         str | None,
         option("The rewards that score DATA: file.py, file.py:name, module:name, or a YAML file.", "REWARDS"),
     ] = None,
-    steps: Annotated[
-        str | None, option("Of a run, this step, or from one to another; by default all.", "10-20")
-    ] = None,
+    steps: Steps = None,
     every: Annotated[int, option("Of a run, the steps that are looked at together.", "N", min=1)] = WINDOW_STEPS,
     workers: Workers = None,
     timeout: Timeout = None,
@@ -65,7 +62,7 @@ def diagnose_command(
         )
     else:
         with RecordReader(path) as run:
-            found = diagnose_run(run, steps=_steps(steps, run), every=every)
+            found = diagnose_run(run, steps=_between(steps, run), every=every)
     finish(ready(found), lambda: print_diagnosis(found, place, screen()), as_json=as_json)
 
 
@@ -88,25 +85,17 @@ def _of_rows(
         return diagnose_rows(runtime.score(rollouts))
 
 
-def _steps(words: str | None, run: RecordReader) -> tuple[int, int] | None:
+def _between(words: str | None, run: RecordReader) -> tuple[int, int] | None:
     """Return the first and last step that are asked for; ``None`` for all.
 
     Raises:
         ConfigError: They are no steps, or the run has none of them.
     """
-    if words is None:
-        return None
-    match = _STEPS.fullmatch(words.strip())
-    if match is None:
-        raise ConfigError(f"--steps {words}: expected a step or two, such as 7 or 10-20")
-    first, last = int(match[1]), int(match[2] or match[1])
-    if first > last:
-        raise ConfigError(f"--steps {words}: the first step is after the last")
-    there = run.steps()
-    if not any(first <= one <= last for one in there):
+    asked, there = steps_of(words), run.steps()
+    if asked is not None and not any(asked[0] <= one <= asked[1] for one in there):
         has = f"it has {there[0]} to {there[-1]}" if there else "it has none"
         raise ConfigError(f"--steps {words}: {run.path} lacks these steps; {has}")
-    return first, last
+    return asked
 
 
 class _Given:

@@ -30,6 +30,9 @@ _OWN = {
     "diagnose": "rewardkit.cli.diagnose:diagnose_command",
     "doctor": "rewardkit.cli.doctor:doctor_command",
     "new": "rewardkit.cli.new:new_command",
+    "diff": "rewardkit.cli.diff:diff_command",
+    "rescore": "rewardkit.cli.rescore:rescore_command",
+    "verify": "rewardkit.cli.verify:verify_command",
 }
 
 

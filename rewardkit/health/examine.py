@@ -15,6 +15,7 @@ from rewardkit.health.flag import Flag
 from rewardkit.health.measures import grouped
 from rewardkit.health.noise import Noise, noise_of
 from rewardkit.health.watch import WINDOW_STEPS, Watch
+from rewardkit.record.passes import second_scores
 from rewardkit.record.reader import RecordReader
 from rewardkit.record.table import Floats, Table
 from rewardkit.score_batch import ScoreBatch
@@ -67,8 +68,9 @@ def diagnose_run(
         run: The run.
         steps: From this step to that one, both included; all unless given.
         every: Steps of a window.
-        again: Returns a second scoring of a table's completions.
+        again: Returns a second scoring of a table's completions; by default the newest passes of the record.
     """
+    again = again or _again_of(run)
     there = [one for one in run.steps() if steps is None or steps[0] <= one <= steps[1]]
     asked = prompts_of(run)
     if not there:
@@ -198,6 +200,12 @@ def _all_text(text: Text) -> str:
     if isinstance(text, str):
         return text
     return "\n".join(content_text(message.get("content")) for message in text)
+
+
+def _again_of(run: RecordReader) -> Again | None:
+    """Return what gives the second scores that a record has; ``None`` where it has none."""
+    passes = [(one, run.pass_columns(one.id)) for one in run.passes]
+    return (lambda table: second_scores(table, passes)) if passes else None
 
 
 def prompts_of(run: RecordReader) -> Callable[[Sequence[int]], list[PromptRow | None]]:
