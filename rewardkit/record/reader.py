@@ -444,7 +444,7 @@ class Fits(NamedTuple):
             fitting &= values >= self.low
         if self.high is not None:
             fitting &= values <= self.high
-        return [rows[place][0] for place in np.flatnonzero(fitting)]
+        return [rows[place][0] for place in np.flatnonzero(fitting).tolist()]
 
 
 def _status(status: str | Status) -> Status:

@@ -202,6 +202,7 @@ def main() -> None:
         def told(rows: int, figures: dict[str, float]) -> None:
             for name, value in (figures | read(folder / "run", 10)).items():
                 growth.add_row(f"{rows:,}", name, f"{value:,.2f}")
+            console.print(f"{rows:,} rows: {figures}")
 
         figures = written(folder, steps, told) | read(folder / "run")
     table = Table("what", f"{steps * STEP:,} rows, {os.cpu_count()} cores")
