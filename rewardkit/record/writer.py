@@ -376,6 +376,10 @@ class Writer:
         return connection
 
     def _put_back(self, held: Connection) -> None:
+        moved = _moved_to(self._path, self._identity)
+        if moved is not None:
+            _log.error("%s: was moved to %s; the record goes on in a new file", self._path, moved.name)
+            return
         try:
             if put_back(held, self._path):
                 _log.error("%s: was deleted while the run writes to it, and is put back", self._path)
@@ -427,6 +431,15 @@ def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
     except OSError:
         return None, 0
     return (about.st_dev, about.st_ino), about.st_size
+
+
+def _moved_to(path: Path, identity: tuple[int, int] | None) -> Path | None:
+    """Return the name that a file has in the same folder now; ``None`` where it has none there."""
+    try:
+        names = list(path.parent.iterdir())
+    except OSError:
+        return None
+    return next((name for name in names if identity is not None and _identity(name)[0] == identity), None)
 
 
 def _code(reason: BaseException) -> int:

@@ -101,6 +101,20 @@ def test_two_writers_of_a_deleted_record_meet_in_one_file(tmp_path: Path) -> Non
     assert sorted(marks(tmp_path)) == [f"{step}-{rank}" for step in range(6) for rank in range(2)]
 
 
+def test_a_record_that_was_renamed_is_left_as_it_is(tmp_path: Path, loud: Callable[[], list[str]]) -> None:
+    """A file that has another name in its folder was set aside on purpose: the run goes on in a new one."""
+    with Recorder(tmp_path / "one") as one:
+        one.record(batch(mark="before"), step=0)
+        assert one.flush()
+        for name in sorted(os.listdir(tmp_path / "one"), reverse=True):
+            (tmp_path / "one" / name).rename(tmp_path / "one" / name.replace("record", "aside"))
+        one.record(batch(mark="after"), step=1)
+    assert marks(tmp_path / "one") == ["after"]
+    with RecordReader(tmp_path / "one" / "aside.db") as aside:
+        assert aside.count() == 8
+    assert "was moved to aside.db" in loud()[0]
+
+
 def test_a_full_disk_delays_the_record_and_loses_nothing(tmp_path: Path, loud: Callable[[], list[str]]) -> None:
     """While the disk is full a run goes on; what it recorded meanwhile is written once there is room."""
     with small_disk(tmp_path / "disk") as disk, Recorder(disk / "one") as one:
@@ -301,6 +315,41 @@ def test_texts_are_left_out_before_anything_else(tmp_path: Path, monkeypatch: py
         assert len(found) == 80
         assert sum(one.completion is None for one in found) == left_out
         assert all(one.scores["exact"] == 1.0 for one in found)
+
+
+def test_what_no_memory_is_left_for_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loud: Callable[[], list[str]]
+) -> None:
+    """Where nothing can be written for very long, the newest rows are dropped, counted, and told once."""
+    monkeypatch.setattr(writer, "NUMBERS_BYTES", 20_000)
+    free = threading.Event()
+
+    def wait(connection: sqlite3.Connection) -> None:
+        free.wait(20)
+
+    one = Recorder(tmp_path)
+    one._writer.put(wait)
+    for step in range(10):
+        one.record(batch(mark=f"step{step}"), step=step)
+    free.set()
+    assert not one.flush()
+    assert not one.close()
+    with RecordReader(tmp_path) as run:
+        assert 0 < run.count() == 80 - one.lost < 80
+        assert [event["body"] for event in run.events] == [{"completions": one.lost}]
+    assert len(loud()) == 1
+
+
+def test_garbage_that_stays_ends_the_record_in_bounded_time(tmp_path: Path) -> None:
+    """A recorder whose file is no record any more ends, says so, and leaves that file as it is."""
+    one = Recorder(tmp_path)
+    assert one.flush()
+    (tmp_path / "new").write_bytes(b"no record at all" * 500)
+    os.replace(tmp_path / "new", tmp_path / "record.db")
+    one.record(batch(), step=0)
+    assert not one.close(timeout_s=0.3)
+    assert one.lost == 8
+    assert (tmp_path / "record.db").read_bytes() == b"no record at all" * 500
 
 
 def test_a_rank_leaves_the_making_of_the_file_to_rank_0(tmp_path: Path, loud: Callable[[], list[str]]) -> None:
