@@ -101,6 +101,7 @@ def reading(path: Path) -> Connection:
             connection.close()
             writing(path).close()
             connection = _connected(path, "ro")
+        connection.execute("PRAGMA cache_size = -32768")
         return connection
 
 

@@ -25,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rewardkit.errors import RecordError
-from rewardkit.record.database import BUSY_S, Connection, in_words, is_record, put_back, sound
+from rewardkit.record import database
+from rewardkit.record.database import Connection, in_words, is_record, put_back, sound
 from rewardkit.record.table import Whole
 
 TEXTS_BYTES = 256 << 20
@@ -415,7 +416,7 @@ class Writer:
         now = time.monotonic()
         self._failing_since = self._failing_since or now
         brief = isinstance(reason, AwaitedError) or _code(reason) == sqlite3.SQLITE_BUSY
-        if self.trouble is None and (not brief or now - self._failing_since > BUSY_S):
+        if self.trouble is None and (not brief or now - self._failing_since > database.BUSY_S):
             self.trouble = in_words(reason).removeprefix(f"{self._path}: ")
             _log.error("%s: cannot be written: %s; the run goes on, and this is tried again", self._path, self.trouble)
 

@@ -191,7 +191,7 @@ def test_a_locked_file_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loud: Callable[[], list[str]]
 ) -> None:
     """A lock that another process holds for long is told once, and what waits is written when it is gone."""
-    monkeypatch.setattr(writer, "BUSY_S", 0.1)
+    monkeypatch.setattr(database, "BUSY_S", 0.1)
     monkeypatch.setattr(writer, "LOCKED_MS", 20)
     with Recorder(tmp_path) as one:
         assert one.flush()
