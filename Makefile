@@ -62,13 +62,14 @@ format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## measure what the runtime, the jail and a judge cost
+bench: $(READY) ## measure what the runtime, the jail, a judge and a record cost
 	$(BIN)/python tests/benchmarks/bench_runtime.py
 	$(BIN)/python tests/benchmarks/bench_sandbox.py
 	$(BIN)/python tests/benchmarks/bench_hostile_leavings.py
 	PYTHONPATH=tests/helpers $(BIN)/python tests/benchmarks/bench_overrun.py
 	$(BIN)/python tests/benchmarks/bench_judge.py
 	$(BIN)/python tests/benchmarks/bench_judge_store.py
+	$(BIN)/python tests/benchmarks/bench_record.py
 
 docs: $(READY) ## run the examples in the docs
 	$(BIN)/python -m pytest tests/test_docs.py

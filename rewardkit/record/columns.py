@@ -17,15 +17,11 @@ Named = Callable[[Sequence[int]], list[tuple[str, int, str]]]
 _ROWS = (
     'SELECT completion.id, completion.batch, completion.prompt, completion."group", tokens, truncated, total, weighted,'
     " advantage, status, scores, seconds, batch.step, batch.versions, batch.weights FROM completion"
-    " JOIN batch ON batch.id = completion.batch WHERE (?1 IS NULL OR batch.step >= ?1)"
-    " AND (?2 IS NULL OR batch.step <= ?2) AND (?3 IS NULL OR batch.split = ?3)"
-    " AND (?4 IS NULL OR completion.prompt = ?4) ORDER BY completion.id"
+    " JOIN batch ON batch.id = completion.batch"
 )
 _CAUSES = (
     "SELECT said.completion, said.version, said.cause FROM said JOIN completion ON completion.id = said.completion"
     " JOIN batch ON batch.id = completion.batch WHERE said.pass = 0 AND said.cause IS NOT NULL"
-    " AND (?1 IS NULL OR batch.step >= ?1) AND (?2 IS NULL OR batch.step <= ?2)"
-    " AND (?3 IS NULL OR batch.split = ?3) AND (?4 IS NULL OR completion.prompt = ?4)"
 )
 
 
@@ -50,7 +46,10 @@ def read_table(
         split: ``"train"`` or ``"eval"``; ``None`` for both.
         prompt: The prompt's index; ``None`` for all.
     """
-    rows = rows_of(_ROWS, low, high, split, prompt)
+    asked = {"batch.step >= ?": low, "batch.step <= ?": high, "batch.split = ?": split, "completion.prompt = ?": prompt}
+    given = {words: value for words, value in asked.items() if value is not None}  # what is not asked stops no index
+    words, values = " AND ".join(given) or "TRUE", list(given.values())
+    rows = rows_of(f"{_ROWS} WHERE {words} ORDER BY completion.id", *values)
     count = len(rows)
     layouts = _layouts(rows)
     names = list(dict.fromkeys(name for layout in layouts for name, _, _ in named(layout.versions)))
@@ -72,7 +71,7 @@ def read_table(
             versions[name][layout.places] = number
             weights[name][layout.places] = layout.weights[place]
     ids = _whole(rows, "id")
-    for number, version, cause in rows_of(_CAUSES, low, high, split, prompt):
+    for number, version, cause in rows_of(f"{_CAUSES} AND {words}", *values):
         ((name, _, _),) = named([version])
         causes[name][np.searchsorted(ids, number)] = cause
     return Table(

@@ -1,4 +1,4 @@
-"""The SQLite file of a record: made, opened, checked, and brought up to this version."""
+"""The SQLite file of a record: made, opened, checked, brought up to this version, and put back where it was deleted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from rewardkit.errors import RecordError
 from rewardkit.record.schema import APPLICATION_ID, MIGRATIONS, TABLES, VERSION
@@ -16,6 +17,28 @@ FILE = "record.db"
 """The file's name in a run's folder."""
 BUSY_S = 30.0
 """Seconds that one writer waits for another; 16 writers of one file waited for at most 3."""
+CHECKPOINT_PAGES = 4000
+"""Pages of the write-ahead log after which it is copied into the file: 16 MB."""
+RESCUES = 5
+"""How often a deleted file is copied, where other processes go on writing to it meanwhile."""
+_WORDS = {
+    "file is not a database": "not a record: the file is no SQLite file",
+    "database disk image is malformed": "the file is damaged or cut short",
+    "unable to open database file": "the file cannot be opened; it may be another user's, or its folder not writable",
+}
+
+
+class Connection(sqlite3.Connection):
+    """A connection that remembers what it has seen in the file.
+
+    Attributes:
+        known: What the caches of :mod:`rewardkit.record.writer` and :mod:`rewardkit.record.recorder` hold. A
+            transaction that was rolled back makes it void.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.known: dict[str, Any] = {}
 
 
 def file_of(run: str | os.PathLike[str]) -> Path:
@@ -24,7 +47,14 @@ def file_of(run: str | os.PathLike[str]) -> Path:
     return path if path.suffix == ".db" else path / FILE
 
 
-def writing(path: Path) -> sqlite3.Connection:
+def in_words(reason: Exception) -> str:
+    """Return what SQLite or the file system says, in words that a user can act on."""
+    if isinstance(reason, PermissionError):
+        return "another user's; this one may not read it, or write there"
+    return _WORDS.get(str(reason), str(reason))
+
+
+def writing(path: Path) -> Connection:
     """Return a connection for writing to a record, which is made where there is none and brought up to this version.
 
     Raises:
@@ -37,16 +67,17 @@ def writing(path: Path) -> sqlite3.Connection:
         connection = _checked(_connected(path, "rw"), path)
         try:
             _migrate(connection)
-            connection.execute(f"PRAGMA journal_mode = {'WAL' if wal_works(path.parent) else 'DELETE'}")
+            _log_ahead(connection, path.parent)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA cache_size = -65536")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         except BaseException:
             connection.close()
             raise
         return connection
 
 
-def reading(path: Path) -> sqlite3.Connection:
+def reading(path: Path) -> Connection:
     """Return a connection that can only read.
 
     Raises:
@@ -57,7 +88,7 @@ def reading(path: Path) -> sqlite3.Connection:
             raise RecordError(f"{path}: there is no record; `rewardkit runs` lists those that there are")
         if path.stat().st_size == 0:
             raise RecordError(f"{path}: the file is empty, and no record")
-        if not os.access(path, os.R_OK):
+        if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
             raise RecordError(f"{path}: another user's; this one may not read it")
         try:
             connection = _checked(_connected(path, "ro"), path)
@@ -70,7 +101,18 @@ def reading(path: Path) -> sqlite3.Connection:
             connection.close()
             writing(path).close()
             connection = _connected(path, "ro")
+        connection.execute("PRAGMA cache_size = -32768")
         return connection
+
+
+def has_content(path: Path) -> bool:
+    """Return whether there is a file that is not empty.
+
+    Raises:
+        RecordError: This user may not look.
+    """
+    with _named(path):
+        return path.exists() and path.stat().st_size > 0
 
 
 def wal_works(folder: Path) -> bool:
@@ -86,9 +128,73 @@ def wal_works(folder: Path) -> bool:
             return False
 
 
-def _connected(path: Path, mode: str) -> sqlite3.Connection:
+def put_back(held: sqlite3.Connection, path: Path) -> bool:
+    """Put a record whose file was deleted back in its place, from a connection that holds the file open.
+
+    Whatever any process had written comes back. The connection is not to be used afterwards, and is never closed: as
+    the last one it would delete the new file's log, which has the name of its own.
+
+    Returns:
+        Whether this did it; ``False`` where another process has made the file meanwhile.
+
+    Raises:
+        sqlite3.Error: The held file cannot be read, or the copy not written.
+        OSError: The folder is not writable.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".rewardkit-back-", dir=path.parent) as folder:
+        for _ in range(RESCUES):
+            (before,) = held.execute("PRAGMA data_version").fetchone()
+            copy = Path(folder, path.name)
+            with contextlib.closing(sqlite3.connect(copy)) as target:
+                held.backup(target)
+                if not sound(target):
+                    raise sqlite3.DatabaseError("the deleted file is damaged")
+            held.execute("BEGIN IMMEDIATE")
+            try:
+                (after,) = held.execute("PRAGMA data_version").fetchone()
+                if after != before:
+                    continue  # another process wrote to the deleted file while it was copied
+                return _linked(copy, path)
+            finally:
+                held.execute("ROLLBACK")
+    return False
+
+
+def sound(connection: sqlite3.Connection) -> bool:
+    """Return whether the pages of a file hang together."""
+    try:
+        return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+    except sqlite3.DatabaseError:
+        return False
+
+
+def is_record(path: Path) -> bool:
+    """Return whether a file begins as a record does. SQLite would mix the log of the file before it into another."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(72)
+    except OSError:
+        return False
+    return head.startswith(b"SQLite format 3\x00") and int.from_bytes(head[68:], "big") == APPLICATION_ID
+
+
+def _linked(copy: Path, path: Path) -> bool:
+    """Give a file its name unless there is one of that name; the logs of the deleted one must not be taken for its."""
+    if path.exists():
+        return False
+    for suffix in ("-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    try:
+        os.link(copy, path)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _connected(path: Path, mode: str) -> Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(address, uri=True, timeout=BUSY_S, isolation_level=None)
+    connection = sqlite3.connect(address, uri=True, timeout=BUSY_S, isolation_level=None, factory=Connection)
     connection.row_factory = sqlite3.Row
     return connection
 
@@ -99,15 +205,23 @@ def _make(connection: sqlite3.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        for statement in TABLES.split(";"):
-            if statement.strip():
-                connection.execute(statement)
+        _run(connection, TABLES)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
 
 
-def _checked(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+def _run(connection: sqlite3.Connection, script: str) -> None:
+    """Run statements in the transaction that is open, which ``executescript`` would end."""
+    statement = ""
+    for part in script.split(";")[:-1]:
+        statement += part + ";"
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+
+
+def _checked(connection: Connection, path: Path) -> Connection:
     try:
         found = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -124,8 +238,22 @@ def _checked(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    while (found := connection.execute("PRAGMA user_version").fetchone()[0]) < VERSION:
-        connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[found]}; PRAGMA user_version = {found + 1}; COMMIT")
+    """Bring a file up to this version, a version a transaction; of two processes that try, one does."""
+    while connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
+        connection.execute("BEGIN IMMEDIATE")
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        if found < VERSION:
+            _run(connection, MIGRATIONS[found].rstrip().removesuffix(";") + ";")
+            connection.execute(f"PRAGMA user_version = {found + 1}")
+        connection.execute("COMMIT")
+
+
+def _log_ahead(connection: sqlite3.Connection, folder: Path) -> None:
+    """Turn the write-ahead log on where it works. A file that has it keeps it: a full disk fails the probe as well."""
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if mode != "wal" and wal_works(folder):
+        with contextlib.suppress(sqlite3.OperationalError):  # another process is writing: next time
+            connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _log_of(path: Path) -> Path:
@@ -138,5 +266,4 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as reason:
-        words = {"file is not a database": "not a record: the file is no SQLite file"}.get(str(reason), str(reason))
-        raise RecordError(f"{path}: {words}") from reason
+        raise RecordError(f"{path}: {in_words(reason)}") from reason

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import json
 import math
@@ -9,14 +11,14 @@ import os
 import re
 import sqlite3
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
-from rewardkit.record.database import FILE, file_of, reading
+from rewardkit.record.database import FILE, file_of, in_words, reading
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
 from rewardkit.record.table import Floats, Table, Whole
@@ -55,7 +57,8 @@ class RecordReader:
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""
-        self._connection.close()
+        with self._asked():
+            self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -64,7 +67,11 @@ class RecordReader:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r}: {self.count():,} completions, {len(self.steps())} steps>"
+        try:
+            words = f"{self.count():,} completions, {len(self.steps())} steps"
+        except RecordError:  # closed, of another thread, or damaged: who reads it is told
+            words = "cannot be read here"
+        return f"<{type(self).__name__} {self.name!r}: {words}>"
 
     @property
     def rewards(self) -> list[str]:
@@ -177,7 +184,7 @@ class RecordReader:
     def metrics(self, name: str, split: str = "train") -> list[tuple[int, float]]:
         """Return the steps and values of one of the trainer's metrics, under the trainer's name and step."""
         found = self._rows("SELECT step, value FROM metric WHERE split = ? AND name = ? ORDER BY step", split, name)
-        return [(step, value) for step, value in found]
+        return [(step, math.nan if value is None else value) for step, value in found]
 
     def metric_names(self, split: str = "train") -> list[str]:
         """Return the names of the trainer's metrics."""
@@ -213,15 +220,14 @@ class RecordReader:
             RecordError: There is no such reward or status, or ``status`` is given without a reward.
         """
         fits = self._fits(reward, min_score, max_score, status)
-        left = limit
-        for batches in self._batches(step, split, fits, prompt):
-            ids = self._fitting(batches, prompt, fits, after)
-            for start in range(0, len(ids), PAGE):
-                some = ids[start : start + PAGE] if left is None else ids[start : start + min(PAGE, left)]
-                yield from self.by_id(some)
-                left = None if left is None else left - len(some)
-                if left == 0:
-                    return
+        parts = (
+            self._of_batches(step, split, fits, after)
+            if prompt is None
+            else self._of_prompt(prompt, step, split, fits, after)
+        )
+        ids = itertools.islice(itertools.chain.from_iterable(parts), limit)
+        while some := list(itertools.islice(ids, PAGE)):
+            yield from self.by_id(some)
 
     def by_id(self, ids: Sequence[int]) -> list[Completion]:
         """Return completions by their numbers in the record, in that order; those that are not there are left out."""
@@ -232,7 +238,8 @@ class RecordReader:
             rows = self._rows(f"{_COMPLETION} WHERE completion.id IN ({marks})", *some)
             said = self._rows(f"{_SAID} WHERE said.pass = 0 AND said.completion IN ({marks})", *some)
             by_call = {(one["completion"], one["version"]): one for one in said}
-            found |= {row["id"]: self._completion(row, by_call) for row in rows}
+            unpack = functools.cache(unpacked)  # the completions of a group share their prompt
+            found |= {row["id"]: self._completion(row, by_call, unpack) for row in rows}
         return [found[one] for one in ids if one in found]
 
     def rollouts(self, ids: Sequence[int]) -> list[Rollout | None]:
@@ -340,32 +347,32 @@ class RecordReader:
             raise RecordError("a status is one reward's: name the reward as well")
         return Fits(reward, low, high, None if status is None else _status(status))
 
-    def _batches(self, step: int | None, split: str | None, fits: Fits, prompt: int | None) -> Iterator[list[int]]:
-        """Yield the batches in which completions may fit, by what their sums say, several at once for one prompt."""
-        found = self._rows(
-            "SELECT batch.id FROM batch WHERE (?1 IS NULL OR step = ?1) AND (?2 IS NULL OR split = ?2) AND"
-            " (?3 IS NULL OR EXISTS (SELECT 1 FROM summary JOIN version ON version.id = summary.version"
-            "  WHERE summary.batch = batch.id AND version.reward = ?3 AND (?4 IS NULL OR summary.max >= ?4)"
-            "  AND (?5 IS NULL OR summary.min <= ?5) AND (?6 IS NULL OR CASE ?6 WHEN 'failed' THEN summary.failed"
-            "  WHEN 'skipped' THEN summary.skipped ELSE summary.scored END > 0))) ORDER BY batch.id",
-            step, split, fits.reward, fits.low, fits.high, fits.status,
-        )  # fmt: skip
-        ids = [row[0] for row in found]
-        size = 1 if prompt is None else 500
-        yield from (ids[start : start + size] for start in range(0, len(ids), size))
+    def _of_prompt(
+        self, prompt: int, step: int | None, split: str | None, fits: Fits, after: int
+    ) -> Iterator[list[int]]:
+        """Yield the ids of a prompt's completions that fit, some at a time."""
+        query = _OF_PROMPT.format(fits.column)
+        while rows := self._tuples(query, prompt, after, step, split, PAGE):
+            keyed = itertools.groupby(rows, lambda row: str(row[-1]))
+            yield [one for versions, some in keyed for one in fits.ids(list(some), self._names(versions))]
+            after = rows[-1][0]
 
-    def _fitting(self, batches: Sequence[int], prompt: int | None, fits: Fits, after: int) -> list[int]:
-        """Return the ids of a few batches' completions that fit."""
-        marks = ",".join("?" * len(batches))
-        where = f"completion.batch IN ({marks}) AND completion.id > ? AND (? IS NULL OR completion.prompt = ?)"
-        query = f"{_FITTING} WHERE {where} ORDER BY completion.id"
-        rows = self._rows(query, *batches, after, prompt, prompt)
-        keyed = itertools.groupby(rows, lambda row: str(row["versions"]))
-        found: list[int] = []
-        for versions, some in keyed:
-            names = [name for name, _, _ in self._named(json.loads(versions))]
-            found += fits.ids(list(some), names)
-        return found
+    def _of_batches(self, step: int | None, split: str | None, fits: Fits, after: int) -> Iterator[list[int]]:
+        """Yield the ids of completions that fit, batch by batch; what a batch's sums rule out is not opened."""
+        found = self._tuples("SELECT batch FROM completion WHERE id > ? ORDER BY id LIMIT 1", after)
+        if not found:
+            return
+        query = _OF_BATCH.format(fits.column)
+        first, many = found[0][0], 1
+        while batches := self._tuples(
+            _BATCHES, first, step, split, fits.reward, fits.low, fits.high, fits.status, many
+        ):
+            for batch, versions in batches:
+                yield fits.ids(self._tuples(query, batch, after), self._names(versions))
+            first, many = batches[-1][0] + 1, min(2 * many, PAGE)
+
+    def _names(self, versions: str) -> list[str]:
+        return [name for name, _, _ in self._named(json.loads(versions))]
 
     def _named(self, versions: Sequence[int]) -> list[tuple[str, int, str]]:
         """Return the reward's name, number and digits of versions."""
@@ -374,7 +381,9 @@ class RecordReader:
             self._versions = {row["id"]: (row["reward"], row["number"], row["digits"]) for row in rows}
         return [self._versions[one] for one in versions]
 
-    def _completion(self, row: sqlite3.Row, said: Mapping[tuple[int, int], sqlite3.Row]) -> Completion:
+    def _completion(
+        self, row: sqlite3.Row, said: Mapping[tuple[int, int], sqlite3.Row], unpack: Callable[[bytes], str]
+    ) -> Completion:
         versions = json.loads(row["versions"])
         named = self._named(versions)
         scores = struct.unpack(f"<{len(named)}d", row["scores"])
@@ -388,17 +397,38 @@ class RecordReader:
         body = _unpacked(row["completion_body"])
         return Completion(
             row["id"], row["step"], row["epoch"], row["split"], row["rank"], row["prompt"], row["group"],
-            text_back(unpacked(row["prompt_body"])), json.loads(unpacked(row["columns_body"])),
+            text_back(unpack(row["prompt_body"])), json.loads(unpack(row["columns_body"])),
             None if body is None else text_back(body), row["tokens"],
             None if row["truncated"] is None else bool(row["truncated"]), outcomes,
             {name: number for name, number, _ in named}, row["total"], row["weighted"], row["advantage"],
         )  # fmt: skip
 
     def _rows(self, words: str, *values: Any) -> list[sqlite3.Row]:
-        try:
+        with self._asked():
             return self._connection.execute(words, values).fetchall()
-        except sqlite3.Error as reason:
+
+    def _tuples(self, words: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return rows as plain tuples: half the time where there are a thousand."""
+        with self._asked():
+            cursor = self._connection.cursor()
+            cursor.row_factory = None
+            return cursor.execute(words, values).fetchall()
+
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[None]:
+        """Name the file in what SQLite raises, and say what it means."""
+        try:
+            yield
+        except sqlite3.ProgrammingError as reason:
+            if "closed database" in str(reason):
+                raise RecordError(f"{self.path}: this reader is closed; open the run again") from None
+            if "thread" in str(reason):
+                raise RecordError(
+                    f"{self.path}: opened in another thread; open the run again in the one that reads"
+                ) from None
             raise RecordError(f"{self.path}: {reason}") from reason
+        except sqlite3.Error as reason:
+            raise RecordError(f"{self.path}: {in_words(reason)}") from reason
 
 
 _COMPLETION = (
@@ -409,9 +439,20 @@ _COMPLETION = (
     " LEFT JOIN text t ON t.id = completion.completion"
 )
 _TEXT = "SELECT completion.id, text.body FROM completion JOIN text ON text.id = completion.completion"
-_FITTING = (
-    "SELECT completion.id, status, scores, total, batch.versions AS versions FROM completion"
-    " JOIN batch ON batch.id = completion.batch"
+_OF_BATCH = "SELECT id, {} FROM completion WHERE batch = ? AND id > ? ORDER BY id"
+_OF_PROMPT = (
+    "SELECT completion.id, {}, batch.versions FROM completion CROSS JOIN batch ON batch.id = completion.batch"
+    " WHERE completion.prompt = ?1 AND completion.id > ?2 AND (?3 IS NULL OR batch.step = ?3)"
+    " AND (?4 IS NULL OR batch.split = ?4) ORDER BY completion.id LIMIT ?5"
+)
+_BATCHES = (
+    "SELECT batch.id, batch.versions FROM batch"
+    " WHERE batch.id >= ?1 AND (?2 IS NULL OR step = ?2) AND (?3 IS NULL OR split = ?3) AND"
+    " CASE WHEN ?4 IS NULL THEN (?5 IS NULL OR batch.high >= ?5) AND (?6 IS NULL OR batch.low <= ?6) ELSE"
+    " EXISTS (SELECT 1 FROM summary JOIN version ON version.id = summary.version"
+    "  WHERE summary.batch = batch.id AND version.reward = ?4 AND (?5 IS NULL OR summary.max >= ?5)"
+    "  AND (?6 IS NULL OR summary.min <= ?6) AND (?7 IS NULL OR CASE ?7 WHEN 'failed' THEN summary.failed"
+    "  WHEN 'skipped' THEN summary.skipped ELSE summary.scored END > 0)) END ORDER BY batch.id LIMIT ?8"
 )
 _STARTS = "SELECT batch, min(id) AS first FROM completion GROUP BY batch ORDER BY first"
 _RESCORED = (
@@ -432,25 +473,34 @@ class Fits(NamedTuple):
     high: float | None
     status: Status | None
 
-    def ids(self, rows: Sequence[sqlite3.Row], names: Sequence[str]) -> list[int]:
-        """Return the ids of those that fit, among rows whose scores are those of these rewards."""
-        if self.reward is None and self.low is None and self.high is None:
-            return [row["id"] for row in rows]
+    @property
+    def column(self) -> str:
+        """What of a completion decides whether it fits."""
+        if self.low is None and self.high is None and self.status is None:
+            return "completion.id"
         if self.reward is None:
-            values = np.array([math.nan if row["total"] is None else row["total"] for row in rows])
-            fitting = np.ones(len(rows), bool)
-        elif self.reward in names:
-            place = names.index(self.reward)
-            values = np.frombuffer(b"".join(row["scores"] for row in rows), "<f8").reshape(len(rows), -1)[:, place]
-            letters = np.array([row["status"][place].lower() for row in rows])
-            fitting = np.ones(len(rows), bool) if self.status is None else letters == LETTERS[self.status]
-        else:
+            return "completion.total"
+        return "completion.scores, completion.status"
+
+    def ids(self, rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[int]:
+        """Return the ids of those that fit, among rows of id and :attr:`column` whose scores are of these rewards."""
+        if self.reward is not None and self.reward not in names:
             return []
+        if not rows or self.column == "completion.id":
+            return [row[0] for row in rows]
+        fitting = np.ones(len(rows), bool)
+        if self.reward is None:
+            values = np.array([math.nan if row[1] is None else row[1] for row in rows])
+        else:
+            place = names.index(self.reward)
+            values = np.frombuffer(b"".join([row[1] for row in rows]), "<f8").reshape(len(rows), -1)[:, place]
+            if self.status is not None:
+                fitting = np.array([row[2][place].lower() == LETTERS[self.status] for row in rows])
         if self.low is not None:
             fitting &= values >= self.low
         if self.high is not None:
             fitting &= values <= self.high
-        return [row["id"] for row, fits in zip(rows, fitting.tolist(), strict=True) if fits]
+        return [rows[place][0] for place in np.flatnonzero(fitting).tolist()]
 
 
 def _status(status: str | Status) -> Status:

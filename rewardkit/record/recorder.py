@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
+import logging
+import numbers
 import os
 import platform
 import sqlite3
 import sys
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
@@ -17,21 +21,26 @@ from typing import Any
 
 from rewardkit.compose import Composable
 from rewardkit.errors import RecordError
-from rewardkit.record.database import file_of, writing
+from rewardkit.record.database import Connection, file_of, has_content, writing
 from rewardkit.record.description import Description, describe
-from rewardkit.record.rows import BatchRows, Said, rows_of
+from rewardkit.record.rows import BatchRows, Said, rows_of, storable
 from rewardkit.record.secrets import Secrets
-from rewardkit.record.writer import Texts, Writer, digest_of
+from rewardkit.record.writer import AwaitedError, Packed, Texts, Writer, digest_of, packed_all
 from rewardkit.score_batch import ScoreBatch
 
 PACKAGES = ("rewardkit", "numpy", "torch", "transformers", "trl", "datasets", "accelerate", "peft")
 """Packages whose versions a record notes, where they are installed."""
+RANK_S = 30.0
+"""Seconds that a rank other than 0 leaves the making of the file to rank 0; its rows wait meanwhile, in memory."""
+_log = logging.getLogger("rewardkit")
 
 
 class Recorder:
     """Records scored batches in a run's file. Several processes may record in one file; each says its rank.
 
     Nothing that happens to the disk stops or slows what is recorded: see :class:`~rewardkit.record.writer.Writer`.
+    Once there is a recorder, nothing it is given makes it raise: what cannot be recorded is logged and counted. A
+    recorder belongs to the process that made it, and does nothing in a fork of it.
 
     Args:
         run: The run's folder, or its file.
@@ -59,11 +68,12 @@ class Recorder:
         self.rank = rank
         self._purpose = purpose
         self._secrets = Secrets(env or {})
-        self._about = self._secrets.hidden(json.dumps({**dict(about or {}), **machine()}, default=repr))
+        self._about = storable(self._secrets.hidden(_json({**dict(about or {}), **machine()})))
         self._session = 0
+        self._make_after = time.monotonic() + RANK_S if rank else 0.0
         self._described: dict[tuple[str, str], Description] = {}
         if rank == 0:
-            if self.path.exists() and self.path.stat().st_size and not append:
+            if not append and has_content(self.path):
                 raise RecordError(f"{self.path}: this run has a record; append to it (--append), or give another name")
             self._connected().close()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
@@ -71,6 +81,16 @@ class Recorder:
         self.left_out = 0
         """Completions whose text was not recorded, for the disk was slower than the run."""
         self._finalizer = weakref.finalize(self, _end, self._writer, self._pool)
+
+    @property
+    def lost(self) -> int:
+        """Completions that were handed over and never written; what is still waiting does not count."""
+        return self._writer.lost
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be written at the moment; ``None`` while the file takes what it is given."""
+        return self._writer.trouble
 
     def record(
         self,
@@ -92,26 +112,46 @@ class Recorder:
             rewards: The rewards by name, for the source and settings of versions that are new.
             layout: The other arguments of :func:`~rewardkit.record.rows.rows_of`.
         """
-        versions = {name: one.version for name, one in (rewards or {}).items()}
-        rows = rows_of(batch, versions=versions, **layout)
-        for name, one in (rewards or {}).items():
-            if (name, versions[name]) not in self._described:
-                self._described[name, versions[name]] = describe(one)
-        sizes = sum(map(len, rows.completions))
-        lean = not self._writer.room_for(sizes)
-        if lean:
-            self.left_out += len(rows.completions)
-        where = step, epoch, split, time.time()
-        self._writer.put(
-            lambda connection: self._write(connection, rows, where, lean=lean),
-            0 if lean else sizes,
-            len(rows.completions) * (200 + 16 * len(rows.rewards)),
-        )
+        with self._counted(len(batch.rollouts)):
+            versions = {name: one.version for name, one in (rewards or {}).items()}
+            rows = rows_of(batch, versions=versions, **layout)
+            for name, one in (rewards or {}).items():
+                if (name, versions[name]) not in self._described:
+                    self._described[name, versions[name]] = describe(one)
+            count, text_bytes, number_bytes = len(rows.completions), rows.text_bytes, rows.number_bytes
+            texts = None
+            if self._writer.room_for(text_bytes):
+                texts = self._packing(rows.completions)
+            else:
+                self.left_out += count
+                text_bytes, rows = 0, rows.lean()
+            where = step, epoch, split, time.time()
+            job = functools.partial(self._write, rows=rows, where=where, texts=texts)
+            self._writer.put(job, text_bytes, number_bytes, count)
+
+    @contextlib.contextmanager
+    def _counted(self, completions: int = 0) -> Iterator[None]:
+        """Log and count what cannot be recorded; the run goes on."""
+        try:
+            yield
+        except Exception as reason:
+            _log.exception("%s: something could not be recorded", self.path)
+            self._writer.drop(str(reason), completions)
+
+    def _packing(self, texts: Sequence[str]) -> Callable[[], Packed]:
+        """Have texts compressed beside the run, and return what waits for it."""
+        try:
+            return self._pool.submit(packed_all, texts).result
+        except RuntimeError:  # the interpreter ends, and takes no more work beside it
+            return functools.partial(packed_all, texts)
 
     def metrics(self, step: int, values: Mapping[str, object], split: str = "train") -> None:
         """Hand over a step's metrics, under the trainer's names; what is no number is left out."""
-        numbers = {name: value for name, value in values.items() if isinstance(value, int | float)}
-        rows = [(split, name, step, float(value)) for name, value in numbers.items() if not isinstance(value, bool)]
+        rows = []
+        for name, value in values.items():
+            if isinstance(value, numbers.Real) and not isinstance(value, bool):
+                with contextlib.suppress(OverflowError):  # a whole number beyond all floats
+                    rows.append((split, storable(name), step, float(value)))
         self._writer.put(lambda connection: insert(connection, "metric", rows, replace=True))
 
     def advantages(self, step: int | None, split: str, values: Sequence[float | None]) -> None:
@@ -135,7 +175,7 @@ class Recorder:
 
     def event(self, kind: str, body: Mapping[str, Any], step: int | None = None) -> None:
         """Hand over something that happened: a version that changed, a flag of the health checks."""
-        row = (None, time.time(), step, kind, self._secrets.hidden(json.dumps(dict(body), default=repr)))
+        row = (None, time.time(), step, kind, storable(self._secrets.hidden(_json(dict(body)))))
         self._writer.put(lambda connection: insert(connection, "event", [row]))
 
     def rewind(self, step: int) -> None:
@@ -155,6 +195,8 @@ class Recorder:
         end = time.time()
         words = "UPDATE session SET ended = ?, seen = ? WHERE id = ?"
         if self._finalizer.alive:
+            if self.lost:
+                self.event("lost", {"completions": self.lost})
             self._writer.put(lambda connection: _execute(connection, words, (end, end, self._session)))
         written = self._writer.close(timeout_s)
         self._finalizer()
@@ -166,9 +208,12 @@ class Recorder:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connected(self) -> Connection:
         """Return a connection to the file, in which this process has a session."""
+        if time.monotonic() < self._make_after and not self.path.exists():
+            raise AwaitedError(f"{self.path}: rank 0 has not made it yet")
         connection = writing(self.path)
+        self._make_after = 0.0
         try:
             known = connection.execute("SELECT 1 FROM session WHERE id = ? AND about = ?", (self._session, self._about))
             if known.fetchone() is None:
@@ -187,29 +232,30 @@ class Recorder:
         connection: sqlite3.Connection,
         rows: BatchRows,
         where: tuple[int | None, float | None, str, float],
-        *,
-        lean: bool,
+        texts: Callable[[], Packed] | None,
     ) -> None:
-        """Write one batch in the transaction that is open."""
-        texts = Texts(connection, self._pool)
+        """Write one batch in the transaction that is open; ``texts`` is ``None`` where they are left out."""
         step, epoch, split, scored = where
         versions = [
             self.version(connection, name, self._described.get((name, digits)) or _unknown(digits), step, "run")
             for name, digits in zip(rows.rewards, rows.versions, strict=True)
         ]
+        totals = [one for one in rows.totals if one is not None]
         batch = connection.execute(
-            "INSERT INTO batch (session, step, epoch, split, scored, versions, weights, left_out)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO batch (session, step, epoch, split, scored, versions, weights, left_out, low, high)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (self._session, step, epoch, split, scored, json.dumps(versions), json.dumps(rows.weights),
-             len(rows.completions) if lean else 0),
+             len(rows.completions) if texts is None else 0, min(totals, default=None), max(totals, default=None)),
         ).lastrowid  # fmt: skip
-        completions = [None] * len(rows.completions) if lean else texts.ids(rows.completions)
-        (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM completion").fetchone()
-        ids = range(last + 1, last + 1 + len(completions))
+        prompts = _prompts(connection, rows)
+        completions = [None] * len(rows.completions) if texts is None else Texts(connection).stored(texts())
+        last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'completion'").fetchone()
+        first = 1 if last is None else last[0] + 1
+        ids = range(first, first + len(completions))
         connection.executemany(
             "INSERT INTO completion VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             zip(
-                ids, [batch] * len(ids), [epoch] * len(ids), _prompts(connection, texts, rows), rows.groups,
+                ids, [batch] * len(ids), [epoch] * len(ids), prompts, rows.groups,
                 completions, rows.tokens, rows.truncated, rows.totals, rows.weighted, rows.advantages, rows.status,
                 rows.scores, rows.seconds, strict=True,
             ),
@@ -236,7 +282,9 @@ class Recorder:
             versions: The versions' ids, by column.
             number: The pass that they belong to; 0 for the run's own.
         """
-        texts = Texts(connection, self._pool)
+        if not said:
+            return
+        texts = Texts(connection)
         hide = self._secrets.hidden
         trace = iter(texts.ids([hide(one.traceback) for one in said if one.traceback is not None]))
         logs = iter(texts.ids([hide(one.logs) for one in said if one.logs is not None]))
@@ -259,7 +307,7 @@ class Recorder:
         known = connection.execute(query, (name, described.digits)).fetchone()
         if known is not None:
             return int(known[0])
-        texts = Texts(connection, self._pool)
+        texts = Texts(connection)
         (number,) = connection.execute("SELECT count(*) + 1 FROM version WHERE reward = ?", (name,)).fetchone()
         source, module = (
             None if text is None else texts.ids([self._secrets.hidden(text)])[0]
@@ -299,24 +347,37 @@ def _unknown(digits: str) -> Description:
     return Description(digits, None, None, None, "{}")
 
 
+def _json(value: object) -> str:
+    try:
+        return json.dumps(value, default=repr)
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, or a value that holds itself
+        return json.dumps({"repr": repr(value)})
+
+
 def _end(writer: Writer, pool: ThreadPoolExecutor) -> None:
     writer.close()
-    pool.shutdown()
+    pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _prompts(connection: sqlite3.Connection, texts: Texts, rows: BatchRows) -> list[int]:
+def _prompts(connection: sqlite3.Connection, rows: BatchRows) -> list[int]:
     """Return the ids of the completions' prompts, which are stored where they are new: 0 is the first one seen."""
-    keys = [digest_of(f"{prompt}\x00{columns}") for prompt, columns in zip(rows.prompts, rows.columns, strict=True)]
-    found: dict[int, int] = {}
-    for key, prompt, columns in zip(keys, rows.prompts, rows.columns, strict=True):
-        if key in found:
-            continue
-        known = connection.execute("SELECT id FROM prompt WHERE digest = ?", (key,)).fetchone()
-        if known is None:
-            known = connection.execute("SELECT coalesce(max(id) + 1, 0) FROM prompt").fetchone()
-            insert(connection, "prompt", [(known[0], key, *texts.ids([prompt, columns]))])
-        found[key] = known[0]
-    return [found[key] for key in keys]
+    pairs = list(zip(rows.prompts, rows.columns, strict=True))
+    digests = {pair: digest_of("\x00".join(pair)) for pair in dict.fromkeys(pairs)}
+    remembered = connection.known if isinstance(connection, Connection) else {}
+    known: dict[int, int] = remembered.setdefault("prompts", {})
+    for digest in digests.values():
+        if digest not in known:
+            found = connection.execute("SELECT id FROM prompt WHERE digest = ?", (digest,)).fetchone()
+            if found is not None:
+                known[digest] = found[0]
+    new = {digest: pair for pair, digest in digests.items() if digest not in known}
+    if new:
+        texts = iter(Texts(connection).ids([text for pair in new.values() for text in pair]))
+        (first,) = connection.execute("SELECT coalesce(max(id) + 1, 0) FROM prompt").fetchone()
+        numbered = list(enumerate(new, first))
+        insert(connection, "prompt", [(number, digest, next(texts), next(texts)) for number, digest in numbered])
+        known.update((digest, number) for number, digest in numbered)
+    return [known[digests[pair]] for pair in pairs]
 
 
 def _rewind(connection: sqlite3.Connection, step: int) -> None:

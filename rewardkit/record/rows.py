@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,6 +124,24 @@ class BatchRows:
     said: Sequence[Said]
     summaries: Sequence[Summary]
 
+    @property
+    def text_bytes(self) -> int:
+        """About how much memory those texts take that are left out first: completions, output and tracebacks."""
+        said = sum(len(one.logs or "") + len(one.traceback or "") for one in self.said)
+        return sum(map(len, self.completions)) + said
+
+    @property
+    def number_bytes(self) -> int:
+        """About how much memory the rest takes."""
+        words = sum(600 + len(one.reason or "") + len(one.error or "") for one in self.said)
+        prompts = sum(map(len, {*self.prompts, *self.columns}))
+        return len(self.completions) * (600 + 100 * len(self.rewards)) + words + prompts
+
+    def lean(self) -> BatchRows:
+        """Return the rows without the texts that are left out first."""
+        said = [one._replace(logs=None, traceback=None) for one in self.said]
+        return replace(self, completions=[""] * len(self.completions), said=said)
+
 
 def rows_of(
     batch: ScoreBatch,
@@ -150,7 +168,8 @@ def rows_of(
     rollouts, columns = batch.rollouts, [batch.outcomes[name] for name in names]
     scores = np.array([[math.nan if one.score is None else one.score for one in column] for column in columns])
     scores = scores.reshape(len(names), len(rollouts))
-    told = {name: (handed or batch.scores)[name] for name in names}
+    known = handed or batch.scores
+    told = {name: known[name] for name in names}
     reward = weighted_rewards(told, batch.weights) if names else np.full(len(rollouts), math.nan)
     groups = _groups(rollouts, num_generations)
     seconds = np.array([[one.duration_s for one in column] for column in columns], dtype="<f4")
@@ -186,8 +205,20 @@ def text_back(stored: str) -> Text:
     return back
 
 
+def storable(text: str) -> str:
+    """Return a text as SQLite takes it: half of a pair of surrogates becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _storable(text: str | None) -> str | None:
+    return None if text is None else storable(text)
+
+
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, or a value that holds itself
+        return json.dumps({"repr": repr(value)}, ensure_ascii=False, separators=(",", ":"))
 
 
 def _columns(rollouts: Sequence[Rollout]) -> list[str]:
@@ -214,11 +245,13 @@ def _groups(rollouts: Sequence[Rollout], num_generations: int | None) -> list[in
 def _advantages(reward: Any, groups: Sequence[int], num_generations: int | None, scale: str) -> Any:
     if num_generations is not None and len(reward) % num_generations == 0:
         return group_advantages(reward, num_generations, scale=scale)
+    labels = np.asarray(groups, np.int64)
+    order = np.argsort(labels, kind="stable")
+    sizes = np.bincount(labels)
     found = np.zeros(len(reward))
-    labels = np.asarray(groups)
-    for number in set(groups):
-        members = labels == number
-        found[members] = group_advantages(reward[members], int(members.sum()))
+    for size in np.unique(sizes[sizes > 0]):  # groups of one size at once
+        members = order[sizes[labels[order]] == size]
+        found[members] = group_advantages(reward[members], int(size))
     return found
 
 
@@ -242,14 +275,14 @@ def said_of(number: int, column: Sequence[Outcome]) -> list[Said]:
         Said(
             place,
             number,
-            one.reason,
-            _json(dict(one.metrics)) if one.metrics else None,
+            _storable(one.reason),
+            storable(_json(dict(one.metrics))) if one.metrics else None,
             None if one.cause is None else one.cause.value,
-            one.error,
+            _storable(one.error),
             one.traceback,
             one.logs or None,
             one.attempts,
-            _json([record._asdict() for record in one.unanswered]) if one.unanswered else None,
+            storable(_json([record._asdict() for record in one.unanswered])) if one.unanswered else None,
         )
         for place, one in enumerate(column)
         if one.reason or one.metrics or one.cause or one.logs or one.attempts > 1 or one.unanswered

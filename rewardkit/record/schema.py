@@ -1,11 +1,15 @@
 """The tables of a record, and how a file of an older version becomes one of this version.
 
 A record is one SQLite file. Texts lie in a table of their own, each distinct text once and compressed, so that what is
-searched stays small. The scores of a completion are packed in its row, in the order of its batch's versions; what a
-call said beside its number (reason, metrics, error, output) has a row only where it said something. Sums of each batch
-and version are kept beside them, so that no curve reads single scores, and so that a search for high or low scores
-knows which batches to open. A pass of rescoring keeps its scores apart from those that the training saw: one row a
-completion, and ``said.pass`` is its number there, 0 for the training's own. Times are seconds since 1970.
+searched stays small. Which texts there are is told by ``digests``, one row for those that were added together: pairs of
+a digest and a text's id, 16 bytes each. An index over digests would be written all over at every step. The scores of a
+completion are packed in its row, in the order of its batch's versions; what a call said beside its number (reason,
+metrics, error, output) has a row only where it said something. Sums of each batch and version are kept beside them, so
+that no curve reads single scores, and so that a search for high or low scores knows which batches to open;
+``batch.low`` and ``high`` are of its totals. A pass of rescoring keeps its scores apart from those that the training
+saw: one row a completion, and ``said.pass`` is its number there, 0 for the training's own. Numbers of batches and
+completions only grow, also after some were taken away; those of a batch's completions follow each other. Times are
+seconds since 1970.
 """
 
 from __future__ import annotations
@@ -26,7 +30,9 @@ CREATE TABLE session (
     about TEXT NOT NULL
 );
 
-CREATE TABLE text (id INTEGER PRIMARY KEY, digest INTEGER NOT NULL UNIQUE, body BLOB NOT NULL);
+CREATE TABLE text (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+
+CREATE TABLE digests (id INTEGER PRIMARY KEY, pairs BLOB NOT NULL);
 
 CREATE TABLE prompt (
     id INTEGER PRIMARY KEY,
@@ -51,7 +57,7 @@ CREATE TABLE version (
 );
 
 CREATE TABLE batch (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     session INTEGER NOT NULL REFERENCES session,
     step INTEGER,
     epoch REAL,
@@ -59,12 +65,14 @@ CREATE TABLE batch (
     scored REAL NOT NULL,
     versions TEXT NOT NULL,
     weights TEXT NOT NULL,
-    left_out INTEGER NOT NULL
+    left_out INTEGER NOT NULL,
+    low REAL,
+    high REAL
 );
 CREATE INDEX batch_step ON batch (split, step);
 
 CREATE TABLE completion (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     batch INTEGER NOT NULL REFERENCES batch,
     epoch REAL,
     prompt INTEGER NOT NULL REFERENCES prompt,
@@ -80,7 +88,7 @@ CREATE TABLE completion (
     seconds BLOB NOT NULL
 );
 CREATE INDEX completion_batch ON completion (batch);
-CREATE INDEX completion_prompt ON completion (prompt, epoch);
+CREATE INDEX completion_prompt ON completion (prompt);
 
 CREATE TABLE pass (
     id INTEGER PRIMARY KEY,

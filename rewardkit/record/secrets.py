@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -22,7 +23,11 @@ class Secrets:
     def __init__(self, env: Mapping[str, str], environ: Mapping[str, str] | None = None) -> None:
         own = os.environ if environ is None else environ
         named = {name: value for name, value in own.items() if _NAMED.search(name)}
-        self._names = {value: name for name, value in {**named, **env}.items() if len(value) >= SHORTEST}
+        found = {value: name for name, value in {**named, **env}.items() if len(value) >= SHORTEST}
+        written = {
+            json.dumps(value, ensure_ascii=one)[1:-1]: name for value, name in found.items() for one in (True, False)
+        }
+        self._names = written | found  # a text may hold the value as JSON writes it
         longest_first = sorted(self._names, key=len, reverse=True)
         self._any = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from rewardkit import Rollout, Runtime, Score, Status, reward
 from rewardkit.errors import RecordError
 from rewardkit.record.reader import RecordReader
 from rewardkit.record.recorder import Recorder
+from rewardkit.record.secrets import Secrets
 
 
 @reward
@@ -102,3 +104,12 @@ def test_secrets_of_the_environment_reach_no_record(tmp_path: Path, monkeypatch:
         (one,) = run.logs()
         assert one.outcome.logs == "<JUDGE_API_KEY>\n"
     assert not any(b"sk-very-secret" in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_secret_is_hidden_as_json_writes_it() -> None:
+    """A key with quotes, a backslash or letters beyond ASCII is hidden in settings and configuration as well."""
+    key = 'p"w\\d-schlüssel'
+    secrets = Secrets({"KEY": key}, {})
+    for text in (key, json.dumps({"a": key}), json.dumps({"a": key}, ensure_ascii=False)):
+        assert "<KEY>" in secrets.hidden(text)
+        assert "schl" not in secrets.hidden(text)

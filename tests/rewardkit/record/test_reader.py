@@ -1,0 +1,160 @@
+"""What a reader finds in files that are no records, damaged, older or newer, and how it pages."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from recorded import batch
+
+from rewardkit.errors import RecordError
+from rewardkit.record import database
+from rewardkit.record.reader import RecordReader
+from rewardkit.record.recorder import Recorder
+from rewardkit.replay.run import Run
+
+
+def recorded(run: Path, steps: int = 3, count: int = 8) -> Path:
+    """Make a record and return its file."""
+    with Recorder(run) as one:
+        for step in range(steps):
+            one.record(batch(count, mark=f"step{step}", score=float(step)), step=step)
+    return run / "record.db"
+
+
+def refusal(act: Callable[[], object]) -> str:
+    """Return the one line with which something is refused."""
+    with pytest.raises(RecordError) as refused:
+        act()
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_what_is_no_record_is_refused_in_a_line(tmp_path: Path) -> None:
+    """Missing, empty, of another kind, of another program, newer: each is said in words."""
+    file = tmp_path / "record.db"
+    assert "there is no record" in refusal(lambda: RecordReader(tmp_path))
+    file.touch()
+    assert "empty" in refusal(lambda: RecordReader(tmp_path))
+    file.write_text("no database " * 1000)
+    assert "no SQLite file" in refusal(lambda: RecordReader(tmp_path))
+    assert "no SQLite file" in refusal(lambda: Recorder(tmp_path, append=True))
+    assert file.read_text() == "no database " * 1000
+    file.unlink()
+    with contextlib.closing(sqlite3.connect(file)) as other:
+        other.execute("CREATE TABLE theirs (x)")
+    assert "no record of rewardkit's" in refusal(lambda: RecordReader(tmp_path))
+    assert "no record of rewardkit's" in refusal(lambda: Recorder(tmp_path, append=True))
+    file.unlink()
+    file.mkdir()
+    assert str(file) in refusal(lambda: RecordReader(tmp_path))
+    file.rmdir()
+    recorded(tmp_path)
+    with contextlib.closing(sqlite3.connect(file)) as newer:
+        newer.execute(f"PRAGMA user_version = {database.VERSION + 1}")
+    assert "newer release" in refusal(lambda: RecordReader(tmp_path))
+    assert "newer release" in refusal(lambda: Recorder(tmp_path, append=True))
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.95])
+def test_a_file_that_was_cut_short_is_refused_in_a_line(tmp_path: Path, share: float) -> None:
+    """A copy that stopped half-way gives one line and no traceback, wherever it was cut."""
+    file = recorded(tmp_path, steps=30, count=100)
+    os.truncate(file, int(share * file.stat().st_size))
+
+    def read() -> None:
+        with RecordReader(tmp_path) as run:
+            repr(run)
+            list(run.completions())
+            list(run.logs())
+            run.summaries()
+            raise RecordError("nothing that was read lay in the part that is gone")
+
+    assert refusal(read)
+
+
+def test_a_reader_says_whose_it_is(tmp_path: Path) -> None:
+    """Used in another thread or after it was closed, a reader says so, and its repr raises nothing."""
+    recorded(tmp_path)
+    run = Run.open(tmp_path)
+    words: list[str] = []
+    thread = threading.Thread(target=lambda: words.extend([refusal(run.count), repr(run), refusal(run.close)]))
+    thread.start()
+    thread.join()
+    assert "opened in another thread; open the run again in the one that reads" in words[0]
+    assert "cannot be read here" in words[1]
+    assert "another thread" in words[2]
+    assert repr(run) == f"<Run {tmp_path.name!r}: 24 completions, 3 steps>"
+    run.close()
+    run.close()
+    assert "closed" in refusal(run.count)
+    assert "cannot be read here" in repr(run)
+
+
+def test_pages_go_on_after_the_last_one(tmp_path: Path) -> None:
+    """Pages of any search, one after the other, are the whole search."""
+    recorded(tmp_path, steps=5, count=20)
+    searches = (
+        {}, {"step": 3}, {"prompt": 0}, {"reward": "other", "min_score": 0.5}, {"min_score": 3.5}, {"max_score": 1.0},
+        {"prompt": 0, "step": 2, "reward": "exact", "status": "scored"}, {"reward": "exact", "min_score": 4.0},
+    )  # fmt: skip
+    with RecordReader(tmp_path) as run:
+        everything = list(run.completions())
+        for search in searches:
+            whole = [one.id for one in run.completions(**search)]  # type: ignore[arg-type]
+            paged: list[int] = []
+            while page := list(run.completions(**search, after=paged[-1] if paged else 0, limit=7)):  # type: ignore
+                paged += [one.id for one in page]
+            assert paged == whole
+        assert [one.id for one in run.completions(min_score=3.5)] == [
+            one.id for one in everything if one.total is not None and one.total >= 3.5
+        ]
+        assert [one.id for one in run.completions(reward="exact", min_score=4.0)] == list(range(81, 101))
+        assert list(run.completions(after=100)) == []
+        assert list(run.completions(limit=0)) == []
+
+
+def test_an_older_record_is_brought_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of an older version takes each step to this one, for a reader too; a step that fails changes nothing."""
+    file = recorded(tmp_path)
+    steps = {1: "CREATE TABLE added (x TEXT DEFAULT 'a;b'); INSERT INTO added DEFAULT VALUES;", 2: "DROP TABLE absent"}
+    monkeypatch.setattr(database, "MIGRATIONS", steps)
+    monkeypatch.setattr(database, "VERSION", 3)
+    assert "no such table: absent" in refusal(lambda: RecordReader(tmp_path))
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("SELECT x FROM added").fetchall() == [("a;b",)]
+    steps[2] = "INSERT INTO added VALUES ('third')"
+    with RecordReader(tmp_path) as run:
+        assert run.count() == 24
+    with Recorder(tmp_path, append=True) as one:
+        one.record(batch(mark="later"), step=9)
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        assert connection.execute("SELECT x FROM added").fetchall() == [("a;b",), ("third",)]
+
+
+def test_writers_that_migrate_at_once_do_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several that open an older file, one brings it up to date."""
+    file = recorded(tmp_path)
+    monkeypatch.setattr(database, "MIGRATIONS", {1: "CREATE TABLE added (x)"})
+    monkeypatch.setattr(database, "VERSION", 2)
+    found: list[str] = []
+
+    def act() -> None:
+        try:
+            database.writing(file).close()
+        except RecordError as reason:
+            found.append(str(reason))
+
+    threads = [threading.Thread(target=act) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == []
