@@ -18,12 +18,17 @@ from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
 from rewardkit.record.database import FILE, file_of, reading
 from rewardkit.record.rows import LETTERS, text_back
+from rewardkit.record.sessions import is_alive
 from rewardkit.record.table import Table
-from rewardkit.record.values import Completion, LogEntry, StepSummary, Version
+from rewardkit.record.values import Completion, LogEntry, RecordedPrompt, StepSummary, Version
 from rewardkit.record.writer import unpacked
 from rewardkit.text import completion_text
 from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
 
+_REASONS = {
+    "database disk image is malformed": "damaged: the file is cut short, or was changed by another program",
+    "Cannot operate on a closed database.": "closed; open the run again",
+}
 _STATUS = {letter: status for status, letter in LETTERS.items()}
 PAGE = 500
 """Completions that are fetched at once."""
@@ -95,6 +100,31 @@ class RecordReader:
     def events(self) -> list[dict[str, Any]]:
         """What happened beside the scoring, oldest first: id, time, step, kind, body."""
         return [dict(row) | {"body": json.loads(row["body"])} for row in self._rows("SELECT * FROM event ORDER BY id")]
+
+    @property
+    def running(self) -> bool:
+        """Whether a process still records: one that did not end, and is alive as far as this machine can tell."""
+        return any(is_alive(one) for one in self.sessions)
+
+    @property
+    def changes(self) -> int:
+        """A number that is another one once some other process has written to the record."""
+        return int(self._rows("PRAGMA data_version")[0][0])
+
+    @property
+    def last_id(self) -> int:
+        """The greatest ``id`` of a completion; 0 without any."""
+        return int(self._rows("SELECT coalesce(max(id), 0) FROM completion")[0][0])
+
+    @property
+    def left_out(self) -> int:
+        """How many completions were recorded without their text, for the disk was slower than the run."""
+        return int(self._rows("SELECT coalesce(sum(left_out), 0) FROM batch")[0][0])
+
+    @property
+    def prompt_count(self) -> int:
+        """How many prompts there are; their indices count from 0."""
+        return int(self._rows("SELECT count(*) FROM prompt")[0][0])
 
     def count(self) -> int:
         """Return how many completions there are."""
@@ -187,6 +217,43 @@ class RecordReader:
             by_call = {(one["completion"], one["version"]): one for one in said}
             found |= {row["id"]: self._completion(row, by_call) for row in rows}
         return [found[one] for one in ids if one in found]
+
+    def ranked(self, step: int | None, limit: int, *, best: bool, split: str = "train") -> list[int]:
+        """Return the ids of the completions with the best or worst rewards of a step, the best or worst first.
+
+        Args:
+            step: The step; ``None`` for what was scored at no step.
+            limit: How many.
+            best: Whether the best, else the worst.
+            split: ``"train"`` or ``"eval"``.
+        """
+        found = self._rows(_BEST if best else _WORST, split, step, limit)
+        return [number for (number,) in found]
+
+    def prompts(self, after: int = -1) -> Iterator[RecordedPrompt]:
+        """Yield the prompts in the order in which they were first seen.
+
+        Args:
+            after: Only those with a greater ``index``.
+        """
+        while rows := self._rows(_PROMPT, after, PAGE):
+            for row in rows:
+                body, columns = text_back(unpacked(row["prompt_body"])), json.loads(unpacked(row["columns_body"]))
+                yield RecordedPrompt(row["id"], body, columns)
+            after = rows[-1]["id"]
+
+    def prompt(self, index: int) -> RecordedPrompt:
+        """Return a prompt by its index.
+
+        Raises:
+            RecordError: There is no such prompt.
+        """
+        found = next(self.prompts(index - 1), None)
+        if found is None or found.index != index:
+            count = self.prompt_count
+            those = f"it has those from 0 to {count - 1}" if count else "it has none yet"
+            raise RecordError(f"{self.name}: no prompt {index}; {those}")
+        return found
 
     def rollouts(self, ids: Sequence[int]) -> list[Rollout | None]:
         """Return completions as they can be scored again; ``None`` for one whose text was left out, or that is gone."""
@@ -341,13 +408,14 @@ class RecordReader:
             None if body is None else text_back(body), row["tokens"],
             None if row["truncated"] is None else bool(row["truncated"]), outcomes,
             {name: number for name, number, _ in named}, row["total"], row["weighted"], row["advantage"],
+            row["batch"],
         )  # fmt: skip
 
     def _rows(self, words: str, *values: Any) -> list[sqlite3.Row]:
         try:
             return self._connection.execute(words, values).fetchall()
         except sqlite3.Error as reason:
-            raise RecordError(f"{self.path}: {reason}") from reason
+            raise RecordError(f"{self.path}: {_REASONS.get(str(reason), reason)}") from reason
 
 
 _COMPLETION = (
@@ -357,6 +425,15 @@ _COMPLETION = (
     " JOIN text p ON p.id = prompt.prompt JOIN text c ON c.id = prompt.columns"
     " LEFT JOIN text t ON t.id = completion.completion"
 )
+_PROMPT = (
+    "SELECT prompt.id, p.body AS prompt_body, c.body AS columns_body FROM prompt JOIN text p ON p.id = prompt.prompt"
+    " JOIN text c ON c.id = prompt.columns WHERE prompt.id > ? ORDER BY prompt.id LIMIT ?"
+)
+_RANKED = (
+    "SELECT completion.id FROM completion JOIN batch ON batch.id = completion.batch WHERE batch.split = ?"
+    " AND batch.step IS ? AND weighted IS NOT NULL ORDER BY weighted"
+)
+_BEST, _WORST = f"{_RANKED} DESC, completion.id LIMIT ?", f"{_RANKED}, completion.id LIMIT ?"
 _TEXT = "SELECT completion.id, text.body FROM completion JOIN text ON text.id = completion.completion"
 _FITTING = (
     "SELECT completion.id, status, scores, total, batch.versions AS versions FROM completion"
