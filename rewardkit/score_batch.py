@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rewardkit.html import ROWS, number_cell, table_html
+from rewardkit.text import completion_text, prompt_text
 from rewardkit.types import COST_METRICS, Outcome, Rollout, Status
 
 
@@ -77,6 +79,18 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
                 return None
         return math.fsum(terms) if terms else None
 
+    def _repr_html_(self) -> str:
+        """Return the first rows as a table, for notebooks."""
+        rows = [
+            [
+                str(place), prompt_text(rollout.prompt), completion_text(rollout.completion),
+                *(_cell(column[place]) for column in self.outcomes.values()), number_cell(self._total(place)),
+            ]
+            for place, rollout in enumerate(self.rollouts[:ROWS])
+        ]  # fmt: skip
+        title = f"{len(self.rollouts):,} rollouts, {len(self.outcomes)} {'reward' if len(self) == 1 else 'rewards'}"
+        return table_html(title, ["row", "prompt", "completion", *self.outcomes, "total"], rows, len(self.rollouts))
+
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a dictionary a rollout, ready for JSON: row, prompt, completion, example, total and rewards."""
         totals = self.totals
@@ -91,6 +105,14 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
             }
             for place, rollout in enumerate(self.rollouts)
         ]
+
+
+def _cell(outcome: Outcome) -> str:
+    """Return an outcome for a cell: the score, and what became of the call where it gave none."""
+    if outcome.status is Status.SCORED:
+        return number_cell(outcome.score)
+    stands_in = "" if outcome.score is None else f", {number_cell(outcome.score)} stands in"
+    return f"{outcome.cause or outcome.status}{stands_in}"
 
 
 def outcome_row(outcome: Outcome) -> dict[str, Any]:
