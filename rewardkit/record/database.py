@@ -17,6 +17,12 @@ FILE = "record.db"
 BUSY_S = 30.0
 """Seconds that one writer waits for another; 16 writers of one file waited for at most 3."""
 
+_REASONS = {
+    "file is not a database": "not a record: the file is no SQLite file",
+    "database disk image is malformed": "damaged: the file is cut short, or something else has written to it",
+    "Cannot operate on a closed database.": "closed; open the run again",
+}
+
 
 def file_of(run: str | os.PathLike[str]) -> Path:
     """Return the file of a run that is named by its folder, or by the file itself."""
@@ -138,5 +144,9 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as reason:
-        words = {"file is not a database": "not a record: the file is no SQLite file"}.get(str(reason), str(reason))
-        raise RecordError(f"{path}: {words}") from reason
+        raise RecordError(f"{path}: {reason_of(reason)}") from reason
+
+
+def reason_of(reason: BaseException) -> str:
+    """Return why SQLite or the file system did not do something, in words that say what is wrong with a record."""
+    return _REASONS.get(str(reason), str(reason))

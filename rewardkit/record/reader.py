@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -9,6 +10,7 @@ import os
 import re
 import sqlite3
 import struct
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -16,7 +18,7 @@ import numpy as np
 
 from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
-from rewardkit.record.database import FILE, file_of, reading
+from rewardkit.record.database import FILE, file_of, reading, reason_of
 from rewardkit.record.rows import LETTERS, text_back
 from rewardkit.record.sessions import is_alive
 from rewardkit.record.table import Table
@@ -25,10 +27,6 @@ from rewardkit.record.writer import unpacked
 from rewardkit.text import completion_text
 from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
 
-_REASONS = {
-    "database disk image is malformed": "damaged: the file is cut short, or was changed by another program",
-    "Cannot operate on a closed database.": "closed; open the run again",
-}
 _STATUS = {letter: status for status, letter in LETTERS.items()}
 PAGE = 500
 """Completions that are fetched at once."""
@@ -82,24 +80,22 @@ class RecordReader:
             "SELECT version.*, s.body AS source_body, m.body AS module_body FROM version"
             " LEFT JOIN text s ON s.id = version.source LEFT JOIN text m ON m.id = version.module ORDER BY version.id"
         )
-        return [
-            Version(
-                row["reward"], row["number"], row["digits"], row["origin"], row["reference"],
-                _unpacked(row["source_body"]), _unpacked(row["module_body"]), json.loads(row["settings"]),
-                row["first_step"], row["began"], row["id"],
-            )
-            for row in self._rows(query)
-        ]  # fmt: skip
+        rows = self._rows(query)
+        with self._decoding():
+            return [_version(row) for row in rows]
 
     @property
     def sessions(self) -> list[dict[str, Any]]:
         """The processes that recorded: id, rank, purpose, began, seen, ended, about."""
-        return [dict(row) | {"about": json.loads(row["about"])} for row in self._rows("SELECT * FROM session")]
+        with self._decoding():
+            return [dict(row) | {"about": json.loads(row["about"])} for row in self._rows("SELECT * FROM session")]
 
     @property
     def events(self) -> list[dict[str, Any]]:
         """What happened beside the scoring, oldest first: id, time, step, kind, body."""
-        return [dict(row) | {"body": json.loads(row["body"])} for row in self._rows("SELECT * FROM event ORDER BY id")]
+        rows = self._rows("SELECT * FROM event ORDER BY id")
+        with self._decoding():
+            return [dict(row) | {"body": json.loads(row["body"])} for row in rows]
 
     @property
     def running(self) -> bool:
@@ -145,7 +141,8 @@ class RecordReader:
             reward, split,
         )  # fmt: skip
         keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
-        return [_added(key, list(parts)) for key, parts in keyed]
+        with self._decoding():
+            return [_added(key, list(parts)) for key, parts in keyed]
 
     def series(self, reward: str, split: str = "train") -> list[tuple[int, float]]:
         """Return a reward's mean score by step: the quick way to a curve."""
@@ -215,7 +212,8 @@ class RecordReader:
             rows = self._rows(f"{_COMPLETION} WHERE completion.id IN ({marks})", *some)
             said = self._rows(f"{_SAID} WHERE said.pass = 0 AND said.completion IN ({marks})", *some)
             by_call = {(one["completion"], one["version"]): one for one in said}
-            found |= {row["id"]: self._completion(row, by_call) for row in rows}
+            with self._decoding():
+                found |= {row["id"]: self._completion(row, by_call) for row in rows}
         return [found[one] for one in ids if one in found]
 
     def ranked(self, step: int | None, limit: int, *, best: bool, split: str = "train") -> list[int]:
@@ -237,9 +235,9 @@ class RecordReader:
             after: Only those with a greater ``index``.
         """
         while rows := self._rows(_PROMPT, after, PAGE):
-            for row in rows:
-                body, columns = text_back(unpacked(row["prompt_body"])), json.loads(unpacked(row["columns_body"]))
-                yield RecordedPrompt(row["id"], body, columns)
+            with self._decoding():
+                found = [_prompt(row) for row in rows]
+            yield from found
             after = rows[-1]["id"]
 
     def prompt(self, index: int) -> RecordedPrompt:
@@ -271,7 +269,8 @@ class RecordReader:
         for start in range(0, len(ids), PAGE):
             some = [int(one) for one in ids[start : start + PAGE]]
             rows = self._rows(f"{_TEXT} WHERE completion.id IN ({','.join('?' * len(some))})", *some)
-            found |= {number: completion_text(text_back(unpacked(body))) for number, body in rows}
+            with self._decoding():
+                found |= {number: completion_text(text_back(unpacked(body))) for number, body in rows}
         return [found.get(int(one)) for one in ids]
 
     def table(
@@ -285,7 +284,8 @@ class RecordReader:
             prompt: Of the prompt with this index.
         """
         low, high = steps or (None, None)
-        return read_table(self._rows, self._named, low, high, split, prompt)
+        with self._decoding():
+            return read_table(self._rows, self._named, low, high, split, prompt)
 
     def logs(
         self,
@@ -378,9 +378,10 @@ class RecordReader:
         rows = self._rows(query, *batches, after, prompt, prompt)
         keyed = itertools.groupby(rows, lambda row: str(row["versions"]))
         found: list[int] = []
-        for versions, some in keyed:
-            names = [name for name, _, _ in self._named(json.loads(versions))]
-            found += fits.ids(list(some), names)
+        with self._decoding():
+            for versions, some in keyed:
+                names = [name for name, _, _ in self._named(json.loads(versions))]
+                found += fits.ids(list(some), names)
         return found
 
     def _named(self, versions: Sequence[int]) -> list[tuple[str, int, str]]:
@@ -411,11 +412,19 @@ class RecordReader:
             row["batch"],
         )  # fmt: skip
 
+    @contextlib.contextmanager
+    def _decoding(self) -> Iterator[None]:
+        """Say that the record is damaged where what is stored cannot be what was written."""
+        try:
+            yield
+        except (zlib.error, struct.error, ValueError, LookupError, TypeError) as wrong:
+            raise RecordError(f"{self.path}: damaged: {type(wrong).__name__}: {wrong}") from wrong
+
     def _rows(self, words: str, *values: Any) -> list[sqlite3.Row]:
         try:
             return self._connection.execute(words, values).fetchall()
-        except sqlite3.Error as reason:
-            raise RecordError(f"{self.path}: {_REASONS.get(str(reason), reason)}") from reason
+        except (sqlite3.Error, UnicodeDecodeError) as reason:
+            raise RecordError(f"{self.path}: {reason_of(reason)}") from reason
 
 
 _COMPLETION = (
@@ -479,6 +488,17 @@ def _status(status: str | Status) -> Status:
         return Status(status)
     except ValueError:
         raise RecordError(f"status {status!r}: expected {', '.join(Status)}") from None
+
+
+def _version(row: sqlite3.Row) -> Version:
+    return Version(
+        row["reward"], row["number"], row["digits"], row["origin"], row["reference"], _unpacked(row["source_body"]),
+        _unpacked(row["module_body"]), json.loads(row["settings"]), row["first_step"], row["began"], row["id"],
+    )  # fmt: skip
+
+
+def _prompt(row: sqlite3.Row) -> RecordedPrompt:
+    return RecordedPrompt(row["id"], text_back(unpacked(row["prompt_body"])), json.loads(unpacked(row["columns_body"])))
 
 
 def _unpacked(body: bytes | None) -> str | None:
