@@ -26,7 +26,6 @@ from rewardkit.cli.view import (
     page,
     say,
     say_all,
-    scores_of,
     steps_told,
 )
 from rewardkit.errors import ConfigError, RecordError
@@ -36,6 +35,7 @@ from rewardkit.record.values import Completion, StepSummary
 from rewardkit.replay.run import Run
 from rewardkit.shown import shortened
 from rewardkit.sparkline import sparkline
+from rewardkit.types import Status
 
 METRICS = ("reward", "reward_std", "frac_reward_zero_std", "kl", "loss", "completions/mean_length")
 """The trainer's metrics that are shown, where there are any."""
@@ -43,6 +43,9 @@ _ENDS = 3
 _FLAGS = 5
 _NAME_CHARS = 20
 _SPARK = 20
+_COLUMN_CHARS = 12
+_LEAST_TEXT = 30
+_ENDLESS = 1_000_000
 
 
 def show_command(
@@ -195,6 +198,9 @@ def _print_metrics(metrics: Mapping[str, Sequence[tuple[int, float | None]]], co
 
 
 def _print_ends(ends: Mapping[str, Sequence[Completion]], of_step: str, console: Console) -> None:
+    rewards = {one.reward for those in ends.values() for one in those}
+    if len(rewards) == 1:
+        ends = {"equally paid": ends["best"]}
     for which, those in ends.items():
         if those:
             heading(console, f"{which} completions{of_step}")
@@ -225,7 +231,9 @@ def _print_flags(flags: Sequence[Mapping[str, Any]], name: str, console: Console
         body = one["body"]
         words = body.get("words") or body.get("message") or json.dumps(body, ensure_ascii=False)
         where = "" if one["step"] is None else f"step {one['step']}  "
-        say(console, (where, "dim"), (str(body.get("detector", "")), "yellow"), "  ", shortened(str(words), 400))
+        whose = f"  {body['reward']}" if body.get("reward") else ""
+        detector = str(body.get("detector", one["kind"]))
+        say(console, (where, "dim"), (detector, "yellow"), whose, f"  {shortened(str(words), 400)}")
     say(console, (f"rewardkit diagnose {name} says more", "dim"))
 
 
@@ -306,16 +314,45 @@ def _show_prompt(run: Run, index: int, *, as_json: bool) -> None:
 
 
 def _print_completions(completions: Sequence[Completion], console: Console, *, when: bool) -> None:
-    """Print completions, each on a line with its scores, and below it on a line its text."""
-    for one in completions:
-        where = [f"step {one.step}"] if when and one.step is not None else []
-        where += [f"epoch {one.epoch:.2f}"] if when and one.epoch is not None else []
-        where += [one.split] if one.split != "train" else []
-        cut = ["cut at the most tokens"] if one.truncated else []
-        numbers = f"reward {number(one.reward)}, advantage {number(one.advantage)}"
-        words = ", ".join([*where, scores_of(one.scores.items()), numbers, *cut])
-        say(console, (words, "dim"))
-        say(console, f"  {one_line(one.completion)}")
+    """Print completions in columns, the text last; on a line of its own where the terminal has no room beside them."""
+    names = list(dict.fromkeys(name for one in completions for name in one.outcomes))
+    chars = _COLUMN_CHARS if console.is_terminal else _ENDLESS
+    times = ["step", "epoch"] if when else []
+    head = [*times, *(shortened(name, chars) for name in names), "reward", "advantage", "completion"]
+    rows = [
+        head,
+        *([*_when(one)[: len(times)], *_numbers(one, names), one_line(one.completion)] for one in completions),
+    ]
+    lines = columns_of_text(row[:-1] for row in rows)
+    width = max(map(len, lines))
+    beside = not console.is_terminal or width + _LEAST_TEXT <= console.width
+    for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
+        style = "bold" if place == 0 else ""
+        if beside:
+            say(console, (f"{line:{width}}  {row[-1]}", style))
+        else:
+            say(console, (line, style or "dim"))
+            say(console, (f"  {row[-1]}", style))
+
+
+def _when(one: Completion) -> tuple[str, str]:
+    step = NONE if one.step is None else str(one.step)
+    return f"{step} {one.split}" if one.split != "train" else step, NONE if one.epoch is None else f"{one.epoch:.2f}"
+
+
+def _numbers(one: Completion, names: Sequence[str]) -> list[str]:
+    """Return each reward's score, or what became of it instead; then the weighted sum and the advantage."""
+    found = [one.outcomes.get(name) for name in names]
+    scores = [
+        NONE if outcome is None else _short(outcome.score) if outcome.status is Status.SCORED
+        else str(outcome.cause or outcome.status)
+        for outcome in found
+    ]  # fmt: skip
+    return [*scores, _short(one.reward), _short(one.advantage)]
+
+
+def _short(value: float | None) -> str:
+    return NONE if value is None else f"{value:.3g}"
 
 
 def _told(one: Completion) -> dict[str, Any]:

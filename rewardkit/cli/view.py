@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from rewardkit.cli.arguments import argument
-from rewardkit.cli.report import number
 from rewardkit.cli.screen import PlainConsole, table
 from rewardkit.replay.run import Run
 from rewardkit.shown import plain
@@ -71,11 +70,6 @@ def columns_of_text(rows: Iterable[Sequence[str]], gaps: str = "  ") -> list[str
         gaps.join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
         for row in those
     ]
-
-
-def scores_of(scores: Iterable[tuple[str, float | None]]) -> str:
-    """Return scores in words: ``correct 1.0000, short -``."""
-    return ", ".join(f"{name} {number(score)}" for name, score in scores)
 
 
 def day(seconds: float) -> str:

@@ -309,9 +309,14 @@ def test_off_a_terminal_no_text_is_cut_or_wrapped(work: Path, arguments: list[st
 def test_show_of_a_prompt_has_its_completions_through_the_epochs(work: Path) -> None:
     """With each reward's score."""
     out = _run("show", "one", "--prompt", "1")[1]
-    assert 24 == out.count("advantage")
     assert ["one, prompt 1: 24 completions", "  2+3=", "  answer: 5"] == out.splitlines()[:3]
-    assert "step 5, epoch 1.25, correct -, format 0.0000, reward 0.0000, advantage" in out
+    assert ["step", "epoch", "correct", "format", "reward", "advantage", "completion"] == out.splitlines()[4].split()
+    assert [["0", "0.00", "0", "1", "1", "-0.5", "4"], ["0", "0.00", "1", "1", "2", "1.5", "5"]] == [
+        line.split() for line in out.splitlines()[5:7]
+    ]
+    assert ["5", "1.25", "exception", "0", "0"] == out.splitlines()[-3].split()[:5]
+    assert ["5", "1.25", "0", "skipped", "0"] == out.splitlines()[-2].split()[:5]
+    assert 4 + 1 + 24 == len(out.splitlines())
     told = _json("show", "one", "--prompt", "1")
     assert ("2+3=", {"answer": "5"}, 24) == (told["prompt"], told["columns"], len(told["completions"]))
 
