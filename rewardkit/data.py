@@ -1,4 +1,4 @@
-"""Rollouts and dataset rows from files of JSON Lines or Parquet: one object a row, all of the same keys.
+"""Rollouts and dataset rows from files of JSON Lines, CSV or Parquet: one object a row, all of the same keys.
 
 A file with one wrong row is refused as a whole; the error names the file, the line and the mistake.
 """
@@ -35,9 +35,9 @@ class Row(NamedTuple):
 def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout]:
     """Return the rollouts in a file, in its order.
 
-    Each line of JSON Lines, plain or packed with gzip, or row of a Parquet file has ``prompt`` and ``completion``, both
-    a string or a list of chat messages, perhaps ``completion_ids``, a list of token ids, and any columns, which become
-    the rollout's example. Blank lines are passed over.
+    Each line of JSON Lines or row of CSV, plain or packed with gzip, or row of a Parquet file has ``prompt`` and
+    ``completion``, both a string or a list of chat messages, perhaps ``completion_ids``, a list of token ids, and any
+    columns, which become the rollout's example. All cells of CSV are strings. Blank lines are passed over.
 
     Args:
         path: The file, in UTF-8; ``-`` for standard input.
@@ -59,7 +59,7 @@ def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout
 
 
 def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None = None) -> list[Row]:
-    """Return the rows in a file of JSON Lines or Parquet, in its order, each with the keys of the first.
+    """Return the rows in a file of JSON Lines, CSV or Parquet, in its order, each with the keys of the first.
 
     Args:
         path: The file, in UTF-8; ``-`` for standard input.
@@ -114,7 +114,7 @@ def _instead(path: Path, line: int, text: str) -> str:
     if line == 1 and text.lstrip().startswith("["):
         return "; rows are one object a line, which a list of them becomes by: jq -c '.[]'"
     if line == 1 and {".csv", ".tsv"} & set(path.suffixes):
-        return "; of CSV rows are made by: pandas.read_csv(...).to_json('rows.jsonl', orient='records', lines=True)"
+        return "; CSV is read from a file whose name ends with .csv or .csv.gz, its cells separated by commas"
     return ""
 
 

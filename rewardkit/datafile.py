@@ -1,12 +1,13 @@
-"""The records of a data file: JSON Lines, plain or packed with gzip, or Parquet, from a path or standard input.
+"""The records of a data file: JSON Lines or CSV, plain or packed with gzip, or Parquet, from a path or standard input.
 
-The first bytes of a file tell its form, not its name. Lines are unpacked one by one and each has a limit, so a small
-file that unpacks to a huge one costs what its rows cost.
+The first bytes of a file tell its form, and only for CSV its name as well. Lines are unpacked one by one and each has a
+limit, so a small file that unpacks to a huge one costs what its rows cost.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import gzip
 import io
 import math
@@ -24,12 +25,13 @@ MAX_LINE_BYTES = 2**28
 """The longest line that is read, unpacked: 256 MiB."""
 
 Record: TypeAlias = tuple[int, bytes | dict[str, Any]]
-"""A record's number, counted from 1, and a line as it stands or a Parquet row's columns."""
+"""A record's number, counted from 1, and a line as it stands or the columns of a row of Parquet or CSV."""
 
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
 _BATCH_ROWS = 1024
 _HEAD_BYTES = 8
+_BOM = b"\xef\xbb\xbf"
 _UNPACKED_BY = {
     b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
     b"\xfd7zXZ": ("xz", "unxz"),
@@ -44,13 +46,14 @@ def name_of(path: Path) -> str:
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Return a file's lines, of Parquet its rows, with their numbers. Only ``\\n`` ends a line.
+    """Return a file's lines, of Parquet and CSV its rows, with their numbers. Only ``\\n`` ends a line.
 
     Args:
         path: The file; ``-`` for standard input.
 
     Raises:
-        DataError: It cannot be read or unpacked, or a Parquet row holds a number that is not finite.
+        DataError: It cannot be read or unpacked, a Parquet row holds a number that is not finite, or a row of CSV has
+            other cells than the head.
     """
     where = name_of(path)
     number = 0
@@ -64,10 +67,11 @@ def records(path: Path) -> Iterator[Record]:
                 if head.startswith(magic):
                     raise DataError(f"{where}: compressed with {kind}; unpack it first: {program} {path}")
             lines = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if head.startswith(_GZIP) else file
-            while line := lines.readline(MAX_LINE_BYTES + 1):
+            if _is_csv(path, head, lines):
+                yield from _csv_rows(lines, where)
+                return
+            while line := _line(lines, where, number + 1):
                 number += 1
-                if len(line) > MAX_LINE_BYTES:
-                    raise DataError(f"{where}:{number}: longer than {MAX_LINE_BYTES:,} bytes; expected a row a line")
                 yield number, line
     except (EOFError, zlib.error, gzip.BadGzipFile) as wrong:
         which = f"it after line {number}" if number else "the first line"
@@ -111,6 +115,52 @@ class _Rejoined(io.RawIOBase):
         read = read or self._rest.read(len(buffer))
         buffer[: len(read)] = read
         return len(read)
+
+
+def _is_csv(path: Path, head: bytes, lines: IO[bytes]) -> bool:
+    """Whether a file is CSV: by its name, unless it begins as JSON does."""
+    name = path.with_suffix("") if path.suffix == ".gz" else path
+    if name.suffix.lower() != ".csv":
+        return False
+    first = lines.peek(_HEAD_BYTES) if isinstance(lines, gzip.GzipFile) else head
+    return not first.removeprefix(_BOM).lstrip().startswith((b"{", b"["))
+
+
+def _csv_rows(lines: IO[bytes], where: str) -> Iterator[Record]:
+    """Return rows under the names of the first one; every cell is a text. A row's number is that of its last line."""
+    csv.field_size_limit(MAX_LINE_BYTES)
+    reader = csv.reader(_texts(lines, where), strict=True)
+    head: list[str] = []
+    try:
+        for cells in reader:
+            if not head:
+                head = cells
+                if twice := next((name for name in head if head.count(name) > 1), None):
+                    raise DataError(f"{where}:{reader.line_num}: column {twice!r} stands twice in the first row")
+            elif len(cells) != len(head):
+                if cells:
+                    words = f"{len(cells)} cells, where the first row has {len(head)}"
+                    raise DataError(f"{where}:{reader.line_num}: {words}")
+            else:
+                yield reader.line_num, dict(zip(head, cells, strict=True))
+    except csv.Error as wrong:
+        raise DataError(f"{where}:{reader.line_num}: not CSV: {wrong}") from None
+
+
+def _texts(lines: IO[bytes], where: str) -> Iterator[str]:
+    number = 0
+    while line := _line(lines, where, number := number + 1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as wrong:
+            raise DataError(f"{where}:{number}: not UTF-8: {wrong.reason} at byte {wrong.start}") from None
+
+
+def _line(lines: IO[bytes], where: str, number: int) -> bytes:
+    line = lines.readline(MAX_LINE_BYTES + 1)
+    if len(line) > MAX_LINE_BYTES:
+        raise DataError(f"{where}:{number}: longer than {MAX_LINE_BYTES:,} bytes; expected a row a line")
+    return line
 
 
 def _parquet(file: IO[bytes], where: str) -> Iterator[Record]:

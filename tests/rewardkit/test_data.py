@@ -257,11 +257,64 @@ def test_a_wrong_file_is_refused_naming_file_line_and_mistake(tmp_path: Path, te
     assert f"{path}{said}" in str(wrong.value)
 
 
-def test_csv_is_refused_with_what_makes_rows_of_it(tmp_path: Path) -> None:
-    """Its name tells, also where it is packed."""
-    path = tmp_path / "rows.csv.gz"
-    path.write_bytes(gzip.compress(b"prompt,completion\np,c\n"))
-    with pytest.raises(DataError, match=r"rows.csv.gz:1: not JSON: .*; of CSV rows are made by: pandas.read_csv"):
+CSV = 'prompt,completion,answer\r\n"2+2=","It is\n""4"", surely",4\r\n\r\n2+3=,,5\r\n'
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.CSV", "rows.csv.gz"])
+@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"], ids=["plain", "with a mark"])
+def test_csv_is_read_by_its_name(tmp_path: Path, name: str, bom: bytes) -> None:
+    """Every cell is a text, an empty one as well; a quoted one may hold commas, quotes and line breaks."""
+    path = tmp_path / name
+    body = bom + CSV.encode()
+    path.write_bytes(gzip.compress(body) if name.endswith(".gz") else body)
+    assert [
+        Rollout("2+2=", 'It is\n"4", surely', {"answer": "4"}),
+        Rollout("2+3=", "", {"answer": "5"}),
+    ] == read_rollouts(path)
+    assert [3, 5] == [row.line for row in read_rows(path)]
+    assert 1 == len(read_rollouts(path, limit=1))
+
+
+def test_json_lines_are_read_whatever_their_name(tmp_path: Path) -> None:
+    """Also one that ends as that of CSV."""
+    path = tmp_path / "rows.csv"
+    path.write_text(GOOD)
+    assert [Rollout("2+2=", "4", {"answer": "4"})] == read_rollouts(path)
+
+
+def test_a_long_cell_is_read(tmp_path: Path) -> None:
+    """A completion may be longer than the csv module's own limit."""
+    path = tmp_path / "rows.csv"
+    path.write_text(f"prompt,completion\np,{'x' * 300_000}\n")
+    assert 300_000 == len(read_rollouts(path)[0].completion)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", ": no rows in it"),
+        ("prompt,completion\n", ": no rows in it"),
+        ("prompt,answer\np,4\n", ":2: 'completion' is missing; it has 'prompt', 'answer'"),
+        ("prompt,completion,prompt\np,c,p\n", ":1: column 'prompt' stands twice in the first row"),
+        ("prompt,completion\np,c\np,c,d\n", ":3: 3 cells, where the first row has 2"),
+        ('prompt,completion\np,"c\n', ":2: not CSV: unexpected end of data"),
+        ("prompt,completion\np,\udcff\n", ":2: not UTF-8: invalid start byte at byte 2"),
+    ],
+)
+def test_wrong_csv_is_refused_naming_file_line_and_mistake(tmp_path: Path, text: str, said: str) -> None:
+    """As a wrong file of JSON Lines is."""
+    path = tmp_path / "rows.csv"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(DataError) as wrong:
+        read_rollouts(path)
+    assert f"{path}{said}" in str(wrong.value)
+
+
+def test_csv_under_another_name_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    """Such as cells that are separated by tabs."""
+    path = tmp_path / "rows.tsv"
+    path.write_text("prompt\tcompletion\np\tc\n")
+    with pytest.raises(DataError, match=r"rows.tsv:1: not JSON: .*; CSV is read from a file whose name ends with .csv"):
         read_rollouts(path)
 
 
