@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewardkit.html import ROWS, number_cell, table_html
-from rewardkit.text import completion_text, prompt_text
 from rewardkit.types import COST_METRICS, Outcome, Rollout, Status
 
 
@@ -81,6 +79,9 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
 
     def _repr_html_(self) -> str:
         """Return the first rows as a table, for notebooks."""
+        from rewardkit.html import ROWS, number_cell, table_html  # only notebooks show it
+        from rewardkit.text import completion_text, prompt_text
+
         rows = [
             [
                 str(place), prompt_text(rollout.prompt), completion_text(rollout.completion),
@@ -109,6 +110,8 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
 
 def _cell(outcome: Outcome) -> str:
     """Return an outcome for a cell: the score, and what became of the call where it gave none."""
+    from rewardkit.html import number_cell
+
     if outcome.status is Status.SCORED:
         return number_cell(outcome.score)
     stands_in = "" if outcome.score is None else f", {number_cell(outcome.score)} stands in"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rewardkit.groups import group_places
-from rewardkit.record.places import run_path
+from rewardkit.record.places import remove, run_path
 from rewardkit.registry import RewardSet
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Rollout
@@ -28,7 +28,6 @@ def recording(run: str | None, found: RewardSet, about: Mapping[str, Any], *, ap
     if run is None:
         yield lambda batch: None
         return
-    from rewardkit.record.places import remove
     from rewardkit.record.recorder import Recorder  # it brings numpy and sqlite3 along
 
     path = run_path(run)
@@ -53,11 +52,18 @@ def recording(run: str | None, found: RewardSet, about: Mapping[str, Any], *, ap
         raise OSError(f"{recorder.path}: not all was written; the record is not whole")
 
 
-def chunks_of_groups(rollouts: Sequence[Rollout], rows: int) -> Iterator[list[int]]:
-    """Yield the places of rollouts, so many or more at a time, those of a group together."""
+def chunks_of_groups(rollouts: Sequence[Rollout], rows: int, known: Callable[[int], bool]) -> Iterator[list[int]]:
+    """Yield the places of rollouts, so many or more at a time, those of a group together.
+
+    Args:
+        rollouts: All of them.
+        rows: How many places make a chunk.
+        known: Whether a place's outcomes are known; a group in which one is not is left out.
+    """
     chunk: list[int] = []
     for places in group_places(rollouts):
-        chunk += places
+        if all(map(known, places)):
+            chunk += places
         if len(chunk) >= rows:
             yield sorted(chunk)
             chunk = []

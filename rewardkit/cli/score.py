@@ -111,6 +111,7 @@ class _Scoring:
 
     def __init__(self, found: RewardSet, rollouts: Sequence[Rollout], weights: Mapping[str, float], keep: Keep) -> None:
         self._keep_batch = keep
+        self._recorded: set[int] = set()
         self._rewards = found.rewards
         self._rollouts = rollouts
         self._weights = weights
@@ -139,6 +140,8 @@ class _Scoring:
         except BaseException:
             if out is not None:
                 self._keep(out.with_name(f"{out.name}.partial"))
+            with contextlib.suppress(OSError, RewardError):  # the fault that brought us here is the one to tell
+                self._record()
             raise
         compositions = frozenset(name for name, reward in self._rewards.items() if isinstance(reward, Composite))
         return summarize(batch, self._outcomes, seconds, compositions)
@@ -152,9 +155,16 @@ class _Scoring:
         return reward.combine({leaf: outcome for leaf, outcome in outcomes.items() if outcome is not None})
 
     def _record(self) -> None:
-        """Hand the rows to the record, whole groups together, some thousand rows at a time."""
-        for rows in chunks_of_groups(self._rollouts, _CHUNK_ROWS):
+        """Hand the finished rows that were not yet handed over to the record, whole groups together."""
+        chunks = chunks_of_groups(
+            self._rollouts, _CHUNK_ROWS, lambda row: self._known(row) and row not in self._recorded
+        )
+        for rows in chunks:
+            self._recorded.update(rows)
             self._keep_batch(self._batch(rows))
+
+    def _known(self, row: int) -> bool:
+        return all(column[row] is not None for column in self._outcomes.values())
 
     def _to_rows(self, rows: Sequence[int]) -> Iterator[dict[str, Any]]:
         """Return finished rows as :meth:`~rewardkit.ScoreBatch.to_rows` does, a thousand at a time."""
@@ -165,8 +175,7 @@ class _Scoring:
 
     def _keep(self, partial: Path) -> None:
         """Write the rows for which every reward's outcome is known, and say so."""
-        columns = self._outcomes.values()
-        rows = [row for row in range(len(self._rollouts)) if all(column[row] is not None for column in columns)]
+        rows = list(filter(self._known, range(len(self._rollouts))))
         if rows:
             with contextlib.suppress(OSError, RewardError):  # the fault that brought us here is the one to tell
                 write_rows(partial, self._to_rows(rows))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import LONG_S
+from patience import LONG_S, wait_for
 from typer.testing import CliRunner
 
 from rewardkit import Rollout, Run, Runtime, Score, reward
@@ -163,6 +163,57 @@ def test_many_rows_are_recorded_with_whole_groups(work: Path) -> None:
     with Run.open("runs/many") as run:
         (sums,) = run.summaries("correct")
         assert (2100, 700, 700) == (sums.scored, sums.groups, sums.flat_groups)
+
+
+SLOW = """
+import pathlib, time, uuid
+from rewardkit import reward
+
+@reward(timeout_s=600)
+def slow(completion: str) -> float:
+    if completion == "slow":
+        pathlib.Path("asleep").touch()
+        time.sleep(600)
+    pathlib.Path(f"done-{uuid.uuid4()}").touch()
+    return 1.0
+"""
+
+
+def test_groups_that_were_finished_are_recorded_where_scoring_is_cut_short(work: Path) -> None:
+    """Ctrl-C does not lose what judges were paid for; a group of which a row is missing is left out."""
+    Path("slow.py").write_text(SLOW)
+    texts = [("a", "quick"), ("a", "quick"), ("b", "quick"), ("b", "slow")]
+    Path("texts.jsonl").write_text("".join(json.dumps({"prompt": p, "completion": c}) + "\n" for p, c in texts))
+    command = ["score", "slow.py", "texts.jsonl", "--record", "cut", "--workers", "2", "--out", "out.jsonl"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.Popen(
+        [sys.executable, "-m", "rewardkit", *command], env=environment, stderr=subprocess.PIPE, text=True
+    )
+    assert wait_for(lambda: Path("asleep").exists() and 3 == len(list(work.glob("done-*"))))
+    time.sleep(2.0)  # until what the workers found has arrived
+    done.send_signal(signal.SIGINT)
+    _, err = done.communicate(timeout=LONG_S)
+    assert 130 == done.returncode, err
+    with Run.open("runs/cut") as run:
+        assert ["a", "a"] == [one.prompt for one in run.completions()]
+        assert not run.running
+
+
+def test_values_given_to_the_workers_reach_no_record(work: Path) -> None:
+    """A key in a configuration's ``env`` is written as its name wherever a reward says it."""
+    Path("leak.py").write_text(
+        "import os\nfrom rewardkit import Score, reward\n\n@reward\ndef leak(completion: str) -> Score:\n"
+        "    print(os.environ['MY_JUDGE'])\n    return Score(1.0, os.environ['MY_JUDGE'])\n"
+    )
+    Path("rewards.yaml").write_text(
+        "functions:\n  leak: leak.py:leak\nruntime:\n  env:\n    MY_JUDGE: sk-hidden-value\n"
+    )
+    code, _, err = _run("score", "rewards.yaml", "rows.jsonl", "--record", "leaky")
+    assert 0 == code, err
+    assert "<MY_JUDGE>" in _run("logs", "leaky")[1]
+    assert not any(b"sk-hidden-value" in one.read_bytes() for one in Path("runs/leaky").iterdir())
+    with Run.open("runs/leaky") as run:
+        assert "sk-hidden-value" not in str([*run.sessions, *run.versions, *run.logs()])
 
 
 def test_a_disk_that_takes_nothing_is_told(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
