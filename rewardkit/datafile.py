@@ -1,15 +1,15 @@
 """The records of a data file: JSON Lines or CSV, plain or packed with gzip, or Parquet, from a path or standard input.
 
-The first bytes of a file tell its form, and only for CSV its name as well. Lines are unpacked one by one and each has a
-limit, so a small file that unpacks to a huge one costs what its rows cost.
+The first bytes of a file tell Parquet and gzip, whatever its name; its name tells CSV. Lines are unpacked one by one
+and each has a limit, so a small file that unpacks to a huge one costs what its rows cost.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import gzip
 import io
+import itertools
 import math
 import sys
 import zlib
@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
+from rewardkit.csvfile import csv_rows, is_csv, is_header
 from rewardkit.errors import DataError
 
 STDIN = Path("-")
@@ -25,13 +26,12 @@ MAX_LINE_BYTES = 2**28
 """The longest line that is read, unpacked: 256 MiB."""
 
 Record: TypeAlias = tuple[int, bytes | dict[str, Any]]
-"""A record's number, counted from 1, and a line as it stands or the columns of a row of Parquet or CSV."""
+"""A record's number, counted from 1, and a line as it stands or the columns of a row of CSV or Parquet."""
 
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
 _BATCH_ROWS = 1024
 _HEAD_BYTES = 8
-_BOM = b"\xef\xbb\xbf"
 _UNPACKED_BY = {
     b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
     b"\xfd7zXZ": ("xz", "unxz"),
@@ -46,17 +46,17 @@ def name_of(path: Path) -> str:
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Return a file's lines, of Parquet and CSV its rows, with their numbers. Only ``\\n`` ends a line.
+    """Return a file's lines, of CSV and Parquet its rows, with their numbers. Only ``\\n`` ends a line.
 
     Args:
-        path: The file; ``-`` for standard input.
+        path: The file; ``-`` for standard input, which is CSV where its first line is a header with ``prompt``.
 
     Raises:
-        DataError: It cannot be read or unpacked, a Parquet row holds a number that is not finite, or a row of CSV has
-            other cells than the head.
+        DataError: It cannot be read or unpacked, a row of CSV is wrong, or a Parquet row holds a number that is not
+            finite.
     """
     where = name_of(path)
-    number = 0
+    read = _Lines(where)
     try:
         with _opened(path) as file:
             head, file = _head(file)
@@ -65,19 +65,38 @@ def records(path: Path) -> Iterator[Record]:
                 return
             for magic, (kind, program) in _UNPACKED_BY.items():
                 if head.startswith(magic):
+                    if kind == "zip" and path.suffix.lower() in (".xlsx", ".csv"):
+                        raise DataError(f"{where}: a workbook or another zip file, and no CSV; save it as CSV UTF-8")
                     raise DataError(f"{where}: compressed with {kind}; unpack it first: {program} {path}")
-            lines = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if head.startswith(_GZIP) else file
-            if _is_csv(path, head, lines):
-                yield from _csv_rows(lines, where)
+            lines = read.of(cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if head.startswith(_GZIP) else file)
+            first = next(lines, b"")
+            lines = itertools.chain([first] if first else [], lines)
+            if is_csv(path) or (path == STDIN and is_header(first.decode("utf-8", "replace"))):
+                yield from csv_rows(lines, where, MAX_LINE_BYTES)
                 return
-            while line := _line(lines, where, number + 1):
-                number += 1
-                yield number, line
+            yield from enumerate(lines, 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as wrong:
-        which = f"it after line {number}" if number else "the first line"
+        which = f"it after line {read.number}" if read.number else "the first line"
         raise DataError(f"{where}: damaged: gzip cannot unpack {which}: {wrong}") from None
     except OSError as reason:
         raise DataError(f"{where}: {reason.strerror or reason}") from reason
+
+
+class _Lines:
+    """The lines of a file, and the number of the last one that was read."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self.number = 0
+
+    def of(self, file: IO[bytes]) -> Iterator[bytes]:
+        """Yield the lines; one that is too long is a DataError."""
+        while line := file.readline(MAX_LINE_BYTES + 1):
+            self.number += 1
+            if len(line) > MAX_LINE_BYTES:
+                long = f"longer than {MAX_LINE_BYTES:,} bytes; expected a row a line"
+                raise DataError(f"{self._where}:{self.number}: {long}")
+            yield line
 
 
 @contextlib.contextmanager
@@ -115,52 +134,6 @@ class _Rejoined(io.RawIOBase):
         read = read or self._rest.read(len(buffer))
         buffer[: len(read)] = read
         return len(read)
-
-
-def _is_csv(path: Path, head: bytes, lines: IO[bytes]) -> bool:
-    """Whether a file is CSV: by its name, unless it begins as JSON does."""
-    name = path.with_suffix("") if path.suffix == ".gz" else path
-    if name.suffix.lower() != ".csv":
-        return False
-    first = lines.peek(_HEAD_BYTES) if isinstance(lines, gzip.GzipFile) else head
-    return not first.removeprefix(_BOM).lstrip().startswith((b"{", b"["))
-
-
-def _csv_rows(lines: IO[bytes], where: str) -> Iterator[Record]:
-    """Return rows under the names of the first one; every cell is a text. A row's number is that of its last line."""
-    csv.field_size_limit(MAX_LINE_BYTES)
-    reader = csv.reader(_texts(lines, where), strict=True)
-    head: list[str] = []
-    try:
-        for cells in reader:
-            if not head:
-                head = cells
-                if twice := next((name for name in head if head.count(name) > 1), None):
-                    raise DataError(f"{where}:{reader.line_num}: column {twice!r} stands twice in the first row")
-            elif len(cells) != len(head):
-                if cells:
-                    words = f"{len(cells)} cells, where the first row has {len(head)}"
-                    raise DataError(f"{where}:{reader.line_num}: {words}")
-            else:
-                yield reader.line_num, dict(zip(head, cells, strict=True))
-    except csv.Error as wrong:
-        raise DataError(f"{where}:{reader.line_num}: not CSV: {wrong}") from None
-
-
-def _texts(lines: IO[bytes], where: str) -> Iterator[str]:
-    number = 0
-    while line := _line(lines, where, number := number + 1):
-        try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as wrong:
-            raise DataError(f"{where}:{number}: not UTF-8: {wrong.reason} at byte {wrong.start}") from None
-
-
-def _line(lines: IO[bytes], where: str, number: int) -> bytes:
-    line = lines.readline(MAX_LINE_BYTES + 1)
-    if len(line) > MAX_LINE_BYTES:
-        raise DataError(f"{where}:{number}: longer than {MAX_LINE_BYTES:,} bytes; expected a row a line")
-    return line
 
 
 def _parquet(file: IO[bytes], where: str) -> Iterator[Record]:

@@ -31,8 +31,12 @@ _OWN = {
     "logs": "rewardkit.cli.logs:logs_command",
     "export": "rewardkit.cli.export:export_command",
     "list": "rewardkit.cli.listing:list_command",
+    "diagnose": "rewardkit.cli.diagnose:diagnose_command",
     "doctor": "rewardkit.cli.doctor:doctor_command",
     "new": "rewardkit.cli.new:new_command",
+    "diff": "rewardkit.cli.diff:diff_command",
+    "rescore": "rewardkit.cli.rescore:rescore_command",
+    "verify": "rewardkit.cli.verify:verify_command",
 }
 
 
