@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from rewardkit.cli.arguments import AsJson, option
+from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.output import check_writable, replaced
-from rewardkit.cli.view import RunName, counted
+from rewardkit.cli.view import counted
 from rewardkit.errors import ConfigError
 from rewardkit.record.database import file_of
 from rewardkit.record.export import ExportColumn, export_columns, export_rows, turned
@@ -27,7 +27,7 @@ _CHUNK_ROWS = 2000
 
 
 def export_command(
-    run: RunName,
+    run: RunPlace,
     to: Annotated[Path, option("The file: run.parquet, run.csv or run.jsonl.", "FILE", "--to")],
     force: Annotated[bool, option("Replace the file if it is there.", None, "--force")] = False,
     as_json: AsJson = False,

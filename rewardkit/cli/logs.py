@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from rich.console import Console
 
-from rewardkit.cli.arguments import AsJson, option
+from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.report import number
-from rewardkit.cli.view import RunName, page, say, say_all
+from rewardkit.cli.view import page, say, say_all
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.places import run_path
 from rewardkit.record.values import LogEntry
@@ -25,7 +25,7 @@ _LOOK_S = 5.0
 
 
 def logs_command(
-    run: RunName,
+    run: RunPlace,
     reward: Annotated[str | None, option("Only of this reward.", "NAME")] = None,
     step: Annotated[int | None, option("Only of this step.", "N", min=0)] = None,
     status: Annotated[str | None, option("Only calls with this status: scored, skipped or failed.", "STATUS")] = None,

@@ -10,13 +10,12 @@ from typing import Annotated, Any
 from rich.console import Console
 from rich.text import Text
 
-from rewardkit.cli.arguments import AsJson, option
+from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.report import duration, number
 from rewardkit.cli.text import folded
 from rewardkit.cli.view import (
     NONE,
-    RunName,
     columns_of_text,
     counted,
     day,
@@ -49,7 +48,7 @@ _ENDLESS = 1_000_000
 
 
 def show_command(
-    run: RunName,
+    run: RunPlace,
     step: Annotated[int | None, option("Show this step.", "N", min=0)] = None,
     prompt: Annotated[int | None, option("Show all completions of this prompt through the epochs.", "N", min=0)] = None,
     split: Annotated[str, option("train or eval: what is shown of it.", "SPLIT")] = "train",

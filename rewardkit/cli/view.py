@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
-from typing import Annotated, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rewardkit.cli.arguments import argument
 from rewardkit.cli.screen import PlainConsole, table
 from rewardkit.replay.run import Run
 from rewardkit.shown import plain
 from rewardkit.types import Text as Said
 
-RunName: TypeAlias = Annotated[str, argument("A run: its folder, such as runs/one, or its name under runs/.", "RUN")]
 _ENDLESS = 1_000_000
 NONE = "-"
 

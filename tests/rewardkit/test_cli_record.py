@@ -661,13 +661,17 @@ def test_another_users_run_is_named_even_to_root(work: Path, monkeypatch: pytest
     assert (2, "error: runs/one/record.db: another user's; this one may not read it\n") == (code, err)
 
 
-@pytest.mark.parametrize("command", [["show"], ["logs"], ["export", "--to", "out.csv"]], ids=" ".join)
-def test_a_name_leads_out_of_the_runs_folder_for_no_command(work: Path, command: list[str]) -> None:
+WITH_RUN = ["show RUN", "logs RUN", "export RUN --to out.csv", "diagnose RUN", "verify RUN", "audit --run RUN"]
+WITH_RUN += ["rescore RUN --only-failed correct", "diff RUN correct@1 correct@1", "runs --prune --yes --name RUN"]
+
+
+@pytest.mark.parametrize("command", WITH_RUN)
+def test_a_name_leads_out_of_the_runs_folder_for_no_command(work: Path, command: str) -> None:
     """Neither by dots nor by a link."""
     shutil.move("runs/one", "secret")
     Path("runs/away").symlink_to(work / "secret")
     for name, words in (("..", "not a run's name"), ("away", "a link that leads out of runs/")):
-        code, out, err = _run(*command, name)
+        code, out, err = _run(*(name if word == "RUN" else word for word in command.split()))
         assert (2, "") == (code, out)
-        assert words in err
+        assert words in " ".join(err.split())
     assert 0 == _run("show", "./secret")[0]
