@@ -77,6 +77,21 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
                 return None
         return math.fsum(terms) if terms else None
 
+    def _repr_html_(self) -> str:
+        """Return the first rows as a table, for notebooks."""
+        from rewardkit.html import ROWS, number_cell, table_html  # only notebooks show it
+        from rewardkit.text import completion_text, prompt_text
+
+        rows = [
+            [
+                str(place), prompt_text(rollout.prompt), completion_text(rollout.completion),
+                *(_cell(column[place]) for column in self.outcomes.values()), number_cell(self._total(place)),
+            ]
+            for place, rollout in enumerate(self.rollouts[:ROWS])
+        ]  # fmt: skip
+        title = f"{len(self.rollouts):,} rollouts, {len(self.outcomes)} {'reward' if len(self) == 1 else 'rewards'}"
+        return table_html(title, ["row", "prompt", "completion", *self.outcomes, "total"], rows, len(self.rollouts))
+
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a dictionary a rollout, ready for JSON: row, prompt, completion, example, total and rewards."""
         totals = self.totals
@@ -91,6 +106,16 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
             }
             for place, rollout in enumerate(self.rollouts)
         ]
+
+
+def _cell(outcome: Outcome) -> str:
+    """Return an outcome for a cell: the score, and what became of the call where it gave none."""
+    from rewardkit.html import number_cell
+
+    if outcome.status is Status.SCORED:
+        return number_cell(outcome.score)
+    stands_in = "" if outcome.score is None else f", {number_cell(outcome.score)} stands in"
+    return f"{outcome.cause or outcome.status}{stands_in}"
 
 
 def outcome_row(outcome: Outcome) -> dict[str, Any]:

@@ -190,3 +190,10 @@ class Outcome(NamedTuple):
     version: str = ""
     cached: bool = False
     unanswered: tuple[Unanswered, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """Return the fields that say something as a table, for notebooks."""
+        from rewardkit.html import table_html  # only notebooks show it
+
+        said = [[name, str(value)] for name, value in self._asdict().items() if value or name == "score"]
+        return table_html(f"Outcome: {self.status}", ["field", "value"], said)

@@ -26,6 +26,7 @@ from rewardkit.cli.rewards import Leaves, chosen
 from rewardkit.cli.screen import told_progress
 from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError
+from rewardkit.record.places import run_path
 from rewardkit.registry import RewardSet
 from rewardkit.replay.run import Run
 from rewardkit.runtime.runtime import Runtime
@@ -104,7 +105,7 @@ def audit_command(
     if run is not None:
         if data is not None or data_option:
             raise ConfigError(f"--run {str(run)!r} stands in place of DATA; give one of them")
-        with Run.open(run) as opened:
+        with Run.open(run_path(run)) as opened:
             names = rewards if rewards is not None else ",".join(one for one, _ in references(opened).values())
             found = chosen(names, timeout)
             sample = {"count": rows, "seed": seed, "gold": gold}

@@ -14,6 +14,7 @@ from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError
 from rewardkit.health.examine import Diagnosis, diagnose_rows, diagnose_run
 from rewardkit.health.watch import WINDOW_STEPS
+from rewardkit.record.places import run_path
 from rewardkit.record.reader import RecordReader
 from rewardkit.registry import RewardSet
 from rewardkit.replay.stored import steps_of
@@ -25,7 +26,8 @@ _ROWS = (".jsonl", ".json", ".csv", ".parquet", ".gz")
 
 def diagnose_command(
     place: Annotated[
-        str, argument("The run's folder, such as runs/one, or its record; or a file of rollouts.", "RUN|DATA")
+        str,
+        argument("A run: its folder, such as runs/one, or its name under runs/; or rollouts.", "RUN|DATA"),
     ],
     rewards: Annotated[
         str | None,
@@ -61,7 +63,7 @@ def diagnose_command(
             f"--rewards {rewards}: a run's completions are scored; --rewards goes with a file of rollouts"
         )
     else:
-        with RecordReader(path) as run:
+        with RecordReader(run_path(place)) as run:
             found = diagnose_run(run, steps=_between(steps, run), every=every)
     finish(ready(found), lambda: print_diagnosis(found, place, screen()), as_json=as_json)
 

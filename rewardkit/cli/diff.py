@@ -14,6 +14,7 @@ from rewardkit.cli.rewards import one_of
 from rewardkit.cli.screen import screen, told_progress
 from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError, RewardLoadError
+from rewardkit.record.places import run_path
 from rewardkit.replay.difference import SHOWN, Difference, of_data
 from rewardkit.replay.run import Run
 from rewardkit.replay.run_difference import Given, of_run
@@ -86,7 +87,7 @@ def _of_run(
             f"{' '.join(places)}: expected RUN OLD NEW, such as runs/one format@1 new.py:format; or --data FILE with "
             "OLD and NEW"
         )
-    with Run.open(places[0]) as run:
+    with Run.open(run_path(places[0])) as run:
         stored = choose(run, steps_of(steps), split)
         old, new = (_given(run, words, timeout_s) for words in places[1:])
         with told_progress("scoring") as tick:

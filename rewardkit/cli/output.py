@@ -13,24 +13,24 @@ from typing import IO, Any
 from rewardkit.errors import ConfigError
 
 
-def check_writable(path: Path, inputs: Iterable[Path]) -> None:
+def check_writable(path: Path, inputs: Iterable[Path], option: str = "--out") -> None:
     """Refuse a place that cannot be written to, before any work is done.
 
     Raises:
         ConfigError: It is a folder, a device, or one of the files that are read, or its folder does not take files.
     """
     if path.is_dir():
-        raise ConfigError(f"--out {path}: is a folder; name a file in it")
+        raise ConfigError(f"{option} {path}: is a folder; name a file in it")
     if path.exists() and not path.is_file():
-        raise ConfigError(f"--out {path}: is no ordinary file, and would be replaced by one; name another")
+        raise ConfigError(f"{option} {path}: is no ordinary file, and would be replaced by one; name another")
     for read in inputs:
         if path.exists() and read.exists() and path.samefile(read):
-            raise ConfigError(f"--out {path}: is {read} itself, which is read; name another")
+            raise ConfigError(f"{option} {path}: is {read} itself, which is read; name another")
     try:
         with tempfile.TemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass
     except OSError as reason:
-        raise ConfigError(f"--out {path}: cannot write to {path.parent}: {reason.strerror or reason}") from reason
+        raise ConfigError(f"{option} {path}: cannot write to {path.parent}: {reason.strerror or reason}") from reason
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -42,11 +42,18 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[str]]:
+    """Give a file to write to that takes the place of another when all of it is on disk."""
+    with replaced(path) as beside, beside.open("w", encoding="utf-8") as file:
+        yield file
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Give the name of a file that takes the place of another when all of it is on disk."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with beside.open("w", encoding="utf-8") as file:
-            yield file
-            file.flush()
+        yield beside
+        with beside.open("rb") as file:
             os.fsync(file.fileno())
         if path.exists():
             beside.chmod(path.stat().st_mode & 0o777)

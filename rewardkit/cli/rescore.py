@@ -14,6 +14,7 @@ from rewardkit.cli.rewards import one_of
 from rewardkit.cli.screen import print_table, screen, table, told_progress
 from rewardkit.cli.text import folded
 from rewardkit.errors import ConfigError
+from rewardkit.record.places import run_path
 from rewardkit.replay.rescore import Rescored, ask_again, rescore, unanswered
 from rewardkit.replay.run import Run
 from rewardkit.replay.stored import Stored, choose, steps_of
@@ -59,7 +60,7 @@ def rescore_command(
     asked = {"reward": reward, "only_failed": only_failed, "steps": steps, "split": split, "limit": limit}
     about = {key: value for key, value in asked.items() if value is not None}
     more = {"about": about, "workers": workers, "load_timeout_s": load_timeout}
-    with Run.open(run) as opened, told_progress("scoring") as tick:
+    with Run.open(run_path(run)) as opened, told_progress("scoring") as tick:
         stored = choose(opened, steps_of(steps), split)
         passes = _passes(opened, stored, reward, only_failed, name, limit, timeout, {**more, "tick": tick})
     told = {"passes": [_as_json(one) for one in passes]}

@@ -14,6 +14,7 @@ import typer
 from rewardkit.cli.arguments import AsJson, Data, DataOption, LoadTimeout, Rewards, Timeout, Workers, data_path, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, write_rows
+from rewardkit.cli.recording import Keep, chunks_of_groups, recording
 from rewardkit.cli.report import SHOWN_FAILURES, print_report
 from rewardkit.cli.rewards import Leaves, chosen
 from rewardkit.cli.screen import screen, told_progress
@@ -22,9 +23,11 @@ from rewardkit.cli.summary import as_json as ready
 from rewardkit.compose import Composable, Composite
 from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError, RewardError
+from rewardkit.record.places import run_path
 from rewardkit.registry import RewardSet
 from rewardkit.runtime.runtime import Runtime, weights_of
 from rewardkit.score_batch import ScoreBatch
+from rewardkit.shown import plain
 from rewardkit.types import Outcome, Rollout
 from sandbox import LOAD_TIMEOUT_S
 
@@ -47,6 +50,10 @@ def score_command(
     ] = None,
     inline: Annotated[bool, option("Run in this process, without isolation and timeouts.", None, "--inline")] = False,
     as_json: AsJson = False,
+    record: Annotated[
+        str | None, option("Record the outcomes in this run, such as runs/one, or one by its name.", "RUN")
+    ] = None,
+    append: Annotated[bool, option("Let --record add to a run that has a record.", None, "--append")] = False,
     limit: Annotated[int | None, option("Score only the first N rows.", "N", min=1)] = None,
     fail_on_error: Annotated[bool, option("Exit with code 1 if any call failed.", None, "--fail-on-error")] = False,
 ) -> None:
@@ -60,22 +67,31 @@ def score_command(
 
     [bold]rewardkit score my_rewards.py rollouts.jsonl
     rewardkit score a.py:correct,b.py:short rollouts.jsonl --weights 0.8,0.2
-    rewardkit score my_rewards.py rollouts.jsonl --out scored.jsonl --json[/]
+    rewardkit score my_rewards.py rollouts.jsonl --out scored.jsonl --json
+    rewardkit score my_rewards.py rollouts.jsonl --record runs/one[/]
     """
     path = data_path(data, data_option)
+    if append and record is None:
+        raise ConfigError("--append: says how --record is meant; name its run with --record")
     if out is not None:
         check_writable(out, [path, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
     numbers = None if weights is None else _numbers(weights)
     found = chosen(rewards, timeout)
-    scoring = _Scoring(found, read_rollouts(path, limit=limit), weights_of(found.rewards, numbers))
-    summary = scoring.run(workers, out, inline=inline, load_timeout_s=load_timeout)
+    rollouts = read_rollouts(path, limit=limit)
+    about = {"command": "score", "rewards": rewards, "data": str(path)}
+    with recording(record, found, about, append=append) as keep:
+        scoring = _Scoring(found, rollouts, weights_of(found.rewards, numbers), keep)
+        summary = scoring.run(workers, out, inline=inline, load_timeout_s=load_timeout)
 
     def show() -> None:
         print_report(summary, screen())
         if out is not None:
             typer.echo(f"wrote {out}")
+        if record is not None:
+            typer.echo(plain(f"recorded in {run_path(record)}; rewardkit show {record} shows it"))
 
-    told = {**ready(summary, SHOWN_FAILURES), "out": None if out is None else str(out)}
+    files = {"out": None if out is None else str(out), "record": None if record is None else str(run_path(record))}
+    told = {**ready(summary, SHOWN_FAILURES), **files}
     finish(told, show, as_json=as_json, code=FAILED if fail_on_error and summary.failures else 0)
 
 
@@ -93,7 +109,9 @@ class _Scoring:
     of them here.
     """
 
-    def __init__(self, found: RewardSet, rollouts: Sequence[Rollout], weights: Mapping[str, float]) -> None:
+    def __init__(self, found: RewardSet, rollouts: Sequence[Rollout], weights: Mapping[str, float], keep: Keep) -> None:
+        self._keep_batch = keep
+        self._recorded: set[int] = set()
         self._rewards = found.rewards
         self._rollouts = rollouts
         self._weights = weights
@@ -118,9 +136,12 @@ class _Scoring:
             batch = self._batch(range(len(self._rollouts)))
             if out is not None:
                 write_rows(out, self._to_rows(range(len(self._rollouts))))
+            self._record()
         except BaseException:
             if out is not None:
                 self._keep(out.with_name(f"{out.name}.partial"))
+            with contextlib.suppress(OSError, RewardError):  # the fault that brought us here is the one to tell
+                self._record()
             raise
         compositions = frozenset(name for name, reward in self._rewards.items() if isinstance(reward, Composite))
         return summarize(batch, self._outcomes, seconds, compositions)
@@ -133,6 +154,18 @@ class _Scoring:
         outcomes = {leaf: self._outcomes[leaf.name][row] for leaf in reward.leaves}
         return reward.combine({leaf: outcome for leaf, outcome in outcomes.items() if outcome is not None})
 
+    def _record(self) -> None:
+        """Hand the finished rows that were not yet handed over to the record, whole groups together."""
+        chunks = chunks_of_groups(
+            self._rollouts, _CHUNK_ROWS, lambda row: self._known(row) and row not in self._recorded
+        )
+        for rows in chunks:
+            self._recorded.update(rows)
+            self._keep_batch(self._batch(rows))
+
+    def _known(self, row: int) -> bool:
+        return all(column[row] is not None for column in self._outcomes.values())
+
     def _to_rows(self, rows: Sequence[int]) -> Iterator[dict[str, Any]]:
         """Return finished rows as :meth:`~rewardkit.ScoreBatch.to_rows` does, a thousand at a time."""
         for start in range(0, len(rows), _CHUNK_ROWS):
@@ -142,8 +175,7 @@ class _Scoring:
 
     def _keep(self, partial: Path) -> None:
         """Write the rows for which every reward's outcome is known, and say so."""
-        columns = self._outcomes.values()
-        rows = [row for row in range(len(self._rollouts)) if all(column[row] is not None for column in columns)]
+        rows = list(filter(self._known, range(len(self._rollouts))))
         if rows:
             with contextlib.suppress(OSError, RewardError):  # the fault that brought us here is the one to tell
                 write_rows(partial, self._to_rows(rows))

@@ -14,6 +14,7 @@ from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.screen import print_table, screen, table, told_progress
 from rewardkit.cli.text import folded
 from rewardkit.errors import ConfigError
+from rewardkit.record.places import run_path
 from rewardkit.replay.run import Run
 from rewardkit.replay.stored import choose, steps_of
 from rewardkit.replay.verify import SAMPLE, Differing, Holds, VersionCheck, verify
@@ -54,7 +55,7 @@ def verify_command(
     if sample is not None and every:
         raise ConfigError(f"--sample {sample} and --all: give one of them")
     most = None if every else sample or SAMPLE
-    with Run.open(run) as opened, told_progress("scoring") as tick:
+    with Run.open(run_path(run)) as opened, told_progress("scoring") as tick:
         stored = choose(opened, steps_of(steps), split)
         lane = {"workers": workers, "load_timeout_s": load_timeout}
         checks = list(verify(opened, stored, rewards=reward or (), sample=most, seed=seed, tick=tick, **lane))

@@ -23,7 +23,7 @@ RESCUES = 5
 """How often a deleted file is copied, where other processes go on writing to it meanwhile."""
 _WORDS = {
     "file is not a database": "not a record: the file is no SQLite file",
-    "database disk image is malformed": "the file is damaged or cut short",
+    "database disk image is malformed": "damaged: the file is cut short, or something else has written to it",
     "unable to open database file": "the file cannot be opened; it may be another user's, or its folder not writable",
 }
 

@@ -11,6 +11,7 @@ import os
 import re
 import sqlite3
 import struct
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -21,8 +22,9 @@ from rewardkit.record.columns import read_table
 from rewardkit.record.database import FILE, file_of, in_words, reading
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
+from rewardkit.record.sessions import is_alive
 from rewardkit.record.table import Floats, Table, Whole
-from rewardkit.record.values import Completion, LogEntry, StepSummary, Version
+from rewardkit.record.values import Completion, LogEntry, RecordedPrompt, StepSummary, Version
 from rewardkit.record.writer import unpacked
 from rewardkit.text import completion_text
 from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
@@ -85,24 +87,47 @@ class RecordReader:
             "SELECT version.*, s.body AS source_body, m.body AS module_body FROM version"
             " LEFT JOIN text s ON s.id = version.source LEFT JOIN text m ON m.id = version.module ORDER BY version.id"
         )
-        return [
-            Version(
-                row["reward"], row["number"], row["digits"], row["origin"], row["reference"],
-                _unpacked(row["source_body"]), _unpacked(row["module_body"]), json.loads(row["settings"]),
-                row["first_step"], row["began"], row["id"],
-            )
-            for row in self._rows(query)
-        ]  # fmt: skip
+        rows = self._rows(query)
+        with self._decoding():
+            return [_version(row) for row in rows]
 
     @property
     def sessions(self) -> list[dict[str, Any]]:
         """The processes that recorded: id, rank, purpose, began, seen, ended, about."""
-        return [dict(row) | {"about": json.loads(row["about"])} for row in self._rows("SELECT * FROM session")]
+        with self._decoding():
+            return [dict(row) | {"about": json.loads(row["about"])} for row in self._rows("SELECT * FROM session")]
 
     @property
     def events(self) -> list[dict[str, Any]]:
         """What happened beside the scoring, oldest first: id, time, step, kind, body."""
-        return [dict(row) | {"body": json.loads(row["body"])} for row in self._rows("SELECT * FROM event ORDER BY id")]
+        rows = self._rows("SELECT * FROM event ORDER BY id")
+        with self._decoding():
+            return [dict(row) | {"body": json.loads(row["body"])} for row in rows]
+
+    @property
+    def running(self) -> bool:
+        """Whether a process still records: one that did not end, and is alive as far as this machine can tell."""
+        return any(is_alive(one) for one in self.sessions)
+
+    @property
+    def changes(self) -> int:
+        """A number that is another one once some other process has written to the record."""
+        return int(self._rows("PRAGMA data_version")[0][0])
+
+    @property
+    def last_id(self) -> int:
+        """The greatest ``id`` of a completion; 0 without any."""
+        return int(self._rows("SELECT coalesce(max(id), 0) FROM completion")[0][0])
+
+    @property
+    def left_out(self) -> int:
+        """How many completions were recorded without their text, for the disk was slower than the run."""
+        return int(self._rows("SELECT coalesce(sum(left_out), 0) FROM batch")[0][0])
+
+    @property
+    def prompt_count(self) -> int:
+        """How many prompts there are; their indices count from 0."""
+        return int(self._rows("SELECT count(*) FROM prompt")[0][0])
 
     @property
     def passes(self) -> list[Pass]:
@@ -169,7 +194,8 @@ class RecordReader:
             reward, split,
         )  # fmt: skip
         keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
-        return [_added(key, list(parts)) for key, parts in keyed]
+        with self._decoding():
+            return [_added(key, list(parts)) for key, parts in keyed]
 
     def series(self, reward: str, split: str = "train") -> list[tuple[int, float]]:
         """Return a reward's mean score by step: the quick way to a curve."""
@@ -239,8 +265,46 @@ class RecordReader:
             said = self._rows(f"{_SAID} WHERE said.pass = 0 AND said.completion IN ({marks})", *some)
             by_call = {(one["completion"], one["version"]): one for one in said}
             unpack = functools.cache(unpacked)  # the completions of a group share their prompt
-            found |= {row["id"]: self._completion(row, by_call, unpack) for row in rows}
+            with self._decoding():
+                found |= {row["id"]: self._completion(row, by_call, unpack) for row in rows}
         return [found[one] for one in ids if one in found]
+
+    def ranked(self, step: int | None, limit: int, *, best: bool, split: str = "train") -> list[int]:
+        """Return the ids of the completions with the best or worst rewards of a step, the best or worst first.
+
+        Args:
+            step: The step; ``None`` for what was scored at no step.
+            limit: How many.
+            best: Whether the best, else the worst.
+            split: ``"train"`` or ``"eval"``.
+        """
+        found = self._rows(_BEST if best else _WORST, split, step, limit)
+        return [number for (number,) in found]
+
+    def prompts(self, after: int = -1) -> Iterator[RecordedPrompt]:
+        """Yield the prompts in the order in which they were first seen.
+
+        Args:
+            after: Only those with a greater ``index``.
+        """
+        while rows := self._rows(_PROMPT, after, PAGE):
+            with self._decoding():
+                found = [_prompt(row) for row in rows]
+            yield from found
+            after = rows[-1]["id"]
+
+    def prompt(self, index: int) -> RecordedPrompt:
+        """Return a prompt by its index.
+
+        Raises:
+            RecordError: There is no such prompt.
+        """
+        found = next(self.prompts(index - 1), None)
+        if found is None or found.index != index:
+            count = self.prompt_count
+            those = f"it has those from 0 to {count - 1}" if count else "it has none yet"
+            raise RecordError(f"{self.name}: no prompt {index}; {those}")
+        return found
 
     def rollouts(self, ids: Sequence[int]) -> list[Rollout | None]:
         """Return completions as they can be scored again; ``None`` for one whose text was left out, or that is gone."""
@@ -258,7 +322,8 @@ class RecordReader:
         for start in range(0, len(ids), PAGE):
             some = [int(one) for one in ids[start : start + PAGE]]
             rows = self._rows(f"{_TEXT} WHERE completion.id IN ({','.join('?' * len(some))})", *some)
-            found |= {number: completion_text(text_back(unpacked(body))) for number, body in rows}
+            with self._decoding():
+                found |= {number: completion_text(text_back(unpacked(body))) for number, body in rows}
         return [found.get(int(one)) for one in ids]
 
     def table(
@@ -272,7 +337,8 @@ class RecordReader:
             prompt: Of the prompt with this index.
         """
         low, high = steps or (None, None)
-        return read_table(self._rows, self._named, low, high, split, prompt)
+        with self._decoding():
+            return read_table(self._rows, self._named, low, high, split, prompt)
 
     def batch_starts(self) -> Whole:
         """Return the first completion's number of each batch, in order; those of a batch follow one another."""
@@ -354,7 +420,9 @@ class RecordReader:
         query = _OF_PROMPT.format(fits.column)
         while rows := self._tuples(query, prompt, after, step, split, PAGE):
             keyed = itertools.groupby(rows, lambda row: str(row[-1]))
-            yield [one for versions, some in keyed for one in fits.ids(list(some), self._names(versions))]
+            with self._decoding():
+                found = [one for versions, some in keyed for one in fits.ids(list(some), self._names(versions))]
+            yield found
             after = rows[-1][0]
 
     def _of_batches(self, step: int | None, split: str | None, fits: Fits, after: int) -> Iterator[list[int]]:
@@ -368,7 +436,10 @@ class RecordReader:
             _BATCHES, first, step, split, fits.reward, fits.low, fits.high, fits.status, many
         ):
             for batch, versions in batches:
-                yield fits.ids(self._tuples(query, batch, after), self._names(versions))
+                rows = self._tuples(query, batch, after)
+                with self._decoding():
+                    fitting = fits.ids(rows, self._names(versions))
+                yield fitting
             first, many = batches[-1][0] + 1, min(2 * many, PAGE)
 
     def _names(self, versions: str) -> list[str]:
@@ -401,7 +472,16 @@ class RecordReader:
             None if body is None else text_back(body), row["tokens"],
             None if row["truncated"] is None else bool(row["truncated"]), outcomes,
             {name: number for name, number, _ in named}, row["total"], row["weighted"], row["advantage"],
+            row["batch"],
         )  # fmt: skip
+
+    @contextlib.contextmanager
+    def _decoding(self) -> Iterator[None]:
+        """Say that the record is damaged where what is stored cannot be what was written."""
+        try:
+            yield
+        except (zlib.error, struct.error, ValueError, LookupError, TypeError) as wrong:
+            raise RecordError(f"{self.path}: damaged: {type(wrong).__name__}: {wrong}") from wrong
 
     def _rows(self, words: str, *values: Any) -> list[sqlite3.Row]:
         with self._asked():
@@ -427,7 +507,7 @@ class RecordReader:
                     f"{self.path}: opened in another thread; open the run again in the one that reads"
                 ) from None
             raise RecordError(f"{self.path}: {reason}") from reason
-        except sqlite3.Error as reason:
+        except (sqlite3.Error, UnicodeDecodeError) as reason:
             raise RecordError(f"{self.path}: {in_words(reason)}") from reason
 
 
@@ -438,6 +518,15 @@ _COMPLETION = (
     " JOIN text p ON p.id = prompt.prompt JOIN text c ON c.id = prompt.columns"
     " LEFT JOIN text t ON t.id = completion.completion"
 )
+_PROMPT = (
+    "SELECT prompt.id, p.body AS prompt_body, c.body AS columns_body FROM prompt JOIN text p ON p.id = prompt.prompt"
+    " JOIN text c ON c.id = prompt.columns WHERE prompt.id > ? ORDER BY prompt.id LIMIT ?"
+)
+_RANKED = (
+    "SELECT completion.id FROM completion JOIN batch ON batch.id = completion.batch WHERE batch.split = ?"
+    " AND batch.step IS ? AND weighted IS NOT NULL ORDER BY weighted"
+)
+_BEST, _WORST = f"{_RANKED} DESC, completion.id LIMIT ?", f"{_RANKED}, completion.id LIMIT ?"
 _TEXT = "SELECT completion.id, text.body FROM completion JOIN text ON text.id = completion.completion"
 _OF_BATCH = "SELECT id, {} FROM completion WHERE batch = ? AND id > ? ORDER BY id"
 _OF_PROMPT = (
@@ -508,6 +597,17 @@ def _status(status: str | Status) -> Status:
         return Status(status)
     except ValueError:
         raise RecordError(f"status {status!r}: expected {', '.join(Status)}") from None
+
+
+def _version(row: sqlite3.Row) -> Version:
+    return Version(
+        row["reward"], row["number"], row["digits"], row["origin"], row["reference"], _unpacked(row["source_body"]),
+        _unpacked(row["module_body"]), json.loads(row["settings"]), row["first_step"], row["began"], row["id"],
+    )  # fmt: skip
+
+
+def _prompt(row: sqlite3.Row) -> RecordedPrompt:
+    return RecordedPrompt(row["id"], text_back(unpacked(row["prompt_body"])), json.loads(unpacked(row["columns_body"])))
 
 
 def _unpacked(body: bytes | None) -> str | None:

@@ -108,6 +108,7 @@ class Completion:
         total: The plain sum of the scores.
         reward: The weighted sum, as the trainer computes it.
         advantage: What the trainer made of it.
+        batch: The number of its batch in the record; within one, ``group`` tells the groups apart.
     """
 
     id: int
@@ -127,11 +128,27 @@ class Completion:
     total: float | None
     reward: float | None
     advantage: float | None
+    batch: int = 0
 
     @property
     def scores(self) -> dict[str, float | None]:
         """The scores by reward."""
         return {name: outcome.score for name, outcome in self.outcomes.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPrompt:
+    """A prompt with its row, once for all completions of it.
+
+    Attributes:
+        index: Its number from 0, in the order in which prompts were first seen.
+        prompt: The prompt.
+        columns: The row's columns.
+    """
+
+    index: int
+    prompt: Text
+    columns: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

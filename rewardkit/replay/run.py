@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
+from rewardkit.errors import RecordError
+from rewardkit.html import number_cell, table_html
+from rewardkit.record.export import export_columns, export_rows, turned
+from rewardkit.record.overview import overviews
 from rewardkit.record.reader import RecordReader
+from rewardkit.sparkline import sparkline
 
 
 class Run(RecordReader):
@@ -21,3 +27,64 @@ class Run(RecordReader):
             RecordError: It is missing, empty, not a record, or of a newer release.
         """
         return cls(run)
+
+    def to_pandas(self) -> Any:
+        """Return a ``pandas.DataFrame`` of all completions, one a row, with the columns of ``rewardkit export``.
+
+        Raises:
+            RecordError: pandas is not installed.
+        """
+        try:
+            import pandas  # not needed for anything else, and heavy
+        except ImportError as missing:
+            raise RecordError("to_pandas needs the library pandas: pip install pandas") from missing
+        kinds, values = self._columns()
+        return pandas.DataFrame(
+            {name: pandas.Series(those, dtype=_pandas_type(kinds[name], those)) for name, those in values.items()}
+        )
+
+    def to_polars(self) -> Any:
+        """Return a ``polars.DataFrame`` of all completions, one a row, with the columns of ``rewardkit export``.
+
+        Raises:
+            RecordError: polars is not installed.
+        """
+        try:
+            import polars  # not needed for anything else, and heavy
+        except ImportError as missing:
+            raise RecordError("to_polars needs the library polars: pip install polars") from missing
+        types = {"int": polars.Int64, "float": polars.Float64, "bool": polars.Boolean, "text": polars.String}
+        kinds, values = self._columns()
+        return polars.DataFrame(values, schema={name: types[kinds[name]] for name in values})
+
+    def _columns(self) -> tuple[dict[str, str], dict[str, list[Any]]]:
+        """Return the kinds and the values of all columns, by name."""
+        last = self.last_id
+        columns = export_columns(self)
+        return {one.name: one.kind for one in columns}, turned(columns, export_rows(self, columns, last))
+
+    def _repr_html_(self) -> str:
+        """Return the run's rewards as a table, for notebooks."""
+        steps = self.steps()
+        span = f"{len(steps):,} steps ({steps[0]} to {steps[-1]})" if steps else "no steps"
+        state = "running" if self.running else "ended"
+        title = f"{self.name}: {self.count():,} completions of {self.prompt_count:,} prompts, {span}, {state}"
+        rows = [
+            [
+                one.reward, sparkline(one.means), *map(number_cell, (one.first, one.last, one.std)),
+                ", ".join(f"{cause} {number:,}" for cause, number in one.failed.items()) or "-", f"{one.skipped:,}",
+                "-" if one.flat_share is None else f"{one.flat_share:.0%}",
+            ]
+            for one in overviews(self.summaries())
+        ]  # fmt: skip
+        return table_html(title, ["reward", "mean", "first", "last", "std", "failed", "skipped", "no signal"], rows)
+
+
+def _pandas_type(kind: str, values: list[Any]) -> str | None:
+    """Return the type of a column: one that holds nothing beside numbers where some are not known."""
+    if kind == "float":
+        return "float64"
+    if kind == "text":
+        return "object"
+    missing = any(one is None for one in values)
+    return {"int": "Int64" if missing else "int64", "bool": "boolean" if missing else "bool"}[kind]

@@ -13,11 +13,13 @@ from rewardkit import (
     Message,
     OnInfrastructure,
     Outcome,
+    Recorder,
     Reward,
     RewardFunctionsConfig,
     RewardFunctionsRuntimeConfig,
     RewardOptions,
     Rollout,
+    Run,
     Runtime,
     Score,
     ScoreBatch,
@@ -102,3 +104,15 @@ with Runtime(
 
 async def scored() -> ScoreBatch:
     return await rt.ascore([Rollout("p", "c")])
+
+
+def recorded(recorder: Recorder) -> list[str]:
+    recorder.record(batch, step=3, epoch=0.5, split="train")
+    recorder.metrics(4, {"reward": 0.5})
+    written: bool = recorder.close()
+    with Run.open("runs/one") as run:
+        means: list[tuple[int, float]] = run.series("correct")
+        failed = [entry.outcome.error for entry in run.logs(reward="correct", status=Status.FAILED)]
+        best = [one.scores["correct"] for one in run.completions(reward="correct", min_score=0.5, limit=len(means))]
+        print(run.to_pandas(), failed, best, run.versions[0].label, written)
+        return run.rewards

@@ -1,0 +1,116 @@
+"""``rewardkit export``: a run as Parquet, CSV or JSON Lines, one row a completion."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rewardkit.cli.arguments import AsJson, RunPlace, option
+from rewardkit.cli.exits import finish
+from rewardkit.cli.output import check_writable, replaced
+from rewardkit.cli.view import counted
+from rewardkit.errors import ConfigError
+from rewardkit.record.database import file_of
+from rewardkit.record.export import ExportColumn, export_columns, export_rows, turned
+from rewardkit.record.places import run_path
+from rewardkit.record.reader import RecordReader
+from rewardkit.shown import plain
+
+Rows = Iterable[Mapping[str, Any]]
+_CHUNK_ROWS = 2000
+
+
+def export_command(
+    run: RunPlace,
+    to: Annotated[Path, option("The file: run.parquet, run.csv or run.jsonl.", "FILE", "--to")],
+    force: Annotated[bool, option("Replace the file if it is there.", None, "--force")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the completions of a recorded RUN to a file, one row each, that pandas, polars and datasets read.
+
+    The columns are those of TRL's own tables (step, prompt, completion, a column for each reward with its score,
+    advantage), and then what else is known of the completion, of each reward (status, reason, cause, error, version)
+    and of the data's row. The file appears when all of it is written.
+
+    Examples:
+
+    [bold]rewardkit export one --to run.parquet
+    rewardkit export runs/one --to run.csv --force[/]
+    """
+    write = _WRITERS.get(to.suffix.lower())
+    if write is None:
+        raise ConfigError(f"--to {to}: expected a name that ends with {', '.join(_WRITERS)}")
+    if to.suffix.lower() == ".parquet":
+        _pyarrow()
+    path = run_path(run)
+    with RecordReader(path) as opened:
+        check_writable(to, [file_of(path)], "--to")
+        if to.exists() and not force:
+            raise ConfigError(f"--to {to}: is there already; --force replaces it")
+        last = opened.last_id
+        columns = export_columns(opened)
+        with replaced(to.resolve()) as beside:
+            written = write(beside, columns, export_rows(opened, columns, last))
+        told = {"run": opened.name, "file": str(to), "rows": written, "columns": [one.name for one in columns]}
+    words = plain(f"wrote {counted(written, 'completion')} to {to}")
+    finish(told, lambda: typer.echo(words), as_json=as_json)
+
+
+def _write_lines(path: Path, columns: Sequence[ExportColumn], rows: Rows) -> int:
+    written = 0
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            written += 1
+    return written
+
+
+def _write_csv(path: Path, columns: Sequence[ExportColumn], rows: Rows) -> int:
+    written = 0
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [one.name for one in columns], lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(row)
+            written += 1
+    return written
+
+
+def _write_parquet(path: Path, columns: Sequence[ExportColumn], rows: Rows) -> int:
+    written = 0
+    arrow, parquet = _pyarrow()
+    types = {"int": arrow.int64(), "float": arrow.float64(), "bool": arrow.bool_(), "text": arrow.string()}
+    schema = arrow.schema([(one.name, types[one.kind]) for one in columns])
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for chunk in _chunks(rows):
+            writer.write_batch(arrow.RecordBatch.from_pydict(turned(columns, chunk), schema))
+            written += len(chunk)
+    return written
+
+
+def _chunks(rows: Rows) -> Iterator[list[Mapping[str, Any]]]:
+    going = iter(rows)
+    while chunk := list(itertools.islice(going, _CHUNK_ROWS)):
+        yield chunk
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow  # heavy, and few need it
+        from pyarrow import parquet
+    except ImportError as missing:
+        raise ConfigError("a Parquet file is written by the library pyarrow: pip install pyarrow") from missing
+    return pyarrow, parquet
+
+
+_WRITERS: Mapping[str, Callable[[Path, Sequence[ExportColumn], Rows], int]] = {
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".jsonl": _write_lines,
+}

@@ -1,0 +1,143 @@
+"""``rewardkit logs``: what rewards printed, how they failed, and why they scored as they did."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from rich.console import Console
+
+from rewardkit.cli.arguments import AsJson, RunPlace, option
+from rewardkit.cli.exits import finish
+from rewardkit.cli.report import number
+from rewardkit.cli.view import page, say, say_all
+from rewardkit.errors import ConfigError, RecordError
+from rewardkit.record.places import run_path
+from rewardkit.record.values import LogEntry
+from rewardkit.replay.run import Run
+from rewardkit.types import Status
+
+POLL_S = 0.5
+"""Seconds between two looks at a record that is followed."""
+_LOOK_S = 5.0
+"""Seconds between two looks at whether somebody still writes."""
+
+
+def logs_command(
+    run: RunPlace,
+    reward: Annotated[str | None, option("Only of this reward.", "NAME")] = None,
+    step: Annotated[int | None, option("Only of this step.", "N", min=0)] = None,
+    status: Annotated[str | None, option("Only calls with this status: scored, skipped or failed.", "STATUS")] = None,
+    grep: Annotated[
+        str | None, option("Only where output, error, traceback or reason match a regular expression.", "PATTERN")
+    ] = None,
+    follow: Annotated[bool, option("Wait for new ones until the run ends, or Ctrl-C.", None, "--follow")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the calls of a recorded RUN that printed, logged, failed or gave a reason, in the order of recording.
+
+    Each begins with its step, the reward and its version, and what became of it; below stand reason, error, traceback
+    and output. The numbers behind `completion` and `prompt` are those of `rewardkit show` and `rewardkit export`.
+
+    Examples:
+
+    [bold]rewardkit logs one --status failed
+    rewardkit logs one --reward correct --step 12 --grep "no number"
+    rewardkit logs one --follow[/]
+    """
+    if follow and as_json:
+        raise ConfigError("--follow --json: one object has an end; leave one of them out")
+    with Run.open(run_path(run)) as opened:
+        _check(opened, step)
+        wanted: dict[str, Any] = {"reward": reward, "step": step, "status": status, "grep": grep}
+        entries = opened.logs(**wanted)
+
+        def show() -> None:
+            console = page()
+            shown = 0
+            try:
+                for entry in _followed(opened, wanted) if follow else entries:
+                    _print(entry, console)
+                    shown += 1
+            except KeyboardInterrupt:
+                if not follow:
+                    raise
+                return
+            if not shown:
+                say(console, ("nothing was said", "dim"))
+
+        told = [_told(entry) for entry in entries] if as_json else []
+        finish({"run": opened.name, "entries": told}, show, as_json=as_json)
+
+
+def _check(run: Run, step: int | None) -> None:
+    steps = {*run.steps(), *run.steps("eval")}
+    if step is not None and steps and step not in steps and not run.running:
+        raise RecordError(f"{run.name}: nothing at step {step}; it has those from {min(steps)} to {max(steps)}")
+
+
+def _followed(run: Run, wanted: dict[str, Any]) -> Iterator[LogEntry]:
+    """Yield what there is, then what comes, until nobody writes any more."""
+    after, changes, looked = 0, -1, 0.0
+    while True:
+        now = time.monotonic()
+        ended = False
+        if now - looked >= _LOOK_S:
+            looked, ended = now, not run.running
+        if ended or changes != run.changes:
+            changes, last = run.changes, run.last_id
+            after = min(after, last)  # a run that goes on from a checkpoint takes away what it does again
+            for entry in run.logs(**wanted, after=after):
+                after = max(after, entry.completion)
+                yield entry
+            after = max(after, last)
+        if ended:
+            return
+        time.sleep(POLL_S)
+
+
+def _print(entry: LogEntry, console: Console) -> None:
+    outcome = entry.outcome
+    where = [f"step {entry.step}"] if entry.step is not None else []
+    where += [f"epoch {entry.epoch:.2f}"] if entry.epoch is not None else []
+    where += [entry.split] if entry.split != "train" else []
+    where += [f"rank {entry.rank}"] if entry.rank else []
+    became = {"scored": number(outcome.score)}.get(outcome.status, str(outcome.cause or outcome.status))
+    stands_in = outcome.status is Status.FAILED and outcome.score is not None
+    style = "red" if outcome.status is Status.FAILED else "green" if outcome.status is Status.SCORED else "yellow"
+    say(
+        console,
+        ("".join(f"{one}  " for one in where), "dim"),
+        (f"{entry.reward}@{entry.version}", "bold"),
+        "  ",
+        (f"{outcome.status} {became}".replace("skipped skipped", "skipped"), style),
+        f", {number(outcome.score)} stands in" if stands_in else "",
+        f", {outcome.attempts} attempts" if outcome.attempts > 1 else "",
+        (f"  completion {entry.completion}", "dim"),
+    )
+    for label, text in (("reason", outcome.reason), ("", outcome.error), ("", outcome.traceback)):
+        if text:
+            say_all(console, f"{label}: {text}" if label else text, "    ")
+    for one in outcome.unanswered:
+        say_all(console, f"unanswered: {one}", "    ")
+    if outcome.logs:
+        say_all(console, outcome.logs.rstrip("\n"), "  | ")
+
+
+def _told(entry: LogEntry) -> dict[str, Any]:
+    outcome = entry.outcome
+    return {
+        "completion": entry.completion,
+        "step": entry.step,
+        "epoch": entry.epoch,
+        "split": entry.split,
+        "rank": entry.rank,
+        "reward": entry.reward,
+        "version": entry.version,
+        **{name: getattr(outcome, name) for name in ("status", "score", "reason", "cause", "error", "traceback")},
+        "metrics": dict(outcome.metrics),
+        "logs": outcome.logs,
+        "attempts": outcome.attempts,
+        "duration_s": outcome.duration_s,
+    }

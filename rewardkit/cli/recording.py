@@ -1,0 +1,71 @@
+"""What ``rewardkit score --record`` does with the scored rows."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from rewardkit.groups import group_places
+from rewardkit.record.places import remove, run_path
+from rewardkit.registry import RewardSet
+from rewardkit.score_batch import ScoreBatch
+from rewardkit.types import Rollout
+
+Keep: TypeAlias = Callable[[ScoreBatch], None]
+
+
+@contextlib.contextmanager
+def recording(run: str | None, found: RewardSet, about: Mapping[str, Any], *, append: bool) -> Iterator[Keep]:
+    """Give a function that records batches; nothing is recorded where no run is named.
+
+    A run that was made for nothing, because an error came before the first batch, is taken away again.
+
+    Raises:
+        RecordError: The run has a record, and nobody said that it is added to; or it cannot be written.
+        OSError: Not all of it is in the file.
+    """
+    if run is None:
+        yield lambda batch: None
+        return
+    from rewardkit.record.recorder import Recorder  # it brings numpy and sqlite3 along
+
+    path = run_path(run)
+    new = not path.exists()
+    recorder = Recorder(path, append=append, about=about, env=found.env)
+    kept = 0
+
+    def keep(batch: ScoreBatch) -> None:
+        nonlocal kept
+        recorder.record(batch, rewards=found.rewards)
+        kept += 1
+        if not recorder.flush():  # one batch at a time, so that no text is left out
+            raise OSError(f"{recorder.path}: cannot be written; the scores are not recorded")
+
+    try:
+        yield keep
+    finally:
+        written = recorder.close()
+        if new and not kept:
+            remove(path)
+    if not written:
+        raise OSError(f"{recorder.path}: not all was written; the record is not whole")
+
+
+def chunks_of_groups(rollouts: Sequence[Rollout], rows: int, known: Callable[[int], bool]) -> Iterator[list[int]]:
+    """Yield the places of rollouts, so many or more at a time, those of a group together.
+
+    Args:
+        rollouts: All of them.
+        rows: How many places make a chunk.
+        known: Whether a place's outcomes are known; a group in which one is not is left out.
+    """
+    chunk: list[int] = []
+    for places in group_places(rollouts):
+        if all(map(known, places)):
+            chunk += places
+        if len(chunk) >= rows:
+            yield sorted(chunk)
+            chunk = []
+    if chunk:
+        yield sorted(chunk)

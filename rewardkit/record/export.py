@@ -1,0 +1,183 @@
+"""A record as a flat table: one row a completion, under names that TRL and its users know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rewardkit.record.reader import RecordReader
+from rewardkit.record.values import Completion, RecordedPrompt
+from rewardkit.types import Text
+
+BEFORE = ("step", "prompt", "completion")
+AFTER = (
+    "advantage", "reward", "total", "epoch", "split", "rank", "prompt_index", "batch", "group", "tokens", "truncated",
+    "id",
+)  # fmt: skip
+DETAILS = ("status", "reason", "cause", "error", "version")
+"""What each reward has beside its score, as ``NAME.status``."""
+_BASE_KINDS = {
+    "prompt": "text", "completion": "text", "split": "text", "truncated": "bool",
+    "advantage": "float", "reward": "float", "total": "float", "epoch": "float",
+}  # fmt: skip
+_INT64 = range(-(2**63), 2**63)
+
+
+class ExportColumn(NamedTuple):
+    """One column of an exported record.
+
+    Attributes:
+        name: Its name, which no other column has.
+        kind: ``"int"``, ``"float"``, ``"bool"`` or ``"text"``; any of them may be ``None``.
+        value: Gives a completion's value.
+    """
+
+    name: str
+    kind: str
+    value: Callable[[Completion], Any]
+
+
+def export_columns(run: RecordReader) -> list[ExportColumn]:
+    """Return the columns of a record: TRL's and the record's own, then each reward's, then those of the data.
+
+    A reward's score has the reward's name, as in TRL's own table of completions, unless another column has that name:
+    then it is ``reward.NAME``. A column of the data is ``column.NAME``, as a number, a truth value or a text where all
+    rows agree, else as JSON.
+    """
+    rewards = reward_names(run.rewards)
+    kinds = _kinds(run.prompts())
+    base = {name: ExportColumn(name, _BASE_KINDS.get(name, "int"), _base(name)) for name in (*BEFORE, *AFTER)}
+    details = {"version": "int"}
+    taken = {*base, *rewards.values(), *(f"{name}.{one}" for name in rewards.values() for one in DETAILS)}
+    return [
+        *(base[name] for name in BEFORE),
+        *(ExportColumn(shown, "float", _score(reward)) for reward, shown in rewards.items()),
+        *(base[name] for name in AFTER),
+        *(
+            ExportColumn(f"{shown}.{one}", details.get(one, "text"), _detail(reward, one))
+            for reward, shown in rewards.items()
+            for one in DETAILS
+        ),
+        *(
+            ExportColumn(_free(f"column.{name}", taken), "text" if kind == "json" else kind, _of_data(name, kind))
+            for name, kind in kinds.items()
+        ),
+    ]
+
+
+def export_rows(run: RecordReader, columns: Sequence[ExportColumn], last: int) -> Iterator[dict[str, Any]]:
+    """Yield a row a completion, in the order of recording.
+
+    Args:
+        run: The record.
+        columns: Those of :func:`export_columns`.
+        last: The ``id`` of the last completion, taken before the columns were: a run that is still written grows.
+    """
+    for one in run.completions():
+        if one.id > last:
+            return
+        yield {column.name: column.value(one) for column in columns}
+
+
+def reward_names(rewards: Sequence[str]) -> dict[str, str]:
+    """Return the names of rewards' columns, by reward; none is the name of another column."""
+    taken = {*BEFORE, *AFTER}
+    found = {}
+    for name in rewards:
+        shown = name
+        while not taken.isdisjoint((shown, *(f"{shown}.{one}" for one in DETAILS))):
+            shown = f"reward.{shown}"
+        taken |= {shown, *(f"{shown}.{one}" for one in DETAILS)}
+        found[name] = shown
+    return found
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name = f"column.{name}"
+    taken.add(name)
+    return name
+
+
+def _base(name: str) -> Callable[[Completion], Any]:
+    if name in ("prompt", "completion"):
+        return lambda one: _as_text(getattr(one, name))
+    return lambda one: getattr(one, name)
+
+
+def _as_text(text: Text | None) -> str | None:
+    """Return a text, and messages as JSON, both of which UTF-8 can say."""
+    return None if text is None else sayable(text) if isinstance(text, str) else _json(text)
+
+
+def _score(reward: str) -> Callable[[Completion], float | None]:
+    return lambda one: one.outcomes[reward].score if reward in one.outcomes else None
+
+
+def _detail(reward: str, name: str) -> Callable[[Completion], Any]:
+    def value(one: Completion) -> Any:
+        outcome = one.outcomes.get(reward)
+        if outcome is None:
+            return None
+        if name == "version":
+            return one.versions[reward]
+        found = getattr(outcome, name)
+        return None if found is None else sayable(str(found))
+
+    return value
+
+
+def _of_data(name: str, kind: str) -> Callable[[Completion], Any]:
+    def value(one: Completion) -> Any:
+        found = one.columns.get(name)
+        if found is None:
+            return None
+        if kind == "json":
+            return _json(found)
+        return float(found) if kind == "float" else sayable(found) if kind == "text" else found
+
+    return value
+
+
+def _kinds(prompts: Iterable[RecordedPrompt]) -> dict[str, str]:
+    """Return the kind of each column of the data."""
+    found: dict[str, set[str]] = {}
+    for prompt in prompts:
+        for name, value in prompt.columns.items():
+            kinds = found.setdefault(name, set())
+            if value is not None:
+                kinds.add(_kind(value))
+    return {name: _joint(kinds) for name, kinds in found.items()}
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int" if value in _INT64 else "json"
+    return "float" if isinstance(value, float) else "text" if isinstance(value, str) else "json"
+
+
+def _joint(kinds: set[str]) -> str:
+    if kinds == {"int", "float"}:
+        return "float"
+    return kinds.pop() if len(kinds) == 1 else "json" if kinds else "text"
+
+
+def _json(value: object) -> str:
+    return sayable(json.dumps(value, ensure_ascii=False))
+
+
+def sayable(text: str) -> str:
+    """Return a text with halves of surrogate pairs, which UTF-8 cannot say, written out."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def turned(columns: Sequence[ExportColumn], rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return rows as lists, by column."""
+    found: dict[str, list[Any]] = {column.name: [] for column in columns}
+    for row in rows:
+        for name, value in row.items():
+            found[name].append(value)
+    return found

@@ -1,0 +1,92 @@
+"""Where runs lie: names that never lead out of the runs folder, and the list of what is in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rewardkit.errors import RecordError
+from rewardkit.record.database import FILE, file_of
+
+RUNS = Path("runs")
+"""The folder in which a plain name is looked for."""
+BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite adds to a record's name for its own files."""
+
+
+def run_path(run: str | os.PathLike[str], folder: Path = RUNS) -> Path:
+    """Return the place of a run as a command is given it: a path, told by its slash, or a name under ``runs/``.
+
+    Args:
+        run: ``runs/one``, ``/data/one``, ``./one`` or ``one``. A path is taken as it is.
+        folder: Where names are looked for.
+
+    Raises:
+        RecordError: A name leads out of the folder.
+    """
+    text = os.fspath(run)
+    seps = [one for one in (os.sep, os.altsep) if one]
+    return Path(text) if any(one in text for one in seps) else named_run(text, folder)
+
+
+def named_run(name: str, folder: Path = RUNS) -> Path:
+    """Return the folder of the run with a name, which need not be there. What comes from a stranger passes here.
+
+    Args:
+        name: The run's name, which is no path.
+        folder: The folder of runs, which may itself be a link.
+
+    Raises:
+        RecordError: The name is empty, a path or hidden, or it or its record is a link that leads out of the folder.
+    """
+    if not name or name.startswith(".") or any(one in name for one in "/\\\x00\n") or len(name) > 200:
+        raise RecordError(f"run {name[:60]!r}: not a run's name; expected one under {folder}/, or a path with a slash")
+    path = folder / name
+    home = folder.resolve()
+    if not path.resolve().is_relative_to(home) or not (path / FILE).resolve().is_relative_to(home):
+        raise RecordError(f"run {name!r}: a link that leads out of {folder}/; name the folder that it leads to")
+    return path
+
+
+def runs_in(folder: Path) -> list[str]:
+    """Return the names of a folder's runs: of those folders in it that hold a record, without links that lead out.
+
+    Raises:
+        RecordError: There is no such folder, or it cannot be read.
+    """
+    if folder == RUNS and not folder.exists():
+        return []
+    try:
+        names = sorted(one.name for one in folder.iterdir())
+    except OSError as reason:
+        raise RecordError(f"{folder}: {reason.strerror or reason}; expected a folder of runs") from reason
+    return [name for name in names if _is_run(name, folder)]
+
+
+def _is_run(name: str, folder: Path) -> bool:
+    try:
+        return (named_run(name, folder) / FILE).is_file()
+    except (RecordError, OSError):
+        return False
+
+
+def size_of(run: Path) -> int:
+    """Return the bytes of a run's record, with those that SQLite keeps beside it."""
+    return sum(one.stat().st_size for one in files_of(run))
+
+
+def files_of(run: Path) -> list[Path]:
+    """Return the files of a run's record that are there."""
+    file = file_of(run)
+    those = (file, *(file.with_name(f"{file.name}{end}") for end in BESIDE))
+    return [one for one in those if one.exists()]
+
+
+def remove(run: Path) -> bool:
+    """Delete a run's record, and its folder where nothing else is in it; return whether the folder is gone."""
+    for file in reversed(files_of(run)):
+        file.unlink()
+    if run.suffix == ".db" or any(run.iterdir()):
+        return False
+    run.rmdir()
+    return True

@@ -1,0 +1,83 @@
+"""A run's name stays in the runs folder, and removing a run takes its record alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rewardkit.errors import RecordError
+from rewardkit.record.places import named_run, remove, run_path, runs_in, size_of
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a run, and one outside of its runs."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("runs/one", "elsewhere/two", "runs/empty"):
+        Path(folder).mkdir(parents=True)
+    Path("runs/one/record.db").write_bytes(b"x" * 10)
+    Path("elsewhere/two/record.db").write_bytes(b"x")
+    return tmp_path
+
+
+def test_a_plain_name_is_one_under_runs(work: Path) -> None:
+    """Without a slash a name is looked for in runs/; with one it is a path, and taken as it is."""
+    assert Path("runs/one") == run_path("one")
+    assert Path("runs/not-there") == run_path("not-there")
+    for path in ("runs/one", "elsewhere/two", "./one", "/somewhere/else", "../one"):
+        assert Path(path) == run_path(path)
+    assert Path("elsewhere/two") == run_path(Path("elsewhere/two"))
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a\x00b", "a\\b", "../two", "a/../../b", "x" * 300])
+def test_what_is_no_name_is_refused(work: Path, name: str) -> None:
+    """A name has no slash, does not begin with a dot, and is not endless."""
+    with pytest.raises(RecordError, match=r"not a run's name; expected one under runs/") as told:
+        named_run(name)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("link", ["folder", "record"])
+def test_a_link_does_not_lead_out_of_the_runs_folder(work: Path, link: str) -> None:
+    """Neither a run that is a link to elsewhere nor a record that is one is taken under its name."""
+    if link == "folder":
+        Path("runs/away").symlink_to(work / "elsewhere" / "two")
+    else:
+        Path("runs/away").mkdir()
+        Path("runs/away/record.db").symlink_to(work / "elsewhere" / "two" / "record.db")
+    with pytest.raises(RecordError, match=r"run 'away': a link that leads out of runs/"):
+        run_path("away")
+    assert ["one"] == runs_in(Path("runs"))
+    assert Path("runs/away/") == run_path("runs/away/")
+
+
+def test_the_runs_folder_itself_may_be_a_link(work: Path) -> None:
+    """Where runs/ is a link to a larger disk, names are those of the runs there."""
+    Path("runs").rename("disk")
+    Path("runs").symlink_to("disk")
+    assert Path("runs/one") == run_path("one")
+    assert ["one"] == runs_in(Path("runs"))
+
+
+def test_runs_are_the_folders_with_a_record(work: Path) -> None:
+    """Other folders and files are none; a folder that is missing is named, unless it is that of all runs."""
+    Path("runs/file").write_text("x")
+    assert ["one"] == runs_in(Path("runs"))
+    assert 10 == size_of(Path("runs/one"))
+    with pytest.raises(RecordError, match="nowhere: No such file or directory; expected a folder of runs"):
+        runs_in(Path("nowhere"))
+    Path("runs").rename("away")
+    assert [] == runs_in(Path("runs"))
+
+
+def test_removing_a_run_leaves_what_else_is_in_its_folder(work: Path) -> None:
+    """The record goes with SQLite's files beside it; checkpoints stay, and an empty folder goes."""
+    Path("runs/one/record.db-wal").write_bytes(b"x")
+    Path("runs/two").mkdir()
+    for name in ("record.db", "checkpoint"):
+        (Path("runs/two") / name).write_bytes(b"x")
+    assert remove(Path("runs/one"))
+    assert not Path("runs/one").exists()
+    assert not remove(Path("runs/two"))
+    assert ["checkpoint"] == [one.name for one in Path("runs/two").iterdir()]
