@@ -2,13 +2,17 @@
 
     python tests/benchmarks/bench_health.py [--seeds N] [--detected N]
 
-Prints three tables: the milliseconds that each detector takes for 1,000 completions of 2 kB, the false alarms in 1,000
-steps of each kind of healthy run, and of so many runs with a planted problem those in which its detector spoke up.
+Prints the milliseconds that each detector takes for 1,000 completions of 2 kB, the false alarms in 1,000 steps of each
+kind of healthy run, of so many runs with a planted problem those in which its detector spoke up, and how many real
+texts have a pattern of an exploit.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
+import os
 import sys
 import time
 from collections import Counter
@@ -20,12 +24,19 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 from synthetic_runs import HEALTHY, PLANTED, run_of
 
+from rewardkit.health import exploits
 from rewardkit.health.detectors import DETECTORS, lacking
 from rewardkit.health.evidence import Evidence, joined
 from rewardkit.health.watch import Watch
 
 LENGTH_WORDS = 330
 """Words of about 2 kB."""
+FEW_WORDS = 15
+"""Words of a completion where many runs are made."""
+LAYOUTS = {"": (16, 8, 1), ", 4 x 4": (4, 4, 1), ", 300 steps": (16, 8, 4)}
+"""By what is added to a run's name: groups of a step, completions of a group, and times its steps."""
+ONCE = ("plain", "noisy", "new version", "skips by design")
+"""The healthy runs that are made in every layout."""
 
 
 def cost() -> None:
@@ -68,17 +79,22 @@ def cost() -> None:
 def false_alarms(seeds: int) -> None:
     """Print the flags that come up in 1,000 steps of healthy runs."""
     print(f"\nfalse alarms in 1,000 steps of healthy runs ({seeds} seeds each)")
-    print(f"  {'run':20} {'steps':>8} {'flags':>6} {'in 1,000':>9}   which")
+    print(f"  {'run':28} {'steps':>8} {'flags':>6} {'in 1,000':>9}   which")
     all_steps = all_flags = 0
-    for name, (plant, steps) in HEALTHY.items():
-        told: Counter[str] = Counter()
-        for seed in range(seeds):
-            told.update(flag.detector for flag in run_of(plant, seed=1000 + seed, steps=steps).watched().flags)
-        flags, looked = sum(told.values()), seeds * steps
-        all_steps, all_flags = all_steps + looked, all_flags + flags
-        which = ", ".join(f"{one} {count}" for one, count in told.most_common())
-        print(f"  {name:20} {looked:8,} {flags:6} {1000 * flags / looked:9.2f}   {which}", flush=True)
-    print(f"  {'all':20} {all_steps:8,} {all_flags:6} {1000 * all_flags / all_steps:9.2f}")
+    for added, (groups, size, times) in LAYOUTS.items():
+        for name, (plant, planned) in HEALTHY.items():
+            if added and name not in ONCE:
+                continue
+            steps, runs = planned * times, max(1, seeds // times)
+            told: Counter[str] = Counter()
+            for seed in range(runs):
+                run = run_of(plant, seed=1000 + seed, steps=steps, words=FEW_WORDS, groups=groups, size=size)
+                told.update(flag.detector for flag in run.watched().flags)
+            flags, looked = sum(told.values()), runs * steps
+            all_steps, all_flags = all_steps + looked, all_flags + flags
+            which = ", ".join(f"{one} {count}" for one, count in told.most_common())
+            print(f"  {name + added:28} {looked:8,} {flags:6} {1000 * flags / looked:9.2f}   {which}", flush=True)
+    print(f"  {'all':28} {all_steps:8,} {all_flags:6} {1000 * all_flags / all_steps:9.2f}")
 
 
 def detected(seeds: int) -> None:
@@ -87,11 +103,28 @@ def detected(seeds: int) -> None:
     for name, (plant, also) in PLANTED.items():
         found, others = 0, Counter[str]()
         for seed in range(seeds):
-            flags = {flag.detector for flag in run_of(plant, seed=2000 + seed).watched().flags}
+            flags = {flag.detector for flag in run_of(plant, seed=2000 + seed, words=40).watched().flags}
             found += name in flags
             others.update(flags - also - {name})
         which = ", ".join(f"{one} {count}" for one, count in others.most_common())
         print(f"  {name:28} {found:4} of {seeds}   {which and 'besides: ' + which}", flush=True)
+
+
+def real_texts() -> None:
+    """Print how many real texts have a pattern of an exploit, of the data sets in ``$REWARDKIT_DATA``."""
+    searched = {
+        "tampering": lambda text: exploits._searched(exploits.TAMPERING, text, ""),
+        "judge_directed": lambda text: exploits._directed(text, ""),
+        "answer_stuffing": exploits._stuffed,
+    }
+    print("\nreal texts with a pattern of an exploit")
+    for path in sorted(Path(os.environ["REWARDKIT_DATA"]).glob("*/*.jsonl*")):
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+            rows = [json.loads(line) for line in lines]
+        texts = [value for row in rows for value in row.values() if isinstance(value, str) and len(value) > 30]
+        if texts:
+            told = ", ".join(f"{name} {sum(map(search, texts))}" for name, search in searched.items())
+            print(f"  {path.parent.name + '/' + path.name:48} {len(texts):6,} texts: {told}")
 
 
 def main() -> None:
@@ -105,6 +138,8 @@ def main() -> None:
         false_alarms(chosen.seeds)
     if chosen.detected:
         detected(chosen.detected)
+    if "REWARDKIT_DATA" in os.environ:
+        real_texts()
 
 
 if __name__ == "__main__":
