@@ -69,6 +69,18 @@ def test_rows_tell_how_many_groups_give_no_gradient(work: Path) -> None:
     assert "no earlier steps to compare with: std_collapse" in out
 
 
+def test_rows_that_were_scored_before_need_no_rewards(work: Path) -> None:
+    """What `rewardkit score --out` wrote is diagnosed as the rows themselves are."""
+    scored = CliRunner().invoke(app, ["score", "my_rewards.py", "rows.jsonl", "--inline", "--out", "scored.jsonl"])
+    assert 0 == scored.exit_code
+    again = json.loads(_run("scored.jsonl", "--json")[1])
+    fresh = json.loads(_run("rows.jsonl", "--rewards", "my_rewards.py", "--workers", "1", "--json")[1])
+    assert fresh == again
+    lines = Path("scored.jsonl").read_text().replace('"status": "scored"', '"status": "won"', 1)
+    Path("odd.jsonl").write_text(lines)
+    assert "odd.jsonl: row 0, reward 'correct': expected an outcome" in _run("odd.jsonl")[2]
+
+
 def test_a_run_without_flags_says_so(work: Path) -> None:
     """And says what it looked at, and what it could not look at."""
     code, out, _ = _run("runs/half")
