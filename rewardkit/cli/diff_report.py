@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text as Shown
 
 from rewardkit.cli.report import duration, number
-from rewardkit.cli.screen import table
-from rewardkit.cli.text import folded
+from rewardkit.cli.screen import print_table, table
 from rewardkit.replay.compare import Side
 from rewardkit.replay.difference import ChangedCompletion, Difference
 from rewardkit.replay.scoring import UnitCost
@@ -24,7 +24,11 @@ _COSTS = {"cost_usd": "USD", "prompt_tokens": "prompt tokens", "completion_token
 
 def print_difference(found: Difference, console: Console) -> None:
     """Print the table, what the change does to the advantages, and the completions that change most."""
-    console.print(_sides(found))
+    if not _are_headings(found):
+        for side, name in (("old", found.old), ("new", found.new)):
+            console.print(Shown.assemble((f"{side}  ", "bold"), plain(name)), soft_wrap=True)
+        console.print()
+    print_table(_sides(found), console)
     console.print()
     for label, words in _words(found):
         console.print(Shown.assemble((f"{label:17}", "bold"), words), soft_wrap=True)
@@ -36,11 +40,16 @@ def print_difference(found: Difference, console: Console) -> None:
             _print_example(one, console)
 
 
-def _sides(found: Difference) -> object:
+def _are_headings(found: Difference) -> bool:
+    """Whether the versions' names fit above the columns and differ."""
+    return found.old != found.new and max(len(found.old), len(found.new)) <= _NAME_CHARS
+
+
+def _sides(found: Difference) -> Table:
     numbers, old, new = found.comparison, found.comparison.old, found.comparison.new
-    names = ("old", "new") if found.old == found.new else (found.old, found.new)
+    names = (found.old, found.new) if _are_headings(found) else ("old", "new")
     same = numbers.both == old.scored == new.scored
-    shown = table("", *(folded(name, _NAME_CHARS) for name in names))
+    shown = table("", *map(plain, names))
     for column in shown.columns[1:]:
         column.justify = "right"
     for label, first, second in [

@@ -11,13 +11,14 @@ from rich.text import Text as Shown
 from rewardkit.cli.arguments import AsJson, LoadTimeout, RunPlace, Seed, Split, Steps, Workers, option
 from rewardkit.cli.diff_report import place_of, print_labelled, text_line, told
 from rewardkit.cli.exits import FAILED, finish
-from rewardkit.cli.screen import screen, table, told_progress
+from rewardkit.cli.screen import print_table, screen, table, told_progress
 from rewardkit.cli.text import folded
 from rewardkit.errors import ConfigError
 from rewardkit.replay.run import Run
 from rewardkit.replay.stored import choose, steps_of
 from rewardkit.replay.verify import SAMPLE, Differing, Holds, VersionCheck, verify
 from rewardkit.score_batch import outcome_row
+from rewardkit.shown import plain
 from sandbox import LOAD_TIMEOUT_S
 
 _COLOURS = {Holds.SAME: "green", Holds.NONDETERMINISTIC: "red", Holds.DIFFERENT: "red"}
@@ -94,10 +95,9 @@ def _print(checks: Sequence[VersionCheck], console: Console) -> None:
     for one in checks:
         counts = (one.calls, one.same, one.different, sum(one.not_judged.values()))
         result = Shown(str(one.result), style=_COLOURS.get(one.result, "yellow"))
-        shown.add_row(
-            Shown(folded(one.label, 28), style="bold"), *(f"{count:,}" if count else "-" for count in counts), result
-        )
-    console.print(shown)
+        label = Shown(folded(one.label, 28) if console.is_terminal else plain(one.label), style="bold")
+        shown.add_row(label, *(f"{count:,}" if count else "-" for count in counts), result)
+    print_table(shown, console)
     for one in checks:
         _print_words(one, console)
 
