@@ -41,6 +41,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     _record(Path("runs/half"), 0.5)
     _record(Path("runs/same"), 0.5, score=0.5)
+    Recorder("runs/empty").close()
     return tmp_path
 
 
@@ -121,6 +122,7 @@ def test_json_has_flags_as_data(work: Path) -> None:
     ("arguments", "words"),
     [
         (["runs/absent"], "there is no record"),
+        (["runs/empty"], "the run has no completions"),
         (["absent.jsonl", "--rewards", "my_rewards.py"], "absent.jsonl"),
         (["rows.jsonl"], "rows.jsonl: who scores these rows? Name the rewards: --rewards my_rewards.py"),
         (["rows.jsonl", "--rewards", "my_rewards.py", "--steps", "1-2"], "rows have no steps"),
@@ -132,6 +134,7 @@ def test_json_has_flags_as_data(work: Path) -> None:
     ],
     ids=[
         "no run",
+        "empty run",
         "no data",
         "no rewards",
         "steps of rows",
