@@ -13,6 +13,7 @@ from rewardkit.cli.screen import screen
 from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError
 from rewardkit.health.examine import Diagnosis, diagnose_rows, diagnose_run
+from rewardkit.health.scored_rows import are_scored, batch_of
 from rewardkit.health.watch import WINDOW_STEPS
 from rewardkit.record.places import run_path
 from rewardkit.record.reader import RecordReader
@@ -44,7 +45,7 @@ def diagnose_command(
 
     RUN is a recorded run. Each window of its steps is held against fixed thresholds and against the run's own first
     steps, anew at each version of a reward. DATA is a file of rollouts, several of each prompt, which REWARDS score in
-    isolated workers; what needs no steps is looked at, before a GPU is spent.
+    isolated workers, or rows that rewardkit score --out wrote; what needs no steps is looked at, before a GPU is spent.
 
     A flag is a reason to read the completions that it names, and no proof. What could not be looked at is listed with
     the reason. The exit code is 0 whatever is found.
@@ -77,12 +78,14 @@ def _of_rows(
     timeout_s: float | None,
     load_timeout_s: float,
 ) -> Diagnosis:
-    if rewards is None:
-        raise ConfigError(f"{path}: who scores these rows? Name the rewards: --rewards my_rewards.py")
     if steps is not None:
         raise ConfigError(f"--steps {steps}: rows have no steps; --steps goes with a recorded run")
-    given = _Given(chosen(rewards, timeout_s))
+    given = None if rewards is None else _Given(chosen(rewards, timeout_s))
     rollouts = read_rollouts(path)
+    if given is None:
+        if not are_scored(rollouts):
+            raise ConfigError(f"{path}: who scores these rows? Name the rewards: --rewards my_rewards.py")
+        return diagnose_rows(batch_of(rollouts, str(path)))
     with Runtime(given, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as runtime:
         return diagnose_rows(runtime.score(rollouts))
 

@@ -54,7 +54,8 @@ def print_diagnosis(found: Diagnosis, place: str, console: Console) -> None:
 
 
 def _looked_at(found: Diagnosis) -> str:
-    where = "rows" if found.steps is None else "completions"
+    where = "row" if found.steps is None else "completion"
+    where += "" if found.completions == 1 else "s"
     steps = "" if found.steps is None else f", steps {found.steps[0]:,} to {found.steps[1]:,}"
     return f"{found.completions:,} {where}{steps}; rewards: {plain(', '.join(found.rewards)) or 'none'}"
 

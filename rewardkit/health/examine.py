@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rewardkit.errors import RecordError
 from rewardkit.groups import group_places
 from rewardkit.health.detectors import DETECTORS, flags_of, lacking
 from rewardkit.health.evidence import Evidence, PromptRow, joined
@@ -69,7 +70,12 @@ def diagnose_run(
         steps: From this step to that one, both included; all unless given.
         every: Steps of a window.
         again: Returns a second scoring of a table's completions; by default the newest passes of the record.
+
+    Raises:
+        RecordError: The run has no completions.
     """
+    if not run.count():
+        raise RecordError(f"{run.path}: the run has no completions")
     again = again or _again_of(run)
     there = [one for one in run.steps() if steps is None or steps[0] <= one <= steps[1]]
     asked = prompts_of(run)

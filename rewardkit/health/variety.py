@@ -157,7 +157,7 @@ def _distinct(evidence: Evidence) -> list[float]:
 def _distinct_2(texts: Sequence[str]) -> float | None:
     pairs: list[tuple[str, str]] = []
     for text in texts:
-        words = text.split()[:WORDS]
+        words = text.split(None, WORDS)[:WORDS]
         pairs += itertools.pairwise(words)
     return len(set(pairs)) / len(pairs) if pairs else None
 

@@ -68,19 +68,21 @@ def prose(rng: np.random.Generator, words: int) -> str:
     return " ".join(VOCABULARY[np.searchsorted(_ODDS, rng.random(words)).clip(max=len(VOCABULARY) - 1)].tolist())
 
 
-def draw(rng: np.random.Generator, step: int, steps: int, words: int = 60) -> Drawn:
+def draw(
+    rng: np.random.Generator, step: int, steps: int, words: int = 60, groups_of: int = GROUPS, size: int = SIZE
+) -> Drawn:
     """Return a healthy step: a format that is learned early, answers that get better slowly, and lengths that vary."""
-    count = GROUPS * SIZE
-    groups = np.repeat(np.arange(GROUPS), SIZE)
-    prompts = np.repeat(rng.integers(0, 400, GROUPS), SIZE)
+    count = groups_of * size
+    groups = np.repeat(np.arange(groups_of), size)
+    prompts = np.repeat(rng.integers(0, 400, groups_of), size)
     skill = -1.2 + 2.0 * step / max(steps, 1)
-    ease = np.repeat(rng.normal(0, 1.0, GROUPS), SIZE)
+    ease = np.repeat(rng.normal(0, 1.0, groups_of), size)
     right = (rng.random(count) < 1 / (1 + np.exp(-(skill + ease)))).astype(float)
     framed = (rng.random(count) < 0.97 / (1 + np.exp(-(step - 12) / 5)) + 0.02).astype(float)
     texts = [f"{prose(rng, int(rng.integers(words * 2 // 3, words * 4 // 3)))} \\boxed{{{n}}}" for n in range(count)]
     return Drawn(
         rng, step, prompts, groups, {"correct": right, "format": framed}, {"correct": 1.0, "format": 0.5},
-        tokens=np.round(rng.lognormal(5.3, 0.35, count) * np.repeat(rng.lognormal(0, 0.2, GROUPS), SIZE)),
+        tokens=np.round(rng.lognormal(5.3, 0.35, count) * np.repeat(rng.lognormal(0, 0.2, groups_of), size)),
         truncated=(rng.random(count) < 0.03).astype(float), texts=texts,
     )  # fmt: skip
 
@@ -144,12 +146,21 @@ def table_of(drawn: Drawn, ids: np.ndarray) -> Table:
     )
 
 
-def run_of(plant: Plant = nothing, *, seed: int = 0, steps: int = 80, words: int = 60, **about: str) -> SyntheticRun:
+def run_of(
+    plant: Plant = nothing,
+    *,
+    seed: int = 0,
+    steps: int = 80,
+    words: int = 60,
+    groups: int = GROUPS,
+    size: int = SIZE,
+    **about: str,
+) -> SyntheticRun:
     """Return a run into which something is planted."""
     rng = np.random.default_rng(seed)
     run = SyntheticRun(**about)
     for step in range(steps):
-        drawn = draw(rng, step, steps, words)
+        drawn = draw(rng, step, steps, words, groups, size)
         plant(drawn)
         run.add(drawn)
     return run

@@ -41,6 +41,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     _record(Path("runs/half"), 0.5)
     _record(Path("runs/same"), 0.5, score=0.5)
+    Recorder("runs/empty").close()
     return tmp_path
 
 
@@ -67,6 +68,18 @@ def test_rows_tell_how_many_groups_give_no_gradient(work: Path) -> None:
     assert "zero_variance" in out
     assert "rows: 16, 17, 18, 19" in out
     assert "no earlier steps to compare with: std_collapse" in out
+
+
+def test_rows_that_were_scored_before_need_no_rewards(work: Path) -> None:
+    """What `rewardkit score --out` wrote is diagnosed as the rows themselves are."""
+    scored = CliRunner().invoke(app, ["score", "my_rewards.py", "rows.jsonl", "--inline", "--out", "scored.jsonl"])
+    assert 0 == scored.exit_code
+    again = json.loads(_run("scored.jsonl", "--json")[1])
+    fresh = json.loads(_run("rows.jsonl", "--rewards", "my_rewards.py", "--workers", "1", "--json")[1])
+    assert fresh == again
+    lines = Path("scored.jsonl").read_text().replace('"status": "scored"', '"status": "won"', 1)
+    Path("odd.jsonl").write_text(lines)
+    assert "odd.jsonl: row 0, reward 'correct': expected an outcome" in _run("odd.jsonl")[2]
 
 
 def test_a_run_without_flags_says_so(work: Path) -> None:
@@ -109,6 +122,7 @@ def test_json_has_flags_as_data(work: Path) -> None:
     ("arguments", "words"),
     [
         (["runs/absent"], "there is no record"),
+        (["runs/empty"], "the run has no completions"),
         (["absent.jsonl", "--rewards", "my_rewards.py"], "absent.jsonl"),
         (["rows.jsonl"], "rows.jsonl: who scores these rows? Name the rewards: --rewards my_rewards.py"),
         (["rows.jsonl", "--rewards", "my_rewards.py", "--steps", "1-2"], "rows have no steps"),
@@ -120,6 +134,7 @@ def test_json_has_flags_as_data(work: Path) -> None:
     ],
     ids=[
         "no run",
+        "empty run",
         "no data",
         "no rewards",
         "steps of rows",

@@ -7,14 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rewardkit import Runtime, reward
 from rewardkit.health.detectors import DETECTORS
 from rewardkit.health.examine import diagnose_rows, diagnose_run, table_of
+from rewardkit.record.passes import PassWriter
 from rewardkit.record.reader import RecordReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Cause, Outcome, Rollout, Status
 
 GROUPS, SIZE = 8, 4
+
+
+@reward
+def shaky(completion: str) -> float:
+    """Pay by the length, as far as anybody knows."""
+    return len(completion) % 7 / 7
 
 
 def _batch(rng: np.random.Generator, *, version: str = "a" * 12, hang: float = 0.0) -> ScoreBatch:
@@ -73,6 +81,24 @@ def test_a_second_scoring_is_told_as_noise(run: Path) -> None:
     assert ["correct"] == list(found.noise)
     assert found.noise["correct"].share > 0.9
     assert "noise" in {flag.detector for flag in found.flags}
+
+
+def test_noise_is_read_from_a_pass_of_rescoring(tmp_path: Path) -> None:
+    """A pass of the version that scored the run is a second scoring."""
+    rng = np.random.default_rng(0)
+    rollouts = [Rollout(f"{n // 4}", f"text {n}", {}) for n in range(64)]
+    with Runtime([shaky], lane="inline", record=tmp_path / "one") as runtime:
+        runtime.score(rollouts, step=0)
+    outcomes = [Outcome(Status.SCORED, float(rng.random()), version=shaky.version) for _ in rollouts]
+    with RecordReader(tmp_path / "one") as reader:
+        ids = reader.table().ids.tolist()
+    with PassWriter(tmp_path / "one", "shaky", shaky) as second:
+        second.add(ids, outcomes)
+    with RecordReader(tmp_path / "one") as reader:
+        found = diagnose_run(reader)
+    assert ["shaky"] == list(found.noise)
+    assert (64, 16) == found.noise["shaky"][:2]
+    assert "noise" not in found.not_looked
 
 
 def test_a_record_without_steps_is_looked_at_as_rows(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""Rows that ``rewardkit score --out`` wrote, as the batch they were: outcomes are read, and nothing is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewardkit.errors import DataError
+from rewardkit.score_batch import ScoreBatch
+from rewardkit.types import Cause, Outcome, Rollout, Status
+
+
+def are_scored(rollouts: Sequence[Rollout]) -> bool:
+    """Whether rollouts are rows of ``rewardkit score --out``: they have ``example`` and ``rewards``, both objects."""
+    return bool(rollouts) and all(isinstance(rollouts[0].example.get(key), Mapping) for key in ("example", "rewards"))
+
+
+def batch_of(rollouts: Sequence[Rollout], where: str) -> ScoreBatch:
+    """Return the batch that such rows were; every reward weighs 1, for the rows have no weights.
+
+    Raises:
+        DataError: A row has other rewards than the first, or an outcome is none; names the row, counted from 0.
+    """
+    names = list(rollouts[0].example["rewards"])
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in names}
+    found = []
+    for place, row in enumerate(rollouts):
+        told, example = row.example.get("rewards"), row.example.get("example")
+        if not isinstance(told, Mapping) or not isinstance(example, Mapping) or list(told) != names:
+            raise DataError(f"{where}: row {place}: expected the outcomes of {', '.join(names)}, as in row 0")
+        for name in names:
+            outcomes[name].append(_outcome(told[name], f"{where}: row {place}, reward {name!r}"))
+        found.append(Rollout(row.prompt, row.completion, example, row.completion_ids))
+    return ScoreBatch(found, outcomes, dict.fromkeys(names, 1.0))
+
+
+def _outcome(told: Any, where: str) -> Outcome:
+    try:
+        score, cause = told["score"], told.get("cause")
+        return Outcome(
+            Status(told["status"]),
+            None if score is None else float(score),
+            cause=None if cause is None else Cause(cause),
+            duration_s=float(told.get("duration_s", 0.0)),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as reason:
+        raise DataError(
+            f"{where}: expected an outcome with status and score: {type(reason).__name__}: {reason}"
+        ) from None
