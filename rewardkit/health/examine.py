@@ -82,14 +82,7 @@ def diagnose_run(
     if not there:
         table = run.table()
         return _of_rows(Evidence(table, run.texts, asked, again=again(table) if again else {}))
-    names = run.metric_names()
-    series = {name: run.metrics(name) for name in names if name.startswith(("completions/", "step_time"))}
-
-    def metrics(first: int, last: int) -> dict[str, list[float]]:
-        between = {name: [value for at, value in told if first <= at <= last] for name, told in series.items()}
-        return {name: values for name, values in between.items() if values}
-
-    watch = Watch(texts=run.texts, asked=asked, every=every, metrics=metrics, again=again)
+    watch = Watch(texts=run.texts, asked=asked, every=every, metrics=metrics_of(run), again=again)
     counted, flat, groups, kept = 0, 0, 0, []
     for start in range(0, len(there), READ_STEPS):
         some = there[start : start + READ_STEPS]
@@ -212,6 +205,17 @@ def _again_of(run: RecordReader) -> Again | None:
     """Return what gives the second scores that a record has; ``None`` where it has none."""
     passes = [(one, run.pass_columns(one.id)) for one in run.passes]
     return (lambda table: second_scores(table, passes)) if passes else None
+
+
+def metrics_of(run: RecordReader) -> Callable[[int, int], dict[str, list[float]]]:
+    """Return what reads the trainer's metrics that detectors want, between two steps, both included."""
+
+    def metrics(first: int, last: int) -> dict[str, list[float]]:
+        names = [name for name in run.metric_names() if name.startswith(("completions/", "step_time"))]
+        between = {name: [value for at, value in run.metrics(name) if first <= at <= last] for name in names}
+        return {name: values for name, values in between.items() if values}
+
+    return metrics
 
 
 def prompts_of(run: RecordReader) -> Callable[[Sequence[int]], list[PromptRow | None]]:

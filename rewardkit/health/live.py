@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping
 
-from rewardkit.health.examine import prompts_of
+from rewardkit.health.examine import metrics_of, prompts_of
 from rewardkit.health.flag import Flag
 from rewardkit.health.watch import WINDOW_STEPS, OnFlag, Watch
 from rewardkit.record.reader import RecordReader
@@ -78,7 +78,13 @@ class LiveHealth:
         last, closed = self._window(-1)
         self._recorder.flush()
         with RecordReader(self._recorder.path) as reader:
-            watch = Watch(texts=reader.texts, asked=prompts_of(reader), every=self._every, on_flag=self._told)
+            watch = Watch(
+                texts=reader.texts,
+                asked=prompts_of(reader),
+                every=self._every,
+                on_flag=self._told,
+                metrics=metrics_of(reader),
+            )
             looked = -1
             while True:
                 watch.observe(reader.table((looked + 1, last)))
