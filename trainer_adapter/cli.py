@@ -155,7 +155,7 @@ def _log_shown() -> Iterator[None]:
 
 
 def _tell(result: TrainResult, *, as_json: bool) -> None:
-    from trainer_adapter.run_record import counted
+    from trainer_adapter.run_identity import counted
 
     metrics: dict[str, Any] = {}
     for entry in result.log_history:

@@ -21,7 +21,7 @@ from trainer_adapter.dataset import Source, read_dataset
 from trainer_adapter.grpo import BatchTiming, RewardAdapter
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
 from trainer_adapter.resuming import STATE, Start, choose_start, state_of
-from trainer_adapter.run_record import RunRecord, counted, read_record, record_of, write_record
+from trainer_adapter.run_identity import RunIdentity, counted, identity_of, read_identity, write_identity
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -106,14 +106,14 @@ def train(
     called = str(dataset) if isinstance(dataset, str | Path) else "dataset"
     _check_enough(config, rows, called)
     trained = output_dir / ("adapter" if config.adapter else "model")
-    now = record_of(config, adapter.runtime.rewards, adapter.runtime.weights, rows)
+    now = identity_of(config, adapter.runtime.rewards, adapter.runtime.weights, rows)
     start = choose_start(output_dir, trained, now, resume)
     if start.finished:
         return _finished(start, trained, output_dir)
     _tell_start(start, config)
     with adapter:
-        trainer = _trainer(config, adapter, rows, eval_rows, output_dir, [_recorder(start.record), *callbacks])
-        write_record(output_dir, start.record)
+        trainer = _trainer(config, adapter, rows, eval_rows, output_dir, [_identity_writer(start.identity), *callbacks])
+        write_identity(output_dir, start.identity)
         began = time.monotonic()
         try:
             trainer.train(resume_from_checkpoint=None if start.checkpoint is None else str(start.checkpoint))
@@ -125,7 +125,7 @@ def train(
             raise DataError(f"{called}: the trainer took no step on its {counted(len(rows), 'row')}; nothing was saved")
         trainer.save_model(str(trained))
         state = trainer.state
-        write_record(output_dir, start.record.model_copy(update={"finished_steps": state.global_step}))
+        write_identity(output_dir, start.identity.model_copy(update={"finished_steps": state.global_step}))
         return TrainResult(
             output_dir, trained, state.global_step, list(state.log_history), list(adapter.timings), seconds
         )
@@ -153,15 +153,15 @@ def _tell_start(start: Start, config: GRPOConfig) -> None:
     _log.warning(words)
 
 
-def _recorder(record: RunRecord) -> TrainerCallback:
-    """Return the callback that writes the run's record into every checkpoint."""
+def _identity_writer(identity: RunIdentity) -> TrainerCallback:
+    """Return the callback that writes the run's identity into every checkpoint."""
     from transformers import TrainerCallback
 
-    class Recorder(TrainerCallback):
+    class IdentityWriter(TrainerCallback):
         def on_save(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-            write_record(Path(args.output_dir) / f"checkpoint-{state.global_step}", record)
+            write_identity(Path(args.output_dir) / f"checkpoint-{state.global_step}", identity)
 
-    return Recorder()
+    return IdentityWriter()
 
 
 def _trainer(
@@ -253,12 +253,12 @@ def _save_interrupted(trainer: GRPOTrainer, start: Start, output_dir: Path, resu
         return f"{stopped}; started again in the same way, it goes on from {start.checkpoint}"
     checkpoint = output_dir / f"checkpoint-{step}"
     try:
-        made = read_record(checkpoint) if (checkpoint / STATE).is_file() else None
-        if made is None or made.run != start.record.run:  # else the trainer has just saved it
+        made = read_identity(checkpoint) if (checkpoint / STATE).is_file() else None
+        if made is None or made.run != start.identity.run:  # else the trainer has just saved it
             # Not public. But the public ways leave out what resuming needs (optimizer, scheduler, random states),
             # and a callback's request to save takes effect only at the end of the next step.
             trainer._save_checkpoint(trainer.model, trial=None)  # type: ignore[no-untyped-call]
-            write_record(checkpoint, start.record)
+            write_identity(checkpoint, start.identity)
     except Exception:  # the interrupt is what the caller must see
         _log.exception("interrupted after step %d, and its checkpoint could not be saved", step)
         return (
