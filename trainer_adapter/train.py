@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewardkit import ConfigError, DataError, MissingColumnError
+from rewardkit import ConfigError, DataError, MissingColumnError, RewardFunctionsConfig
 from rewardkit.extending import hint_at
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.dataset import Source, read_dataset
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback
     from trl import GRPOTrainer  # type: ignore[attr-defined]  # it is, lazily
 
+    from rewardkit import Recorder
     from trainer_adapter.dataset import Dataset
 
 _log = logging.getLogger("trainer_adapter")
@@ -44,6 +45,7 @@ class TrainResult:
         timings: How long the trainer waited for each of this run's last 100,000 scored batches.
         seconds: Seconds of this run's training, without loading.
         already_finished: Whether the run had all its steps before, so that nothing was run.
+        record: The folder of the run's record, which ``rewardkit show`` takes; ``None`` where nothing is recorded.
     """
 
     output_dir: Path
@@ -53,6 +55,7 @@ class TrainResult:
     timings: Sequence[BatchTiming]
     seconds: float
     already_finished: bool = False
+    record: Path | None = None
 
 
 def train(
@@ -86,6 +89,7 @@ def train(
         DataError: The dataset is wrong, or too small for one step.
         MissingColumnError: A reward needs a column that the dataset lacks.
         ModuleNotFoundError: The extra ``train`` is not installed.
+        RecordError: The record cannot be written.
         RewardError: A reward cannot be loaded, or rewards failed as the configuration forbids.
     """
     output_dir = Path(output_dir)
@@ -109,10 +113,13 @@ def train(
     now = identity_of(config, adapter.runtime.rewards, adapter.runtime.weights, rows)
     start = choose_start(output_dir, trained, now, resume)
     if start.finished:
-        return _finished(start, trained, output_dir)
+        return _finished(start, trained, output_dir, _record_of(config, output_dir))
     _tell_start(start, config)
     with adapter:
         trainer = _trainer(config, adapter, rows, eval_rows, output_dir, [_identity_writer(start.identity), *callbacks])
+        if (place := _record_of(config, output_dir)) is not None:
+            adapter.record_in(_recorder(place, config, start, output_dir))
+        adapter.attach(trainer)
         write_identity(output_dir, start.identity)
         began = time.monotonic()
         try:
@@ -127,15 +134,39 @@ def train(
         state = trainer.state
         write_identity(output_dir, start.identity.model_copy(update={"finished_steps": state.global_step}))
         return TrainResult(
-            output_dir, trained, state.global_step, list(state.log_history), list(adapter.timings), seconds
-        )
+            output_dir, trained, state.global_step, list(state.log_history), list(adapter.timings), seconds,
+            record=place,
+        )  # fmt: skip
 
 
-def _finished(start: Start, trained: Path, output_dir: Path) -> TrainResult:
+def _finished(start: Start, trained: Path, output_dir: Path, record: Path | None) -> TrainResult:
     """Return the result of a run that already has all its steps."""
     log = [] if start.checkpoint is None else state_of(start.checkpoint)["log_history"]
     place = trained if trained.is_dir() or start.checkpoint is None else start.checkpoint
-    return TrainResult(output_dir, place, start.steps_done, log, [], 0.0, already_finished=True)
+    return TrainResult(output_dir, place, start.steps_done, log, [], 0.0, already_finished=True, record=record)
+
+
+def _record_of(config: GRPOConfig, output_dir: Path) -> Path | None:
+    """Return the folder of the run's record; ``None`` where nothing is recorded."""
+    if isinstance(config.record, bool):
+        return output_dir if config.record else None
+    return Path(config.record)
+
+
+def _recorder(place: Path, config: GRPOConfig, start: Start, output_dir: Path) -> Recorder:
+    """Return what records the run: further in the record of the run that goes on, else in a new one."""
+    from rewardkit import Recorder
+
+    goes_on = start.checkpoint is not None and start.checkpoint.resolve().parent == output_dir.resolve()
+    fns = config.reward_fns
+    return Recorder(
+        place,
+        append=goes_on,
+        anew=not goes_on,
+        rank=int(os.environ.get("RANK", "0")),
+        about={"configuration": start.identity.model_dump(exclude={"format"})},
+        env=fns.runtime.env if isinstance(fns, RewardFunctionsConfig) else {},
+    )
 
 
 def _tell_start(start: Start, config: GRPOConfig) -> None:

@@ -15,7 +15,7 @@ import pytest
 from rewardkit import ConfigError, Reward, RewardFunctionsConfig, RewardFunctionsRuntimeConfig, Runtime, reward
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.resuming import STATE, Start, choose_start
-from trainer_adapter.run_identity import FILE, RunIdentity, differences, read_identity, identity_of, write_identity
+from trainer_adapter.run_identity import FILE, RunIdentity, differences, identity_of, read_identity, write_identity
 
 pytest.importorskip("datasets", reason="the extra train is not installed")
 from trainer_adapter.dataset import read_dataset
