@@ -62,6 +62,17 @@ def test_what_was_scored_is_read_back(tmp_path: Path) -> None:
         assert run.texts(table.ids[:2].tolist()) == ["4", "bad"]
 
 
+@pytest.mark.parametrize("text", ["", "\x01", "\x02\x01[]", '\x01[{"role": "user"}]', "\x03", "\ud800", "a\x00b"])
+def test_any_text_is_read_back(tmp_path: Path, text: str) -> None:
+    """Whatever letters a model put out, also those that the record itself uses."""
+    with Runtime([exact], lane="inline", record=tmp_path) as runtime:
+        runtime.score([Rollout(text, text, {"answer": text})])
+    with RecordReader(tmp_path) as run:
+        (one,) = run.completions()
+        assert (text, text, {"answer": text}) == (one.prompt, one.completion, one.columns)
+        assert run.texts([one.id]) == [text]
+
+
 def test_searches_find_what_fits(tmp_path: Path) -> None:
     """Scores, status and prompt narrow a search, page by page."""
     with Runtime([exact, fragile], workers=1, record=tmp_path / "one") as runtime:
