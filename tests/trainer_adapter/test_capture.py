@@ -230,6 +230,8 @@ EVERY: dict[str, dict[str, Any]] = {
     },
     "RLOO normalized": {"method": "RLOO", "normalize_advantages": True},
 }  # fmt: skip
+SHORT = ("accumulated", "RLOO with all it has")
+"""Those that run without ``--full`` too."""
 DIVIDES = {"not scaled": "nothing", "each reward normalized": "each", "scaled by the batch": "nothing"}
 
 
@@ -286,11 +288,11 @@ def check_rows(folder: Path, seen: list[trl_rows.Seen], weights: dict[str, float
 
 @third_party_warnings
 @pytest.mark.trainers
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.full) for name in EVERY]
+)
 def test_the_record_is_what_trl_saw(tiny: Path, tmp_path: Path, name: str, full: bool) -> None:
     """Completions, scores, advantages and metrics, in training and evaluation, over 30 steps (3 in short)."""
-    if not full and name not in ("accumulated", "RLOO with all it has"):
-        pytest.skip("in full only")
     steps = 30 if full else 3
     rewards = [hashed, unsure, rare]
     with RewardAdapter(rewards, weights=WEIGHTS, lane="inline", record=tmp_path / "run") as adapter:
@@ -362,13 +364,14 @@ def _written(adapter: RewardAdapter, folder: Path) -> list[Any]:
 @pytest.mark.trainers
 @pytest.mark.parametrize(
     "options",
-    [{}, {"scale_rewards": "batch"}, {"method": "RLOO", "beta": 0.05}],
-    ids=["by the group", "by the batch", "RLOO"],
+    [
+        pytest.param({}, id="by the group"),
+        pytest.param({"scale_rewards": "batch"}, id="by the batch", marks=pytest.mark.full),
+        pytest.param({"method": "RLOO", "beta": 0.05}, id="RLOO", marks=pytest.mark.full),
+    ],
 )
 def test_two_processes_record_one_run(tiny: Path, tmp_path: Path, full: bool, options: dict[str, Any]) -> None:
     """Each its own rows, also of a group of which the other scored a part, and metrics once."""
-    if not full and options:
-        pytest.skip("in full only")
     for file in tiny.iterdir():
         if file.is_file():
             (tmp_path / file.name).symlink_to(file)
@@ -376,11 +379,11 @@ def test_two_processes_record_one_run(tiny: Path, tmp_path: Path, full: bool, op
         "steps": 30 if full else 2, "per_device_train_batch_size": 6, "per_device_eval_batch_size": 6, **options,
     }  # fmt: skip
     settings["eval_steps"] = settings["steps"] // 2
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=0",
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone",
                str(HELPERS / "trl_rows.py"), str(tmp_path), json.dumps(settings)]  # fmt: skip
     path = os.pathsep.join([str(HELPERS), *sys.path])
     env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=400, check=False)
+    ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=500 if full else 200, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
     left = [json.loads((tmp_path / f"seen-{rank}.json").read_text()) for rank in (0, 1)]
     assert left[0]["seen"] == left[1]["seen"]
