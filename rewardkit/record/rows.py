@@ -19,6 +19,8 @@ from rewardkit.types import Outcome, Rollout, Status, Text
 LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
 """How a status is written: one letter a reward, in capitals where the outcome came from the cache."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=repr)
+
 
 class Said(NamedTuple):
     """What an outcome said beside its number.
@@ -201,7 +203,7 @@ def text_back(stored: str) -> Text:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+    return _ENCODER.encode(value)
 
 
 def _columns(rollouts: Sequence[Rollout]) -> list[str]:
