@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
@@ -56,10 +56,11 @@ def _places(reward: Composable) -> Iterator[tuple[str, str | None]]:
     """Yield the references that lead to a reward, each with its file's text; those of files first."""
     modules = [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     modules.sort(key=lambda module: not module.__name__.startswith(FILE_MODULES))
+    is_same = _same_as(reward)
     for module in modules:
         if module.__name__ == "__main__":
             continue  # a fresh process that imported it would run the script
-        name = next((name for name, value in list(vars(module).items()) if _is_same(value, reward)), None)
+        name = next((name for name, value in list(vars(module).items()) if is_same(value)), None)
         if name is None:
             continue
         file = getattr(module, "__file__", None)
@@ -71,16 +72,20 @@ def _places(reward: Composable) -> Iterator[tuple[str, str | None]]:
             yield f"{file}:{name}", _text(file)
 
 
-def _is_same(value: Any, reward: Composable) -> bool:
-    """Whether a module's value is the reward, or the reward under another name or with other options."""
-    if value is reward:
-        return True
-    if isinstance(reward, Reward):
-        function = reward.spec.function
+def _same_as(reward: Composable) -> Callable[[Any], bool]:
+    """Return what tells whether a module's value is the reward, or the reward under another name or other options."""
+    function = reward.spec.function if isinstance(reward, Reward) else None
+    inner = getattr(reward, "inner", None)  # of a composition under a name of its own
+    known = {id(one) for one in (reward, function, inner) if one is not None}
+
+    def is_same(value: Any) -> bool:
         # isinstance() would ask the value for its class, which other packages' deprecated names answer with a warning.
-        return value is function or (issubclass(type(value), Reward) and value.spec.function is function)
-    inner = getattr(reward, "inner", None)  # a composition under a name of its own
-    return inner is not None and value is inner
+        kind = type(value)
+        return id(value) in known or (
+            function is not None and issubclass(kind, Reward) and value.spec.function is function
+        )
+
+    return is_same
 
 
 def _text(file: str | None) -> str | None:
