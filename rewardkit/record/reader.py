@@ -17,8 +17,9 @@ import numpy as np
 from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
 from rewardkit.record.database import FILE, file_of, reading
+from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
-from rewardkit.record.table import Table
+from rewardkit.record.table import Floats, Table, Whole
 from rewardkit.record.values import Completion, LogEntry, StepSummary, Version
 from rewardkit.record.writer import unpacked
 from rewardkit.text import completion_text
@@ -95,6 +96,52 @@ class RecordReader:
     def events(self) -> list[dict[str, Any]]:
         """What happened beside the scoring, oldest first: id, time, step, kind, body."""
         return [dict(row) | {"body": json.loads(row["body"])} for row in self._rows("SELECT * FROM event ORDER BY id")]
+
+    @property
+    def passes(self) -> list[Pass]:
+        """The times that completions were scored again, oldest first."""
+        query = (
+            "SELECT pass.*, version.reward, version.number,"
+            " (SELECT count(*) FROM rescored WHERE rescored.pass = pass.id) AS completions"
+            " FROM pass JOIN version ON version.id = pass.version ORDER BY pass.id"
+        )
+        return [
+            Pass(
+                row["id"], row["reward"], row["number"], row["completions"], row["began"], row["ended"],
+                json.loads(row["about"]),
+            )
+            for row in self._rows(query)
+        ]  # fmt: skip
+
+    def pass_columns(self, number: int) -> PassColumns:
+        """Return the numbers of a pass, in the order of the completions."""
+        query = "SELECT completion, score, status FROM rescored WHERE pass = ? ORDER BY completion"
+        return columns_of(self._rows(query, number))
+
+    def again(self, table: Table) -> dict[str, Floats]:
+        """Return the second scores of a table's completions, by reward and by the very version that gave the first."""
+        return second_scores(table, [(one, self.pass_columns(one.id)) for one in self.passes])
+
+    def rescored(self, number: int, ids: Sequence[int]) -> dict[int, Outcome]:
+        """Return what a pass said of completions, by their numbers; without those that it did not score."""
+        found: dict[int, Outcome] = {}
+        for start in range(0, len(ids), PAGE):
+            some = ids[start : start + PAGE]
+            marks = ",".join("?" * len(some))
+            said = self._rows(f"{_SAID} WHERE said.pass = ? AND said.completion IN ({marks})", number, *some)
+            by_completion = {one["completion"]: one for one in said}
+            rows = self._rows(f"{_RESCORED} AND rescored.completion IN ({marks})", number, *some)
+            found |= {
+                row["completion"]: _outcome(
+                    row["status"],
+                    math.nan if row["score"] is None else row["score"],
+                    row["seconds"],
+                    row["digits"],
+                    by_completion.get(row["completion"]),
+                )
+                for row in rows
+            }
+        return found
 
     def count(self) -> int:
         """Return how many completions there are."""
@@ -219,6 +266,10 @@ class RecordReader:
         """
         low, high = steps or (None, None)
         return read_table(self._rows, self._named, low, high, split, prompt)
+
+    def batch_starts(self) -> Whole:
+        """Return the first completion's number of each batch, in order; those of a batch follow one another."""
+        return np.array([first for _, first in self._rows(_STARTS)], np.int64)
 
     def logs(
         self,
@@ -361,6 +412,11 @@ _TEXT = "SELECT completion.id, text.body FROM completion JOIN text ON text.id = 
 _FITTING = (
     "SELECT completion.id, status, scores, total, batch.versions AS versions FROM completion"
     " JOIN batch ON batch.id = completion.batch"
+)
+_STARTS = "SELECT batch, min(id) AS first FROM completion GROUP BY batch ORDER BY first"
+_RESCORED = (
+    "SELECT rescored.*, version.digits FROM rescored JOIN pass ON pass.id = rescored.pass"
+    " JOIN version ON version.id = pass.version WHERE rescored.pass = ?"
 )
 _SAID = (
     "SELECT said.*, trace.body AS trace_body, log.body AS log_body FROM said"

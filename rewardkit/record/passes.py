@@ -1,0 +1,180 @@
+"""Passes: completions of a run that were scored again, kept beside what the training saw and never in its place."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rewardkit.compose import Composable
+from rewardkit.errors import RecordError
+from rewardkit.record.database import writing
+from rewardkit.record.description import describe
+from rewardkit.record.recorder import Recorder, insert
+from rewardkit.record.rows import LETTERS, said_of
+from rewardkit.record.table import Floats, Table, Whole, Words
+from rewardkit.types import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One time that completions were scored again with a version of a reward.
+
+    Attributes:
+        id: Its number in the record, from 1.
+        reward: The reward's name in the run.
+        version: The number of the version.
+        completions: How many it scored.
+        began: When it began, in seconds since 1970.
+        ended: When it ended; ``None`` where it was cut short or is still going on.
+        about: What it was asked to do.
+    """
+
+    id: int
+    reward: str
+    version: int
+    completions: int
+    began: float
+    ended: float | None
+    about: Mapping[str, Any]
+
+
+class PassColumns(NamedTuple):
+    """The numbers of a pass, one entry a completion.
+
+    Attributes:
+        ids: The completions' numbers in the record, in order.
+        scores: The scores; ``nan`` where there is none.
+        status: ``s`` for scored, ``k`` for skipped, ``f`` for failed.
+    """
+
+    ids: Whole
+    scores: Floats
+    status: Words
+
+
+class PassWriter:
+    """Writes one pass; use it in a ``with`` statement. What :meth:`add` was given is in the file when it returns.
+
+    Args:
+        run: The run's folder, or its file.
+        name: The reward's name in the run.
+        reward: The reward that scores. A version that the run does not know becomes a further one of this name.
+        about: What the pass was asked to do, as JSON can hold it.
+        env: The variables given to the reward's workers; their values reach no record.
+
+    Attributes:
+        id: The pass's number in the record.
+        version: The number of the reward's version in the run.
+
+    Raises:
+        RecordError: The record cannot be written.
+    """
+
+    def __init__(
+        self,
+        run: str | os.PathLike[str],
+        name: str,
+        reward: Composable,
+        *,
+        about: Mapping[str, Any] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._recorder = Recorder(run, append=True, purpose="rescore", env=env)
+        try:
+            self._connection = writing(self._recorder.path)
+            with self._transaction() as connection:
+                described = describe(reward)
+                self._version = self._recorder.version(connection, name, described, None, "rescore")
+                row = (self._version, time.time(), json.dumps(dict(about or {}), default=repr))
+                cursor = connection.execute("INSERT INTO pass (version, began, about) VALUES (?, ?, ?)", row)
+                self.id = cursor.lastrowid or 0
+                query = "SELECT number FROM version WHERE id = ?"
+                self.version = int(connection.execute(query, (self._version,)).fetchone()[0])
+        except BaseException:
+            self._recorder.close()
+            raise
+
+    def add(self, ids: Sequence[int], outcomes: Sequence[Outcome]) -> None:
+        """Write outcomes of completions, in one transaction.
+
+        Args:
+            ids: The completions' numbers in the record.
+            outcomes: One a completion.
+
+        Raises:
+            RecordError: The record cannot be written.
+        """
+        rows = [
+            (self.id, number, LETTERS[one.status], one.score, one.duration_s)
+            for number, one in zip(ids, outcomes, strict=True)
+        ]
+        with self._transaction() as connection:
+            insert(connection, "rescored", rows)
+            self._recorder.say(connection, said_of(0, outcomes), ids, [self._version], self.id)
+
+    def __enter__(self) -> PassWriter:
+        return self
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        try:
+            if kind is None:
+                with self._transaction() as connection:
+                    connection.execute("UPDATE pass SET ended = ? WHERE id = ?", (time.time(), self.id))
+        finally:
+            self._connection.close()
+            self._recorder.close()
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+        except sqlite3.Error as reason:
+            raise RecordError(f"{self._recorder.path}: {reason}") from reason
+
+
+def columns_of(rows: Sequence[sqlite3.Row]) -> PassColumns:
+    """Return the numbers of a pass from its rows, which have completion, score and status."""
+    return PassColumns(
+        np.array([row["completion"] for row in rows], np.int64),
+        np.array([np.nan if row["score"] is None else row["score"] for row in rows], np.float64),
+        np.array([row["status"] for row in rows], "<U1"),
+    )
+
+
+def second_scores(table: Table, passes: Sequence[tuple[Pass, PassColumns]]) -> dict[str, Floats]:
+    """Return, by reward, what a pass of the very version that a completion was scored with gave it a second time.
+
+    Args:
+        table: The completions, in the order of recording.
+        passes: The passes, oldest first; of several the newest counts.
+
+    Returns:
+        One entry a completion; ``nan`` where there is no second score. Without rewards that have none.
+    """
+    found: dict[str, Floats] = {}
+    for one, columns in passes:
+        if one.reward not in table.versions:
+            continue
+        places = np.searchsorted(table.ids, columns.ids)
+        there = (places < len(table)) & (columns.status == "s")
+        there[there] = table.ids[places[there]] == columns.ids[there]
+        there[there] = table.versions[one.reward][places[there]] == one.version
+        if there.any():
+            second = found.setdefault(one.reward, np.full(len(table), np.nan))
+            second[places[there]] = columns.scores[there]
+    return found

@@ -1,0 +1,355 @@
+"""Two versions of a reward on the same completions, and what the change does to the advantages.
+
+Everything here is a function of arrays, one entry a completion; nothing is scored or read. A score that is not known
+counts nowhere as 0: means, ranks and changes are over what a version scored itself, and totals are made as the
+trainer makes them, where a failure's default stands in and what has no score leaves the baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages
+from rewardkit.errors import RewardDefinitionError
+from rewardkit.types import Outcome, Status
+
+Floats: TypeAlias = NDArray[np.float64]
+Whole: TypeAlias = NDArray[np.int64]
+Places: TypeAlias = NDArray[np.bool_]
+
+FORMULAS = ("group", "batch", "none", "leave_one_out", "gdpo")
+"""Ways to make advantages of rewards: GRPO's, by what divides; RLOO's; GDPO's."""
+PARTIAL = ("leave_out", "sum")
+"""What becomes of a completion that some reward could not score, as ``RewardAdapter(partial=...)`` has it."""
+ZERO = 1e-9
+"""An advantage or a change of a score below this is 0: what a sum of floats leaves over is neither."""
+_LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a version of a reward said of completions.
+
+    Attributes:
+        scores: The scores as the trainer is told them, a failure's default among them; ``nan`` where there is none.
+        status: ``s`` for scored, ``k`` for skipped, ``f`` for failed; empty where it was not asked.
+    """
+
+    scores: Floats
+    status: NDArray[np.str_]
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome]) -> Column:
+        """Return the column of outcomes."""
+        scores = [np.nan if one.score is None else one.score for one in outcomes]
+        return cls(np.array(scores, dtype=float), np.array([_LETTERS[one.status] for one in outcomes], dtype="<U1"))
+
+    @property
+    def own(self) -> Floats:
+        """The scores that the reward gave itself; ``nan`` elsewhere, also where a default stands in."""
+        return np.where(self.status == "s", self.scores, np.nan)
+
+    @property
+    def lost(self) -> Places:
+        """Where it failed and nothing stands in."""
+        return np.asarray((self.status == "f") & np.isnan(self.scores))
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the compared reward stands in: groups, the rewards beside it, and how advantages are made.
+
+    Attributes:
+        groups: The number of each completion's group.
+        batches: The number of each completion's batch, whose standard deviation some formulas divide by.
+        weights: The compared reward's weight, one a completion.
+        others: The other rewards' columns, by name.
+        other_weights: Their weights, by the same names, one a completion.
+        formula: One of :data:`FORMULAS`.
+        partial: One of :data:`PARTIAL`.
+
+    Raises:
+        RewardDefinitionError: There is no such formula or rule.
+    """
+
+    groups: Whole
+    batches: Whole
+    weights: Floats
+    others: Mapping[str, Column] = field(default_factory=dict)
+    other_weights: Mapping[str, Floats] = field(default_factory=dict)
+    formula: str = "group"
+    partial: str = "leave_out"
+
+    def __post_init__(self) -> None:
+        """Refuse unknown words."""
+        for name, value, known in (("formula", self.formula, FORMULAS), ("partial", self.partial, PARTIAL)):
+            if value not in known:
+                raise RewardDefinitionError(f"{name}={value!r}: expected {', '.join(map(repr, known))}")
+
+    def rewards(self, column: Column) -> Floats:
+        """Return what the trainer sums up of a version of the reward and the others; ``nan`` where there is nothing."""
+        columns, weights = self._beside(column)
+        weighted = np.stack([weight * one.scores for one, weight in zip(columns, weights, strict=True)])
+        total: Floats = np.nansum(weighted, axis=0)
+        total[np.isnan([one.scores for one in columns]).all(axis=0)] = np.nan
+        if self.partial == "leave_out":
+            total[self._left_out(columns, weights)] = np.nan
+        return total
+
+    def advantages(self, column: Column) -> Floats:
+        """Return the advantages that a version of the reward leads to; 0 where there is no reward."""
+        rewards = self.rewards(column)
+        if self.formula == "gdpo":
+            columns, weights = self._beside(column)
+            known = ~np.isnan(rewards)
+            parts = [np.where(known, one.scores, np.nan) for one in columns]
+            return _by_batch(self, lambda places, shape: _gdpo(parts, weights, places, shape))
+        if self.formula == "batch":
+            return _by_batch(
+                self, lambda places, shape: group_advantages(_laid(rewards, places), shape[1], scale="batch")
+            )
+        found = np.zeros(len(rewards))
+        for places in _same_size(self.groups):
+            flat, size = rewards[places.reshape(-1)], places.shape[1]
+            if self.formula == "leave_one_out":
+                found[places.reshape(-1)] = leave_one_out_advantages(flat, size)
+            else:
+                found[places.reshape(-1)] = group_advantages(flat, size, scale=self.formula)
+        return found
+
+    def _beside(self, column: Column) -> tuple[list[Column], list[Floats]]:
+        names = list(self.others)
+        return [column, *self.others.values()], [self.weights, *(self.other_weights[name] for name in names)]
+
+    def _left_out(self, columns: Sequence[Column], weights: Sequence[Floats]) -> Places:
+        """Return where a reward with weight failed with nothing to stand in, or none with weight gave a score."""
+        counts = np.stack(weights) != 0
+        lost = (counts & np.stack([one.lost for one in columns])).any(axis=0)
+        silent = (np.isnan([one.scores for one in columns]) | ~counts).all(axis=0) & counts.any(axis=0)
+        return np.asarray(lost | silent)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One version's outcomes in numbers.
+
+    Attributes:
+        scored: Completions that it scored itself.
+        skipped: Completions to which it did not apply.
+        failed: Completions that it failed on.
+        stand_ins: Failures for which a default stands in, which the trainer takes for a score.
+        mean: Of the scores that it gave itself; ``None`` without any.
+        std: Their standard deviation (``ddof=1``); ``None`` with fewer than two.
+        groups_with_signal: Groups whose advantages are not all 0.
+    """
+
+    scored: int
+    skipped: int
+    failed: int
+    stand_ins: int
+    mean: float | None
+    std: float | None
+    groups_with_signal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a change of a reward does to the same completions.
+
+    Attributes:
+        completions: How many there are.
+        groups: How many groups.
+        grouped: How many of these have two completions or more.
+        old: The version before.
+        new: The version after.
+        both: Completions that both versions scored themselves.
+        old_mean: The mean of the old version's scores of these; ``None`` without any.
+        new_mean: The mean of the new version's scores of these.
+        changed: Those of them whose score is another one.
+        rank_correlation: Spearman's, inside each group and averaged over the groups in which both versions' scores
+            differ; ``None`` without any.
+        ranked_groups: Groups that it is averaged over.
+        unranked_groups: Groups of two such completions or more in which one version's scores are all the same.
+        sign_flips: Completions whose advantage goes from above 0 to below, or from below to above.
+        advantage_change: By how much an advantage changes, on average and without its sign.
+        groups_gained: Groups that give no gradient with the old version and one with the new.
+        groups_lost: Groups that give a gradient with the old version and none with the new.
+        weightless: Whether the reward has the weight 0 everywhere, so that no advantage can change.
+    """
+
+    completions: int
+    groups: int
+    grouped: int
+    old: Side
+    new: Side
+    both: int
+    old_mean: float | None
+    new_mean: float | None
+    changed: int
+    rank_correlation: float | None
+    ranked_groups: int
+    unranked_groups: int
+    sign_flips: int
+    advantage_change: float
+    groups_gained: int
+    groups_lost: int
+    weightless: bool
+
+
+def compare(old: Column, new: Column, setting: Setting) -> Comparison:
+    """Return what changes where a version of a reward takes the place of another on the same completions."""
+    before, after = setting.advantages(old), setting.advantages(new)
+    numbers = np.unique(setting.groups, return_inverse=True)[1]
+    sizes = np.bincount(numbers)
+    signal_old, signal_new = (_with_signal(one, numbers, len(sizes)) for one in (before, after))
+    change = np.abs(new.own - old.own)
+    both = ~np.isnan(change)
+    changed = both & (np.nan_to_num(change) > ZERO)
+    correlation, ranked, unranked = rank_correlation(old.own[both], new.own[both], numbers[both])
+    return Comparison(
+        completions=len(before),
+        groups=len(sizes),
+        grouped=int((sizes > 1).sum()),
+        old=_side(old, signal_old),
+        new=_side(new, signal_new),
+        both=int(both.sum()),
+        old_mean=float(old.own[both].mean()) if both.any() else None,
+        new_mean=float(new.own[both].mean()) if both.any() else None,
+        changed=int(changed.sum()),
+        rank_correlation=correlation,
+        ranked_groups=ranked,
+        unranked_groups=unranked,
+        sign_flips=int(sign_flips(before, after).sum()),
+        advantage_change=float(np.abs(after - before).mean()) if len(before) else 0.0,
+        groups_gained=int((~signal_old & signal_new).sum()),
+        groups_lost=int((signal_old & ~signal_new).sum()),
+        weightless=bool((setting.weights == 0).all()),
+    )
+
+
+def sign_flips(before: Any, after: Any) -> Places:
+    """Return where an advantage goes from above 0 to below 0 or back; from 0 and to 0 is no flip."""
+    first, second = _sign(before), _sign(after)
+    return np.asarray(first * second < 0)
+
+
+def rank_correlation(first: Floats, second: Floats, groups: Whole) -> tuple[float | None, int, int]:
+    """Return Spearman's rank correlation inside groups, ties at their mean rank, averaged over groups.
+
+    Args:
+        first: Scores, none of them ``nan``.
+        second: Other scores of the same.
+        groups: Their groups.
+
+    Returns:
+        The average, ``None`` without groups to average over; the number of these; and the number of groups of two or
+        more that have no correlation, for the scores of one side are all the same.
+    """
+    if not len(groups):
+        return None, 0, 0
+    numbers = np.unique(groups, return_inverse=True)[1]
+    sizes = np.bincount(numbers)
+    one, two = (_centred(_ranks(values, numbers), numbers, sizes) for values in (first, second))
+    shared = np.bincount(numbers, one * two)
+    spread = np.bincount(numbers, one * one) * np.bincount(numbers, two * two)
+    ranked = spread > 0
+    without = int(((sizes > 1) & ~ranked).sum())
+    if not ranked.any():
+        return None, 0, without
+    return float((shared[ranked] / np.sqrt(spread[ranked])).mean()), int(ranked.sum()), without
+
+
+def formula_of(rewards: Setting, column: Column, advantages: Floats) -> str | None:
+    """Return the formula by which recorded advantages were made; ``None`` where none of them gives these.
+
+    Args:
+        rewards: The setting, whose own formula does not count.
+        column: What the reward said.
+        advantages: The recorded ones; ``nan`` where they are not known.
+    """
+    known = ~np.isnan(advantages)
+    for formula in FORMULAS:
+        found = replace(rewards, formula=formula).advantages(column)
+        if known.any() and np.allclose(found[known], advantages[known], rtol=1e-3, atol=1e-3):
+            return formula
+    return None
+
+
+def _side(column: Column, signal: Places) -> Side:
+    known = column.own[~np.isnan(column.own)]
+    failed = column.status == "f"
+    return Side(
+        scored=int((column.status == "s").sum()),
+        skipped=int((column.status == "k").sum()),
+        failed=int(failed.sum()),
+        stand_ins=int((failed & ~np.isnan(column.scores)).sum()),
+        mean=float(known.mean()) if len(known) else None,
+        std=float(known.std(ddof=1)) if len(known) > 1 else None,
+        groups_with_signal=int(signal.sum()),
+    )
+
+
+def _sign(advantages: Any) -> Any:
+    values = np.nan_to_num(np.asarray(advantages, dtype=float))
+    return np.where(np.abs(values) < ZERO, 0.0, np.sign(values))
+
+
+def _with_signal(advantages: Floats, numbers: Whole, count: int) -> Places:
+    return np.asarray(np.bincount(numbers, np.abs(_sign(advantages)), minlength=count) > 0)
+
+
+def _ranks(values: Floats, numbers: Whole) -> Floats:
+    """Return each value's rank in its group, up to a constant a group; equal values have their mean rank."""
+    order = np.lexsort((values, numbers))
+    ordered, labels = values[order], numbers[order]
+    starts = np.r_[True, (ordered[1:] != ordered[:-1]) | (labels[1:] != labels[:-1])] if len(order) else np.zeros(0)
+    tie = np.cumsum(starts) - 1
+    mean = np.bincount(tie, np.arange(len(order))) / np.bincount(tie)
+    ranks = np.empty(len(order))
+    ranks[order] = mean[tie]
+    return ranks
+
+
+def _centred(values: Floats, numbers: Whole, sizes: Whole) -> Floats:
+    return np.asarray(values - (np.bincount(numbers, values) / sizes)[numbers])
+
+
+def _same_size(groups: Whole) -> list[Whole]:
+    """Return the places of groups, one array of shape (groups, size) for each size."""
+    numbers = np.unique(groups, return_inverse=True)[1]
+    order = np.argsort(numbers, kind="stable")
+    sizes = np.bincount(numbers)
+    firsts = np.cumsum(sizes) - sizes
+    return [order[firsts[sizes == size][:, None] + np.arange(size)] for size in np.unique(sizes)] if len(groups) else []
+
+
+def _by_batch(setting: Setting, make: Any) -> Floats:
+    """Return advantages made batch by batch; groups of unlike sizes are filled up with completions without a reward."""
+    found = np.zeros(len(setting.groups))
+    for batch in np.unique(setting.batches):
+        inside = np.flatnonzero(setting.batches == batch)
+        numbers = np.unique(setting.groups[inside], return_inverse=True)[1]
+        order = np.argsort(numbers, kind="stable")
+        sizes = np.bincount(numbers)
+        column = np.arange(len(inside)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        laid = np.full((len(sizes), sizes.max()), -1)
+        laid[numbers[order], column] = inside[order]
+        made = make(laid.reshape(-1), laid.shape)
+        there = laid.reshape(-1) >= 0
+        found[laid.reshape(-1)[there]] = made[there]
+    return found
+
+
+def _laid(values: Floats, places: Whole) -> Floats:
+    return np.where(places >= 0, values[places], np.nan)
+
+
+def _gdpo(parts: Sequence[Floats], weights: Sequence[Floats], places: Whole, shape: tuple[int, int]) -> Floats:
+    columns = [_laid(part, places) for part in parts]
+    first = places[places >= 0][0]
+    return gdpo_advantages(columns, [float(weight[first]) for weight in weights], shape[1])

@@ -1,0 +1,183 @@
+"""Two versions of a reward over the same completions, a portion at a time: numbers of all, words of a few."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rewardkit.groups import group_places
+from rewardkit.registry import RewardSet
+from rewardkit.replay.compare import ZERO, Column, Comparison, Setting, compare
+from rewardkit.replay.scoring import PORTION_ROWS, Count, Portion, Scorer, Tick, UnitCost
+from rewardkit.score_batch import outcome_row
+from rewardkit.types import Outcome, Rollout, Status
+
+SHOWN = 5
+"""Completions that are named, those that change most."""
+
+
+class ChangedCompletion(NamedTuple):
+    """A completion whose score changes much.
+
+    Attributes:
+        id: Its number in the record, or its row in the file, from 0.
+        step: Optimizer steps done; ``None`` outside a run.
+        rollout: Prompt, completion and row.
+        old: What the version before says.
+        new: What the version after says.
+    """
+
+    id: int
+    step: int | None
+    rollout: Rollout
+    old: Outcome
+    new: Outcome
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        rollout = self.rollout
+        texts = {"prompt": rollout.prompt, "completion": rollout.completion, "example": dict(rollout.example)}
+        return {"id": self.id, "step": self.step, **texts, "old": outcome_row(self.old), "new": outcome_row(self.new)}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a change of a reward does, and what it costs.
+
+    Attributes:
+        old: What the version before is called.
+        new: What the version after is called.
+        comparison: The numbers.
+        examples: The completions that change most, the largest change first.
+        old_cost: What 1,000 completions take with the version before; ``None`` where it was not scored now.
+        new_cost: The same of the version after.
+        beside: The weights of the rewards that make up the total with it, by name; the last that the run had.
+        weight: The compared reward's own weight, the last that the run had.
+        formula: How the advantages are made, see :data:`~rewardkit.replay.compare.FORMULAS`.
+        partial: What becomes of completions that a reward could not score.
+        left_out: Completions that could not be compared, by the reason.
+        notes: What else is to be known, each a sentence.
+    """
+
+    old: str
+    new: str
+    comparison: Comparison
+    examples: Sequence[ChangedCompletion]
+    old_cost: UnitCost | None
+    new_cost: UnitCost | None
+    beside: Mapping[str, float] = field(default_factory=dict)
+    weight: float = 1.0
+    formula: str = "group"
+    partial: str = "leave_out"
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        numbers = dataclasses.asdict(self.comparison)
+        costs = {"old_cost": _cost(self.old_cost), "new_cost": _cost(self.new_cost)}
+        setting = {"weight": self.weight, "beside": dict(self.beside), "formula": self.formula, "partial": self.partial}
+        return {
+            **numbers, "old_version": self.old, "new_version": self.new, **setting, **costs,
+            "left_out": dict(self.left_out), "notes": list(self.notes),
+            "examples": [one.as_json() for one in self.examples],
+        }  # fmt: skip
+
+
+class Both:
+    """Both versions' outcomes as they come in: the numbers of all, the words of those whose score changes most."""
+
+    def __init__(self, shown: int = SHOWN) -> None:
+        self._shown = shown
+        self._columns: tuple[list[Column], list[Column]] = [], []
+        self._ids: list[int] = []
+        self._examples: list[tuple[float, int, ChangedCompletion]] = []
+
+    @property
+    def ids(self) -> list[int]:
+        """The completions' numbers, in the order in which they came in."""
+        return self._ids
+
+    @property
+    def examples(self) -> list[ChangedCompletion]:
+        """The completions that change most, the largest change first."""
+        return [one for *_, one in sorted(self._examples, key=lambda entry: (-entry[0], -entry[1]))]
+
+    @property
+    def columns(self) -> tuple[Column, Column]:
+        """The column of each version."""
+        old, new = (
+            Column(np.concatenate([one.scores for one in parts]), np.concatenate([one.status for one in parts]))
+            for parts in self._columns
+        )
+        return old, new
+
+    def add(
+        self,
+        portion: Portion,
+        old: Sequence[Outcome],
+        new: Sequence[Outcome],
+        steps: Sequence[int | None] | None = None,
+    ) -> None:
+        """Take in what both versions say of a portion; ``steps`` says those of its completions, where they differ."""
+        for parts, outcomes in zip(self._columns, (old, new), strict=True):
+            parts.append(Column.of(outcomes))
+        self._ids.extend(portion.ids)
+        steps = [portion.step] * len(old) if steps is None else steps
+        for number, step, rollout, before, after in zip(portion.ids, steps, portion.rollouts, old, new, strict=True):
+            change = _change(before, after)
+            if change > ZERO:
+                example = ChangedCompletion(number, step, rollout, before, after)
+                heapq.heappush(self._examples, (change, -number, example))
+                if len(self._examples) > self._shown:
+                    heapq.heappop(self._examples)
+
+
+def of_data(
+    old: RewardSet,
+    new: RewardSet,
+    rollouts: Sequence[Rollout],
+    *,
+    tick: Tick = lambda *numbers: None,
+    shown: int = SHOWN,
+    **lane: Any,
+) -> Difference:
+    """Return what changes on the rollouts of a file, whose groups are those of one prompt and row.
+
+    Args:
+        old: The reward before, alone in its set.
+        new: The reward after, alone in its set.
+        rollouts: The rollouts.
+        tick: Is called with the calls done, those known and those failed.
+        shown: Completions to name.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.Scorer`.
+    """
+    groups = np.zeros(len(rollouts), dtype=np.int64)
+    for number, places in enumerate(group_places(rollouts)):
+        groups[list(places)] = number
+    both = Both(shown)
+    with Scorer(old, **lane) as first, Scorer(new, **lane) as second:
+        size = len(rollouts) if first.grouped or second.grouped else PORTION_ROWS
+        count = Count(tick, 2 * len(rollouts))
+        for start in range(0, len(rollouts), size):
+            portion = Portion(range(start, min(start + size, len(rollouts))), rollouts[start : start + size])
+            both.add(portion, first.score(portion, count), second.score(portion, count))
+    setting = Setting(groups, np.zeros(len(rollouts), dtype=np.int64), np.ones(len(rollouts)))
+    names = (first.name, second.name)
+    return Difference(*names, compare(*both.columns, setting), both.examples, first.cost.total(), second.cost.total())
+
+
+def _change(old: Outcome, new: Outcome) -> float:
+    """Return by how much a score changes; 0 where one version did not score."""
+    if old.status is not Status.SCORED or new.status is not Status.SCORED or old.score is None or new.score is None:
+        return 0.0
+    return abs(new.score - old.score)
+
+
+def _cost(cost: UnitCost | None) -> dict[str, Any] | None:
+    return None if cost is None else {"seconds": cost.seconds, **cost.metrics}

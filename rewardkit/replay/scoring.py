@@ -1,0 +1,158 @@
+"""One reward over many completions, a portion at a time: what it says of them, and what that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from rewardkit.compose import Composable
+from rewardkit.groups import group_places
+from rewardkit.registry import RewardSet
+from rewardkit.runtime.runtime import Runtime
+from rewardkit.score_batch import per_1000
+from rewardkit.spec import Kind
+from rewardkit.types import Outcome, Rollout, Status
+
+PORTION_ROWS = 1000
+"""Completions that are scored at once, unless a group reward needs its groups whole."""
+
+Tick = Callable[..., None]
+"""Takes the number of calls done, those known and those failed."""
+
+
+class Portion(NamedTuple):
+    """Completions that are scored at once.
+
+    Attributes:
+        ids: Their numbers in the record, or their rows in a file.
+        rollouts: The completions.
+        step: Optimizer steps done, for rewards that ask.
+        epoch: Passes over the data done, for rewards that ask.
+    """
+
+    ids: Sequence[int]
+    rollouts: Sequence[Rollout]
+    step: int | None = None
+    epoch: float | None = None
+
+
+class UnitCost(NamedTuple):
+    """What 1,000 completions take.
+
+    Attributes:
+        seconds: Time of the calls, one after another; ``None`` where none was made.
+        metrics: What a server was asked, by :data:`~rewardkit.types.COST_METRICS`; empty where none was.
+    """
+
+    seconds: float | None
+    metrics: Mapping[str, float]
+
+
+class CostSum:
+    """What calls took, added up portion by portion."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._timed = 0
+        self._asked: list[tuple[int, Mapping[str, float]]] = []
+        self._rows = 0
+
+    def add(self, outcomes: Sequence[Outcome], shares: Sequence[int] | None = None) -> None:
+        """Add a portion's outcomes; ``shares`` says how many completions each outcome's call scored, 1 by default."""
+        for place, one in enumerate(outcomes):
+            if not one.cached:
+                self._seconds += one.duration_s / (shares[place] if shares is not None else 1)
+                self._timed += 1
+        self._rows += len(outcomes)
+        asked = per_1000(outcomes)
+        if asked or any(one.metrics.get("requests") for one in outcomes):
+            self._asked.append((len(outcomes), asked))
+
+    def total(self) -> UnitCost:
+        """Return what 1,000 completions take; a metric that only some portions tell is left out."""
+        told = set.intersection(*(set(asked) for _, asked in self._asked)) if self._asked else set()
+        names = [name for name in (self._asked[0][1] if self._asked else ()) if name in told]
+        metrics = {name: sum(rows * asked[name] for rows, asked in self._asked) / self._rows for name in names}
+        return UnitCost(1000 * self._seconds / self._timed if self._timed else None, metrics)
+
+
+class Count:
+    """Counts outcomes as they become known, and tells of them."""
+
+    def __init__(self, tick: Tick, known: int) -> None:
+        self._tick, self._known = tick, known
+        self.done = self.failed = 0
+
+    def __call__(self, outcome: Outcome) -> None:
+        self.done += 1
+        self.failed += outcome.status is Status.FAILED
+        self._tick(self.done, self._known, self.failed)
+
+
+class Scorer:
+    """One reward in a runtime of its own; use it in a ``with`` statement.
+
+    Args:
+        found: The reward, alone in its set.
+        workers: Worker processes; ``None`` for the runtime's own number.
+        lane: ``"worker"`` or ``"inline"``.
+        load_timeout_s: Seconds for a worker to load the reward.
+    """
+
+    def __init__(
+        self, found: RewardSet, *, workers: int | None = None, lane: str = "worker", load_timeout_s: float = 60.0
+    ) -> None:
+        ((self.name, self.reward),) = found.rewards.items()
+        self._runtime = Runtime(
+            _Given(found), workers=workers, lane=lane, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0
+        )
+        self.cost = CostSum()
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a group's completions must be scored together."""
+        return any(leaf.spec.kind is Kind.GROUP for leaf in self.reward.leaves)
+
+    def score(self, portion: Portion, told: Callable[[Outcome], None] = lambda outcome: None) -> list[Outcome]:
+        """Return the outcomes of a portion in its order; ``told`` is called with each as it becomes known."""
+        found: dict[int, Outcome] = {}
+        for finished in self._runtime.stream(portion.rollouts, step=portion.step, epoch=portion.epoch):
+            found[finished.row] = finished.outcome
+            told(finished.outcome)
+        outcomes = [found[row] for row in range(len(portion.rollouts))]
+        self.cost.add(outcomes, _sizes(portion.rollouts) if self.grouped else None)
+        return outcomes
+
+    def __enter__(self) -> Scorer:
+        self._runtime.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._runtime.close()
+
+
+class _Given:
+    """A set of rewards as a runtime takes it, with the folders and variables of its workers."""
+
+    def __init__(self, found: RewardSet) -> None:
+        self._found = found
+
+    def resolve(self) -> RewardSet:
+        return self._found
+
+
+def why_not(reward: Composable) -> str | None:
+    """Return why recorded completions cannot be scored by a reward; ``None`` where they can.
+
+    A record keeps prompt, columns, completion, step and epoch, and of the token ids only how many there are.
+    """
+    names = [leaf.name for leaf in reward.leaves for one in (leaf, *leaf.inner) if one.spec.wants_completion_ids]
+    return f"{names[0]!r} reads completion_ids, which a record does not keep" if names else None
+
+
+def _sizes(rollouts: Sequence[Rollout]) -> list[int]:
+    sizes = [1] * len(rollouts)
+    for places in group_places(rollouts):
+        for place in places:
+            sizes[place] = len(places)
+    return sizes
