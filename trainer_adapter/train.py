@@ -156,6 +156,7 @@ def _record_of(config: GRPOConfig, output_dir: Path) -> Path | None:
 def _recorder(place: Path, config: GRPOConfig, start: Start, output_dir: Path) -> Recorder:
     """Return what records the run: further in the record of the run that goes on, else in a new one."""
     from rewardkit import Recorder
+    from trainer_adapter.capture import own_rank  # it brings numpy along
 
     goes_on = start.checkpoint is not None and start.checkpoint.resolve().parent == output_dir.resolve()
     fns = config.reward_fns
@@ -163,7 +164,7 @@ def _recorder(place: Path, config: GRPOConfig, start: Start, output_dir: Path) -
         place,
         append=goes_on,
         anew=not goes_on,
-        rank=int(os.environ.get("RANK", "0")),
+        rank=own_rank(),
         about={"configuration": start.identity.model_dump(exclude={"format"})},
         env=fns.runtime.env if isinstance(fns, RewardFunctionsConfig) else {},
     )
