@@ -75,8 +75,8 @@ def _places(reward: Composable) -> Iterator[tuple[str, str | None]]:
 def _same_as(reward: Composable) -> Callable[[Any], bool]:
     """Return what tells whether a module's value is the reward, or the reward under another name or other options."""
     function = reward.spec.function if isinstance(reward, Reward) else None
-    inner = getattr(reward, "inner", None)  # of a composition under a name of its own
-    known = {id(one) for one in (reward, function, inner) if one is not None}
+    inner = None if isinstance(reward, Reward) else getattr(reward, "inner", None)  # a composition's own name
+    known = {id(one): one for one in (reward, function, inner) if one is not None}  # kept: no other has its id then
 
     def is_same(value: Any) -> bool:
         # isinstance() would ask the value for its class, which other packages' deprecated names answer with a warning.

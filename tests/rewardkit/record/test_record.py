@@ -53,6 +53,7 @@ def test_what_was_scored_is_read_back(tmp_path: Path) -> None:
         versions = {one.reward: one for one in run.versions}
         assert versions["exact"].digits == exact.version
         assert "looked at" in (versions["exact"].source or "")
+        assert (versions["exact"].reference or "").endswith(("test_record:exact", "test_record.py:exact"))
         (summary,) = run.summaries("fragile")
         assert (summary.scored, summary.skipped, summary.counted, summary.failed) == (2, 1, 3, {"exception": 1})
         assert summary.mean == pytest.approx(0.75)
