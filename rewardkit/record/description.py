@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
@@ -56,10 +56,11 @@ def _places(reward: Composable) -> Iterator[tuple[str, str | None]]:
     """Yield the references that lead to a reward, each with its file's text; those of files first."""
     modules = [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     modules.sort(key=lambda module: not module.__name__.startswith(FILE_MODULES))
+    is_same = _same_as(reward)
     for module in modules:
         if module.__name__ == "__main__":
             continue  # a fresh process that imported it would run the script
-        name = next((name for name, value in list(vars(module).items()) if _is_same(value, reward)), None)
+        name = next((name for name, value in list(vars(module).items()) if is_same(value)), None)
         if name is None:
             continue
         file = getattr(module, "__file__", None)
@@ -71,15 +72,20 @@ def _places(reward: Composable) -> Iterator[tuple[str, str | None]]:
             yield f"{file}:{name}", _text(file)
 
 
-def _is_same(value: Any, reward: Composable) -> bool:
-    """Whether a module's value is the reward, or the reward under another name or with other options."""
-    if value is reward:
-        return True
-    if isinstance(reward, Reward):
-        function = reward.spec.function
-        return value is function or (isinstance(value, Reward) and value.spec.function is function)
-    inner = getattr(reward, "inner", None)  # a composition under a name of its own
-    return inner is not None and value is inner
+def _same_as(reward: Composable) -> Callable[[Any], bool]:
+    """Return what tells whether a module's value is the reward, or the reward under another name or other options."""
+    function = reward.spec.function if isinstance(reward, Reward) else None
+    inner = None if isinstance(reward, Reward) else getattr(reward, "inner", None)  # a composition's own name
+    known = {id(one): one for one in (reward, function, inner) if one is not None}  # kept: no other has its id then
+
+    def is_same(value: Any) -> bool:
+        # isinstance() would ask the value for its class, which other packages' deprecated names answer with a warning.
+        kind = type(value)
+        return id(value) in known or (
+            function is not None and issubclass(kind, Reward) and value.spec.function is function
+        )
+
+    return is_same
 
 
 def _text(file: str | None) -> str | None:
@@ -105,8 +111,8 @@ def _settings(reward: Composable) -> dict[str, Any]:
         return {"composition": reward.name, "parts": {leaf.name: _settings(leaf) for leaf in reward.leaves}}
     return {
         "kind": str(reward.spec.kind),
-        "options": _plain(asdict(reward.options)),
-        "set": _plain(dict(_set(reward.spec.function))),
+        "options": plain(asdict(reward.options)),
+        "set": plain(dict(_set(reward.spec.function))),
     }
 
 
@@ -119,12 +125,12 @@ def _set(function: Any) -> Iterator[tuple[str, Any]]:
         yield from ((field.name, getattr(function, field.name)) for field in fields(function))
 
 
-def _plain(value: Any, name: str = "") -> Any:
+def plain(value: Any, name: str = "") -> Any:
     """Return settings as JSON can hold them, secrets by their name hidden."""
     if _SECRET.search(name) and isinstance(value, str) and value:
         return HIDDEN
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner, str(key)) for key, inner in value.items()}
+        return {str(key): plain(inner, str(key)) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(inner, name) for inner in value]
+        return [plain(inner, name) for inner in value]
     return value if value is None or isinstance(value, bool | int | float | str) else repr(value)[:200]

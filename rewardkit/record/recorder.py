@@ -21,8 +21,8 @@ from typing import Any
 
 from rewardkit.compose import Composable
 from rewardkit.errors import RecordError
-from rewardkit.record.database import Connection, file_of, has_content, writing
-from rewardkit.record.description import Description, describe
+from rewardkit.record.database import Connection, file_of, has_content, move_aside, writing
+from rewardkit.record.description import Description, describe, plain
 from rewardkit.record.rows import BatchRows, Said, rows_of, storable
 from rewardkit.record.secrets import Secrets
 from rewardkit.record.writer import AwaitedError, Packed, Texts, Writer, digest_of, packed_all
@@ -45,6 +45,7 @@ class Recorder:
     Args:
         run: The run's folder, or its file.
         append: Whether the run may have a record already; without, one that has is refused.
+        anew: Whether a record that is there already is moved aside, see :func:`~rewardkit.record.database.move_aside`.
         rank: This process's rank. Only the first, 0, is refused where there is a record already.
         purpose: ``"run"``, or what else records: ``"rescore"``.
         about: What the run is: its configuration and seeds, as JSON can hold them.
@@ -59,6 +60,7 @@ class Recorder:
         run: str | os.PathLike[str],
         *,
         append: bool = False,
+        anew: bool = False,
         rank: int = 0,
         purpose: str = "run",
         about: Mapping[str, Any] | None = None,
@@ -68,11 +70,15 @@ class Recorder:
         self.rank = rank
         self._purpose = purpose
         self._secrets = Secrets(env or {})
-        self._about = storable(self._secrets.hidden(_json({**dict(about or {}), **machine()})))
+        self._about = {**plain(dict(about or {})), **machine()}
+        self._began = time.time()
         self._session = 0
+        self._waits = rank > 0
         self._make_after = time.monotonic() + RANK_S if rank else 0.0
         self._described: dict[tuple[str, str], Description] = {}
         if rank == 0:
+            if anew:
+                move_aside(self.path)
             if not append and has_content(self.path):
                 raise RecordError(f"{self.path}: this run has a record; append to it (--append), or give another name")
             self._connected().close()
@@ -125,6 +131,7 @@ class Recorder:
             else:
                 self.left_out += count
                 text_bytes, rows = 0, rows.lean()
+            self._waits = False
             where = step, epoch, split, time.time()
             job = functools.partial(self._write, rows=rows, where=where, texts=texts)
             self._writer.put(job, text_bytes, number_bytes, count)
@@ -178,13 +185,31 @@ class Recorder:
         row = (None, time.time(), step, kind, storable(self._secrets.hidden(_json(dict(body)))))
         self._writer.put(lambda connection: insert(connection, "event", [row]))
 
+    def add_about(self, about: Mapping[str, Any]) -> None:
+        """Hand over what became known of the run after the recorder was made; settings that name keys are hidden.
+
+        A process of a higher rank keeps it until its first batch: it makes no file before the first process has looked.
+        """
+        self._about = {**self._about, **plain(dict(about))}
+        if self._waits:
+            return
+        text = self._about_text()
+        words = "UPDATE session SET about = ? WHERE id = ?"
+        self._writer.put(lambda connection: _execute(connection, words, (text, self._session)), number_bytes=len(text))
+
+    def _about_text(self) -> str:
+        return storable(self._secrets.hidden(_json(self._about)))
+
     def rewind(self, step: int) -> None:
         """Take away what a run that goes on from a checkpoint will do again: all from a step on, of every process.
+
+        What a process scores after this call stays, also where it is written first.
 
         Args:
             step: Optimizer steps that the checkpoint has. Evaluations at this very step were before it, and stay.
         """
-        self._writer.put(lambda connection: _rewind(connection, step))
+        before = time.time()
+        self._writer.put(lambda connection: _rewind(connection, step, before))
 
     def flush(self, timeout_s: float = 60.0) -> bool:
         """Wait until all that was handed over is in the file; ``False`` where something is not."""
@@ -194,7 +219,7 @@ class Recorder:
         """Write what was handed over and end; ``False`` where something was not written. A second call does nothing."""
         end = time.time()
         words = "UPDATE session SET ended = ?, seen = ? WHERE id = ?"
-        if self._finalizer.alive:
+        if self._finalizer.alive and not self._waits:
             if self.lost:
                 self.event("lost", {"completions": self.lost})
             self._writer.put(lambda connection: _execute(connection, words, (end, end, self._session)))
@@ -215,10 +240,9 @@ class Recorder:
         connection = writing(self.path)
         self._make_after = 0.0
         try:
-            known = connection.execute("SELECT 1 FROM session WHERE id = ? AND about = ?", (self._session, self._about))
+            known = connection.execute("SELECT 1 FROM session WHERE id = ? AND began = ?", (self._session, self._began))
             if known.fetchone() is None:
-                now = time.time()
-                row = (self.rank, self._purpose, now, now, self._about)
+                row = (self.rank, self._purpose, self._began, time.time(), self._about_text())
                 columns = "rank, purpose, began, seen, about"
                 cursor = connection.execute(f"INSERT INTO session ({columns}) VALUES (?, ?, ?, ?, ?)", row)  # noqa: S608
                 self._session = cursor.lastrowid or 0
@@ -380,8 +404,9 @@ def _prompts(connection: sqlite3.Connection, rows: BatchRows) -> list[int]:
     return [known[digests[pair]] for pair in pairs]
 
 
-def _rewind(connection: sqlite3.Connection, step: int) -> None:
-    batches = "SELECT id FROM batch WHERE (split = 'train' AND step >= ?1) OR (split != 'train' AND step > ?1)"
+def _rewind(connection: sqlite3.Connection, step: int, before: float) -> None:
+    done_again = "(split = 'train' AND step >= ?1) OR (split != 'train' AND step > ?1)"
+    batches = f"SELECT id FROM batch WHERE scored < ?2 AND ({done_again})"  # noqa: S608 - words of ours
     completions = f"SELECT id FROM completion WHERE batch IN ({batches})"  # noqa: S608 - words of ours
     for table, column, those in (
         ("said", "completion", completions),
@@ -390,7 +415,7 @@ def _rewind(connection: sqlite3.Connection, step: int) -> None:
         ("summary", "batch", batches),
         ("batch", "id", batches),
     ):
-        _execute(connection, f"DELETE FROM {table} WHERE {column} IN ({those})", (step,))  # noqa: S608 - words of ours
+        _execute(connection, f"DELETE FROM {table} WHERE {column} IN ({those})", (step, before))  # noqa: S608 - ours
     _execute(connection, "DELETE FROM metric WHERE step > ?", (step,))
 
 

@@ -19,6 +19,8 @@ from rewardkit.types import Outcome, Rollout, Status, Text
 LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
 """How a status is written: one letter a reward, in capitals where the outcome came from the cache."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=repr)
+
 
 class Said(NamedTuple):
     """What an outcome said beside its number.
@@ -55,15 +57,15 @@ class Summary(NamedTuple):
         scored: Calls with a score.
         skipped: Calls that did not apply.
         failed: Calls that failed, with or without a default that stands in.
-        counted: Calls with a number: those scored, and those failed for which a default stands in.
+        counted: Calls with a number that the trainer was told, a default that stands in for a failure included.
         causes: JSON of the failed calls' number by cause.
-        mean: Of the scores, defaults that stand in included, as the trainer is told them; ``None`` without any.
+        mean: Of these numbers; ``None`` without any.
         std: Their standard deviation (``ddof=1``); ``None`` with fewer than two.
-        low: The lowest of them.
-        high: The highest of them.
+        low: The lowest score, of those that the trainer was not told too: where it left out the completion.
+        high: The highest.
         p50_s: Median seconds of the calls that ran.
         p95_s: 95th percentile of these.
-        groups: Groups with two scores or more.
+        groups: Groups with two numbers or more that the trainer was told.
         flat_groups: Those of them whose scores are all the same.
     """
 
@@ -95,7 +97,7 @@ class BatchRows:
         completions: The completions as text.
         tokens: Lengths of the completions in tokens.
         truncated: Whether each was cut at the most tokens allowed.
-        groups: The number of each completion's group in the batch, from 0.
+        groups: The number of each completion's group in the batch, or in the trainer's of which the batch is a part.
         totals: Plain sums of the scores.
         weighted: Weighted sums, as TRL's ``reward``.
         advantages: What the trainer makes of them.
@@ -150,6 +152,8 @@ def rows_of(
     scale: str = "group",
     truncated: Sequence[bool | None] | None = None,
     handed: Mapping[str, Sequence[float | None]] | None = None,
+    advantages: Sequence[float | None] | None = None,
+    before: int = 0,
     versions: Mapping[str, str] | None = None,
 ) -> BatchRows:
     """Return what is kept of a batch.
@@ -160,7 +164,10 @@ def rows_of(
             prompt and row, whose advantages are computed for each by itself.
         scale: How advantages are scaled, see :func:`~rewardkit.advantages.group_advantages`.
         truncated: Whether each completion was cut; ``None`` where nobody knows.
-        handed: The scores as the trainer was told them, where they differ from the outcomes'.
+        handed: The scores as the trainer was told them, whose weighted sums are then its rewards; without them, the
+            rewards are the batch's totals.
+        advantages: What the trainer makes of the scores, for whom knows it; computed unless given.
+        before: Completions that stand before these in the trainer's batch, where other processes have a part of it.
         versions: The digits of rewards' versions by name, where they are not those of the outcomes: a composition has
             one of its own.
     """
@@ -168,10 +175,12 @@ def rows_of(
     rollouts, columns = batch.rollouts, [batch.outcomes[name] for name in names]
     scores = np.array([[math.nan if one.score is None else one.score for one in column] for column in columns])
     scores = scores.reshape(len(names), len(rollouts))
-    known = handed or batch.scores
-    told = {name: known[name] for name in names}
-    reward = weighted_rewards(told, batch.weights) if names else np.full(len(rollouts), math.nan)
-    groups = _groups(rollouts, num_generations)
+    reward = np.array([math.nan if total is None else total for total in batch.totals])
+    if handed is not None and names:
+        reward = weighted_rewards({name: handed[name] for name in names}, batch.weights)
+    groups = _groups(rollouts, num_generations, before)
+    if advantages is None:
+        advantages = _known(_advantages(reward, groups, num_generations, scale))
     seconds = np.array([[one.duration_s for one in column] for column in columns], dtype="<f4")
     return BatchRows(
         rewards=names,
@@ -185,23 +194,31 @@ def rows_of(
         groups=groups,
         totals=_known(np.where(np.isnan(scores).all(axis=0), math.nan, np.nansum(scores, axis=0))),
         weighted=_known(reward),
-        advantages=_known(_advantages(reward, groups, num_generations, scale)),
+        advantages=list(advantages),
         status=["".join(map(_letter, outcomes)) for outcomes in zip(*columns, strict=True)] or [""] * len(rollouts),
         scores=[row.tobytes() for row in np.ascontiguousarray(scores.T, dtype="<f8")],
         seconds=[row.tobytes() for row in np.ascontiguousarray(seconds.reshape(len(names), -1).T)],
         said=[said for number, column in enumerate(columns) for said in said_of(number, column)],
-        summaries=[_summary(column, values, groups) for column, values in zip(columns, scores, strict=True)],
+        summaries=[
+            _summary(column, values, _floats(told[name]), groups)
+            for name, column, values in zip(names, columns, scores, strict=True)
+        ],
     )
 
 
 def text_of(text: Text) -> str:
-    """Return a prompt or completion as text: itself, or the messages as JSON behind the letter U+0001."""
-    return text if isinstance(text, str) else "\x01" + _json(text)
+    """Return a prompt or completion as text: itself, or the messages as JSON behind the letter U+0001.
+
+    A text that begins with that letter, or with U+0002, as a model's may, stands behind U+0002.
+    """
+    if isinstance(text, str):
+        return "\x02" + text if text.startswith(("\x01", "\x02")) else text
+    return "\x01" + _json(text)
 
 
 def text_back(stored: str) -> Text:
     """Return what :func:`text_of` was given."""
-    back: Text = json.loads(stored[1:]) if stored.startswith("\x01") else stored
+    back: Text = json.loads(stored[1:]) if stored.startswith("\x01") else stored.removeprefix("\x02")
     return back
 
 
@@ -216,9 +233,9 @@ def _storable(text: str | None) -> str | None:
 
 def _json(value: object) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+        return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):  # keys that are no text, or a value that holds itself
-        return json.dumps({"repr": repr(value)}, ensure_ascii=False, separators=(",", ":"))
+        return _ENCODER.encode({"repr": repr(value)})
 
 
 def _columns(rollouts: Sequence[Rollout]) -> list[str]:
@@ -232,9 +249,9 @@ def _columns(rollouts: Sequence[Rollout]) -> list[str]:
     return found
 
 
-def _groups(rollouts: Sequence[Rollout], num_generations: int | None) -> list[int]:
+def _groups(rollouts: Sequence[Rollout], num_generations: int | None, before: int) -> list[int]:
     if num_generations is not None:
-        return [place // num_generations for place in range(len(rollouts))]
+        return [place // num_generations for place in range(before, before + len(rollouts))]
     found = [0] * len(rollouts)
     for number, places in enumerate(group_places(rollouts)):
         for place in places:
@@ -289,12 +306,16 @@ def said_of(number: int, column: Sequence[Outcome]) -> list[Said]:
     ]
 
 
-def _summary(column: Sequence[Outcome], values: Any, groups: Sequence[int]) -> Summary:
+def _floats(scores: Sequence[float | None]) -> Any:
+    return np.array([math.nan if one is None else one for one in scores], dtype=float)
+
+
+def _summary(column: Sequence[Outcome], values: Any, told: Any, groups: Sequence[int]) -> Summary:
     status = Counter(one.status for one in column)
     causes = Counter(one.cause.value for one in column if one.cause is not None)
-    known = values[~np.isnan(values)]
+    known, found = told[~np.isnan(told)], values[~np.isnan(values)]
     ran = np.array([one.duration_s for one in column if not one.cached])
-    sizes, flat = _flat(values, np.asarray(groups))
+    sizes, flat = _flat(told, np.asarray(groups))
     return Summary(
         scored=status[Status.SCORED],
         skipped=status[Status.SKIPPED],
@@ -303,8 +324,8 @@ def _summary(column: Sequence[Outcome], values: Any, groups: Sequence[int]) -> S
         causes=_json(causes),
         mean=float(known.mean()) if len(known) else None,
         std=float(known.std(ddof=1)) if len(known) > 1 else None,
-        low=float(known.min()) if len(known) else None,
-        high=float(known.max()) if len(known) else None,
+        low=float(found.min()) if len(found) else None,
+        high=float(found.max()) if len(found) else None,
         p50_s=float(np.quantile(ran, 0.5)) if len(ran) else None,
         p95_s=float(np.quantile(ran, 0.95)) if len(ran) else None,
         groups=sizes,

@@ -16,13 +16,14 @@ import pytest
 import tiny_grpo
 
 from rewardkit import ConfigError, DataError, MissingColumnError, RewardLoadError, reward
+from rewardkit.record.reader import RecordReader
 from trainer_adapter import RewardAdapter
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.models import INSTALL, load_model
 
 pytest.importorskip("trl", reason="the extra train is not installed")
 from trainer_adapter.dataset import read_dataset
-from trainer_adapter.run_record import read_record
+from trainer_adapter.run_identity import read_identity
 from trainer_adapter.train import TrainResult, train
 
 pytestmark = [
@@ -117,11 +118,55 @@ def test_trains_an_adapter(finished: TrainResult) -> None:
     assert finished.seconds > 0
 
 
+def test_a_run_records_itself(finished: TrainResult) -> None:
+    """In its output folder, by default: every completion, the advantages, TRL's metrics, the configuration."""
+    assert finished.record == finished.output_dir
+    with RecordReader(finished.output_dir) as run:
+        assert (24, [0, 1, 2], ["digits", "exact"]) == (run.count(), run.steps(), run.rewards)
+        assert all(one.advantage is not None and one.truncated is not None for one in run.completions())
+        logged = [(entry["step"], entry["reward"]) for entry in finished.log_history if "reward" in entry]
+        assert logged == run.metrics("reward")
+        (about,) = [session["about"] for session in run.sessions]
+    assert {"digits": 1.0, "exact": 0.5} == about["rewards"]
+    assert 0 == about["configuration"]["settings"]["seed"] == about["training"]["seed"]
+
+
+@pytest.mark.trainers
+@pytest.mark.parametrize("record", [True, False, "elsewhere"])
+def test_a_run_that_goes_on_has_no_step_twice_in_its_record(tiny: str, tmp_path: Path, record: bool | str) -> None:
+    """Started anew it has a new record, and the old one lies beside it; ``record`` may be off, or name a folder."""
+    chosen = str(tmp_path / record) if isinstance(record, str) else record
+    once = config(tiny, train_steps=3, save_steps=2, record=chosen)
+    folder = tmp_path / "run"
+    place = folder if record is True else tmp_path / "elsewhere"
+    with pytest.raises(KeyboardInterrupt):
+        train(once, ROWS, folder, callbacks=[_stop_after(1)])
+    with pytest.raises(KeyboardInterrupt):
+        train(once, ROWS, folder, resume=False, callbacks=[_stop_after(2)])
+    resumed = train(once, ROWS, folder)
+    if record is False:
+        assert resumed.record is None
+        assert not list(tmp_path.rglob("*.db"))
+        return
+    assert resumed.record == place
+    with RecordReader(place) as run:
+        assert (24, [0, 1, 2]) == (run.count(), run.steps())
+        rewards = [(entry["step"], entry["reward"]) for entry in resumed.log_history if "reward" in entry]
+        assert rewards == run.metrics("reward")
+        assert 2 == len(run.sessions)
+    (aside,) = place.glob("record-*.db")
+    with RecordReader(aside) as run:
+        assert [0] == run.steps()
+    stamp = (place / "record.db").stat().st_mtime_ns
+    assert (True, place) == ((again := train(once, ROWS, folder)).already_finished, again.record)
+    assert stamp == (place / "record.db").stat().st_mtime_ns
+
+
 @pytest.mark.trainers
 def test_trains_all_weights_from_a_file(tiny: str, tmp_path: Path) -> None:
     """Without an adapter the whole model is trained and saved, here on a JSONL file, with an evaluation set.
 
-    It saves no checkpoint, and a second call knows from its record that it has finished.
+    It saves no checkpoint, and a second call knows from its identity that it has finished.
     """
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, ROWS)) + "\n")
@@ -233,11 +278,11 @@ def test_a_checkpoint_that_cannot_be_saved_is_told(
     def fails(*_: Any) -> None:
         raise OSError("no space left")
 
-    write = sys.modules["trainer_adapter.train"].write_record
+    write = sys.modules["trainer_adapter.train"].write_identity
     monkeypatch.setattr(
         sys.modules["trainer_adapter.train"],
-        "write_record",
-        lambda folder, record: fails() if folder.name == "checkpoint-1" else write(folder, record),
+        "write_identity",
+        lambda folder, identity: fails() if folder.name == "checkpoint-1" else write(folder, identity),
     )
     with pytest.raises(KeyboardInterrupt) as stop:
         train(config(tiny), ROWS, tmp_path, callbacks=[_stop_after(1)])
@@ -397,9 +442,9 @@ def test_a_run_without_a_step_leaves_no_result(tiny: str, tmp_path: Path, monkey
         with pytest.raises(DataError, match="took no step on its 1 row"):
             train(config(tiny), ROWS[:1], tmp_path)
     assert not (tmp_path / "adapter").exists()
-    record = read_record(tmp_path)
-    assert record is not None
-    assert record.finished_steps is None
+    identity = read_identity(tmp_path)
+    assert identity is not None
+    assert identity.finished_steps is None
 
 
 def test_chat_needs_a_template(tiny: str, tmp_path: Path) -> None:
