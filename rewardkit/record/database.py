@@ -24,8 +24,12 @@ def file_of(run: str | os.PathLike[str]) -> Path:
     return path if path.suffix == ".db" else path / FILE
 
 
-def writing(path: Path) -> sqlite3.Connection:
+def writing(path: Path, *, threads: bool = False) -> sqlite3.Connection:
     """Return a connection for writing to a record, which is made where there is none and brought up to this version.
+
+    Args:
+        path: The file.
+        threads: Whether several threads use the connection, one at a time.
 
     Raises:
         RecordError: The file is no record, is of a newer version, or cannot be made or written.
@@ -34,7 +38,7 @@ def writing(path: Path) -> sqlite3.Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.closing(_connected(path, "rwc")) as connection:
             _make(connection)
-        connection = _checked(_connected(path, "rw"), path)
+        connection = _checked(_connected(path, "rw", threads=threads), path)
         try:
             _migrate(connection)
             connection.execute(f"PRAGMA journal_mode = {'WAL' if wal_works(path.parent) else 'DELETE'}")
@@ -86,9 +90,9 @@ def wal_works(folder: Path) -> bool:
             return False
 
 
-def _connected(path: Path, mode: str) -> sqlite3.Connection:
+def _connected(path: Path, mode: str, *, threads: bool = False) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(address, uri=True, timeout=BUSY_S, isolation_level=None)
+    connection = sqlite3.connect(address, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=not threads)
     connection.row_factory = sqlite3.Row
     return connection
 
