@@ -1,4 +1,4 @@
-"""Advantages of groups of completions, in numpy, as TRL's trainers compute them.
+"""Public: advantages of groups of completions, in numpy, as TRL's trainers compute them.
 
 Rewards and advantages are arrays of one entry a completion, the completions of a prompt side by side: entry ``i`` is of
 group ``i // num_generations``. ``nan`` is a completion without a reward: it leaves its group's baseline, and its
@@ -16,6 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardkit.errors import RewardDefinitionError
+
+__all__ = [
+    "EPS",
+    "gdpo_advantages",
+    "group_advantages",
+    "leave_one_out_advantages",
+    "weighted_rewards",
+    "zero_variance",
+]
 
 EPS = 1e-4
 """What TRL adds to a standard deviation before it divides by it."""
@@ -84,7 +93,9 @@ def gdpo_advantages(
     return scaled
 
 
-def leave_one_out_advantages(rewards: Any, num_generations: int) -> Floats:
+def leave_one_out_advantages(
+    rewards: Any, num_generations: int, *, normalize: bool = False, eps: float = EPS
+) -> Floats:
     """Return each reward less the mean of its group's others: RLOO's advantage (arXiv 2402.14740, equation 8).
 
     A completion without another reward in its group has the advantage 0.
@@ -92,17 +103,25 @@ def leave_one_out_advantages(rewards: Any, num_generations: int) -> Floats:
     Args:
         rewards: Shape (completions,), groups side by side; ``nan`` or ``None`` where there is no reward.
         num_generations: Completions a group, 1 or more.
+        normalize: Whether the advantages are then normalized over all completions that have one, TRL's
+            ``normalize_advantages``.
+        eps: Added to the standard deviation that normalizes.
 
     Raises:
         RewardDefinitionError: The completions make no whole groups.
     """
     groups = _grouped(rewards, num_generations)[1]
+    if num_generations == 1:
+        return np.zeros(len(groups))
     known = ~np.isnan(groups)
     others = known.sum(axis=1, keepdims=True) - known
     sums = np.nansum(groups, axis=1, keepdims=True) - np.where(known, groups, 0.0)
     means = np.divide(sums, others, out=np.full_like(groups, np.nan), where=others > 0)
-    less: Floats = np.nan_to_num((groups - means).reshape(-1), nan=0.0)
-    return less
+    less = (groups - means).reshape(-1)
+    if normalize:
+        less = (less - _mean(less)) / (_std(less, 1) + eps)
+    found: Floats = np.nan_to_num(less, nan=0.0)
+    return found
 
 
 def weighted_rewards(

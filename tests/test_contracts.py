@@ -28,6 +28,7 @@ PUBLIC = {
     "rewardkit": ("reference/api.md",),
     "rewardkit.cli": ("reference/api.md",),
     "rewardkit.commands": ("reference/api.md",),
+    "rewardkit.advantages": ("reference/api.md",),
     "rewardkit.extending": ("reference/api.md",),
     "rewardkit.testing": ("reference/api.md",),
     "sandbox": ("reference/sandbox.md",),

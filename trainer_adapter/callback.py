@@ -1,4 +1,4 @@
-"""The trainer callback of a RewardAdapter: checks the trainer's settings, starts the workers, measures steps.
+"""The trainer callback of a RewardAdapter: checks settings, starts the workers, measures steps, records metrics.
 
 It imports transformers, so :attr:`trainer_adapter.grpo.RewardAdapter.callback` imports this module late.
 """
@@ -6,11 +6,14 @@ It imports transformers, so :attr:`trainer_adapter.grpo.RewardAdapter.callback` 
 from __future__ import annotations
 
 import time
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from transformers import TrainerCallback
 
 from rewardkit import ConfigError
+
+if TYPE_CHECKING:
+    from trainer_adapter.capture import Capture
 
 
 class Watched(Protocol):
@@ -24,6 +27,8 @@ class Watched(Protocol):
     def group_rewards(self) -> list[str]: ...
     @property
     def seconds(self) -> float: ...
+    @property
+    def capture(self) -> Capture | None: ...
     def start(self) -> object: ...
 
 
@@ -49,7 +54,7 @@ class RewardCallback(TrainerCallback):
         return self.reward_s / self.step_s if self.step_s else None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
-        """Refuse settings under which rewards would be wrong, and start the workers.
+        """Refuse settings under which rewards would be wrong, start the workers, and take a record back to this step.
 
         Raises:
             ConfigError: A group would be split between processes, or the trainer has other weights.
@@ -57,6 +62,8 @@ class RewardCallback(TrainerCallback):
         _check_weights(self._adapter, args)
         _check_groups(self._adapter, args)
         self._adapter.start()
+        if self._adapter.capture is not None:
+            self._adapter.capture.begins(getattr(state, "global_step", 0))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
         """Note when a step begins."""
@@ -68,6 +75,24 @@ class RewardCallback(TrainerCallback):
             self.step_s += time.monotonic() - self._began[0]
             self.reward_s += self._adapter.seconds - self._began[1]
             self._began = None
+        self._read_advantages()
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
+        """Record what the trainer made of a batch that an accumulated step scored."""
+        self._read_advantages()
+
+    def on_prediction_step(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
+        """Record what the trainer made of a batch of an evaluation."""
+        self._read_advantages()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **keywords: Any) -> None:
+        """Record the trainer's metrics."""
+        if self._adapter.capture is not None and logs:
+            self._adapter.capture.log(state.global_step, logs)
+
+    def _read_advantages(self) -> None:
+        if self._adapter.capture is not None:
+            self._adapter.capture.read_advantages()
 
 
 def _check_weights(adapter: Watched, args: Any) -> None:

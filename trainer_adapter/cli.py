@@ -155,7 +155,7 @@ def _log_shown() -> Iterator[None]:
 
 
 def _tell(result: TrainResult, *, as_json: bool) -> None:
-    from trainer_adapter.run_record import counted
+    from trainer_adapter.run_identity import counted
 
     metrics: dict[str, Any] = {}
     for entry in result.log_history:
@@ -166,11 +166,14 @@ def _tell(result: TrainResult, *, as_json: bool) -> None:
         "steps": result.steps,
         "seconds": result.seconds,
         "already_finished": result.already_finished,
+        "record": None if result.record is None else str(result.record),
         "metrics": metrics,
     }
     last = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items()) or "no metrics were logged"
     steps = counted(result.steps, "step")
     words = f"{steps} in {result.seconds:,.0f} s; at the end {last}\nwrote {result.trained}"
+    if result.record is not None:
+        words += f"\nwhat each reward said of each completion: rewardkit show {result.record}"
     if result.already_finished:
         words = f"already finished, nothing run: {steps} done, in {result.output_dir}\ntrained: {result.trained}"
     finish(told, lambda: typer.echo(words), as_json=as_json)

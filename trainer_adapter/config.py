@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -70,6 +71,14 @@ def _reward_functions(value: Any, base: Path | None = None) -> Any:
             raise ConfigError(f"reward_fns: expected rewards, functions or references such as 'file.py', got {like!r}")
     numbered = {str(number): like for number, like in enumerate(value)}
     return tuple(RewardFunctionsConfig.from_dict({"functions": numbered}, base=base).functions.values())
+
+
+def _record(value: object) -> bool | str:
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if not isinstance(value, bool | str) or value == "":
+        raise ValueError("expected true, false or the path of a folder")
+    return value
 
 
 Count = Annotated[int, BeforeValidator(_not_a_bool)]
@@ -209,6 +218,11 @@ class GRPOConfig(_Checked):
         description="What becomes of a completion for which a reward failed without a default: `leave_out` of the "
         "group, or `sum` the other rewards.",
     )
+    record: Annotated[bool | str, PlainValidator(_record)] = Field(
+        default=True,
+        description="Whether every scored completion is recorded, in `record.db` in the output folder; or the folder "
+        "of the record.",
+    )
     workers: Count | None = Field(
         default=None, ge=1, description="Processes that score rewards; null is the cores at hand, at most 4."
     )
@@ -232,7 +246,8 @@ class GRPOConfig(_Checked):
         Args:
             data: A mapping with the fields.
             where: What errors call the data.
-            base: Folder from which relative ``file.py`` references and a relative ``base_model`` start.
+            base: Folder from which relative ``file.py`` references, a ``base_model`` that starts with ``./`` or ``../``
+                and ``record`` start.
 
         Raises:
             ConfigError: A field is unknown, missing or wrong, or a file cannot be read.
@@ -245,6 +260,8 @@ class GRPOConfig(_Checked):
                 data["reward_fns"] = _reward_functions(data["reward_fns"], base)
             if base is not None and str(data.get("base_model")).startswith(("./", "../")):
                 data["base_model"] = str(base / data["base_model"])
+            if base is not None and isinstance(data.get("record"), str) and data["record"]:
+                data["record"] = str(base / data["record"])
             return cls.model_validate(data)
         except ConfigError as wrong:
             raise ConfigError(f"{where}: {wrong}") from wrong.__cause__

@@ -4,12 +4,14 @@ TRL calls reward functions one after another, each with the whole batch. :class:
 callable for each reward. The first one called scores all rewards on the batch at once, in the runtime's workers, and
 the others answer from that result. So a step costs the slowest reward, not the sum.
 
-This module decides which scores TRL sees, which metrics are logged and what stops training.
+This module decides which scores TRL sees, which metrics are logged and what stops training;
+:mod:`trainer_adapter.capture` decides what is recorded.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections import defaultdict, deque
@@ -18,12 +20,23 @@ from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, get_args
 
-from rewardkit import Cause, RewardDefinitionError, RewardError, Runtime, ScoreBatch, Status
+from rewardkit import (
+    Cause,
+    ConfigError,
+    RewardDefinitionError,
+    RewardError,
+    RewardFunctionsConfig,
+    Runtime,
+    ScoreBatch,
+    Status,
+)
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.models import needing_extra
 
 if TYPE_CHECKING:
+    from rewardkit import Recorder
     from trainer_adapter.callback import RewardCallback
+    from trainer_adapter.capture import Capture
 
 MAX_SCORE = 1e16
 """The largest score or weighted sum handed to TRL. It computes in float32 (at most 3.4e38) and squares scores for a
@@ -86,12 +99,15 @@ class RewardAdapter:
         rewards: Rewards in any form that :class:`rewardkit.Runtime` takes.
         weights: Each reward's weight in TRL's sum; the default is Runtime's. Pass :attr:`weights` to TRL's config.
         partial: ``"leave_out"`` or ``"sum"``, see :data:`Partial`.
+        record: A run's folder, such as ``"runs/one"``, or a :class:`rewardkit.Recorder`: every scored batch is recorded
+            in it, with TRL's metrics and advantages.
         options: The other options of :class:`rewardkit.Runtime`.
 
     Raises:
         RewardDefinitionError: Two rewards have one name, weights do not match, or an option's value is wrong.
         RewardLoadError: A reference names nothing.
         RewardTransportError: A reward cannot travel to a worker process.
+        RecordError: ``record`` names a run that has a record, or a place that cannot be written.
     """
 
     def __init__(
@@ -100,11 +116,13 @@ class RewardAdapter:
         *,
         weights: Sequence[float] | Mapping[str, float] | None = None,
         partial: Partial = "leave_out",
+        record: str | os.PathLike[str] | Recorder | None = None,
         **options: Unpack[RuntimeOptions],
     ) -> None:
         if partial not in get_args(Partial):
             raise RewardDefinitionError(f"partial={partial!r}: expected 'leave_out' or 'sum'")
         self._partial = partial
+        self._env = rewards.runtime.env if isinstance(rewards, RewardFunctionsConfig) else {}
         self.runtime = Runtime(rewards, weights=weights, **options)
         for name, weight in self.runtime.weights.items():
             if abs(weight) > MAX_SCORE:
@@ -116,6 +134,10 @@ class RewardAdapter:
         self._waiting: tuple[bytes, dict[str, Scores]] = b"", {}
         # Two trainer threads may call at once: one scores, the other waits and takes its scores from the result.
         self._lock = threading.Lock()
+        self.capture: Capture | None = None
+        """What hands this process's batches to a recorder; ``None`` where nothing is recorded."""
+        if record is not None:
+            self.record_in(record)
 
     if not TYPE_CHECKING:  # a type checker would take every attribute to be there
 
@@ -172,9 +194,39 @@ class RewardAdapter:
         self.runtime.start()
         return self
 
+    def attach(self, trainer: Any) -> RewardAdapter:
+        """Add :attr:`callback` to a trainer that lacks it, and know the trainer from now on; return the adapter.
+
+        Without it the adapter knows the trainer from the first batch on.
+
+        Raises:
+            ConfigError: It is no trainer of TRL's.
+        """
+        callback = self.callback
+        if not (hasattr(trainer, "reward_funcs") and hasattr(trainer, "callback_handler")):
+            raise ConfigError(f"attach({trainer!r}): expected a GRPOTrainer or RLOOTrainer")
+        if callback not in trainer.callback_handler.callbacks:
+            trainer.add_callback(callback)
+        if self.capture is not None:
+            self.capture.attach(trainer)
+        return self
+
+    def record_in(self, record: str | os.PathLike[str] | Recorder) -> None:
+        """Record every batch that is scored from now on; :meth:`close` closes the recorder.
+
+        Raises:
+            RecordError: The run has a record, or the place cannot be written.
+        """
+        from trainer_adapter.capture import Capture, recorder_of  # it brings numpy along
+
+        about = {"rewards": self.runtime.weights, "partial": self._partial}
+        self.capture = Capture(recorder_of(record, self._env), self.runtime.rewards, about)
+
     def close(self) -> None:
-        """End the workers. A second call does nothing."""
+        """End the workers, and write what is still to be recorded. A second call does nothing."""
         self.runtime.close()
+        if self.capture is not None:
+            self.capture.recorder.close()
 
     def __enter__(self) -> RewardAdapter:
         return self.start()
@@ -211,6 +263,9 @@ class RewardAdapter:
             self._waiting = b"", {}
             scored = self.runtime.score(batch.rollouts(), step=batch.step, epoch=batch.epoch)
             waiting = self._scores(scored, batch.step)
+            if self.capture is not None:
+                self.capture.attach(getattr(log_metric, "__self__", None))  # TRL's is a method of its trainer
+                self.capture.record(scored, dict(waiting), batch.step, batch.epoch)
             if callable(log_metric):
                 for metric, value in _metrics(scored):
                     log_metric(metric, value)

@@ -1,7 +1,7 @@
 """Where a training run starts: at the beginning, at a checkpoint, or not at all because it has finished.
 
-A run goes on only from a checkpoint of its own, made with the same rewards, settings and rows. The record in a
-checkpoint says whose it is (:mod:`trainer_adapter.run_record`); one without a record is used only if it is named.
+A run goes on only from a checkpoint of its own, made with the same rewards, settings and rows. The identity in a
+checkpoint says whose it is (:mod:`trainer_adapter.run_identity`); one without an identity is used only if it is named.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit import ConfigError
-from trainer_adapter.run_record import FILE, RunRecord, counted, differences, read_record
+from trainer_adapter.run_identity import FILE, RunIdentity, counted, differences, read_identity
 
 _log = logging.getLogger("trainer_adapter")
 
@@ -28,21 +28,21 @@ class Start:
     """Where a run starts.
 
     Attributes:
-        record: What the run is started with.
+        identity: What the run is started with.
         checkpoint: Where it goes on; ``None`` for the beginning.
         steps_done: Steps that the checkpoint, or the finished model, has.
         finished: Whether nothing is left to do.
         changed: Settings that differ from those of the run so far, and may differ.
     """
 
-    record: RunRecord
+    identity: RunIdentity
     checkpoint: Path | None = None
     steps_done: int = 0
     finished: bool = False
     changed: Sequence[str] = ()
 
 
-def choose_start(output_dir: Path, trained: Path, now: RunRecord, resume: bool | str | Path) -> Start:
+def choose_start(output_dir: Path, trained: Path, now: RunIdentity, resume: bool | str | Path) -> Start:
     """Return where a run starts. Changes nothing.
 
     Args:
@@ -52,11 +52,11 @@ def choose_start(output_dir: Path, trained: Path, now: RunRecord, resume: bool |
         resume: ``True`` for the last checkpoint of this run, ``False`` for the beginning, or a checkpoint.
 
     Raises:
-        ConfigError: The run in the folder had other rewards, settings or rows, or has no readable record of them.
+        ConfigError: The run in the folder had other rewards, settings or rows, or its identity cannot be read.
     """
     if resume is False:
         return Start(now)
-    kept = read_record(output_dir)
+    kept = read_identity(output_dir)
     if resume is not True:
         checkpoint = Path(resume)
         if not (checkpoint / STATE).is_file():
@@ -66,35 +66,37 @@ def choose_start(output_dir: Path, trained: Path, now: RunRecord, resume: bool |
         return _from_named(checkpoint, now)
     if kept is None:
         if whole_checkpoints(output_dir) or any(trained.glob("*.safetensors")):
-            raise _unrecorded(output_dir)
+            raise _unidentified(output_dir)
         return Start(now)
     own = _checkpoints_of(kept, output_dir)
     if not own and kept.finished_steps is None:
         return Start(now)  # it never got as far as a checkpoint
     changed = _allowed(output_dir, kept, now)
-    record = now.model_copy(update={"run": kept.run, "finished_steps": kept.finished_steps})
-    return _from_last(record, own, trained, changed, output_dir)
+    identity = now.model_copy(update={"run": kept.run, "finished_steps": kept.finished_steps})
+    return _from_last(identity, own, trained, changed, output_dir)
 
 
-def _from_last(record: RunRecord, own: Sequence[Path], trained: Path, changed: Sequence[str], folder: Path) -> Start:
+def _from_last(
+    identity: RunIdentity, own: Sequence[Path], trained: Path, changed: Sequence[str], folder: Path
+) -> Start:
     """Return where a run with the same rewards and settings goes on."""
     checkpoint = own[-1] if own else None
     steps = 0 if checkpoint is None else state_of(checkpoint)["global_step"]
-    wanted = record.settings["train_steps"]
-    done = record.finished_steps if record.finished_steps is not None and trained.is_dir() else 0
+    wanted = identity.settings["train_steps"]
+    done = identity.finished_steps if identity.finished_steps is not None and trained.is_dir() else 0
     if max(steps, done) >= wanted:
-        return Start(record, checkpoint, max(steps, done), finished=True)
+        return Start(identity, checkpoint, max(steps, done), finished=True)
     if checkpoint is None and done:
         raise ConfigError(
             f"{folder}: the run in it ended after {counted(done, 'step')} and left no checkpoint\n"
             f"(save_steps is null), so it cannot go on to {wanted:,}. Nothing was run or changed.\nPlease {_OTHERWISE}"
         )
-    return Start(record, checkpoint, steps, changed=changed)
+    return Start(identity, checkpoint, steps, changed=changed)
 
 
-def _from_named(checkpoint: Path, now: RunRecord) -> Start:
+def _from_named(checkpoint: Path, now: RunIdentity) -> Start:
     """Return the start from a checkpoint that the caller names."""
-    made = read_record(checkpoint)
+    made = read_identity(checkpoint)
     changed: Sequence[str] = ()
     if made is None:
         _log.warning(
@@ -107,7 +109,7 @@ def _from_named(checkpoint: Path, now: RunRecord) -> Start:
     return Start(now, checkpoint, steps, finished=steps >= now.settings["train_steps"], changed=changed)
 
 
-def _allowed(where: Path, old: RunRecord, now: RunRecord) -> Sequence[str]:
+def _allowed(where: Path, old: RunIdentity, now: RunIdentity) -> Sequence[str]:
     """Return the differences with which a run may go on.
 
     Raises:
@@ -123,7 +125,7 @@ def _allowed(where: Path, old: RunRecord, now: RunRecord) -> Sequence[str]:
     )
 
 
-def _unrecorded(output_dir: Path) -> ConfigError:
+def _unidentified(output_dir: Path) -> ConfigError:
     copies = [place / FILE for place in whole_checkpoints(output_dir) if (place / FILE).is_file()]
     # The newest, not that of the most steps: a run started anew leaves the checkpoints of the run before.
     newest = max(copies, key=lambda copy: copy.stat().st_mtime_ns, default=None)
@@ -141,10 +143,10 @@ def whole_checkpoints(output_dir: Path) -> list[Path]:
     return sorted((place for place in whole if _step_of(place) >= 0), key=_step_of)
 
 
-def _checkpoints_of(record: RunRecord, output_dir: Path) -> list[Path]:
+def _checkpoints_of(identity: RunIdentity, output_dir: Path) -> list[Path]:
     """Return the complete checkpoints of a run in a folder, by step."""
-    made = ((place, read_record(place)) for place in whole_checkpoints(output_dir))
-    return [place for place, one in made if one is not None and one.run == record.run]
+    made = ((place, read_identity(place)) for place in whole_checkpoints(output_dir))
+    return [place for place, one in made if one is not None and one.run == identity.run]
 
 
 def state_of(checkpoint: Path) -> dict[str, Any]:

@@ -14,19 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewardkit import ConfigError, DataError, MissingColumnError
+from rewardkit import ConfigError, DataError, MissingColumnError, RewardFunctionsConfig
 from rewardkit.extending import hint_at
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.dataset import Source, read_dataset
 from trainer_adapter.grpo import BatchTiming, RewardAdapter
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
 from trainer_adapter.resuming import STATE, Start, choose_start, state_of
-from trainer_adapter.run_record import RunRecord, counted, read_record, record_of, write_record
+from trainer_adapter.run_identity import RunIdentity, counted, identity_of, read_identity, write_identity
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
     from trl import GRPOTrainer  # type: ignore[attr-defined]  # it is, lazily
 
+    from rewardkit import Recorder
     from trainer_adapter.dataset import Dataset
 
 _log = logging.getLogger("trainer_adapter")
@@ -44,6 +45,7 @@ class TrainResult:
         timings: How long the trainer waited for each of this run's last 100,000 scored batches.
         seconds: Seconds of this run's training, without loading.
         already_finished: Whether the run had all its steps before, so that nothing was run.
+        record: The folder of the run's record, which ``rewardkit show`` takes; ``None`` where nothing is recorded.
     """
 
     output_dir: Path
@@ -53,6 +55,7 @@ class TrainResult:
     timings: Sequence[BatchTiming]
     seconds: float
     already_finished: bool = False
+    record: Path | None = None
 
 
 def train(
@@ -86,6 +89,7 @@ def train(
         DataError: The dataset is wrong, or too small for one step.
         MissingColumnError: A reward needs a column that the dataset lacks.
         ModuleNotFoundError: The extra ``train`` is not installed.
+        RecordError: The record cannot be written.
         RewardError: A reward cannot be loaded, or rewards failed as the configuration forbids.
     """
     output_dir = Path(output_dir)
@@ -106,14 +110,17 @@ def train(
     called = str(dataset) if isinstance(dataset, str | Path) else "dataset"
     _check_enough(config, rows, called)
     trained = output_dir / ("adapter" if config.adapter else "model")
-    now = record_of(config, adapter.runtime.rewards, adapter.runtime.weights, rows)
+    now = identity_of(config, adapter.runtime.rewards, adapter.runtime.weights, rows)
     start = choose_start(output_dir, trained, now, resume)
     if start.finished:
-        return _finished(start, trained, output_dir)
+        return _finished(start, trained, output_dir, _record_of(config, output_dir))
     _tell_start(start, config)
     with adapter:
-        trainer = _trainer(config, adapter, rows, eval_rows, output_dir, [_recorder(start.record), *callbacks])
-        write_record(output_dir, start.record)
+        trainer = _trainer(config, adapter, rows, eval_rows, output_dir, [_identity_writer(start.identity), *callbacks])
+        if (place := _record_of(config, output_dir)) is not None:
+            adapter.record_in(_recorder(place, config, start, output_dir))
+        adapter.attach(trainer)
+        write_identity(output_dir, start.identity)
         began = time.monotonic()
         try:
             trainer.train(resume_from_checkpoint=None if start.checkpoint is None else str(start.checkpoint))
@@ -125,17 +132,41 @@ def train(
             raise DataError(f"{called}: the trainer took no step on its {counted(len(rows), 'row')}; nothing was saved")
         trainer.save_model(str(trained))
         state = trainer.state
-        write_record(output_dir, start.record.model_copy(update={"finished_steps": state.global_step}))
+        write_identity(output_dir, start.identity.model_copy(update={"finished_steps": state.global_step}))
         return TrainResult(
-            output_dir, trained, state.global_step, list(state.log_history), list(adapter.timings), seconds
-        )
+            output_dir, trained, state.global_step, list(state.log_history), list(adapter.timings), seconds,
+            record=place,
+        )  # fmt: skip
 
 
-def _finished(start: Start, trained: Path, output_dir: Path) -> TrainResult:
+def _finished(start: Start, trained: Path, output_dir: Path, record: Path | None) -> TrainResult:
     """Return the result of a run that already has all its steps."""
     log = [] if start.checkpoint is None else state_of(start.checkpoint)["log_history"]
     place = trained if trained.is_dir() or start.checkpoint is None else start.checkpoint
-    return TrainResult(output_dir, place, start.steps_done, log, [], 0.0, already_finished=True)
+    return TrainResult(output_dir, place, start.steps_done, log, [], 0.0, already_finished=True, record=record)
+
+
+def _record_of(config: GRPOConfig, output_dir: Path) -> Path | None:
+    """Return the folder of the run's record; ``None`` where nothing is recorded."""
+    if isinstance(config.record, bool):
+        return output_dir if config.record else None
+    return Path(config.record)
+
+
+def _recorder(place: Path, config: GRPOConfig, start: Start, output_dir: Path) -> Recorder:
+    """Return what records the run: further in the record of the run that goes on, else in a new one."""
+    from rewardkit import Recorder
+
+    goes_on = start.checkpoint is not None and start.checkpoint.resolve().parent == output_dir.resolve()
+    fns = config.reward_fns
+    return Recorder(
+        place,
+        append=goes_on,
+        anew=not goes_on,
+        rank=int(os.environ.get("RANK", "0")),
+        about={"configuration": start.identity.model_dump(exclude={"format"})},
+        env=fns.runtime.env if isinstance(fns, RewardFunctionsConfig) else {},
+    )
 
 
 def _tell_start(start: Start, config: GRPOConfig) -> None:
@@ -153,15 +184,15 @@ def _tell_start(start: Start, config: GRPOConfig) -> None:
     _log.warning(words)
 
 
-def _recorder(record: RunRecord) -> TrainerCallback:
-    """Return the callback that writes the run's record into every checkpoint."""
+def _identity_writer(identity: RunIdentity) -> TrainerCallback:
+    """Return the callback that writes the run's identity into every checkpoint."""
     from transformers import TrainerCallback
 
-    class Recorder(TrainerCallback):
+    class IdentityWriter(TrainerCallback):
         def on_save(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-            write_record(Path(args.output_dir) / f"checkpoint-{state.global_step}", record)
+            write_identity(Path(args.output_dir) / f"checkpoint-{state.global_step}", identity)
 
-    return Recorder()
+    return IdentityWriter()
 
 
 def _trainer(
@@ -253,12 +284,12 @@ def _save_interrupted(trainer: GRPOTrainer, start: Start, output_dir: Path, resu
         return f"{stopped}; started again in the same way, it goes on from {start.checkpoint}"
     checkpoint = output_dir / f"checkpoint-{step}"
     try:
-        made = read_record(checkpoint) if (checkpoint / STATE).is_file() else None
-        if made is None or made.run != start.record.run:  # else the trainer has just saved it
+        made = read_identity(checkpoint) if (checkpoint / STATE).is_file() else None
+        if made is None or made.run != start.identity.run:  # else the trainer has just saved it
             # Not public. But the public ways leave out what resuming needs (optimizer, scheduler, random states),
             # and a callback's request to save takes effect only at the end of the next step.
             trainer._save_checkpoint(trainer.model, trial=None)  # type: ignore[no-untyped-call]
-            write_record(checkpoint, start.record)
+            write_identity(checkpoint, start.identity)
     except Exception:  # the interrupt is what the caller must see
         _log.exception("interrupted after step %d, and its checkpoint could not be saved", step)
         return (

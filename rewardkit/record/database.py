@@ -6,6 +6,7 @@ import contextlib
 import os
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +76,28 @@ def reading(path: Path) -> sqlite3.Connection:
             writing(path).close()
             connection = _connected(path, "ro")
         return connection
+
+
+def move_aside(run: str | os.PathLike[str]) -> Path | None:
+    """Give a run's record another name beside it, such as ``record-20261124-093000.db``; return it.
+
+    Returns:
+        The new place; ``None`` where there is no record.
+
+    Raises:
+        RecordError: It cannot be moved.
+    """
+    path = file_of(run)
+    with _named(path):
+        if not path.exists():
+            return None
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        names = (f"{path.stem}-{stamp}{again}.db" for again in ("", *(f"-{number}" for number in range(2, 1000))))
+        place = next(place for name in names if not (place := path.with_name(name)).exists())
+        for ending in ("-wal", "-shm", "-journal", ""):  # what is not yet in the file itself lies beside it
+            with contextlib.suppress(FileNotFoundError):
+                path.with_name(path.name + ending).rename(place.with_name(place.name + ending))
+        return place
 
 
 def wal_works(folder: Path) -> bool:

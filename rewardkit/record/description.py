@@ -77,7 +77,8 @@ def _is_same(value: Any, reward: Composable) -> bool:
         return True
     if isinstance(reward, Reward):
         function = reward.spec.function
-        return value is function or (isinstance(value, Reward) and value.spec.function is function)
+        # isinstance() would ask the value for its class, which other packages' deprecated names answer with a warning.
+        return value is function or (issubclass(type(value), Reward) and value.spec.function is function)
     inner = getattr(reward, "inner", None)  # a composition under a name of its own
     return inner is not None and value is inner
 
@@ -105,8 +106,8 @@ def _settings(reward: Composable) -> dict[str, Any]:
         return {"composition": reward.name, "parts": {leaf.name: _settings(leaf) for leaf in reward.leaves}}
     return {
         "kind": str(reward.spec.kind),
-        "options": _plain(asdict(reward.options)),
-        "set": _plain(dict(_set(reward.spec.function))),
+        "options": plain(asdict(reward.options)),
+        "set": plain(dict(_set(reward.spec.function))),
     }
 
 
@@ -119,12 +120,12 @@ def _set(function: Any) -> Iterator[tuple[str, Any]]:
         yield from ((field.name, getattr(function, field.name)) for field in fields(function))
 
 
-def _plain(value: Any, name: str = "") -> Any:
+def plain(value: Any, name: str = "") -> Any:
     """Return settings as JSON can hold them, secrets by their name hidden."""
     if _SECRET.search(name) and isinstance(value, str) and value:
         return HIDDEN
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner, str(key)) for key, inner in value.items()}
+        return {str(key): plain(inner, str(key)) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(inner, name) for inner in value]
+        return [plain(inner, name) for inner in value]
     return value if value is None or isinstance(value, bool | int | float | str) else repr(value)[:200]

@@ -17,8 +17,8 @@ from typing import Any
 
 from rewardkit.compose import Composable
 from rewardkit.errors import RecordError
-from rewardkit.record.database import file_of, writing
-from rewardkit.record.description import Description, describe
+from rewardkit.record.database import file_of, move_aside, writing
+from rewardkit.record.description import Description, describe, plain
 from rewardkit.record.rows import BatchRows, Said, rows_of
 from rewardkit.record.secrets import Secrets
 from rewardkit.record.writer import Texts, Writer, digest_of
@@ -36,6 +36,7 @@ class Recorder:
     Args:
         run: The run's folder, or its file.
         append: Whether the run may have a record already; without, one that has is refused.
+        anew: Whether a record that is there already is moved aside, see :func:`~rewardkit.record.database.move_aside`.
         rank: This process's rank. Only the first, 0, is refused where there is a record already.
         purpose: ``"run"``, or what else records: ``"rescore"``.
         about: What the run is: its configuration and seeds, as JSON can hold them.
@@ -50,6 +51,7 @@ class Recorder:
         run: str | os.PathLike[str],
         *,
         append: bool = False,
+        anew: bool = False,
         rank: int = 0,
         purpose: str = "run",
         about: Mapping[str, Any] | None = None,
@@ -59,10 +61,13 @@ class Recorder:
         self.rank = rank
         self._purpose = purpose
         self._secrets = Secrets(env or {})
-        self._about = self._secrets.hidden(json.dumps({**dict(about or {}), **machine()}, default=repr))
+        self._about = {**plain(dict(about or {})), **machine()}
+        self._began = time.time()
         self._session = 0
         self._described: dict[tuple[str, str], Description] = {}
         if rank == 0:
+            if anew:
+                move_aside(self.path)
             if self.path.exists() and self.path.stat().st_size and not append:
                 raise RecordError(f"{self.path}: this run has a record; append to it (--append), or give another name")
             self._connected().close()
@@ -138,13 +143,26 @@ class Recorder:
         row = (None, time.time(), step, kind, self._secrets.hidden(json.dumps(dict(body), default=repr)))
         self._writer.put(lambda connection: insert(connection, "event", [row]))
 
+    def add_about(self, about: Mapping[str, Any]) -> None:
+        """Hand over what became known of the run after the recorder was made; settings that name keys are hidden."""
+        self._about = {**self._about, **plain(dict(about))}
+        text = self._about_text()
+        words = "UPDATE session SET about = ? WHERE id = ?"
+        self._writer.put(lambda connection: _execute(connection, words, (text, self._session)), number_bytes=len(text))
+
+    def _about_text(self) -> str:
+        return self._secrets.hidden(json.dumps(self._about, default=repr))
+
     def rewind(self, step: int) -> None:
         """Take away what a run that goes on from a checkpoint will do again: all from a step on, of every process.
+
+        What a process scores after this call stays, also where it is written first.
 
         Args:
             step: Optimizer steps that the checkpoint has. Evaluations at this very step were before it, and stay.
         """
-        self._writer.put(lambda connection: _rewind(connection, step))
+        before = time.time()
+        self._writer.put(lambda connection: _rewind(connection, step, before))
 
     def flush(self, timeout_s: float = 60.0) -> bool:
         """Wait until all that was handed over is in the file; ``False`` where something is not."""
@@ -170,10 +188,9 @@ class Recorder:
         """Return a connection to the file, in which this process has a session."""
         connection = writing(self.path)
         try:
-            known = connection.execute("SELECT 1 FROM session WHERE id = ? AND about = ?", (self._session, self._about))
+            known = connection.execute("SELECT 1 FROM session WHERE id = ? AND began = ?", (self._session, self._began))
             if known.fetchone() is None:
-                now = time.time()
-                row = (self.rank, self._purpose, now, now, self._about)
+                row = (self.rank, self._purpose, self._began, time.time(), self._about_text())
                 columns = "rank, purpose, began, seen, about"
                 cursor = connection.execute(f"INSERT INTO session ({columns}) VALUES (?, ?, ?, ?, ?)", row)  # noqa: S608
                 self._session = cursor.lastrowid or 0
@@ -319,8 +336,9 @@ def _prompts(connection: sqlite3.Connection, texts: Texts, rows: BatchRows) -> l
     return [found[key] for key in keys]
 
 
-def _rewind(connection: sqlite3.Connection, step: int) -> None:
-    batches = "SELECT id FROM batch WHERE (split = 'train' AND step >= ?1) OR (split != 'train' AND step > ?1)"
+def _rewind(connection: sqlite3.Connection, step: int, before: float) -> None:
+    done_again = "(split = 'train' AND step >= ?1) OR (split != 'train' AND step > ?1)"
+    batches = f"SELECT id FROM batch WHERE scored < ?2 AND ({done_again})"  # noqa: S608 - words of ours
     completions = f"SELECT id FROM completion WHERE batch IN ({batches})"  # noqa: S608 - words of ours
     for table, column, those in (
         ("said", "completion", completions),
@@ -329,7 +347,7 @@ def _rewind(connection: sqlite3.Connection, step: int) -> None:
         ("summary", "batch", batches),
         ("batch", "id", batches),
     ):
-        _execute(connection, f"DELETE FROM {table} WHERE {column} IN ({those})", (step,))  # noqa: S608 - words of ours
+        _execute(connection, f"DELETE FROM {table} WHERE {column} IN ({those})", (step, before))  # noqa: S608 - ours
     _execute(connection, "DELETE FROM metric WHERE step > ?", (step,))
 
 

@@ -55,15 +55,15 @@ class Summary(NamedTuple):
         scored: Calls with a score.
         skipped: Calls that did not apply.
         failed: Calls that failed, with or without a default that stands in.
-        counted: Calls with a number: those scored, and those failed for which a default stands in.
+        counted: Calls with a number that the trainer was told, a default that stands in for a failure included.
         causes: JSON of the failed calls' number by cause.
-        mean: Of the scores, defaults that stand in included, as the trainer is told them; ``None`` without any.
+        mean: Of these numbers; ``None`` without any.
         std: Their standard deviation (``ddof=1``); ``None`` with fewer than two.
-        low: The lowest of them.
-        high: The highest of them.
+        low: The lowest score, of those that the trainer was not told too: where it left out the completion.
+        high: The highest.
         p50_s: Median seconds of the calls that ran.
         p95_s: 95th percentile of these.
-        groups: Groups with two scores or more.
+        groups: Groups with two numbers or more that the trainer was told.
         flat_groups: Those of them whose scores are all the same.
     """
 
@@ -95,7 +95,7 @@ class BatchRows:
         completions: The completions as text.
         tokens: Lengths of the completions in tokens.
         truncated: Whether each was cut at the most tokens allowed.
-        groups: The number of each completion's group in the batch, from 0.
+        groups: The number of each completion's group in the batch, or in the trainer's of which the batch is a part.
         totals: Plain sums of the scores.
         weighted: Weighted sums, as TRL's ``reward``.
         advantages: What the trainer makes of them.
@@ -132,6 +132,8 @@ def rows_of(
     scale: str = "group",
     truncated: Sequence[bool | None] | None = None,
     handed: Mapping[str, Sequence[float | None]] | None = None,
+    advantages: Sequence[float | None] | None = None,
+    before: int = 0,
     versions: Mapping[str, str] | None = None,
 ) -> BatchRows:
     """Return what is kept of a batch.
@@ -143,6 +145,8 @@ def rows_of(
         scale: How advantages are scaled, see :func:`~rewardkit.advantages.group_advantages`.
         truncated: Whether each completion was cut; ``None`` where nobody knows.
         handed: The scores as the trainer was told them, where they differ from the outcomes'.
+        advantages: What the trainer makes of the scores, for whom knows it; computed unless given.
+        before: Completions that stand before these in the trainer's batch, where other processes have a part of it.
         versions: The digits of rewards' versions by name, where they are not those of the outcomes: a composition has
             one of its own.
     """
@@ -152,7 +156,9 @@ def rows_of(
     scores = scores.reshape(len(names), len(rollouts))
     told = {name: (handed or batch.scores)[name] for name in names}
     reward = weighted_rewards(told, batch.weights) if names else np.full(len(rollouts), math.nan)
-    groups = _groups(rollouts, num_generations)
+    groups = _groups(rollouts, num_generations, before)
+    if advantages is None:
+        advantages = _known(_advantages(reward, groups, num_generations, scale))
     seconds = np.array([[one.duration_s for one in column] for column in columns], dtype="<f4")
     return BatchRows(
         rewards=names,
@@ -166,12 +172,15 @@ def rows_of(
         groups=groups,
         totals=_known(np.where(np.isnan(scores).all(axis=0), math.nan, np.nansum(scores, axis=0))),
         weighted=_known(reward),
-        advantages=_known(_advantages(reward, groups, num_generations, scale)),
+        advantages=list(advantages),
         status=["".join(map(_letter, outcomes)) for outcomes in zip(*columns, strict=True)] or [""] * len(rollouts),
         scores=[row.tobytes() for row in np.ascontiguousarray(scores.T, dtype="<f8")],
         seconds=[row.tobytes() for row in np.ascontiguousarray(seconds.reshape(len(names), -1).T)],
         said=[said for number, column in enumerate(columns) for said in said_of(number, column)],
-        summaries=[_summary(column, values, groups) for column, values in zip(columns, scores, strict=True)],
+        summaries=[
+            _summary(column, values, _floats(told[name]), groups)
+            for name, column, values in zip(names, columns, scores, strict=True)
+        ],
     )
 
 
@@ -201,9 +210,9 @@ def _columns(rollouts: Sequence[Rollout]) -> list[str]:
     return found
 
 
-def _groups(rollouts: Sequence[Rollout], num_generations: int | None) -> list[int]:
+def _groups(rollouts: Sequence[Rollout], num_generations: int | None, before: int) -> list[int]:
     if num_generations is not None:
-        return [place // num_generations for place in range(len(rollouts))]
+        return [place // num_generations for place in range(before, before + len(rollouts))]
     found = [0] * len(rollouts)
     for number, places in enumerate(group_places(rollouts)):
         for place in places:
@@ -256,12 +265,16 @@ def said_of(number: int, column: Sequence[Outcome]) -> list[Said]:
     ]
 
 
-def _summary(column: Sequence[Outcome], values: Any, groups: Sequence[int]) -> Summary:
+def _floats(scores: Sequence[float | None]) -> Any:
+    return np.array([math.nan if one is None else one for one in scores], dtype=float)
+
+
+def _summary(column: Sequence[Outcome], values: Any, told: Any, groups: Sequence[int]) -> Summary:
     status = Counter(one.status for one in column)
     causes = Counter(one.cause.value for one in column if one.cause is not None)
-    known = values[~np.isnan(values)]
+    known, found = told[~np.isnan(told)], values[~np.isnan(values)]
     ran = np.array([one.duration_s for one in column if not one.cached])
-    sizes, flat = _flat(values, np.asarray(groups))
+    sizes, flat = _flat(told, np.asarray(groups))
     return Summary(
         scored=status[Status.SCORED],
         skipped=status[Status.SKIPPED],
@@ -270,8 +283,8 @@ def _summary(column: Sequence[Outcome], values: Any, groups: Sequence[int]) -> S
         causes=_json(causes),
         mean=float(known.mean()) if len(known) else None,
         std=float(known.std(ddof=1)) if len(known) > 1 else None,
-        low=float(known.min()) if len(known) else None,
-        high=float(known.max()) if len(known) else None,
+        low=float(found.min()) if len(found) else None,
+        high=float(found.max()) if len(found) else None,
         p50_s=float(np.quantile(ran, 0.5)) if len(ran) else None,
         p95_s=float(np.quantile(ran, 0.95)) if len(ran) else None,
         groups=sizes,

@@ -20,10 +20,10 @@ class StepSummary(NamedTuple):
         scored: Calls with a score.
         skipped: Calls that did not apply.
         failed: Failed calls, by cause.
-        counted: Calls with a number: those scored, and those failed for which a default stands in.
-        mean: Of the scores as the trainer was told them; ``None`` without any.
+        counted: Calls with a number that the trainer was told, a default that stands in for a failure included.
+        mean: Of these numbers; ``None`` without any.
         std: Their standard deviation (``ddof=1``).
-        low: The lowest.
+        low: The lowest score, of those that the trainer was not told too: where it left out the completion.
         high: The highest.
         p50_s: Median seconds of a call; over several batches, the largest of their medians.
         p95_s: 95th percentile, in the same way.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ third_party_warnings = pytest.mark.filterwarnings(
 
 
 @dataclass
-class Recorder:
+class Relay:
     """Stands between TRL and a reward function, and keeps what went to and fro."""
 
     function: Any
@@ -94,7 +95,7 @@ class Run:
     """A finished training run."""
 
     trainer: Any
-    recorders: dict[str, Recorder]
+    relays: dict[str, Relay]
 
     def logged(self, metric: str) -> list[float]:
         """Return a metric's values, in the order of logging."""
@@ -113,48 +114,52 @@ def train(
     steps: int,
     method: str = "GRPO",
     eval_rows: list[dict[str, Any]] | None = None,
+    callbacks: Sequence[Any] = (),
+    resume: bool = False,
     **arguments: Any,
 ) -> Run:
-    """Trains the tiny model on these rows, in their order, four prompts a step."""
+    """Trains the tiny model on these rows, in their order, four prompts a step; ``arguments`` are TRL's."""
     import torch
     import trl
     from datasets import Dataset
     from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
 
     torch.manual_seed(0)
-    recorders = [Recorder(function) for function in adapter.reward_funcs]
+    relays = [Relay(function) for function in adapter.reward_funcs]
     if eval_rows is not None:
         arguments = {"eval_strategy": "steps", "eval_steps": steps, **arguments}
-    config = getattr(trl, f"{method}Config")(
-        output_dir=str(folder / "runs"),
-        use_cpu=True,
-        bf16=False,
-        activation_checkpointing=False,
-        report_to="none",
-        disable_tqdm=True,
-        save_strategy="no",
-        logging_steps=1,
-        max_steps=steps,
-        learning_rate=1e-3,
-        beta=0.0,
-        num_generations=G,
-        per_device_train_batch_size=ROWS,
-        per_device_eval_batch_size=ROWS,
-        max_completion_length=8,
-        shuffle_dataset=False,
-        seed=7,
-        reward_weights=adapter.weights,
-        **arguments,
-    )
+    settings = {
+        "output_dir": str(folder / "runs"),
+        "use_cpu": True,
+        "bf16": False,
+        "activation_checkpointing": False,
+        "report_to": "none",
+        "disable_tqdm": True,
+        "save_strategy": "no",
+        "logging_steps": 1,
+        "max_steps": steps,
+        "learning_rate": 1e-3,
+        "beta": 0.0,
+        "num_generations": G,
+        "per_device_train_batch_size": ROWS,
+        "per_device_eval_batch_size": ROWS,
+        "max_completion_length": 8,
+        "shuffle_dataset": False,
+        "seed": 7,
+        "reward_weights": adapter.weights,
+    }
+    config = getattr(trl, f"{method}Config")(**{**settings, **arguments})
     trainer = getattr(trl, f"{method}Trainer")(
         model=AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32),
-        reward_funcs=list(recorders),
+        reward_funcs=list(relays),
         args=config,
         train_dataset=Dataset.from_list(rows),
         eval_dataset=None if eval_rows is None else Dataset.from_list(eval_rows),
         processing_class=AutoTokenizer.from_pretrained(folder, padding_side="left"),
-        callbacks=[adapter.callback],
+        callbacks=[adapter.callback, *callbacks],
     )
     trainer.remove_callback(PrinterCallback)
-    trainer.train()
-    return Run(trainer, {recorder.__name__: recorder for recorder in recorders})
+    for callback in callbacks:
+        callback.trainer = trainer
+    trainer.train(resume_from_checkpoint=resume)
+    return Run(trainer, {relay.__name__: relay for relay in relays})

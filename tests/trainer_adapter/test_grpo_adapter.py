@@ -706,10 +706,10 @@ def test_training_goes_on_through_every_fault(tiny: Path, method: str) -> None:
         timings = adapter.timings
         share = adapter.callback.reward_share
     assert run.weights_are_finite()
-    calls = run.recorders["faulty"].calls
+    calls = run.relays["faulty"].calls
     assert [_expected(call) for call, _ in calls] == [scores for _, scores in calls]
     innocents = [[innocent_score(completion) for completion in call["completions"]] for call, _ in calls]
-    assert innocents == [scores for _, scores in run.recorders["steady"].calls]
+    assert innocents == [scores for _, scores in run.relays["steady"].calls]
     failing = [[kind for kind in _bad_kinds(call) if kind != "flood"] for call, _ in calls]
     assert sum(map(len, failing)) >= 6
     timeouts = [kinds.count("loop") / ROWS for kinds in failing]
@@ -781,7 +781,7 @@ def test_rloo_is_served_as_grpo_is(tiny: Path) -> None:
     rows = [{"prompt": f"{number}="} for number in range(8)]
     with RewardAdapter([steady], lane="inline") as adapter:
         run = train(tiny, adapter, rows, steps=2, method="RLOO")
-    for call, scores in run.recorders["steady"].calls:
+    for call, scores in run.relays["steady"].calls:
         assert [innocent_score(completion) for completion in call["completions"]] == scores
     assert 2 == len(run.logged("rewards/steady/mean")) == len(run.logged("reward_time/steady/p95"))
 
@@ -807,16 +807,16 @@ def test_conversations_evaluation_and_rewards_that_change_their_inputs(tiny: Pat
         run = train(tiny, adapter, rows, steps=2, eval_rows=rows[:4])
         assert [ROWS] * 3 == [timing.rows for timing in adapter.timings]
         evaluated = run.trainer.evaluate()  # the workers outlive the training
-    for number, (call, scores) in enumerate(run.recorders["steady"].calls):
+    for number, (call, scores) in enumerate(run.relays["steady"].calls):
         texts = [completion[-1]["content"] for completion in call["completions"]]
         assert [innocent_score(text) for text in texts] == scores
-        assert scores == run.recorders["vandal"].calls[number][1]
+        assert scores == run.relays["vandal"].calls[number][1]
         for first in range(0, len(texts), G):
             group = [innocent_score(text) for text in texts[first : first + G]]
             ranks = [float(sorted(group).index(score)) + 100 * G for score in group]
-            assert ranks == run.recorders["rank"].calls[number][1][first : first + G]
+            assert ranks == run.relays["rank"].calls[number][1][first : first + G]
         assert {2} == {len(tags) for tags in call["tags"]}
-    assert 4 == len(run.recorders["steady"].calls)
+    assert 4 == len(run.relays["steady"].calls)
     assert (2, 2) == (len(run.logged("reward_time/rank/p95")), len(run.logged("eval_reward_time/rank/p95")))
     assert 0.0 == evaluated["eval_reward_errors/vandal"]
 
@@ -836,7 +836,7 @@ def test_a_row_without_a_total_leaves_the_baseline(tiny: Path) -> None:
         run = train(tiny, adapter, rows, steps=3)
     assert run.weights_are_finite()
     means: list[float] = []
-    for call, _ in run.recorders["steady"].calls:
+    for call, _ in run.relays["steady"].calls:
         kinds = [(zlib.crc32(c.encode()) % 4, innocent_score(c)) for c in call["completions"]]
         known = [2.0 * score + (0.0 if kind == 2 else 0.5 * score) for kind, score in kinds if kind != 1]
         means.append(sum(known) / len(known))

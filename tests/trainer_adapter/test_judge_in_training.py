@@ -113,7 +113,7 @@ def test_training_goes_on_while_the_judges_server_is_gone(
         judged = len(server.seen)
 
     assert run.weights_are_finite()
-    calls = run.recorders["judge"].calls
+    calls = run.relays["judge"].calls
     assert [tiny_grpo.ROWS] * steps == [len(scores) for _, scores in calls]
     shares = run.logged("reward_metrics/judge/link/judge")
     assert shares == [1 - share for share in run.logged("reward_metrics/judge/link/by_rule")]

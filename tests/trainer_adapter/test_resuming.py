@@ -1,4 +1,4 @@
-"""Where a training run starts, decided from records and checkpoints; nothing is trained here."""
+"""Where a training run starts, decided from identities and checkpoints; nothing is trained here."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import pytest
 from rewardkit import ConfigError, Reward, RewardFunctionsConfig, RewardFunctionsRuntimeConfig, Runtime, reward
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.resuming import STATE, Start, choose_start
-from trainer_adapter.run_record import FILE, RunRecord, differences, read_record, record_of, write_record
+from trainer_adapter.run_identity import FILE, RunIdentity, differences, identity_of, read_identity, write_identity
 
 pytest.importorskip("datasets", reason="the extra train is not installed")
 from trainer_adapter.dataset import read_dataset
-from trainer_adapter.run_record import dataset_identity
+from trainer_adapter.run_identity import dataset_identity
 
 ROWS = [{"prompt": f"{a} + 1 =", "answer": str(a + 1)} for a in range(1, 9)]
 
@@ -33,34 +33,34 @@ def scoring(bonus: float, name: str = "digits") -> Reward[..., Any]:
     return reward(name=name)(digits)
 
 
-def record(rows: list[dict[str, Any]] = ROWS, **fields: Any) -> RunRecord:
-    """Return the record of a run."""
+def identity(rows: list[dict[str, Any]] = ROWS, **fields: Any) -> RunIdentity:
+    """Return the identity of a run."""
     given: dict[str, Any] = {"base_model": "some/model", "reward_fns": [scoring(1.0)], "train_steps": 10, **fields}
     config = GRPOConfig(**given)
     runtime = Runtime(config.reward_fns, weights=config.reward_weights, lane="inline")
-    return record_of(config, runtime.rewards, runtime.weights, read_dataset(rows))
+    return identity_of(config, runtime.rewards, runtime.weights, read_dataset(rows))
 
 
-def checkpoint(output_dir: Path, step: int, made: RunRecord | None) -> Path:
+def checkpoint(output_dir: Path, step: int, made: RunIdentity | None) -> Path:
     """Writes what a checkpoint is known by."""
     place = output_dir / f"checkpoint-{step}"
     place.mkdir(parents=True)
     (place / STATE).write_text(json.dumps({"global_step": step, "log_history": [{"step": step}]}))
     if made is not None:
-        write_record(place, made)
+        write_identity(place, made)
     return place
 
 
-def start(folder: Path, now: RunRecord, resume: bool | str | Path = True) -> Start:
+def start(folder: Path, now: RunIdentity, resume: bool | str | Path = True) -> Start:
     """Return where a run in the folder starts."""
     return choose_start(folder, folder / "adapter", now, resume)
 
 
-def trained(folder: Path, steps: int, old: RunRecord) -> None:
+def trained(folder: Path, steps: int, old: RunIdentity) -> None:
     """Leaves a finished run without checkpoints in the folder."""
     (folder / "adapter").mkdir(parents=True)
     (folder / "adapter" / "adapter_model.safetensors").write_bytes(b"")
-    write_record(folder, old.model_copy(update={"finished_steps": steps}))
+    write_identity(folder, old.model_copy(update={"finished_steps": steps}))
 
 
 def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -91,15 +91,15 @@ REFUSED = {
 @pytest.mark.parametrize(("fields", "words"), REFUSED.values(), ids=list(REFUSED))
 def test_another_run_is_refused_by_name(tmp_path: Path, fields: dict[str, Any], words: str, finished: bool) -> None:
     """What decides how a model is trained is named, old and new, and nothing in the folder changes."""
-    old = record()
+    old = identity()
     if finished:
         trained(tmp_path, 10, old)
     else:
-        write_record(tmp_path, old)
+        write_identity(tmp_path, old)
         checkpoint(tmp_path, 5, old)
     before = contents(tmp_path)
     with pytest.raises(ConfigError, match=words) as refused:
-        start(tmp_path, record(**fields))
+        start(tmp_path, identity(**fields))
     said = str(refused.value)
     assert str(tmp_path) in said
     assert "another output folder" in said
@@ -110,10 +110,10 @@ def test_another_run_is_refused_by_name(tmp_path: Path, fields: dict[str, Any], 
 
 def test_everything_that_differs_is_named_at_once(tmp_path: Path) -> None:
     """Each on a line of its own, in lines that fit 80 columns."""
-    write_record(tmp_path, record())
-    checkpoint(tmp_path, 5, record().model_copy(update={"run": read_record(tmp_path).run}))  # type: ignore[union-attr]
+    write_identity(tmp_path, identity())
+    checkpoint(tmp_path, 5, identity().model_copy(update={"run": read_identity(tmp_path).run}))  # type: ignore[union-attr]
     with pytest.raises(ConfigError) as refused:
-        start(tmp_path, record(reward_fns=[scoring(2.0)], seed=7, beta=0.5, learning_rate=1.0))
+        start(tmp_path, identity(reward_fns=[scoring(2.0)], seed=7, beta=0.5, learning_rate=1.0))
     lines = str(refused.value).splitlines()
     assert ["learning_rate", "beta", "seed", "reward 'digits'"] == [line.split(":")[0].strip() for line in lines[1:5]]
     assert all(len(line) <= 80 for line in lines[1:])
@@ -134,64 +134,64 @@ ALLOWED = {
 @pytest.mark.parametrize(("fields", "changed"), ALLOWED.values(), ids=list(ALLOWED))
 def test_what_decides_nothing_may_change(tmp_path: Path, fields: dict[str, Any], changed: list[str]) -> None:
     """The run goes on from its last checkpoint, and what differs is told."""
-    old = record()
-    write_record(tmp_path, old)
+    old = identity()
+    write_identity(tmp_path, old)
     place = checkpoint(tmp_path, 5, old)
-    found = start(tmp_path, record(**fields))
+    found = start(tmp_path, identity(**fields))
     assert (place, 5, False, changed) == (found.checkpoint, found.steps_done, found.finished, list(found.changed))
-    assert (old.run, record(**fields).settings) == (found.record.run, found.record.settings)
+    assert (old.run, identity(**fields).settings) == (found.identity.run, found.identity.settings)
 
 
 def test_the_last_checkpoint_of_the_run_itself_is_chosen(tmp_path: Path) -> None:
-    """One of an earlier run in the folder, one without a record and one that is half written are passed over."""
-    now = record()
-    write_record(tmp_path, now)
+    """One of an earlier run in the folder, one without an identity and one that is half written are passed over."""
+    now = identity()
+    write_identity(tmp_path, now)
     checkpoint(tmp_path, 2, now)
     place = checkpoint(tmp_path, 11, now)
-    checkpoint(tmp_path, 12, record())  # of a run with the same settings that was started anew
-    checkpoint(tmp_path, 13, record(reward_fns=[scoring(2.0)]))
+    checkpoint(tmp_path, 12, identity())  # of a run with the same settings that was started anew
+    checkpoint(tmp_path, 13, identity(reward_fns=[scoring(2.0)]))
     checkpoint(tmp_path, 14, None)
     (tmp_path / "checkpoint-15").mkdir()
-    assert (place, False) == ((found := start(tmp_path, record(train_steps=20))).checkpoint, found.finished)
-    assert start(tmp_path, record()).finished
+    assert (place, False) == ((found := start(tmp_path, identity(train_steps=20))).checkpoint, found.finished)
+    assert start(tmp_path, identity()).finished
 
 
 def test_a_run_that_left_nothing_is_no_hindrance(tmp_path: Path) -> None:
     """Where no step was saved, as after a mistake in the configuration, another run may begin."""
-    write_record(tmp_path, record())
-    found = start(tmp_path, record(seed=7))
+    write_identity(tmp_path, identity())
+    found = start(tmp_path, identity(seed=7))
     assert (None, False) == (found.checkpoint, found.finished)
 
 
 def test_a_finished_run_is_finished_without_checkpoints(tmp_path: Path) -> None:
-    """The record says how far it came; it is not run again, and cannot go further from nothing."""
-    trained(tmp_path, 10, record(save_steps=None))
-    assert (True, 10) == ((found := start(tmp_path, record(save_steps=None))).finished, found.steps_done)
+    """The identity says how far it came; it is not run again, and cannot go further from nothing."""
+    trained(tmp_path, 10, identity(save_steps=None))
+    assert (True, 10) == ((found := start(tmp_path, identity(save_steps=None))).finished, found.steps_done)
     with pytest.raises(ConfigError, match="ended after 10 steps and left no checkpoint"):
-        start(tmp_path, record(train_steps=20))
-    assert start(tmp_path, record(train_steps=20), resume=False).checkpoint is None
+        start(tmp_path, identity(train_steps=20))
+    assert start(tmp_path, identity(train_steps=20), resume=False).checkpoint is None
 
 
 @pytest.mark.parametrize("left", ["checkpoint", "adapter"])
-def test_a_run_without_a_record_is_refused(tmp_path: Path, left: str) -> None:
-    """If no checkpoint has a copy of the record either: what cannot be compared is not mixed."""
+def test_a_run_without_an_identity_is_refused(tmp_path: Path, left: str) -> None:
+    """If no checkpoint has a copy of the identity either: what cannot be compared is not mixed."""
     if left == "checkpoint":
         checkpoint(tmp_path, 5, None)
     else:
-        trained(tmp_path, 5, record())
+        trained(tmp_path, 5, identity())
         (tmp_path / FILE).unlink()
     with pytest.raises(ConfigError, match="No checkpoint has a copy of it"):
-        start(tmp_path, record())
-    assert start(tmp_path, record(), resume=False).checkpoint is None
+        start(tmp_path, identity())
+    assert start(tmp_path, identity(), resume=False).checkpoint is None
 
 
 @pytest.mark.parametrize("left", [None, "[]"], ids=["deleted", "damaged"])
-def test_a_lost_record_is_put_back_from_a_checkpoint(tmp_path: Path, left: str | None) -> None:
+def test_a_lost_identity_is_put_back_from_a_checkpoint(tmp_path: Path, left: str | None) -> None:
     """The error names the newest copy, which is this run's, and not one of a longer run before it."""
-    now = record()
+    now = identity()
     place = checkpoint(tmp_path, 3, now)
     checkpoint(tmp_path, 9, None)
-    os.utime(checkpoint(tmp_path, 11, record()) / FILE, (0, 0))
+    os.utime(checkpoint(tmp_path, 11, identity()) / FILE, (0, 0))
     if left is not None:
         (tmp_path / FILE).write_text(left)
     copy = " from a checkpoint, where there is a copy" if left else f": {place / FILE} is a copy"
@@ -203,26 +203,26 @@ def test_a_lost_record_is_put_back_from_a_checkpoint(tmp_path: Path, left: str |
 
 def test_both_ways_to_name_rewards_are_one_run() -> None:
     """A list of rewards has no packages and no environment, as a mapping without them has."""
-    found = differences(record(reward_fns=RewardFunctionsConfig({"digits": scoring(1.0)})), record())
+    found = differences(identity(reward_fns=RewardFunctionsConfig({"digits": scoring(1.0)})), identity())
     assert ([], []) == (found.refused, found.allowed)
-    found = differences(record(), record(reward_fns=RewardFunctionsConfig({"digits": scoring(1.0)})))
+    found = differences(identity(), identity(reward_fns=RewardFunctionsConfig({"digits": scoring(1.0)})))
     assert ([], []) == (found.refused, found.allowed)
 
 
 def test_a_named_checkpoint_is_compared_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """In whichever folder it is; one without a record is taken, with a warning."""
-    old = record()
+    """In whichever folder it is; one without an identity is taken, with a warning."""
+    old = identity()
     place = checkpoint(tmp_path / "one", 5, old)
-    assert (place, old.run) == ((found := start(tmp_path / "two", record(), place)).checkpoint, found.record.run)
+    assert (place, old.run) == ((found := start(tmp_path / "two", identity(), place)).checkpoint, found.identity.run)
     with pytest.raises(ConfigError, match="seed: 42 -> 7"):
-        start(tmp_path / "two", record(seed=7), place)
+        start(tmp_path / "two", identity(seed=7), place)
     bare = checkpoint(tmp_path / "three", 5, None)
     with caplog.at_level(logging.WARNING, "trainer_adapter"):
-        assert start(tmp_path / "three", record(), bare).checkpoint == bare
+        assert start(tmp_path / "three", identity(), bare).checkpoint == bare
     assert "they cannot be compared" in caplog.text
-    trained(tmp_path / "four", 10, record(seed=7))
+    trained(tmp_path / "four", 10, identity(seed=7))
     with pytest.raises(ConfigError, match="seed: 7 -> 42"):  # it would be written over
-        start(tmp_path / "four", record(), place)
+        start(tmp_path / "four", identity(), place)
 
 
 DAMAGED = {
@@ -241,23 +241,23 @@ DAMAGED = {
 
 @pytest.mark.parametrize("where", ["folder", "checkpoint"])
 @pytest.mark.parametrize(("damage", "words"), DAMAGED.values(), ids=list(DAMAGED))
-def test_a_damaged_record_is_named(tmp_path: Path, damage: Any, words: str, where: str) -> None:
+def test_a_damaged_identity_is_named(tmp_path: Path, damage: Any, words: str, where: str) -> None:
     """The error names the file; starting anew does without it."""
-    trained(tmp_path, 10, record())
-    place = checkpoint(tmp_path, 10, read_record(tmp_path))
+    trained(tmp_path, 10, identity())
+    place = checkpoint(tmp_path, 10, read_identity(tmp_path))
     file = (tmp_path if where == "folder" else place) / FILE
     worse = damage(file.read_text())
     file.write_bytes(worse.encode() if isinstance(worse, str) else worse)
     with pytest.raises(ConfigError, match=words) as refused:
-        start(tmp_path, record())
+        start(tmp_path, identity())
     assert str(file) in str(refused.value)
-    assert start(tmp_path, record(), resume=False).checkpoint is None
+    assert start(tmp_path, identity(), resume=False).checkpoint is None
 
 
 def test_a_damaged_state_is_named(tmp_path: Path) -> None:
     """So is what transformers wrote."""
-    now = record()
-    write_record(tmp_path, now)
+    now = identity()
+    write_identity(tmp_path, now)
     place = checkpoint(tmp_path, 5, now)
     for text in ("{", "[]", '{"global_step": "5"}'):
         (place / STATE).write_text(text)
@@ -265,7 +265,7 @@ def test_a_damaged_state_is_named(tmp_path: Path) -> None:
             start(tmp_path, now)
 
 
-def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_an_identity_is_read_as_it_was_written(tmp_path: Path) -> None:
     """Also where a reward's version is not of twelve digits; nothing of the environment's values is in it."""
 
     class Odd(Reward[..., Any]):
@@ -273,9 +273,9 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 
     odd = Odd(lambda completion: 1.0, scoring(1.0).spec.kind, scoring(1.0).options)
     runtime = RewardFunctionsRuntimeConfig(env={"KEY": "secret"})
-    written = record(reward_fns=RewardFunctionsConfig({"digits": odd}, runtime))
-    write_record(tmp_path, written)
-    assert written == read_record(tmp_path)
+    written = identity(reward_fns=RewardFunctionsConfig({"digits": odd}, runtime))
+    write_identity(tmp_path, written)
+    assert written == read_identity(tmp_path)
     assert "secret" not in (tmp_path / FILE).read_text()
     assert ["rewardkit-run.json"] == [one.name for one in tmp_path.iterdir()]
 
@@ -283,15 +283,15 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_only_the_first_of_several_processes_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others share its folder."""
     monkeypatch.setenv("RANK", "1")
-    write_record(tmp_path, record())
-    assert read_record(tmp_path) is None
+    write_identity(tmp_path, identity())
+    assert read_identity(tmp_path) is None
 
 
-def test_a_setting_that_the_record_does_not_know_counts_as_equal() -> None:
+def test_a_setting_that_the_identity_does_not_know_counts_as_equal() -> None:
     """A later release has more settings, and goes on with the runs of this one."""
-    old = record()
+    old = identity()
     kept = {name: value for name, value in old.settings.items() if name != "loss_type"}
-    found = differences(old.model_copy(update={"settings": kept}), record())
+    found = differences(old.model_copy(update={"settings": kept}), identity())
     assert ([], []) == (found.refused, found.allowed)
 
 
@@ -300,9 +300,9 @@ def test_a_models_folder_may_move(tmp_path: Path) -> None:
     for place in ("a", "b"):
         (tmp_path / place / "tiny").mkdir(parents=True)
         (tmp_path / place / "tiny" / "config.json").write_text("{}")
-    models = [record(base_model=str(tmp_path / place / "tiny")).settings["base_model"] for place in ("a", "b")]
+    models = [identity(base_model=str(tmp_path / place / "tiny")).settings["base_model"] for place in ("a", "b")]
     (tmp_path / "b" / "tiny" / "config.json").write_text('{"a": 1}')
-    assert models[0] == models[1] != record(base_model=str(tmp_path / "b" / "tiny")).settings["base_model"]
+    assert models[0] == models[1] != identity(base_model=str(tmp_path / "b" / "tiny")).settings["base_model"]
 
 
 def test_rows_are_known_by_their_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,7 +312,7 @@ def test_rows_are_known_by_their_values(tmp_path: Path, monkeypatch: pytest.Monk
     expected = dataset_identity(read_dataset(ROWS))
     assert expected == dataset_identity(read_dataset(file))
     assert expected != dataset_identity(read_dataset(ROWS[::-1]))
-    monkeypatch.setattr("trainer_adapter.run_record.MOST_ROWS", 4)
+    monkeypatch.setattr("trainer_adapter.run_identity.MOST_ROWS", 4)
     assert 8 == dataset_identity(read_dataset(ROWS)).rows
     other = [{**ROWS[0], "answer": "?"}, *ROWS[1:]]
     assert dataset_identity(read_dataset(ROWS)) != dataset_identity(read_dataset(other))

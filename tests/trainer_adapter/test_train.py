@@ -22,7 +22,7 @@ from trainer_adapter.models import INSTALL, load_model
 
 pytest.importorskip("trl", reason="the extra train is not installed")
 from trainer_adapter.dataset import read_dataset
-from trainer_adapter.run_record import read_record
+from trainer_adapter.run_identity import read_identity
 from trainer_adapter.train import TrainResult, train
 
 pytestmark = [
@@ -121,7 +121,7 @@ def test_trains_an_adapter(finished: TrainResult) -> None:
 def test_trains_all_weights_from_a_file(tiny: str, tmp_path: Path) -> None:
     """Without an adapter the whole model is trained and saved, here on a JSONL file, with an evaluation set.
 
-    It saves no checkpoint, and a second call knows from its record that it has finished.
+    It saves no checkpoint, and a second call knows from its identity that it has finished.
     """
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, ROWS)) + "\n")
@@ -233,11 +233,11 @@ def test_a_checkpoint_that_cannot_be_saved_is_told(
     def fails(*_: Any) -> None:
         raise OSError("no space left")
 
-    write = sys.modules["trainer_adapter.train"].write_record
+    write = sys.modules["trainer_adapter.train"].write_identity
     monkeypatch.setattr(
         sys.modules["trainer_adapter.train"],
-        "write_record",
-        lambda folder, record: fails() if folder.name == "checkpoint-1" else write(folder, record),
+        "write_identity",
+        lambda folder, identity: fails() if folder.name == "checkpoint-1" else write(folder, identity),
     )
     with pytest.raises(KeyboardInterrupt) as stop:
         train(config(tiny), ROWS, tmp_path, callbacks=[_stop_after(1)])
@@ -390,9 +390,9 @@ def test_a_run_without_a_step_leaves_no_result(tiny: str, tmp_path: Path, monkey
         with pytest.raises(DataError, match="took no step on its 1 row"):
             train(config(tiny), ROWS[:1], tmp_path)
     assert not (tmp_path / "adapter").exists()
-    record = read_record(tmp_path)
-    assert record is not None
-    assert record.finished_steps is None
+    identity = read_identity(tmp_path)
+    assert identity is not None
+    assert identity.finished_steps is None
 
 
 def test_chat_needs_a_template(tiny: str, tmp_path: Path) -> None:

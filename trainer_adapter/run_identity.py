@@ -1,6 +1,6 @@
-"""The record of what a training run was started with, a file in its output folder and in each of its checkpoints.
+"""The identity of a training run: what it was started with, in a file in its output folder and in its checkpoints.
 
-This module also compares two records; :mod:`trainer_adapter.resuming` decides what a difference leads to.
+This module also compares two identities; :mod:`trainer_adapter.resuming` decides what a difference leads to.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from trainer_adapter.dataset import Dataset
 
 FILE = "rewardkit-run.json"
-"""The record's name in an output folder and in a checkpoint."""
+"""The name of the identity's file in an output folder and in a checkpoint."""
 MAY_CHANGE = frozenset({
-    "train_steps", "save_steps", "eval_steps", "logging_steps",
+    "train_steps", "save_steps", "eval_steps", "logging_steps", "record",
     "workers", "load_timeout_s", "per_device_batch_size", "use_cpu",
 })  # fmt: skip
-"""Settings that may change when a run goes on: how long it lasts, what it saves and logs, what it runs on."""
+"""Settings that may change when a run goes on: how long it lasts, what it saves, logs and records, what it runs on."""
 MOST_ROWS = 200_000
 """The most rows that the digest of a dataset covers; in a larger dataset, rows at equal distances."""
 _WEIGHTS = (".safetensors", ".bin", ".gguf", ".json")
@@ -53,7 +53,7 @@ class DatasetIdentity(BaseModel):
         return f"{counted(self.rows, 'row')}, digest {self.digest}"
 
 
-class RunRecord(BaseModel):
+class RunIdentity(BaseModel):
     """What a run was started with.
 
     Attributes:
@@ -76,18 +76,18 @@ class RunRecord(BaseModel):
 
 
 class Differences(NamedTuple):
-    """Differences between two records, each a line ``name: old -> new``: those refused, and those allowed."""
+    """Differences between two identities, each a line ``name: old -> new``: those refused, and those allowed."""
 
     refused: Sequence[str]
     allowed: Sequence[str]
 
 
-def record_of(
+def identity_of(
     config: GRPOConfig, rewards: Mapping[str, Composable], weights: Mapping[str, float], rows: Dataset
-) -> RunRecord:
-    """Return the record of a run that starts now."""
+) -> RunIdentity:
+    """Return the identity of a run that starts now."""
     versions = {name: _digest(one.version) for name, one in rewards.items()}
-    return RunRecord(settings=_settings(config, weights), rewards=versions, dataset=dataset_identity(rows))
+    return RunIdentity(settings=_settings(config, weights), rewards=versions, dataset=dataset_identity(rows))
 
 
 def _digest(version: str) -> str:
@@ -140,10 +140,10 @@ def dataset_identity(rows: Dataset) -> DatasetIdentity:
     return DatasetIdentity(rows=count, digest=digest.hexdigest()[:12])
 
 
-def differences(old: RunRecord, new: RunRecord) -> Differences:
-    """Return how a new run differs from a recorded one.
+def differences(old: RunIdentity, new: RunIdentity) -> Differences:
+    """Return how a new run differs from one whose identity was written.
 
-    A setting that the record lacks counts as equal: the release that wrote it did not have the setting.
+    A setting that the identity lacks counts as equal: the release that wrote it did not have the setting.
     """
     refused: list[str] = []
     allowed: list[str] = []
@@ -167,8 +167,8 @@ def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def read_record(folder: Path) -> RunRecord | None:
-    """Return the record in a folder; ``None`` if there is no such file.
+def read_identity(folder: Path) -> RunIdentity | None:
+    """Return the identity in a folder; ``None`` if there is no such file.
 
     Raises:
         ConfigError: The file, which the message names, cannot be read, is damaged, or has another format.
@@ -186,7 +186,7 @@ def read_record(folder: Path) -> RunRecord | None:
     if isinstance(written, int) and written != 1:
         raise _unreadable(file, f"it is of format {written}, and this release reads format 1")
     try:
-        return RunRecord.model_validate(data)
+        return RunIdentity.model_validate(data)
     except ValidationError as wrong:
         first = wrong.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -195,21 +195,21 @@ def read_record(folder: Path) -> RunRecord | None:
 
 def _unreadable(file: Path, reason: str) -> ConfigError:
     return ConfigError(
-        f"{file}: this record of a training run cannot be read:\n  {reason}\n"
+        f"{file}: the identity of a training run cannot be read:\n  {reason}\n"
         "It says whether the rewards are still the same. Nothing was run or changed.\n"
         "Put it back from a checkpoint, where there is a copy, give another output folder,\n"
         "or start anew in this one (--no-resume, in Python resume=False)."
     )
 
 
-def write_record(folder: Path, record: RunRecord) -> None:
-    """Write a record into a folder, whole or not at all. Only the first of several training processes writes."""
+def write_identity(folder: Path, identity: RunIdentity) -> None:
+    """Write an identity into a folder, whole or not at all. Only the first of several training processes writes."""
     if int(os.environ.get("RANK", "0")) != 0:
         return
     folder.mkdir(parents=True, exist_ok=True)
     fresh = folder / f".{FILE}.{os.getpid()}"
     try:
-        fresh.write_text(json.dumps(record.model_dump(), indent=2) + "\n", encoding="utf-8")
+        fresh.write_text(json.dumps(identity.model_dump(), indent=2) + "\n", encoding="utf-8")
         fresh.replace(folder / FILE)
     finally:
         fresh.unlink(missing_ok=True)

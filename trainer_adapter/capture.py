@@ -1,0 +1,282 @@
+"""What of a TRL run is recorded: each scored batch as the trainer lays it out, its advantages, metrics and settings.
+
+The trainer is known from :meth:`RewardAdapter.attach`, or from the first batch, for TRL hands reward functions a method
+of its own. What TRL's attributes do not say stays unknown in the record; nothing of it is guessed. No fault in here
+ends a training: it is logged, and the training goes on without that part of its record.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+import os
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, ParamSpec
+
+import numpy as np
+
+from rewardkit import Composable, Recorder, Rollout, ScoreBatch
+from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages, weighted_rewards
+
+_log = logging.getLogger("trainer_adapter")
+_P = ParamSpec("_P")
+Told = Mapping[str, Sequence[float | None]]
+"""The scores as TRL was told them, by reward."""
+Advantages = list[float | None]
+_OF_A_TRAINER = ("args", "model", "accelerator", "reward_funcs", "state")
+
+
+@dataclass(frozen=True, slots=True)
+class AdvantageRule:
+    """How a trainer makes advantages of scores, as its settings say.
+
+    Attributes:
+        method: ``"grpo"`` or ``"rloo"``; ``None`` where the rule is not known from here, because the trainer is neither
+            or sums up functions that are not the adapter's.
+        generations: Completions a group.
+        scale: GRPO's ``scale_rewards``.
+        aggregation: GRPO's ``multi_objective_aggregation``.
+        clip: RLOO's ``reward_clip_range``.
+        normalize: RLOO's ``normalize_advantages``.
+        processes: Training processes, each of which scores its own part of a batch.
+    """
+
+    method: str | None
+    generations: int
+    scale: str = "group"
+    aggregation: str = "sum_then_normalize"
+    clip: tuple[float, float] | None = None
+    normalize: bool = False
+    processes: int = 1
+
+    def advantages(self, told: Told, weights: Mapping[str, float], before: int) -> Advantages:
+        """Return the advantages of one process's part of a batch; ``None`` where the other parts decide as well.
+
+        Args:
+            told: The scores, by reward.
+            weights: The rewards' weights.
+            before: Completions of the batch that other processes scored and that stand before these.
+        """
+        count = len(next(iter(told.values()), ()))
+        first = min(count, -before % self.generations)
+        last = first + (count - first) // self.generations * self.generations
+        over_batch = self.normalize or self.scale == "batch" or self.aggregation != "sum_then_normalize"
+        if self.method is None or (over_batch and (self.processes > 1 or last - first != count)):
+            return [None] * count
+        whole = {name: column[first:last] for name, column in told.items()}
+        return [None] * first + self._of_whole_groups(whole, weights) + [None] * (count - last)
+
+    def _of_whole_groups(self, told: Told, weights: Mapping[str, float]) -> Advantages:
+        if self.method == "grpo" and self.aggregation == "normalize_then_sum":
+            return _listed(gdpo_advantages(told, weights, self.generations))
+        rewards = weighted_rewards(told, weights)
+        if self.method == "grpo":
+            return _listed(group_advantages(rewards, self.generations, scale=self.scale))
+        if self.clip is not None:
+            rewards = np.clip(rewards, *self.clip)
+        return _listed(leave_one_out_advantages(rewards, self.generations, normalize=self.normalize))
+
+
+def _listed(advantages: Any) -> Advantages:
+    return [float(one) for one in advantages]
+
+
+def rule_of(trainer: Any, names: Sequence[str], split: str) -> AdvantageRule | None:
+    """Return a trainer's rule; ``None`` where it does not say how large a group is.
+
+    Args:
+        trainer: TRL's trainer.
+        names: The adapter's rewards.
+        split: ``"train"`` or ``"eval"``.
+    """
+    args = trainer.args
+    generations = getattr(args, "num_generations", None)
+    if split != "train":
+        generations = getattr(args, "num_generations_eval", None) or generations
+    if not generations:
+        return None
+    scale = getattr(args, "scale_rewards", None)
+    if scale is not None:
+        method: str | None = "grpo"
+    else:  # the KL divergence that RLOO takes off the rewards is known to the trainer alone
+        is_rloo = hasattr(args, "normalize_advantages") and not getattr(args, "beta", 0.0)
+        method = "rloo" if is_rloo else None
+    clip = getattr(args, "reward_clip_range", None)
+    return AdvantageRule(
+        method=method if len(trainer.reward_funcs) == len(names) else None,
+        generations=generations,
+        scale="group" if scale in (None, True) else "none" if scale is False else str(scale),
+        aggregation=getattr(args, "multi_objective_aggregation", "sum_then_normalize"),
+        clip=None if clip is None else tuple(clip),
+        normalize=bool(getattr(args, "normalize_advantages", False)),
+        processes=trainer.accelerator.num_processes,
+    )
+
+
+def is_trainer(thing: object) -> bool:
+    """Return whether something has what a trainer of TRL's has."""
+    return all(hasattr(thing, name) for name in _OF_A_TRAINER)
+
+
+class _Pending(NamedTuple):
+    """A recorded batch whose advantages only the trainer knows."""
+
+    step: int | None
+    split: str
+    told: Told
+
+
+def _harmless(function: Callable[_P, None]) -> Callable[_P, None]:
+    """Return a function whose faults are logged and end nothing."""
+
+    @functools.wraps(function)
+    def guarded(*arguments: _P.args, **keywords: _P.kwargs) -> None:
+        try:
+            function(*arguments, **keywords)
+        except Exception:
+            _log.exception("a part of this run could not be recorded; training goes on")
+
+    return guarded
+
+
+def own_rank() -> int:
+    """Return this process's rank among those of a training, as a launcher such as torchrun says it."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def recorder_of(record: str | os.PathLike[str] | Recorder, env: Mapping[str, str]) -> Recorder:
+    """Return what records in a run's folder, as this process of a training.
+
+    Args:
+        record: The folder, or the recorder itself.
+        env: The variables given to the rewards' workers.
+
+    Raises:
+        RecordError: The run has a record, or the place cannot be written.
+    """
+    return record if isinstance(record, Recorder) else Recorder(record, rank=own_rank(), env=env)
+
+
+class Capture:
+    """Hands a recorder what happens in one training process.
+
+    Args:
+        recorder: What records.
+        rewards: The rewards by name.
+        about: What the run's record says of the adapter.
+    """
+
+    def __init__(self, recorder: Recorder, rewards: Mapping[str, Composable], about: Mapping[str, Any]) -> None:
+        self.recorder = recorder
+        self._rewards = rewards
+        self._known: Callable[[], Any] = lambda: None
+        self._pending: _Pending | None = None
+        recorder.add_about(about)
+
+    @property
+    def _trainer(self) -> Any:
+        """The trainer; ``None`` where it is not known. Nobody but its user keeps it, and its model, in memory."""
+        return self._known()
+
+    @_harmless
+    def attach(self, trainer: Any) -> None:
+        """Take what a trainer says of itself: its settings into the record, its layout for each batch."""
+        if self._trainer is trainer or not is_trainer(trainer):
+            return
+        self._known = weakref.ref(trainer)
+        args = trainer.args
+        settings = args.to_dict() if hasattr(args, "to_dict") else vars(args)
+        self.recorder.add_about({"trainer": type(trainer).__name__, "training": settings})
+
+    @_harmless
+    def begins(self, step: int) -> None:
+        """Training begins after so many steps: what a run that goes on will do again is taken out of the record."""
+        if step > 0 and self.recorder.rank == 0:
+            self.recorder.rewind(step)
+
+    @_harmless
+    def record(self, batch: ScoreBatch, told: Told, step: int | None, epoch: float | None) -> None:
+        """Record a scored batch.
+
+        Args:
+            batch: The outcomes.
+            told: The scores as TRL is told them.
+            step: Optimizer steps done.
+            epoch: Passes over the data done.
+        """
+        trainer, count = self._trainer, len(batch.rollouts)
+        split = "train" if trainer is None or trainer.model.training else "eval"  # by what TRL goes as well
+        rule = None if trainer is None else rule_of(trainer, list(told), split)
+        before = 0 if trainer is None else count * trainer.accelerator.process_index
+        advantages = [None] * count if rule is None else rule.advantages(told, batch.weights, before)
+        self.recorder.record(
+            batch,
+            step=step,
+            epoch=epoch,
+            split=split,
+            rewards=self._rewards,
+            num_generations=None if rule is None else rule.generations,
+            before=before,
+            truncated=_truncated(trainer, batch.rollouts),
+            handed=told,
+            advantages=advantages,
+        )
+        self._pending = _Pending(step, split, dict(told)) if None in advantages and rule is not None else None
+
+    @_harmless
+    def read_advantages(self) -> None:
+        """Record the trainer's own advantages of the last batch, where they could not be computed."""
+        pending, self._pending = self._pending, None
+        trainer = self._trainer
+        if pending is None or trainer is None:
+            return
+        found = _told_by(trainer, pending.told)
+        if found is not None:
+            self.recorder.advantages(pending.step, pending.split, found)
+
+    @_harmless
+    def log(self, step: int, logs: Mapping[str, Any]) -> None:
+        """Record what the trainer logs, under its names; an entry with names of an evaluation is one."""
+        if self.recorder.rank == 0:
+            numbers = {name: value for name, value in logs.items() if not _is_nan(value)}
+            split = "eval" if any(name.startswith("eval_") for name in logs) else "train"
+            self.recorder.metrics(step, numbers, split)
+
+
+def _truncated(trainer: Any, rollouts: Sequence[Rollout]) -> list[bool | None]:
+    """Return which completions were cut, as TRL counts them: the last token is neither an end nor padding."""
+    ends, tokenizer = getattr(trainer, "eos_token_ids", None), getattr(trainer, "_tokenizer", None)
+    if ends is None or tokenizer is None:
+        return [None] * len(rollouts)
+    last = {*ends, tokenizer.pad_token_id}
+    return [None if not one.completion_ids else int(one.completion_ids[-1]) not in last for one in rollouts]
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _told_by(trainer: Any, told: Told) -> Advantages | None:
+    """Return the advantages of the batch that a trainer logged last; ``None`` where they cannot be told from others.
+
+    TRL keeps the newest rows of all processes, in their order. Those of this process must have the very scores that it
+    was told.
+    """
+    logs, accelerator = getattr(trainer, "_logs", None), trainer.accelerator
+    count = len(next(iter(told.values())))
+    total = count * accelerator.num_processes
+    if logs is None or len(logs["advantages"]) < total:
+        return None
+    own = slice(count * accelerator.process_index, count * (accelerator.process_index + 1))
+    for name, scores in told.items():
+        logged = list(logs["rewards"].get(name, ()))[-total:][own]
+        if not np.array_equal(_float32(logged), _float32(scores), equal_nan=True):
+            return None
+    return list(logs["advantages"])[-total:][own]
+
+
+def _float32(scores: Sequence[float | None]) -> Any:
+    return np.asarray([math.nan if score is None else score for score in scores], np.float32)
