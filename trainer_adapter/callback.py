@@ -14,6 +14,7 @@ from rewardkit import ConfigError
 
 if TYPE_CHECKING:
     from trainer_adapter.capture import Capture
+    from trainer_adapter.updating import AdapterUpdates
 
 
 class Watched(Protocol):
@@ -29,6 +30,8 @@ class Watched(Protocol):
     def seconds(self) -> float: ...
     @property
     def capture(self) -> Capture | None: ...
+    @property
+    def updates(self) -> AdapterUpdates | None: ...
     def start(self) -> object: ...
 
 
@@ -60,10 +63,12 @@ class RewardCallback(TrainerCallback):
             ConfigError: A group would be split between processes, or the trainer has other weights.
         """
         _check_weights(self._adapter, args)
-        _check_groups(self._adapter, args)
+        check_groups(self._adapter, args)
         self._adapter.start()
         if self._adapter.capture is not None:
             self._adapter.capture.begins(getattr(state, "global_step", 0))
+        if self._adapter.updates is not None:
+            self._adapter.updates.begin_training(args, getattr(state, "global_step", 0))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
         """Note when a step begins."""
@@ -76,6 +81,13 @@ class RewardCallback(TrainerCallback):
             self.reward_s += self._adapter.seconds - self._began[1]
             self._began = None
         self._read_advantages()
+        if self._adapter.updates is not None:  # before an evaluation, which is of the next step
+            self._adapter.updates.begin(state.global_step)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
+        """Take no more changes of the rewards."""
+        if self._adapter.updates is not None:
+            self._adapter.updates.end()
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
         """Record what the trainer made of a batch that an accumulated step scored."""
@@ -108,7 +120,14 @@ def _check_weights(adapter: Watched, args: Any) -> None:
         )
 
 
-def _check_groups(adapter: Watched, args: Any) -> None:
+class Grouping(Protocol):
+    """What says which rewards need whole groups."""
+
+    @property
+    def group_rewards(self) -> list[str]: ...
+
+
+def check_groups(adapter: Grouping, args: Any) -> None:
     """Raise if a reward needs whole groups and a process would see a part of one."""
     if not adapter.group_rewards or getattr(args, "num_generations", None) is None:
         return

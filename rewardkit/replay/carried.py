@@ -21,6 +21,7 @@ from typing import Any
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
 from rewardkit.errors import RewardDefinitionError, RewardError, RewardLoadError
+from rewardkit.function import described
 from rewardkit.options import RewardOptions
 from rewardkit.own_modules import is_own
 from rewardkit.record.description import Description, describe
@@ -54,8 +55,9 @@ def carried(like: RewardLike | Mapping[str, Any], name: str) -> dict[str, Any]:
     reward = _named(resolve(like), name)
     if isinstance(reward, TextReward):
         options = _options(reward)
-        return {"kind": "text", "source": reward.spec.function.source_text, "name": name, "options": options}
-    return {**_defined(reward, describe(reward), like), "options": _options(reward), "digits": reward.version}
+        source = described(reward.spec.function).source_text
+        return {"kind": "text", "source": source, "name": reward.spec.function.__name__, "options": options}
+    return {**_defined(reward, describe(reward)), "options": _options(reward), "digits": reward.version}
 
 
 def loaded(body: Mapping[str, Any], name: str, folder: Path) -> Composable:
@@ -81,11 +83,11 @@ def loaded(body: Mapping[str, Any], name: str, folder: Path) -> Composable:
     return found
 
 
-def _defined(reward: Composable, described: Description, like: RewardLike) -> dict[str, Any]:
+def _defined(reward: Composable, about: Description) -> dict[str, Any]:
     """Return how to find a reward that exists: by its file's text, by an installed module, or by its value."""
-    reference, text = described.reference, described.module
+    reference, text = about.reference, about.module
     if reference is None:
-        return _value(reward, described)
+        return _value(reward, about)
     place = reference.rpartition(":")[0]
     if not place.endswith(".py"):
         module = sys.modules.get(place)
@@ -98,7 +100,7 @@ def _defined(reward: Composable, described: Description, like: RewardLike) -> di
     return {"kind": "file", "reference": reference, "text": _open(text, reference)}
 
 
-def _value(reward: Composable, described: Description) -> dict[str, Any]:
+def _value(reward: Composable, about: Description) -> dict[str, Any]:
     if not isinstance(reward, Reward):
         raise RewardDefinitionError(
             f"{reward.name!r} is a composition that no file defines; define it in a file and name it, as file.py:name"
@@ -108,7 +110,7 @@ def _value(reward: Composable, described: Description) -> dict[str, Any]:
     python = ".".join(map(str, sys.version_info[:2]))
     return {
         "kind": "value", "reference": None, "value": base64.b64encode(value).decode(), "python": python,
-        "source": described.source,
+        "source": about.source,
     }  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from rewardkit.record.changes import BEFORE, Action, Change, ChangeState, Standi
 from rewardkit.record.database import file_of, writing
 from rewardkit.replay.carried import FOLDER, loaded
 from rewardkit.runtime.runtime import Runtime
+from rewardkit.spec import Kind
 
 POLL_S = 0.25
 """Seconds between two looks for a change."""
@@ -128,6 +129,11 @@ def refuse(action: Action, name: str, names: Mapping[str, Any], shadows: frozens
         raise RewardDefinitionError(f"{name!r} is the only reward; a training needs one")
 
 
+def group_rewards_of(rewards: Mapping[str, Composable]) -> list[str]:
+    """Return the names of the rewards that score whole groups, or have a part that does."""
+    return [name for name, one in rewards.items() if any(leaf.spec.kind is Kind.GROUP for leaf in one.leaves)]
+
+
 class Changeable(Protocol):
     """What scores, and takes other rewards between two steps."""
 
@@ -138,6 +144,9 @@ class Changeable(Protocol):
     @property
     def state(self) -> RewardState:
         """The rewards that it scores with now."""
+
+    def check(self, state: RewardState) -> None:
+        """Raise a :class:`~rewardkit.RewardError` for rewards with which the training would be wrong."""
 
     def put(self, runtime: Runtime, state: RewardState) -> None:
         """Score with this runtime and these rewards from now on; the old runtime is closed by the caller."""
@@ -327,6 +336,7 @@ class Updates:
             if not takes(change.action, change.reward, self._actions, base.shadows):
                 raise RewardDefinitionError(unattached(change.action))
             state = base.after(change, self._load)
+            self._scoring.check(state)
             if change.action is Action.WEIGHT:
                 return _Ready(change, state, runtime)
             made = self._scoring.runtime.with_rewards(state.rewards, state.weights)
@@ -463,6 +473,9 @@ class LiveRuntime:
         self.runtime = runtime
         self.state = RewardState(dict(runtime.rewards), dict(runtime.weights))
         self._updates = Updates(runtime.recorder.path, self, rank=rank, ranks=ranks)
+
+    def check(self, state: RewardState) -> None:
+        """Refuse nothing: a loop of one's own takes all rewards that a runtime does."""
 
     def put(self, runtime: Runtime, state: RewardState) -> None:
         """Score with other rewards from now on."""
