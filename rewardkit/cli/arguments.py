@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -60,6 +60,11 @@ Gold: TypeAlias = Annotated[
 ]
 RowCount: TypeAlias = Annotated[int, option("Rows to try, chosen at random.", "N", min=1)]
 Seed: TypeAlias = Annotated[int, option("For choosing the rows.", "N")]
+RunPlace: TypeAlias = Annotated[str, argument("The run's folder, such as runs/one, or its record.", "RUN")]
+Steps: TypeAlias = Annotated[
+    str | None, option("Completions of this step, or from one to another; by default of all.", "10-20")
+]
+Split: TypeAlias = Annotated[Literal["train", "eval"], option("Completions of training, or of evaluations.")]
 AsJson: TypeAlias = Annotated[bool, option("Print the result as one JSON object.", None, "--json")]
 
 

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from rewardkit.cli.arguments import AsJson, LoadTimeout, Timeout, Workers, argument, option
+from rewardkit.cli.arguments import AsJson, LoadTimeout, Split, Steps, Timeout, Workers, argument, option
 from rewardkit.cli.diff_report import print_difference
 from rewardkit.cli.exits import finish
-from rewardkit.cli.rewards import chosen
+from rewardkit.cli.rewards import one_of
 from rewardkit.cli.screen import screen, told_progress
 from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError
-from rewardkit.registry import RewardSet
 from rewardkit.replay.difference import SHOWN, Difference, of_data
+from rewardkit.replay.run import Run
+from rewardkit.replay.run_difference import Given, of_run
+from rewardkit.replay.scoring import why_not
+from rewardkit.replay.stored import choose, is_label, steps_of, version_of
 from sandbox import LOAD_TIMEOUT_S
 
 
 def diff_command(
     places: Annotated[
-        list[str], argument("The run, and the two versions; with --data the two versions alone.", "[RUN] OLD NEW")
+        list[str],
+        argument("The run, and two versions such as format@1 and new.py:format; with --data no run.", "[RUN] OLD NEW"),
     ],
-    data: Annotated[Path | None, option("Compare on the rollouts in this file, and not on a run's.", "FILE")] = None,
+    data: Annotated[Path | None, option("Compare on the rollouts in this file instead of a run's.", "FILE")] = None,
+    steps: Steps = None,
+    split: Split = "train",
+    weight: Annotated[
+        float | None, option("The reward's weight in the total; by default that in the run, else 1.", "W")
+    ] = None,
     examples: Annotated[int, option("Show so many of the completions that change most.", "N", min=0)] = SHOWN,
     limit: Annotated[int | None, option("Compare on the first N completions.", "N", min=1)] = None,
     workers: Workers = None,
@@ -35,16 +45,19 @@ def diff_command(
     It tells the means, how alike both rank the completions of a group, how many advantages change sign, how many groups
     gain or lose all signal, what 1,000 completions take, and the completions that change most with both reasons.
 
-    The exit code is 0 whatever it finds.
+    A version is one in the run, such as format@2, or a reference, such as new.py:format, which is scored now and not
+    stored. The other rewards of the run make up the total with it. The exit code is 0 whatever it finds.
 
     Examples:
 
-    [bold]rewardkit diff old.py:brief new.py:brief --data rollouts.jsonl[/]
+    [bold]rewardkit diff runs/one format@1 new.py:format --steps 10-20
+    rewardkit diff old.py:format new.py:format --data rollouts.jsonl[/]
     """
     lane = {"workers": workers, "load_timeout_s": load_timeout}
-    old, new = _two(places)
-    assert data is not None
-    found = _of_data(old, new, data, limit, timeout, examples, lane)
+    if data is not None:
+        found = _of_data(_two(places), data, limit, timeout, {**lane, "shown": examples})
+    else:
+        found = _of_run(places, steps, split, timeout, {**lane, "shown": examples, "weight": weight, "limit": limit})
     finish(found.as_json(), lambda: print_difference(found, screen()), as_json=as_json)
 
 
@@ -56,24 +69,36 @@ def _two(places: Sequence[str]) -> tuple[str, str]:
 
 
 def _of_data(
-    old: str, new: str, data: Path, limit: int | None, timeout_s: float | None, shown: int, lane: Mapping[str, Any]
+    places: tuple[str, str], data: Path, limit: int | None, timeout_s: float | None, more: Mapping[str, Any]
 ) -> Difference:
-    from dataclasses import replace
-
-    first, second = (one_of(reference, timeout_s) for reference in (old, new))
+    old, new = (one_of(reference, timeout_s) for reference in places)
     rollouts = read_rollouts(data, limit=limit)
     with told_progress("scoring") as tick:
-        return replace(of_data(first, second, rollouts, tick=tick, shown=shown, **lane), old=old, new=new)
+        found = of_data(old, new, rollouts, tick=tick, **more)
+    return dataclasses.replace(found, old=places[0], new=places[1])
 
 
-def one_of(reference: str, timeout_s: float | None) -> RewardSet:
-    """Return the one reward that a reference names, in a set of its own.
+def _of_run(
+    places: Sequence[str], steps: str | None, split: str, timeout_s: float | None, more: Mapping[str, Any]
+) -> Difference:
+    if len(places) != 3:
+        raise ConfigError(
+            f"{' '.join(places)}: expected RUN OLD NEW, such as runs/one format@1 new.py:format; or --data FILE with "
+            "OLD and NEW"
+        )
+    with Run.open(places[0]) as run:
+        stored = choose(run, steps_of(steps), split)
+        old, new = (_given(run, words, timeout_s) for words in places[1:])
+        with told_progress("scoring") as tick:
+            return of_run(run, old, new, stored, tick=tick, **more)
 
-    Raises:
-        RewardError: It names several, or leads nowhere.
-    """
-    found = chosen(reference, timeout_s)
-    if len(found.rewards) != 1:
-        first = next(iter(found.rewards))
-        raise ConfigError(f"{reference!r} holds {len(found.rewards)} rewards; name one: {reference}:{first}")
-    return found
+
+def _given(run: Run, words: str, timeout_s: float | None) -> Given:
+    if is_label(run, words):
+        version = version_of(run, words)
+        return Given(version.label, version=version)
+    found = one_of(words, timeout_s)
+    wrong = why_not(next(iter(found.rewards.values())))
+    if wrong is not None:
+        raise ConfigError(f"{words}: {wrong}")
+    return Given(words, found=found)

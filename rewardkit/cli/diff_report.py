@@ -101,13 +101,18 @@ def _notes(found: Difference) -> list[str]:
 
 
 def _print_example(one: ChangedCompletion, console: Console) -> None:
-    where = f"completion {one.id}" if one.step is None else f"step {one.step}, completion {one.id}"
-    console.print(Shown.assemble("  ", where, "  ", (f"{_told(one.old)} -> {_told(one.new)}", "bold")), soft_wrap=True)
+    where = place_of(one.step, one.id)
+    console.print(Shown.assemble("  ", where, "  ", (f"{told(one.old)} -> {told(one.new)}", "bold")), soft_wrap=True)
     lines = [("prompt", text_line(one.rollout.prompt)), ("completion", text_line(one.rollout.completion))]
     lines += [(side, outcome.reason) for side, outcome in (("old", one.old), ("new", one.new)) if outcome.reason]
     for label, words in lines:
         line = f"      {label:11} {' '.join(plain(words).split())}"
         console.print(Shown(shortened_to(line, console)), soft_wrap=True)
+
+
+def place_of(step: int | None, number: int) -> str:
+    """Return where a completion stands in a run or a file."""
+    return f"completion {number}" if step is None else f"step {step}, completion {number}"
 
 
 def text_line(text: Text) -> str:
@@ -123,7 +128,8 @@ def shortened_to(line: str, console: Console) -> str:
     return " " * indent + shortened(line, max(20, console.width - indent))
 
 
-def _told(outcome: Outcome) -> str:
+def told(outcome: Outcome) -> str:
+    """Return an outcome's score, or what became of it."""
     return number(outcome.score) if outcome.status is Status.SCORED else str(outcome.status)
 
 

@@ -30,6 +30,8 @@ _OWN = {
     "doctor": "rewardkit.cli.doctor:doctor_command",
     "new": "rewardkit.cli.new:new_command",
     "diff": "rewardkit.cli.diff:diff_command",
+    "rescore": "rewardkit.cli.rescore:rescore_command",
+    "verify": "rewardkit.cli.verify:verify_command",
 }
 
 

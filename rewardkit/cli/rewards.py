@@ -74,10 +74,20 @@ def only(references: str) -> Composable:
     Raises:
         RewardError: They name several, or lead nowhere.
     """
-    found = list(chosen(references).rewards.values())
-    if len(found) != 1:
-        raise ConfigError(f"{references!r} holds {len(found)} rewards; name one: {references}:{found[0].name}")
-    return found[0]
+    return next(iter(one_of(references).rewards.values()))
+
+
+def one_of(references: str, timeout_s: float | None = None) -> RewardSet:
+    """Return the one reward that references name, in a set of its own.
+
+    Raises:
+        RewardError: They name several, or lead nowhere.
+    """
+    found = chosen(references, timeout_s)
+    if len(found.rewards) != 1:
+        first = next(iter(found.rewards))
+        raise ConfigError(f"{references!r} holds {len(found.rewards)} rewards; name one: {references}:{first}")
+    return found
 
 
 class Leaves:

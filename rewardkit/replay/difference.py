@@ -13,7 +13,7 @@ import numpy as np
 from rewardkit.groups import group_places
 from rewardkit.registry import RewardSet
 from rewardkit.replay.compare import ZERO, Column, Comparison, Setting, compare
-from rewardkit.replay.scoring import PORTION_ROWS, Portion, Scorer, Tick, UnitCost
+from rewardkit.replay.scoring import PORTION_ROWS, Count, Portion, Scorer, Tick, UnitCost
 from rewardkit.score_batch import outcome_row
 from rewardkit.types import Outcome, Rollout, Status
 
@@ -117,15 +117,22 @@ class Both:
         )
         return old, new
 
-    def add(self, portion: Portion, old: Sequence[Outcome], new: Sequence[Outcome]) -> None:
-        """Take in what both versions say of a portion."""
+    def add(
+        self,
+        portion: Portion,
+        old: Sequence[Outcome],
+        new: Sequence[Outcome],
+        steps: Sequence[int | None] | None = None,
+    ) -> None:
+        """Take in what both versions say of a portion; ``steps`` says those of its completions, where they differ."""
         for parts, outcomes in zip(self._columns, (old, new), strict=True):
             parts.append(Column.of(outcomes))
         self._ids.extend(portion.ids)
-        for number, rollout, before, after in zip(portion.ids, portion.rollouts, old, new, strict=True):
+        steps = [portion.step] * len(old) if steps is None else steps
+        for number, step, rollout, before, after in zip(portion.ids, steps, portion.rollouts, old, new, strict=True):
             change = _change(before, after)
             if change > ZERO:
-                example = ChangedCompletion(number, portion.step, rollout, before, after)
+                example = ChangedCompletion(number, step, rollout, before, after)
                 heapq.heappush(self._examples, (change, -number, example))
                 if len(self._examples) > self._shown:
                     heapq.heappop(self._examples)
@@ -163,19 +170,6 @@ def of_data(
     setting = Setting(groups, np.zeros(len(rollouts), dtype=np.int64), np.ones(len(rollouts)))
     names = (first.name, second.name)
     return Difference(*names, compare(*both.columns, setting), both.examples, first.cost.total(), second.cost.total())
-
-
-class Count:
-    """Counts outcomes as they become known, and tells of them."""
-
-    def __init__(self, tick: Tick, known: int) -> None:
-        self._tick, self._known = tick, known
-        self.done = self.failed = 0
-
-    def __call__(self, outcome: Outcome) -> None:
-        self.done += 1
-        self.failed += outcome.status is Status.FAILED
-        self._tick(self.done, self._known, self.failed)
 
 
 def _change(old: Outcome, new: Outcome) -> float:

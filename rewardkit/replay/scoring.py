@@ -12,7 +12,7 @@ from rewardkit.registry import RewardSet
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.score_batch import per_1000
 from rewardkit.spec import Kind
-from rewardkit.types import Outcome, Rollout
+from rewardkit.types import Outcome, Rollout, Status
 
 PORTION_ROWS = 1000
 """Completions that are scored at once, unless a group reward needs its groups whole."""
@@ -75,6 +75,19 @@ class CostSum:
         names = [name for name in (self._asked[0][1] if self._asked else ()) if name in told]
         metrics = {name: sum(rows * asked[name] for rows, asked in self._asked) / self._rows for name in names}
         return UnitCost(1000 * self._seconds / self._timed if self._timed else None, metrics)
+
+
+class Count:
+    """Counts outcomes as they become known, and tells of them."""
+
+    def __init__(self, tick: Tick, known: int) -> None:
+        self._tick, self._known = tick, known
+        self.done = self.failed = 0
+
+    def __call__(self, outcome: Outcome) -> None:
+        self.done += 1
+        self.failed += outcome.status is Status.FAILED
+        self._tick(self.done, self._known, self.failed)
 
 
 class Scorer:

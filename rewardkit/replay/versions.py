@@ -146,11 +146,11 @@ class VersionFinder:
 
 def _as_recorded(found: Composable, version: Described) -> Composable:
     """Return a reward under the name, and with the options, that the record has."""
+    if found.version == version.digits:
+        return found
     if isinstance(found, Composite):
         return found if found.name == version.reward else found.named(version.reward)
     assert isinstance(found, Reward)
-    if found.version == version.digits:
-        return found
     options = _options(version)
     return found.with_options(**options) if options else found
 

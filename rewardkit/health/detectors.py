@@ -1,0 +1,146 @@
+"""The detectors by name, what each of them needs, and the runner that asks all of them about one window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from rewardkit.health import exploits, faults, gradient, lengths, noise, trends, variety
+from rewardkit.health.evidence import Evidence
+from rewardkit.health.evidence import lengths as lengths_of
+from rewardkit.health.flag import Flag
+from rewardkit.health.measures import grouped
+
+Find: TypeAlias = Callable[[Evidence, Evidence | None, str | None], Flag | None]
+"""A detector's function: a window, the baseline or ``None``, and the reward's name where it is about one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """A detector.
+
+    Attributes:
+        name: Its name, which does not change; ``health/<name>`` is its metric.
+        family: What it is about: ``signal``, ``hacking``, ``faults`` or ``noise``.
+        find: Its function; the docstring has formula, threshold, source and limits.
+        each: Whether it looks at each reward by itself.
+        needs: What it cannot do without, by the names of :data:`NEEDS`.
+        at_once: Whether it can flag without a baseline.
+    """
+
+    name: str
+    family: str
+    find: Find
+    each: bool = False
+    needs: tuple[str, ...] = ()
+    at_once: bool = True
+
+
+def _of(family: str, find: Find, *needs: str, each: bool = False) -> Detector:
+    return Detector(find.__name__, family, find, each, needs, "baseline" not in needs)
+
+
+DETECTORS: Mapping[str, Detector] = {
+    one.name: one
+    for one in (
+        _of("signal", gradient.zero_variance, "groups"),
+        _of("signal", gradient.ceiling, "groups"),
+        _of("signal", gradient.std_collapse, "baseline", "groups"),
+        _of("signal", gradient.dominance, "groups", "rewards", each=True),
+        _of("signal", trends.format_saturated, "baseline", "rewards"),
+        _of("signal", trends.conflict, "baseline", "groups", "rewards", each=True),
+        _of("signal", gradient.constant, each=True),
+        _of("signal", gradient.defaults, each=True),
+        _of("hacking", trends.reward_jump, "baseline", each=True),
+        _of("hacking", lengths.length_drift, "baseline", "lengths"),
+        _of("hacking", lengths.length_reward, "groups", "lengths"),
+        _of("hacking", variety.duplicates_in_group, "groups", "texts"),
+        _of("hacking", variety.duplicates_across_prompts, "prompts", "texts"),
+        _of("hacking", variety.distinct_words, "baseline", "groups", "texts"),
+        _of("hacking", variety.repetition, "texts"),
+        _of("hacking", exploits.tampering, "texts"),
+        _of("hacking", exploits.judge_directed, "texts"),
+        _of("hacking", exploits.answer_stuffing, "texts"),
+        _of("hacking", trends.held_out_falls, "baseline", "held_out", each=True),
+        _of("faults", faults.failures, each=True),
+        _of("faults", faults.timeouts, each=True),
+        _of("faults", faults.skips, each=True),
+        _of("faults", faults.slow_rewards, each=True),
+        _of("faults", lengths.clipped, "truncated"),
+        _of("faults", faults.prefilled, "texts", each=True),
+        _of("noise", noise.noise, "groups", "again", each=True),
+    )
+}
+"""The detectors by name."""
+
+
+class _Need(NamedTuple):
+    """What a detector may need: whether it is there, and what to say where it is not."""
+
+    there: Callable[[Evidence, Evidence | None], bool]
+    words: str
+
+
+NEEDS: Mapping[str, _Need] = {
+    "baseline": _Need(lambda window, baseline: baseline is not None, "no earlier steps to compare with"),
+    "groups": _Need(lambda window, _: _groups(window) >= 4, "too few groups of two completions or more"),
+    "rewards": _Need(lambda window, _: len(window.paid) > 1, "only one reward with a weight"),
+    "held_out": _Need(lambda window, _: 0 in window.weights.values(), "no reward of weight 0"),
+    "lengths": _Need(lambda window, _: not np.isnan(lengths_of(window)).all(), "no lengths and no texts are recorded"),
+    "truncated": _Need(
+        lambda window, _: not np.isnan(window.table.truncated).all() or "completions/clipped_ratio" in window.metrics,
+        "whether completions were cut off is not recorded",
+    ),
+    "texts": _Need(lambda window, _: bool(window.sampled().texts), "no texts are recorded"),
+    "prompts": _Need(lambda window, _: len(np.unique(window.table.prompts)) >= 4, "fewer than 4 prompts"),
+    "again": _Need(lambda window, _: bool(window.again), "no second scoring of these completions (rewardkit rescore)"),
+}
+"""What detectors need, by name."""
+
+_WITHOUT_SIGNAL = ("zero_variance", "ceiling", "std_collapse")
+"""What says nothing further of a run whose every reward is a constant."""
+
+
+def _groups(window: Evidence) -> int:
+    return int((grouped(window.table.rewards, window.table.groups).counts > 1).sum())
+
+
+def lacking(detector: Detector, window: Evidence, baseline: Evidence | None) -> str | None:
+    """Return why a detector cannot look at a window; ``None`` where it can."""
+    if not len(window.table):
+        return "no completions"
+    return next((NEEDS[need].words for need in detector.needs if not NEEDS[need].there(window, baseline)), None)
+
+
+def flags_of(
+    window: Evidence, baseline: Evidence | None = None, detectors: Sequence[Detector] | None = None
+) -> list[Flag]:
+    """Return what the detectors have to say of a window, at most one flag for each detector and reward.
+
+    A flag that only repeats another is left out: a run whose every reward is constant has flat groups, too.
+    """
+    if not len(window.table):
+        return []
+    found = [flag for one in detectors or DETECTORS.values() for flag in _asked(one, window, baseline)]
+    raised = {(flag.detector, flag.reward) for flag in found}
+    names = {flag.detector for flag in found}
+    silent = bool(window.paid) and all(("constant", name) in raised for name in window.paid)
+    return [
+        flag
+        for flag in found
+        if not (silent and flag.detector in _WITHOUT_SIGNAL)
+        and not (flag.detector == "std_collapse" and "ceiling" in names)
+    ]
+
+
+def _asked(detector: Detector, window: Evidence, baseline: Evidence | None) -> Iterator[Flag]:
+    if lacking(detector, window, baseline) is not None:
+        return
+    subjects: list[str | None] = list(window.table.scores) if detector.each else [None]
+    for reward in subjects:
+        flag = detector.find(window, baseline, reward)
+        if flag is not None:
+            yield flag

@@ -1,0 +1,210 @@
+"""What ``diagnose`` asks: all windows of a recorded run, or scored rows without steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rewardkit.groups import group_places
+from rewardkit.health.detectors import DETECTORS, flags_of, lacking
+from rewardkit.health.evidence import Asked, Evidence, joined
+from rewardkit.health.flag import Flag
+from rewardkit.health.measures import grouped
+from rewardkit.health.noise import Noise, noise_of
+from rewardkit.health.watch import WINDOW_STEPS, Watch
+from rewardkit.record.reader import RecordReader
+from rewardkit.record.table import Floats, Table
+from rewardkit.score_batch import ScoreBatch
+from rewardkit.text import completion_text, content_text
+from rewardkit.types import Outcome, Status, Text
+
+READ_STEPS = 50
+"""Steps that are read of a record at once."""
+
+_LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
+
+Again = Callable[[Table], Mapping[str, Floats]]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What the detectors say of a run or of rows.
+
+    Attributes:
+        flags: What they found, in the order of the steps.
+        completions: How many completions were looked at.
+        steps: The first and last step; ``None`` for rows without steps.
+        rewards: The rewards' names.
+        groups: Groups with two rewards or more.
+        flat: The share of them whose rewards are all the same; ``None`` without groups.
+        looked: The detectors that looked.
+        not_looked: The others, and why they could not.
+        noise: By reward, what two scorings of the same completions say; empty without a second scoring.
+    """
+
+    flags: Sequence[Flag]
+    completions: int
+    steps: tuple[int, int] | None
+    rewards: Sequence[str]
+    groups: int
+    flat: float | None
+    looked: Sequence[str]
+    not_looked: Mapping[str, str]
+    noise: Mapping[str, Noise]
+
+
+def diagnose_run(
+    run: RecordReader, *, steps: tuple[int, int] | None = None, every: int = WINDOW_STEPS, again: Again | None = None
+) -> Diagnosis:
+    """Return what the detectors say of a recorded run's training completions.
+
+    A record without steps, as ``rewardkit score --record`` makes, is looked at as rows.
+
+    Args:
+        run: The run.
+        steps: From this step to that one, both included; all unless given.
+        every: Steps of a window.
+        again: Returns a second scoring of a table's completions.
+    """
+    there = [one for one in run.steps() if steps is None or steps[0] <= one <= steps[1]]
+    asked = prompts_of(run)
+    if not there:
+        table = run.table()
+        return _of_rows(Evidence(table, run.texts, asked, again=again(table) if again else {}))
+    names = run.metric_names()
+    series = {name: run.metrics(name) for name in names if name.startswith(("completions/", "step_time"))}
+
+    def metrics(first: int, last: int) -> dict[str, list[float]]:
+        between = {name: [value for at, value in told if first <= at <= last] for name, told in series.items()}
+        return {name: values for name, values in between.items() if values}
+
+    watch = Watch(texts=run.texts, asked=asked, every=every, metrics=metrics, again=again)
+    counted, flat, groups, kept = 0, 0, 0, []
+    for start in range(0, len(there), READ_STEPS):
+        some = there[start : start + READ_STEPS]
+        table = run.table((some[0], some[-1]))
+        watch.observe(table)
+        found = grouped(table.rewards, table.groups)
+        counted, flat, groups = (
+            counted + len(table),
+            flat + int(found.flat.sum()),
+            groups + int((found.counts > 1).sum()),
+        )
+        if again is not None:
+            kept.append((table, again(table)))
+    watch.finish()
+    return Diagnosis(
+        flags=sorted(watch.flags, key=lambda flag: (flag.first_step or 0, list(DETECTORS).index(flag.detector))),
+        completions=counted,
+        steps=(there[0], there[-1]),
+        rewards=run.rewards,
+        groups=groups,
+        flat=flat / groups if groups else None,
+        looked=[name for name in DETECTORS if name not in watch.not_looked_at],
+        not_looked=watch.not_looked_at,
+        noise=_noise(kept),
+    )
+
+
+def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
+    """Return what the detectors that need no steps say of scored rollouts, whose groups are those of one prompt."""
+    rollouts = batch.rollouts
+
+    def texts(ids: Sequence[int]) -> list[str | None]:
+        return [completion_text(rollouts[one].completion) for one in ids]
+
+    def asked(ids: Sequence[int]) -> list[Asked | None]:
+        return [Asked(_all_text(rollouts[one].prompt), rollouts[one].example) for one in ids]
+
+    return _of_rows(Evidence(table_of(batch), texts, asked))
+
+
+def _of_rows(evidence: Evidence) -> Diagnosis:
+    table = evidence.table
+    found = grouped(table.rewards, table.groups)
+    able = found.counts > 1
+    why = {name: lacking(one, evidence, None) for name, one in DETECTORS.items()}
+    return Diagnosis(
+        flags=flags_of(evidence),
+        completions=len(table),
+        steps=None,
+        rewards=list(table.scores),
+        groups=int(able.sum()),
+        flat=float(found.flat[able].mean()) if able.any() else None,
+        looked=[name for name, words in why.items() if words is None],
+        not_looked={name: words for name, words in why.items() if words is not None},
+        noise=_noise([(table, evidence.again)] if evidence.again else []),
+    )
+
+
+def _noise(scored: Sequence[tuple[Table, Mapping[str, Floats]]]) -> dict[str, Noise]:
+    """Return, by reward, how noisy it is over all completions with two scores."""
+    if not scored:
+        return {}
+    whole = joined([table for table, _ in scored])
+    found = {}
+    for name in dict.fromkeys(name for _, again in scored for name in again):
+        second = np.concatenate([again.get(name, np.full(len(table), np.nan)) for table, again in scored])
+        told = noise_of(whole.scores[name], second, whole.groups)
+        if told.completions:
+            found[name] = told
+    return found
+
+
+def table_of(batch: ScoreBatch) -> Table:
+    """Return scored rollouts as columns, without steps; an id is the rollout's place."""
+    count = len(batch.rollouts)
+    groups = np.zeros(count, np.int64)
+    for number, places in enumerate(group_places(batch.rollouts)):
+        groups[list(places)] = number
+    tokens = [np.nan if one.completion_ids is None else len(one.completion_ids) for one in batch.rollouts]
+    totals = _numbers(batch.totals)
+    plain = ScoreBatch(batch.rollouts, batch.outcomes, dict.fromkeys(batch.weights, 1.0))
+    unknown = np.full(count, np.nan)
+    columns = dict(batch.outcomes)
+    return Table(
+        ids=np.arange(count),
+        steps=np.full(count, -1),
+        prompts=groups,
+        groups=groups,
+        tokens=np.array(tokens, dtype=np.float64),
+        truncated=unknown,
+        totals=_numbers(plain.totals),
+        rewards=totals,
+        advantages=unknown,
+        scores={name: _numbers([one.score for one in column]) for name, column in columns.items()},
+        status={name: np.array([_LETTERS[one.status] for one in column]) for name, column in columns.items()},
+        causes={name: np.array([_cause(one) for one in column], "<U16") for name, column in columns.items()},
+        seconds={
+            name: np.array([one.duration_s for one in column], dtype=np.float64) for name, column in columns.items()
+        },
+        versions={name: np.ones(count, np.int64) for name in columns},
+        weights={name: np.full(count, batch.weights[name]) for name in columns},
+    )
+
+
+def _numbers(values: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _cause(outcome: Outcome) -> str:
+    return "" if outcome.cause is None else outcome.cause.value
+
+
+def _all_text(text: Text) -> str:
+    if isinstance(text, str):
+        return text
+    return "\n".join(content_text(message.get("content")) for message in text)
+
+
+def prompts_of(run: RecordReader) -> Callable[[Sequence[int]], list[Asked | None]]:
+    """Return what reads the prompts and columns of a run's completions."""
+
+    def asked(ids: Sequence[int]) -> list[Asked | None]:
+        found: list[Any] = run.rollouts(ids)
+        return [None if one is None else Asked(_all_text(one.prompt), one.example) for one in found]
+
+    return asked

@@ -1,0 +1,172 @@
+"""Detectors of faults: calls that fail, time out, do not apply or are slow, and a template that prefills a tag."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from rewardkit.health.evidence import Evidence
+from rewardkit.health.flag import Flag
+from rewardkit.health.gradient import raised
+from rewardkit.health.measures import grouped, known, lower_share, upper_share
+
+_OPENED = re.compile(r"<([A-Za-z][\w-]{0,30})>\s*$")
+_CLOSING = re.compile(r"</([A-Za-z][\w-]{0,30})>")
+
+
+def failures(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """Calls of a reward fail, for another reason than time.
+
+    Formula: failed calls, without timeouts, over calls that were scored or failed. Flagged at once above 0.05 by its
+    lower bound: what fails is missing from the advantages, however long it has failed.
+
+    Source: own; the causes are those of ``rewardkit.Cause``.
+    Limits: a reward that raises on malformed completions on purpose is flagged early in a run; score these 0.
+    """
+    assert reward is not None
+    causes = window.table.causes[reward]
+    failed = (window.table.status[reward] == "f") & (causes != "timeout")
+    share = _share_above(window, reward, failed, 0.05)
+    if share is None:
+        return None
+    told = Counter(causes[failed].tolist()).most_common()
+    words = f"{share:.0%} of the calls fail: {', '.join(f'{count:,} {cause}' for cause, count in told)}"
+    action = f"See the errors: rewardkit logs RUN --reward {reward} --status failed."
+    if told[0][0] == "infrastructure":
+        action = f"Mend the server, then ask again what failed: rewardkit rescore RUN --only-failed {reward}."
+    return raised(window, "failures", share, 0.05, words, action, reward=reward, shown=failed)
+
+
+def timeouts(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """Calls of a reward run out of time.
+
+    Formula: calls with the cause ``timeout``, over calls that were scored or failed. Flagged at once above 0.02 by its
+    lower bound: each costs a worker its whole time, and a completion its score.
+
+    Source: own.
+    Limits: a policy that writes code which does not end is flagged as well.
+    """
+    assert reward is not None
+    late = (window.table.status[reward] == "f") & (window.table.causes[reward] == "timeout")
+    share = _share_above(window, reward, late, 0.02)
+    if share is None:
+        return None
+    words = f"{share:.0%} of the calls time out"
+    action = f"Raise timeout_s of {reward} if it needs the time; else see on which completions it hangs."
+    return raised(window, "timeouts", share, 0.02, words, action, reward=reward, shown=late)
+
+
+def _share_above(window: Evidence, reward: str, failed: Any, bound: float) -> float | None:
+    """Return the failed calls' share, where it is above a bound; ``None`` where it is not."""
+    status = window.table.status[reward]
+    asked = (status == "f") | (status == "s")
+    shares = grouped(np.where(asked, failed, np.nan), window.table.groups)
+    if asked.sum() < 20 or not lower_share(shares.means, float(shares.counts.mean())) > bound:
+        return None
+    return float(failed[asked].mean())
+
+
+def skips(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """A reward no longer applies to completions that it applied to before, or applies to none.
+
+    Formula: skipped calls over all. Flagged at once where it is every one of 100 (8 without steps), and above 0.2 where
+    its lower bound is 0.2 above the baseline's upper bound.
+
+    Source: own.
+    Limits: a steady share of skips is taken for design.
+    """
+    assert reward is not None
+    asked = window.table.status[reward] != ""
+    skipped = window.table.status[reward] == "k"
+    if asked.sum() < (100 if window.timed else 8):
+        return None
+    share = float(skipped[asked].mean())
+    shares = grouped(np.where(asked, skipped, np.nan), window.table.groups)
+    before = None
+    if baseline is not None and reward in baseline.table.status and (baseline.table.status[reward] != "").any():
+        parts = grouped(baseline.table.status[reward] == "k", baseline.table.groups)
+        before = float(parts.means.mean()), upper_share(parts.means, float(parts.counts.mean()))
+    low = lower_share(shares.means, float(shares.counts.mean()))
+    bound = 0.2 + before[1] if before is not None else 1.0
+    if share < 1 and not low > bound:
+        return None
+    words = f"{share:.0%} of the calls are skipped"
+    words += "" if before is None else f", {before[0]:.0%} in the baseline"
+    action = f"See when {reward} returns None: a column that is missing, a form that the policy no longer writes?"
+    return raised(
+        window, "skips", share, min(bound, 1.0), words, action, reward=reward, baseline=before and before[0],
+        shown=skipped,
+    )  # fmt: skip
+
+
+def slow_rewards(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """A reward's calls take much longer than before, or very long.
+
+    Formula: 95th percentile of a call's seconds. Flagged at once above 30 s; above 1 s where it is also 3 times the
+    baseline's.
+
+    Source: own; trainers report the 95th percentile of reward latency.
+    Limits: seconds of one call: whether the step waits for them depends on workers and concurrency.
+    """
+    assert reward is not None
+    took = known(window.table.seconds[reward])
+    if len(took) < 20:
+        return None
+    now, before = float(np.quantile(took, 0.95)), None
+    earlier = known(baseline.table.seconds.get(reward, np.empty(0))) if baseline is not None else np.empty(0)
+    if len(earlier) >= 20:
+        before = float(np.quantile(earlier, 0.95))
+    bound = max(1.0, 3 * before) if before is not None else 30.0
+    if now <= min(bound, 30.0):
+        return None
+    words = f"the slowest 5% of calls take {now:.1f} s or longer"
+    words += "" if before is None else f"; in the baseline {before:.2g} s"
+    action = f"See what {reward} waits for (a server, growing completions); raise concurrency or workers, or cache."
+    order = np.argsort(-np.nan_to_num(window.table.seconds[reward]), kind="stable")[:8]
+    return raised(
+        window, "slow_rewards", now, min(bound, 30.0), words, action, reward=reward, baseline=before, shown=order
+    )
+
+
+def prefilled(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """The chat template writes the opening tag that a format reward waits for, so it never pays.
+
+    Formula: the completions that close a tag without opening it, over the sampled ones with that closing tag, is above
+    0.9 (8 or more of them), and the reward gives all of these one score, which is its lowest. Flagged at once: the
+    template does not change in a run. Where the recorded prompt ends with the tag, the words say so.
+
+    Source: github.com/huggingface/trl/issues/6966: ``think_format_reward`` is 0 for every
+    completion after a prompt that ends in ``<think>``.
+    Limits: looks at sampled texts. A reward that pays such completions for other things is not found.
+    """
+    assert reward is not None
+    sample = window.sampled()
+    scores = sample.table.scores[reward]
+    for tag in _tags(sample.texts):
+        closing = np.array([f"</{tag}>" in text for text in sample.texts])
+        lacking = closing & np.array([f"<{tag}>" not in text for text in sample.texts])
+        told = known(scores[lacking])
+        if lacking.sum() < 8 or lacking.sum() < 0.9 * closing.sum() or not len(told):
+            continue
+        lowest = min(float(known(window.table.scores[reward]).min()), 0.0)
+        if reward not in window.paid or np.ptp(told) > 1e-9 or float(told[0]) > lowest + 1e-9:
+            continue
+        asked = window.asked(sample.table.ids[lacking].tolist()[:1])[0]
+        opened = _OPENED.search(asked.prompt[-200:]) if asked is not None else None
+        where = f"the prompt ends with <{tag}>" if opened and opened[1] == tag else f"they never open <{tag}>"
+        words = (
+            f"{int(lacking.sum())} of {int(closing.sum())} sampled completions with </{tag}> get {told[0]:g}: {where}"
+        )
+        action = f"Let {reward} take the opening tag from the prompt, or a template that does not write <{tag}>."
+        share = float(lacking.sum() / closing.sum())
+        shown = np.isin(window.table.ids, sample.table.ids[lacking])
+        return raised(window, "prefilled", share, 0.9, words, action, reward=reward, shown=shown)
+    return None
+
+
+def _tags(texts: list[str]) -> list[str]:
+    found = Counter(tag for text in texts for tag in set(_CLOSING.findall(text)))
+    return [tag for tag, count in found.most_common(3) if count >= 8]

@@ -1,0 +1,238 @@
+"""Detectors of rewards that give the trainer nothing to learn from: flat groups, ceilings, constants, defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rewardkit.health.evidence import Evidence, extremes
+from rewardkit.health.flag import SHOWN_ROWS, Flag
+from rewardkit.health.measures import grouped, known, lower_share, mean_bounds, mean_of, upper_share
+
+TOP = 0.99
+"""A completion is at the top from this share of the way between the lowest and the highest reward."""
+
+
+def raised(
+    window: Evidence,
+    detector: str,
+    value: float,
+    threshold: float,
+    words: str,
+    action: str,
+    *,
+    reward: str | None = None,
+    baseline: float | None = None,
+    shown: Any = None,
+) -> Flag:
+    """Return a flag about a window; ``shown`` is a mask or places of the completions that show it."""
+    ids = window.table.ids if shown is None else window.table.ids[shown]
+    first, last = window.span
+    rows = tuple(int(one) for one in ids[:SHOWN_ROWS])
+    return Flag(detector, reward, first, last, float(value), threshold, baseline, words, action, rows)
+
+
+def zero_variance(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """Groups give no gradient, for all their completions have one reward.
+
+    Formula: groups of two completions or more whose weighted rewards are all the same (TRL's
+    ``frac_reward_zero_std``), over all such groups; split into groups where all are at the best reward seen, and where
+    all are at the worst. Flagged at once above 0.8, for such a share is wasted whatever it was before; above 0.5 where
+    it is also above the baseline's, or where the completions have no steps.
+
+    Source: TRL's metric; DAPO (arXiv 2503.14476) drops such groups; 0.5 is that of rewardspy.
+    Limits: a sparse reward has such groups by design, so 0.5 alone is not enough in a run. Fewer than 8 groups say
+    nothing.
+    """
+    table, at_once, static = window.table, 0.8, 0.5
+    found = grouped(table.rewards, table.groups)
+    able = found.counts > 1
+    if able.sum() < 8:
+        return None
+    flat = found.flat[able]
+    share = float(flat.mean())
+    before = _flat_share(baseline)
+    abnormal = before is not None and lower_share(flat) > before[1]
+    alone = not window.timed
+    bound = at_once if not (alone or abnormal) else static
+    if share <= bound or (window.timed and not abnormal and lower_share(flat) <= static):
+        return None
+    good = grouped(window.share_of_best(baseline), table.groups).means
+    best, worst = (float((flat & mask[able]).mean()) for mask in (good >= TOP, good <= 1 - TOP))
+    words = f"{share:.0%} of groups give no gradient: in {best:.0%} all completions are best, in {worst:.0%} all worst"
+    return raised(
+        window, "zero_variance", share, bound, words, _GRADIENT_ACTIONS[_mostly(best, worst, share)],
+        baseline=before and before[0], shown=np.isin(found.places, np.flatnonzero(found.flat)),
+    )  # fmt: skip
+
+
+_GRADIENT_ACTIONS = {
+    "best": "The prompts are too easy by now: filter out those that are always solved, or add harder ones.",
+    "worst": "The prompts are too hard or the reward too strict: look at the rows, give part of the reward for part of"
+    " the way, take easier prompts first, or sample more completions a prompt.",
+    "mixed": "Keep prompts that are sometimes solved, and drop those that always or never are.",
+    "between": "Whole groups have one middling reward: look whether the reward reads the completion at all.",
+}
+
+
+def _mostly(best: float, worst: float, share: float) -> str:
+    if best + worst < share / 2:
+        return "between"
+    return "best" if best > 3 * worst else "worst" if worst > 3 * best else "mixed"
+
+
+def _flat_share(baseline: Evidence | None) -> tuple[float, float] | None:
+    """Return the share of flat groups in a baseline, and what it is at most."""
+    if baseline is None:
+        return None
+    found = grouped(baseline.table.rewards, baseline.table.groups)
+    flat = found.flat[found.counts > 1]
+    return (float(flat.mean()), upper_share(flat)) if len(flat) >= 8 else None
+
+
+def ceiling(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """Nearly all completions have the best reward that there is.
+
+    Formula: completions at 0.99 or more of the way from the lowest to the highest weighted reward that was seen, over
+    all. Flagged at once where the share is above 0.8 by its lower bound: what cannot rise teaches nothing, whether the
+    run learned it or the task was too easy from the start.
+
+    Source: rewardspy (share of rewards at 0.99 of the maximum, 0.8).
+    Limits: the highest reward is the highest that was seen. Of a reward that punishes rare faults this holds from the
+    start, and is true. A reward that is one constant is left to ``constant``.
+    """
+    good = window.share_of_best(baseline)
+    at_top = np.where(np.isnan(good), np.nan, good >= TOP)
+    groups = grouped(at_top, window.table.groups)
+    share = mean_of(at_top)
+    if (groups.counts > 0).sum() < 8 or not lower_share(groups.means, float(groups.counts.mean())) > 0.8:
+        return None
+    words = f"{share:.0%} of completions have the best reward there is"
+    action = "Stop here, or go on with harder prompts or a stricter reward; what is left moves little."
+    return raised(window, "ceiling", share, 0.8, words, action, shown=good >= TOP)
+
+
+def std_collapse(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """The rewards inside groups hardly differ any more.
+
+    Formula: mean over groups of the weighted reward's standard deviation (on the scale from worst to best), over the
+    same in the baseline. Flagged below 0.2, where the bounds of the two do not meet.
+
+    Source: rewardspy (recent over baseline, 0.2).
+    Limits: needs a baseline. A run at its ceiling collapses as well; ``ceiling`` then says so alone.
+    """
+    if baseline is None:
+        return None
+    spreads = [
+        known(grouped(one.share_of_best(other), one.table.groups).stds)
+        for one, other in ((window, baseline), (baseline, window))
+    ]
+    if min(map(len, spreads)) < 8 or not mean_of(spreads[1]) > 0:
+        return None
+    ratio = mean_of(spreads[0]) / mean_of(spreads[1])
+    if ratio >= 0.2 or mean_bounds(spreads[0])[1] >= mean_bounds(spreads[1])[0]:
+        return None
+    words = f"the spread of rewards inside groups is {ratio:.0%} of what it was"
+    action = "Read the completions of one prompt beside each other: are they one text by now? Raise the temperature or"
+    action += " the KL penalty, or give a reward that tells good from better."
+    return raised(
+        window, "std_collapse", mean_of(spreads[0]), 0.2 * mean_of(spreads[1]), words, action,
+        baseline=mean_of(spreads[1]),
+    )  # fmt: skip
+
+
+def dominance(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """One reward's scale drowns the others.
+
+    Formula: in groups where this reward and another both differ, the standard deviation of this one's weighted scores
+    over the sum of all rewards' standard deviations. Flagged at once where the mean is above 0.9 by its lower bound,
+    with the weights and without them: a small weight given on purpose is no fault, and scales need no baseline.
+
+    Source: rewardspy and reward-scope (share of the mean, 0.9 and 0.8); the standard deviation stands in for the mean,
+    for a constant moves no advantage.
+    Limits: a trainer that normalizes each reward by itself (GDPO) has no such problem.
+    """
+    if reward not in window.paid or len(window.paid) < 2:
+        return None
+    table = window.table
+    stds = {name: np.nan_to_num(grouped(table.scores[name], table.groups).stds) for name in window.paid}
+    shares = []
+    for weights in (window.weights, dict.fromkeys(window.paid, 1.0)):
+        own = abs(weights[reward]) * stds[reward]
+        others = sum((abs(weights[name]) * stds[name] for name in window.paid if name != reward), np.zeros(len(own)))
+        told = (own > 1e-9) & (others > 1e-9)
+        if told.sum() < max(8, 0.1 * len(told)):
+            return None
+        shares.append(own[told] / (own + others)[told])
+    if min(mean_bounds(one)[0] for one in shares) <= 0.9:
+        return None
+    share = mean_of(shares[0])
+    words = f"{reward} makes {share:.1%} of the spread inside groups; what the other rewards say is drowned"
+    action = f"Bring the rewards to one scale: divide {reward} by its range, or give it a smaller weight."
+    return raised(window, "dominance", share, 0.9, words, action, reward=reward)
+
+
+def constant(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """All scores of a reward are one number.
+
+    Formula: the reward's own scores, without defaults that stand in for failures, all differ by less than 1e-9, over
+    100 scores and 8 groups (8 scores without steps). Flagged at once where the reward never gave another score since
+    its version began; where it did, only if the number is not the highest it gave, for a component that is learned
+    to the end is no fault, and only if the baseline's share of that number makes chance impossible (below 1e-6).
+
+    Source: own; a constant reward has the advantage 0 in every group.
+    Limits: a reward of weight 0 is not looked at. A sparse reward is constant until it first pays.
+    """
+    assert reward is not None
+    scores = _own_scores(window, reward)
+    least = 100 if window.timed else 8
+    if reward not in window.paid or len(scores) < least or np.ptp(scores) > 1e-9:
+        return None
+    value = float(scores[0])
+    earlier = np.empty(0) if baseline is None else _own_scores(baseline, reward)
+    if len(earlier) and np.ptp(earlier) > 1e-9:
+        share = float(np.isclose(earlier, value).mean())
+        if value >= extremes([baseline, window] if baseline else [window], reward)[1] or share ** len(scores) > 1e-6:
+            return None
+    elif window.timed and not _always(window, reward, value):
+        return None
+    words = f"all {len(scores):,} scores are {value:g}"
+    action = "Score some completions that must be right and some that must be wrong (rewardkit test, rewardkit audit)."
+    return raised(
+        window, "constant", value, value, words, action, reward=reward, shown=~np.isnan(window.table.scores[reward])
+    )
+
+
+def _own_scores(evidence: Evidence, reward: str) -> Any:
+    table = evidence.table
+    if reward not in table.scores:
+        return np.empty(0)
+    return known(np.where(table.status[reward] == "s", table.scores[reward], np.nan))
+
+
+def _always(window: Evidence, reward: str, value: float) -> bool:
+    series = known(window.series.get(reward, np.empty(0)))
+    return not len(series) or bool(np.isclose(series, value).all()) or value < float(series.max())
+
+
+def defaults(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """Scores are defaults that stand in for failures.
+
+    Formula: failed calls that have a score all the same, over calls that were scored or failed. Flagged at once where
+    the share is above 0.05 by its lower bound: a made-up score moves advantages, and does so whatever was before.
+
+    Source: own; training dashboards show the same share.
+    Limits: a default that was chosen on purpose, such as 0 for code that does not end, is flagged too.
+    """
+    assert reward is not None
+    table = window.table
+    failed = (table.status[reward] == "f") & ~np.isnan(table.scores[reward])
+    asked = (table.status[reward] == "f") | (table.status[reward] == "s")
+    shares = grouped(np.where(asked, failed, np.nan), table.groups)
+    if asked.sum() < 20 or not lower_share(shares.means, float(shares.counts.mean())) > 0.05:
+        return None
+    share = float(failed.sum() / asked.sum())
+    words = f"{share:.0%} of the scores are a default that stands in for a failed call"
+    action = f"Mend the failures (rewardkit logs RUN --reward {reward} --status failed), or declare no default."
+    return raised(window, "defaults", share, 0.05, words, action, reward=reward, shown=failed)

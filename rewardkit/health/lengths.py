@@ -1,0 +1,115 @@
+"""Detectors of what happens to the completions' lengths."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rewardkit.health.evidence import Evidence, by_step, lengths
+from rewardkit.health.flag import Flag
+from rewardkit.health.gradient import raised
+from rewardkit.health.measures import change, grouped, inside_groups, known, lower_share, upper_share
+
+
+def length_drift(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """Completions grow or shrink and nothing is gained by it.
+
+    Formula: the window's mean length against the baseline's step means: over 3 of their standard deviations away
+    (and 4 standard errors), and 1.5 times as long, while the weighted reward (from worst to best) rose by less than 0.2
+    standard deviations of single completions; or under a quarter as long, whatever the reward does.
+
+    Source: rewardspy (z of the mean length, 3); completions that shrink to nothing: arXiv 2507.08794.
+    Limits: growth that the reward pays for is left to ``length_reward``; longer reasoning that earns more is learning.
+    Lengths are in tokens, or in characters where tokens are not recorded.
+    """
+    if baseline is None:
+        return None
+    before, after = (known(by_step(lengths(one), one.table)) for one in (baseline, window))
+    if len(before) < 5 or len(after) < 3:
+        return None
+    moved = change(before, after)
+    distance = (moved.after - moved.before) / max(float(before.std(ddof=1)), 1e-9)
+    ratio = moved.after / max(moved.before, 1e-9)
+    grown = distance > 3 and moved.errors > 4 and ratio > 1.5 and _gain(window, baseline) < 0.2
+    gone = distance < -3 and moved.errors < -4 and ratio < 0.25
+    if not (grown or gone):
+        return None
+    words = f"completions are {ratio:.2g} times as long as at first ({moved.before:,.0f}, now {moved.after:,.0f})"
+    words += ", and the reward did not rise" if grown else ""
+    action = (
+        "Read the longest completions for padding and repetition; a soft punishment of length keeps them short."
+        if grown
+        else "Read the shortest completions: does the reward, or its judge, pay for nothing?"
+    )
+    order = np.argsort(np.nan_to_num(lengths(window)) * (-1 if grown else 1), kind="stable")[:8]
+    return raised(
+        window, "length_drift", distance, 3.0 if grown else -3.0, words, action, baseline=moved.before, shown=order
+    )
+
+
+def _gain(window: Evidence, baseline: Evidence) -> float:
+    """Return how far the weighted reward rose, in standard deviations of single completions."""
+    before, after = known(baseline.share_of_best(window)), known(window.share_of_best(baseline))
+    spread = float(before.std()) if len(before) else 0.0
+    return float(after.mean() - before.mean()) / spread if spread > 0 and len(after) else 0.0
+
+
+def length_reward(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """Inside a group, the longer completion has the higher reward.
+
+    Formula: Pearson's correlation of length and weighted reward, each less its group's mean, with its lower bound
+    (Fisher's z). Flagged at once above 0.8, where length nearly is the reward; above 0.5 where it is also 0.2 above the
+    baseline's, with bounds apart, or where the completions have no steps.
+
+    Source: own rule; Singhal et al. (arXiv 2310.03716) measure how much of RLHF's gain is length.
+    Limits: where right answers need more words the two go together and nothing is wrong; hence the baseline. A reward
+    that is meant to pay for length is flagged.
+    """
+    now = inside_groups(lengths(window), window.table.rewards, window.table.groups)
+    if now is None:
+        return None
+    before = None
+    if baseline is not None:
+        before = inside_groups(lengths(baseline), baseline.table.rewards, baseline.table.groups)
+    risen = before is not None and now.low > before.high and now.r > before.r + 0.2
+    bound = 0.5 if risen or not window.timed else 0.8
+    if now.low <= bound - 0.1 or now.r <= bound:
+        return None
+    words = f"inside a group length and reward go together (r = {now.r:.2f}): the longer completion wins"
+    action = "Compare the longest and the shortest completion of a few groups; then score what is said, not how much."
+    order = np.argsort(-np.nan_to_num(lengths(window)), kind="stable")[:8]
+    return raised(
+        window, "length_reward", now.r, bound, words, action, baseline=None if before is None else before.r, shown=order
+    )
+
+
+def clipped(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """Completions are cut off at the most tokens allowed.
+
+    Formula: truncated completions over those where it is known (else the mean of TRL's
+    ``completions/clipped_ratio``). Flagged at once above 0.5 by its lower bound, for then most answers never come;
+    above 0.2 where it is also above the baseline's by bounds that do not meet.
+
+    Source: TRL's metric; DAPO (arXiv 2503.14476) on what truncated completions do to a reward.
+    Limits: without the record's mark or TRL's metric nothing is known.
+    """
+    cut = grouped(window.table.truncated, window.table.groups)
+    size = float(cut.counts.mean()) if len(cut.counts) else 1.0
+    shares, shown = cut.means, window.table.truncated == 1
+    if not len(known(shares)):
+        shares, size = np.array(window.metrics.get("completions/clipped_ratio", ()), dtype=float), 1.0
+        shown = np.zeros(len(window.table), dtype=bool)
+    if len(known(shares)) < 5:
+        return None
+    low, before = lower_share(shares, size), None
+    if baseline is not None and len(known(baseline.table.truncated)):
+        parts = grouped(baseline.table.truncated, baseline.table.groups)
+        before = float(np.nanmean(parts.means)), upper_share(parts.means, float(parts.counts.mean()))
+    bound = 0.2 if before is not None and low > before[1] else 0.5
+    if not low > bound:
+        return None
+    share = float(np.nanmean(shares))
+    words = f"{share:.0%} of completions are cut off at the most tokens allowed"
+    action = "Raise max_completion_length, or punish length softly; cut completions have no answer to score."
+    return raised(
+        window, "clipped", share, bound, words, action, baseline=None if before is None else before[0], shown=shown
+    )

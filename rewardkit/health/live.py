@@ -1,0 +1,106 @@
+"""Health while a run runs: a thread reads the run's own record every few steps and asks the detectors."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+
+from rewardkit.health.examine import prompts_of
+from rewardkit.health.flag import Flag
+from rewardkit.health.watch import WINDOW_STEPS, OnFlag, Watch
+from rewardkit.record.reader import RecordReader
+from rewardkit.record.recorder import Recorder
+
+LATE_STEPS = 1
+"""Steps that are waited for beyond the last one that is looked at: other processes record at their own pace."""
+_log = logging.getLogger("rewardkit")
+
+
+class LiveHealth:
+    """Looks at a run's record while it grows, in a thread of its own; the run does not wait for it.
+
+    Each flag that comes up is an event of the record, and is logged as a warning. Nothing that happens in the thread
+    reaches the run: a fault is logged, and ends the looking.
+
+    Args:
+        recorder: What records the run.
+        every: Steps from one look to the next, 1 or more.
+        on_flag: Called with each flag as it comes up, in the thread.
+
+    Raises:
+        RewardDefinitionError: ``every`` is below 1.
+    """
+
+    def __init__(self, recorder: Recorder, *, every: int = WINDOW_STEPS, on_flag: OnFlag | None = None) -> None:
+        Watch(every=every)  # refuse a wrong number here, not in the thread
+        self._recorder = recorder
+        self._every = every
+        self._on_flag = on_flag
+        self._changed = threading.Condition()
+        self._first: int | None = None
+        self._begun = -1
+        self._closed = False
+        self._metrics: Mapping[str, float] = {}
+        self._thread = threading.Thread(target=self._run, name="rewardkit-health", daemon=True)
+        self._thread.start()
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """``health/<detector>`` for each detector, as of the last look: on how many rewards its flag is up."""
+        return self._metrics
+
+    def begins(self, step: int) -> None:
+        """Take notice that a step begins, so that those before it are recorded. Never waits.
+
+        What was recorded before the first such step, of a run that goes on, is history: nothing of it is told again.
+        """
+        with self._changed:
+            self._first = step if self._first is None else self._first
+            self._begun = step
+            self._changed.notify_all()
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """Look at what no look had yet, and end the thread; give up after so many seconds."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            self._look()
+        except Exception:
+            _log.exception("%s: the health checks ended; the run goes on without them", self._recorder.path)
+
+    def _look(self) -> None:
+        """Hand the steps that are done to the detectors, a window at a time, until the run ends."""
+        last, closed = self._window(-1)
+        self._recorder.flush()
+        with RecordReader(self._recorder.path) as reader:
+            watch = Watch(texts=reader.texts, asked=prompts_of(reader), every=self._every, on_flag=self._told)
+            looked = -1
+            while True:
+                watch.observe(reader.table((looked + 1, last)))
+                watch.finish()
+                self._metrics = watch.metrics()
+                if closed:
+                    return
+                looked = last
+                last, closed = self._window(looked)
+                self._recorder.flush()
+
+    def _window(self, looked: int) -> tuple[int, bool]:
+        """Wait until the next window's steps are done, or the run is; return the last step to look at, and which."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._begun > looked + self._every + LATE_STEPS)
+            return (self._begun, True) if self._closed else (looked + self._every, False)
+
+    def _told(self, flag: Flag) -> None:
+        if flag.last_step is not None and self._first is not None and flag.last_step < self._first:
+            return
+        self._recorder.event("flag", flag.as_row(), flag.last_step)
+        whose = "" if flag.reward is None else f" {flag.reward}:"
+        _log.warning("health/%s, steps %s:%s %s %s", flag.detector, flag.steps, whose, flag.words, flag.action)
+        if self._on_flag is not None:
+            self._on_flag(flag)

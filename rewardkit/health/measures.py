@@ -1,0 +1,176 @@
+"""The arithmetic of the detectors: sums by group, bounds of means, lines through series. Arrays in, numbers out.
+
+A bound of a mean is taken over groups or steps and not over completions, for the completions of a group resemble each
+other. ``Z`` standard errors keep chance alone from raising a flag in about 1 of 2,000 looks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rewardkit.record.table import Floats, Whole
+
+Z = 3.3
+"""Standard errors that a mean must lie beyond a threshold."""
+
+
+class Grouped(NamedTuple):
+    """Sums over the known values of each group; shape (groups,).
+
+    Attributes:
+        places: Of each completion, the place of its group.
+        counts: Known values.
+        means: Their means; ``nan`` without any.
+        stds: Their standard deviations (``ddof=1``); ``nan`` with fewer than two.
+        flat: Whether they are all the same; ``False`` with fewer than two.
+    """
+
+    places: Whole
+    counts: Floats
+    means: Floats
+    stds: Floats
+    flat: Any
+
+
+def grouped(values: Any, groups: Whole) -> Grouped:
+    """Return the sums of each group, in the order of the groups' numbers."""
+    given = np.asarray(values, dtype=np.float64)
+    _, places = np.unique(groups, return_inverse=True)
+    size = int(places.max()) + 1 if len(places) else 0
+    known = ~np.isnan(given)
+    filled = np.where(known, given, 0.0)
+    counts = np.bincount(places, weights=known, minlength=size).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.bincount(places, weights=filled, minlength=size) / counts
+        off = np.where(known, filled - means[places], 0.0)
+        stds = np.sqrt(np.bincount(places, weights=off**2, minlength=size) / np.where(counts > 1, counts - 1, np.nan))
+    flat = (counts > 1) & np.isclose(np.nan_to_num(stds, nan=1.0), 0.0)
+    return Grouped(places.astype(np.int64), counts, means, stds, flat)
+
+
+def known(values: Any) -> Floats:
+    """Return the values that are numbers."""
+    given = np.asarray(values, dtype=np.float64)
+    return given[~np.isnan(given)]
+
+
+def mean_of(values: Any) -> float:
+    """Return the mean of the known values; ``nan`` without any."""
+    found = known(values)
+    return float(found.mean()) if len(found) else math.nan
+
+
+def lower_share(values: Any, size: float = 1.0) -> float:
+    """Return what a share is at least: its mean less ``Z`` standard errors.
+
+    Args:
+        values: One share a group, or one ``bool`` a completion, of which there are several.
+        size: Completions behind each value, which bound how little the shares may seem to vary.
+    """
+    return _bound(values, size, -Z)
+
+
+def upper_share(values: Any, size: float = 1.0) -> float:
+    """Return what a share is at most: its mean and ``Z`` standard errors; see :func:`lower_share`."""
+    return _bound(values, size, Z)
+
+
+def _bound(values: Any, size: float, z: float) -> float:
+    found = known(values)
+    if len(found) < 2:
+        return math.nan
+    near = (found.sum() + 1) / (len(found) + 2)  # keeps shares of exactly 0 or 1 from having no error at all
+    spread = max(float(found.var(ddof=1)), near * (1 - near) / max(size, 1.0))
+    return float(found.mean()) + z * math.sqrt(spread / len(found))
+
+
+def mean_bounds(values: Any) -> tuple[float, float]:
+    """Return a mean less and plus ``Z`` standard errors; ``nan`` with fewer than two values."""
+    found = known(values)
+    if len(found) < 2:
+        return math.nan, math.nan
+    error = Z * float(found.std(ddof=1)) / math.sqrt(len(found))
+    return float(found.mean()) - error, float(found.mean()) + error
+
+
+class Change(NamedTuple):
+    """How far a mean moved from one set of values to another.
+
+    Attributes:
+        before: The mean before.
+        after: The mean after.
+        errors: The difference in standard errors (Welch's t); 0 where it is not known.
+    """
+
+    before: float
+    after: float
+    errors: float
+
+
+def change(before: Any, after: Any) -> Change:
+    """Return how far the mean of the second values is from that of the first."""
+    one, two = known(before), known(after)
+    if len(one) < 3 or len(two) < 3:
+        return Change(mean_of(one), mean_of(two), 0.0)
+    error = math.sqrt(one.var(ddof=1) / len(one) + two.var(ddof=1) / len(two))
+    moved = float(two.mean() - one.mean())
+    return Change(float(one.mean()), float(two.mean()), moved / error if error > 0 else math.copysign(1e6, moved))
+
+
+class Line(NamedTuple):
+    """A line of least squares through a series at 0, 1, 2 and so on.
+
+    Attributes:
+        start: Its value at 0.
+        slope: Its rise a place.
+        error: The slope's standard error.
+        noise: The standard deviation of what is left (``ddof=2``).
+    """
+
+    start: float
+    slope: float
+    error: float
+    noise: float
+
+
+def line(series: Floats) -> Line:
+    """Return the line through three values or more."""
+    places = np.arange(len(series), dtype=np.float64)
+    off = places - places.mean()
+    square = float((off**2).sum())
+    slope = float((off * series).sum()) / square
+    start = float(series.mean()) - slope * float(places.mean())
+    noise = math.sqrt(float(((series - start - slope * places) ** 2).sum()) / max(len(series) - 2, 1))
+    return Line(start, slope, noise / math.sqrt(square), noise)
+
+
+class Correlation(NamedTuple):
+    """A correlation with its bounds at ``Z`` standard errors of Fisher's z."""
+
+    r: float
+    low: float
+    high: float
+
+
+def inside_groups(one: Any, two: Any, groups: Whole) -> Correlation | None:
+    """Return the correlation of two values inside groups, each less its group's mean.
+
+    ``None`` where fewer than 20 completions, or none that differ, are there to tell.
+    """
+    first, second = np.asarray(one, dtype=np.float64), np.asarray(two, dtype=np.float64)
+    both = ~(np.isnan(first) | np.isnan(second))
+    if both.sum() < 20:
+        return None
+    first, second, labels = first[both], second[both], groups[both]
+    a, b = grouped(first, labels), grouped(second, labels)
+    x, y = first - a.means[a.places], second - b.means[b.places]
+    size = math.sqrt(float((x**2).sum()) * float((y**2).sum()))
+    freedom = len(x) - len(a.means) - 2
+    if size < 1e-12 or freedom < 10:
+        return None
+    r = min(max(float((x * y).sum()) / size, -0.999999), 0.999999)
+    error = Z / math.sqrt(freedom)
+    return Correlation(r, math.tanh(math.atanh(r) - error), math.tanh(math.atanh(r) + error))

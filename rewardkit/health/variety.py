@@ -1,0 +1,207 @@
+"""Detectors of texts that become alike: duplicates, fewer distinct words, texts that pack small. On a sample."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from rewardkit.health.evidence import Evidence
+from rewardkit.health.flag import Flag
+from rewardkit.health.gradient import raised
+from rewardkit.health.measures import lower_share, mean_bounds, mean_of, upper_share
+
+WORDS = 200
+"""Words of a completion that distinct-n reads, so that longer completions compare with shorter ones."""
+PACKED_CHARS = 2_000
+"""Characters of a completion that are packed."""
+LEAST_CHARS = 20
+"""A text that is shorter repeats by chance: many prompts have the answer 4."""
+
+
+def duplicates_in_group(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """The completions of one prompt are copies of each other.
+
+    Formula: 1 less distinct over all texts of a group, case and white space aside, mean over the sampled groups.
+    Flagged above 0.3 where it is also 0.2 above the baseline's, by bounds; at once above 0.5 where the texts have 20
+    characters or more.
+
+    Source: own.
+    Limits: groups of short answers have copies by nature, and only a rise of theirs is flagged.
+    """
+    shares, size = _copies_in_groups(window)
+    if len(shares) < 4:
+        return None
+    return _copied(window, baseline, "duplicates_in_group", shares, size)
+
+
+def duplicates_across_prompts(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """One text answers many prompts.
+
+    Formula: sampled completions whose text, case and white space aside, another prompt has too, over all sampled.
+    Flagged above 0.3 where it is also 0.2 above the baseline's, by bounds; at once above 0.5 where the texts have 20
+    characters or more.
+
+    Source: own; a text that fits every prompt is what a gamed judge is given (arXiv 2507.08794).
+    Limits: as for duplicates_in_group. Needs several prompts in the sample.
+    """
+    shares, size = _copies_across(window)
+    if len(shares) < 4:
+        return None
+    return _copied(window, baseline, "duplicates_across_prompts", shares, size)
+
+
+_COPIES = {
+    "duplicates_in_group": (
+        "of the completions of a group are copies of another",
+        "Raise the temperature, or see which text it is: equal completions have equal rewards and teach nothing.",
+    ),
+    "duplicates_across_prompts": (
+        "of the completions stand under several prompts, word for word",
+        "Read that text: it earns its reward without reading the prompt.",
+    ),
+}
+
+
+def _copied(
+    window: Evidence, baseline: Evidence | None, name: str, shares: Sequence[float], size: float
+) -> Flag | None:
+    low, before = lower_share(shares, size), None
+    if baseline is not None:
+        earlier, old = (_copies_in_groups if name == "duplicates_in_group" else _copies_across)(baseline)
+        before = (mean_of(earlier), upper_share(earlier, old)) if len(earlier) >= 4 else None
+    risen = before is not None and low > before[1] + 0.2
+    sample = window.sampled()
+    long = float(np.median([len(text) for text in sample.texts])) >= LEAST_CHARS
+    bound = 0.3 if risen else 0.5
+    if not low > bound or not (risen or long):
+        return None
+    share, (told, action) = mean_of(shares), _COPIES[name]
+    most = Counter(map(_plain, sample.texts)).most_common(1)[0][0]
+    ids = sample.table.ids[[_plain(text) == most for text in sample.texts]]
+    words = f"{share:.0%} {told}"
+    return raised(
+        window, name, share, bound, words, action, baseline=None if before is None else before[0],
+        shown=np.isin(window.table.ids, ids),
+    )  # fmt: skip
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _texts_by_group(evidence: Evidence) -> list[list[str]]:
+    """Return the sampled texts of each group of two or more."""
+
+    def work() -> list[list[str]]:
+        sample, found = evidence.sampled(), defaultdict(list)
+        for group, text in zip(sample.table.groups.tolist(), sample.texts, strict=True):
+            found[group].append(_plain(text))
+        return [texts for texts in found.values() if len(texts) > 1]
+
+    return evidence.kept("texts_by_group", work)
+
+
+def _copies_in_groups(evidence: Evidence) -> tuple[list[float], float]:
+    groups = _texts_by_group(evidence)
+    shares = [1 - len(set(texts)) / len(texts) for texts in groups]
+    return shares, sum(map(len, groups)) / max(len(groups), 1)
+
+
+def _copies_across(evidence: Evidence) -> tuple[list[float], float]:
+    """Return, one a prompt, the share of its texts that another prompt has."""
+    sample, seen = evidence.sampled(), defaultdict(set)
+    by_prompt = defaultdict(list)
+    for prompt, text in zip(sample.table.prompts.tolist(), map(_plain, sample.texts), strict=True):
+        seen[text].add(prompt)
+        by_prompt[prompt].append(text)
+    shares = [sum(len(seen[text]) > 1 for text in texts) / len(texts) for texts in by_prompt.values()]
+    return shares, len(sample.texts) / max(len(by_prompt), 1)
+
+
+def distinct_words(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """The completions of a group say the same in ever fewer words.
+
+    Formula: distinct-2 (distinct pairs of words over all pairs, of the first 200 words of each completion), mean over
+    the sampled groups. Flagged below half of the baseline's, by bounds that do not meet.
+
+    Source: Li et al. (arXiv 1510.03055), distinct-n.
+    Limits: a policy that settles on one good way of writing loses some variety too; half is meant to leave room.
+    """
+    if baseline is None:
+        return None
+    now, before = _distinct(window), _distinct(baseline)
+    if min(len(now), len(before)) < 4 or mean_of(now) >= 0.5 * mean_of(before):
+        return None
+    if mean_bounds(now)[1] >= mean_bounds(before)[0]:
+        return None
+    words = f"{mean_of(now):.0%} of the pairs of words in a group are distinct, {mean_of(before):.0%} at first"
+    action = "Read a group side by side; raise the temperature or the KL penalty before all of it is one text."
+    return raised(
+        window, "distinct_words", mean_of(now), 0.5 * mean_of(before), words, action, baseline=mean_of(before),
+        shown=_of_sample(window),
+    )  # fmt: skip
+
+
+def _distinct(evidence: Evidence) -> list[float]:
+    def work() -> list[float]:
+        shares = map(_distinct_2, _texts_by_group(evidence))
+        return [share for share in shares if share is not None]
+
+    return evidence.kept("distinct_words", work)
+
+
+def _distinct_2(texts: Sequence[str]) -> float | None:
+    pairs: list[tuple[str, str]] = []
+    for text in texts:
+        words = text.split()[:WORDS]
+        pairs += itertools.pairwise(words)
+    return len(set(pairs)) / len(pairs) if pairs else None
+
+
+def repetition(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+    """Completions repeat themselves.
+
+    Formula: bytes over bytes packed by zlib, of the first 2,000 characters of each completion of 200 characters or
+    more, mean over the sample. Flagged above 1.5 times the baseline's by bounds that do not meet, and above 3; at once
+    above 8, which no prose or program reaches.
+
+    Source: Shaib et al. (arXiv 2403.00553): the compression ratio stands for the costlier measures of diversity.
+    Limits: tables and lists pack well. Short completions are not looked at.
+    """
+    now = _packed(window)
+    if len(now) < 20:
+        return None
+    low, before = mean_bounds(now)[0], None
+    if baseline is not None and len(_packed(baseline)) >= 20:
+        before = _packed(baseline)
+    risen = before is not None and mean_of(now) > 1.5 * mean_of(before) and low > mean_bounds(before)[1]
+    bound = max(3.0, 1.5 * mean_of(before)) if risen and before is not None else 8.0
+    if not low > min(bound, 8.0):
+        return None
+    words = f"completions pack {mean_of(now):.1f} to 1: they repeat themselves"
+    words += "" if before is None else f" ({mean_of(before):.1f} to 1 at first)"
+    action = "Read the rows for loops; a repetition penalty as a reward, or a stricter length, ends them."
+    return raised(
+        window, "repetition", mean_of(now), bound, words, action, baseline=None if before is None else mean_of(before),
+        shown=_of_sample(window),
+    )  # fmt: skip
+
+
+def _packed(evidence: Evidence) -> list[float]:
+    def work() -> list[float]:
+        found = []
+        for text in evidence.sampled().texts:
+            raw = text[:PACKED_CHARS].encode("utf-8", "replace")
+            if len(text) >= 200:
+                found.append(len(raw) / len(zlib.compress(raw, 1)))
+        return found
+
+    return evidence.kept("packed", work)
+
+
+def _of_sample(window: Evidence) -> np.ndarray:
+    return np.isin(window.table.ids, window.sampled().table.ids)

@@ -1,0 +1,183 @@
+"""The runner over a run: completions go in step by step, and flags come out every few steps.
+
+A baseline is the first steps since the versions of the rewards last changed, so a new reward is never held against an
+old one. Flags are told when they come up, not again while they stay; nothing stops a training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from rewardkit.errors import RewardDefinitionError
+from rewardkit.health.detectors import DETECTORS, Detector, flags_of, lacking
+from rewardkit.health.evidence import AskedOf, Evidence, TextsOf, by_step, joined, no_prompts, no_texts
+from rewardkit.health.flag import Flag
+from rewardkit.record.table import Floats, Table
+
+WINDOW_STEPS = 10
+"""Steps of a window, and from one look to the next."""
+BASELINE_STEPS = 20
+"""Steps of a baseline; half of them are enough to begin with."""
+HISTORY_STEPS = 200
+"""Steps whose means are kept for trends."""
+
+OnFlag: TypeAlias = Callable[[Flag], None]
+
+
+class Watch:
+    """Watches a run's completions as they are scored.
+
+    Args:
+        texts: Where the completions' texts come from.
+        asked: Where prompts and columns come from.
+        on_flag: Called with each flag as it comes up, and again only after a window without it.
+        every: Steps of a window, and from one look to the next.
+        metrics: Returns the trainer's metrics between two steps, by the trainer's names.
+        again: Returns, by reward, the scores of a second scoring of a table's completions.
+
+    Raises:
+        RewardDefinitionError: ``every`` is below 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        texts: TextsOf = no_texts,
+        asked: AskedOf = no_prompts,
+        on_flag: OnFlag | None = None,
+        every: int = WINDOW_STEPS,
+        metrics: Callable[[int, int], Mapping[str, list[float]]] | None = None,
+        again: Callable[[Table], Mapping[str, Floats]] | None = None,
+    ) -> None:
+        if every < 1:
+            raise RewardDefinitionError(f"Watch: every={every!r}: expected a number of steps, 1 or more")
+        self._empty = Evidence(joined_none(), texts, asked)
+        self._on_flag, self._every, self._metrics_of, self._again = on_flag, every, metrics, again
+        self._recent: dict[int, list[Table]] = {}
+        self._early: list[Table] = []
+        self._baseline: Evidence | None = None
+        self._series: dict[str, list[float]] = {}
+        self._versions: tuple[tuple[str, int], ...] | None = None
+        self._last: int | None = None
+        self._up: dict[tuple[str, str | None], Flag] = {}
+        self._could: dict[str, str | None] = {}
+        self.looks = 0
+        """Windows that were looked at."""
+        self.flags: list[Flag] = []
+        """What came up, oldest first; the steps of a flag that stays run on, and its number is the last one."""
+
+    @property
+    def not_looked_at(self) -> dict[str, str]:
+        """The detectors that could look at no window, and why not."""
+        return {name: words for name, words in self._could.items() if words is not None}
+
+    def metrics(self) -> dict[str, float]:
+        """Return ``health/<detector>`` for each detector: on how many rewards its flag is up."""
+        up = [name for name, _ in self._up]
+        return {f"health/{name}": float(up.count(name)) for name in DETECTORS}
+
+    def observe(self, table: Table) -> list[Flag]:
+        """Take in completions of one step or more, in the order of the steps; return the flags that come up.
+
+        Several tables of one step are of several processes. A step that was there before, such as after going back to
+        a checkpoint, begins anew with all steps after it.
+        """
+        told = []
+        for step in np.unique(table.steps).tolist():
+            told += self._take(int(step), table.where(table.steps == step))
+        return told
+
+    def finish(self) -> list[Flag]:
+        """Look at the steps that no window had yet, and return the flags that come up."""
+        return self._look() if self._recent else []
+
+    def _take(self, step: int, table: Table) -> list[Flag]:
+        told: list[Flag] = []
+        if self._last is not None and step < self._last:
+            self._recent = {at: tables for at, tables in self._recent.items() if at < step}
+        elif step != self._last:
+            versions = _versions(table)
+            if self._versions is not None and versions != self._versions:
+                told += self._look() if self._recent else []
+                self._restart()
+            elif len(self._recent) >= self._every:
+                told += self._look()
+            self._versions = versions
+        self._last = step
+        self._recent.setdefault(step, []).append(table)
+        return told
+
+    def _restart(self) -> None:
+        """Begin a new baseline: a reward has a new version."""
+        self._early, self._baseline, self._series = [], None, {}
+
+    def _look(self) -> list[Flag]:
+        """Ask the detectors about the steps that came in since the last look, and make them history."""
+        table = joined([one for tables in self._recent.values() for one in tables])
+        self._add_to_series(table)
+        window = replace(
+            self._empty,
+            table=table,
+            series={name: np.array(means) for name, means in self._series.items()},
+            metrics=self._metrics_of(int(table.steps.min()), int(table.steps.max())) if self._metrics_of else {},
+            again=self._again(table) if self._again else {},
+            _kept={},
+        )
+        baseline = self._baseline if self._steps_of_baseline() >= BASELINE_STEPS // 2 else None
+        found = flags_of(window, baseline)
+        for name, one in DETECTORS.items():
+            self._note(name, one, window, baseline)
+        self._add_to_baseline(table)
+        self._recent = {}
+        self.looks += 1
+        return self._told(found)
+
+    def _note(self, name: str, detector: Detector, window: Evidence, baseline: Evidence | None) -> None:
+        if self._could.get(name, "") is not None:
+            self._could[name] = lacking(detector, window, baseline)
+
+    def _add_to_series(self, table: Table) -> None:
+        for name, scores in table.scores.items():
+            series = self._series.setdefault(name, [])
+            series.extend(by_step(scores, table).tolist())
+            del series[:-HISTORY_STEPS]
+
+    def _steps_of_baseline(self) -> int:
+        return sum(len(np.unique(one.steps)) for one in self._early)
+
+    def _add_to_baseline(self, table: Table) -> None:
+        if self._steps_of_baseline() < BASELINE_STEPS:
+            self._early.append(table)
+            self._baseline = replace(self._empty, table=joined(self._early), _kept={})
+
+    def _told(self, found: list[Flag]) -> list[Flag]:
+        """Keep what is up, and return what was not before."""
+        now = {(flag.detector, flag.reward): flag for flag in found}
+        new = [flag for key, flag in now.items() if key not in self._up]
+        for key, flag in now.items():
+            if key in self._up:
+                going = self._up[key]
+                now[key] = replace(flag, first_step=going.first_step, rows=going.rows or flag.rows)
+                self.flags[self.flags.index(going)] = now[key]
+        self._up = now
+        self.flags += new
+        if self._on_flag is not None:
+            for flag in new:
+                self._on_flag(flag)
+        return new
+
+
+def _versions(table: Table) -> tuple[tuple[str, int], ...]:
+    """Return each reward's version in a table of one step, without rewards that were not asked."""
+    newest = ((name, int(column.max(initial=0))) for name, column in table.versions.items())
+    return tuple(sorted((name, version) for name, version in newest if version))
+
+
+def joined_none() -> Table:
+    """Return a table without completions."""
+    whole, floats = np.empty(0, np.int64), np.empty(0)
+    return Table(whole, whole, whole, whole, floats, floats, floats, floats, floats, {}, {}, {}, {}, {}, {})

@@ -1,0 +1,236 @@
+"""A reward on the stored completions of a run: nothing is generated, and the scores are kept as a further pass."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rewardkit.errors import RecordError
+from rewardkit.record.passes import PassWriter
+from rewardkit.record.reader import RecordReader
+from rewardkit.record.values import Completion
+from rewardkit.registry import RewardSet
+from rewardkit.replay.scoring import Count, Portion, Scorer, Tick, UnitCost, why_not
+from rewardkit.replay.stored import Stored, Whole, needs_of, portions, with_their_groups
+from rewardkit.replay.versions import VersionFinder
+from rewardkit.runtime.plan import check_rollouts
+from rewardkit.types import Cause, Outcome, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """What one pass came to.
+
+    Attributes:
+        number: The pass's number in the record.
+        label: The version that scored, such as ``format@2``.
+        completions: How many it scored or tried to.
+        scored: Completions with a score of its own.
+        skipped: Completions to which it did not apply.
+        failed: Completions that it failed on, by cause.
+        mean: Of its own scores; ``None`` without any.
+        before: The mean of the scores that the run has of the same completions, under the same name.
+        cost: What 1,000 completions take.
+        left_out: Completions that could not be scored, by the reason.
+    """
+
+    number: int
+    label: str
+    completions: int
+    scored: int
+    skipped: int
+    failed: Mapping[str, int]
+    mean: float | None
+    before: float | None
+    cost: UnitCost
+    left_out: Mapping[str, int]
+
+
+def rescore(
+    run: RecordReader,
+    name: str,
+    found: RewardSet,
+    stored: Stored,
+    *,
+    wanted: Whole | None = None,
+    about: Mapping[str, Any] | None = None,
+    tick: Tick = lambda *numbers: None,
+    **lane: Any,
+) -> Rescored:
+    """Score stored completions with a reward, and keep the scores as a pass.
+
+    Args:
+        run: The run.
+        name: The reward's name in the run.
+        found: The reward, alone in its set.
+        stored: The completions.
+        wanted: The numbers of those to score; all of them unless given.
+        about: What is asked, for the record.
+        tick: Is called with the calls done, those known and those failed.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.Scorer`.
+
+    Raises:
+        RecordError: Nothing can be scored, or the record cannot be written.
+        MissingColumnError: The reward needs a column that the run's rows lack.
+    """
+    kept = stored.table.ids if wanted is None else wanted
+    left_out: Counter[str] = Counter()
+    outcomes = _Outcomes()
+    with Scorer(found, **lane) as scorer, contextlib.ExitStack() as stack:
+        writer: PassWriter | None = None
+        for read, said in scored(run, scorer, stored, kept, left_out, tick):
+            if writer is None:  # not before something was scored: what does not load leaves no pass
+                made = PassWriter(run.path, name, scorer.reward, about=about, env=found.env)
+                writer = stack.enter_context(made)
+            writer.add([one.id for one in read], said)
+            outcomes.add([one.outcomes.get(name) for one in read], said)
+        if writer is None:
+            why = "; ".join(f"{count:,}: {why}" for why, count in left_out.items()) or "there are none"
+            raise RecordError(f"{run.name}: no completions to score with {name!r}: {why}")
+        return outcomes.total(writer.id, f"{name}@{writer.version}", scorer.cost.total(), left_out)
+
+
+def scored(
+    run: RecordReader, scorer: Scorer, stored: Stored, wanted: Whole, left_out: Counter[str], tick: Tick
+) -> Iterator[tuple[Sequence[Completion], Sequence[Outcome]]]:
+    """Yield completions and what a reward says of them now, a portion at a time; groups are scored whole.
+
+    Args:
+        run: The run.
+        scorer: The reward.
+        stored: The completions that there are.
+        wanted: The numbers of those that are to be scored.
+        left_out: Is told how many cannot be scored, and why.
+        tick: Is called with the calls done, those known and those failed.
+
+    Raises:
+        RecordError: The reward reads what a record does not keep.
+        MissingColumnError: The reward needs a column that the run's rows lack.
+    """
+    wrong = why_not(scorer.reward)
+    if wrong is not None:
+        raise RecordError(f"{run.name}: {wrong}")
+    needs = needs_of(scorer.reward)
+    chosen = with_their_groups(stored, wanted) if needs.groups else stored.of(wanted)
+    keep = set(wanted.tolist())
+    count = Count(tick, len(chosen))
+    for read in portions(run, chosen, needs, left_out):
+        outcomes = score(run, scorer, read.portion, count)
+        pairs = [(one, said) for one, said in zip(read.completions, outcomes, strict=True) if one.id in keep]
+        if pairs:
+            yield [one for one, _ in pairs], [said for _, said in pairs]
+
+
+def score(run: RecordReader, scorer: Scorer, portion: Portion, count: Count) -> list[Outcome]:
+    """Return what a reward says of a portion; a column that is missing is told as the run's."""
+    check_rollouts(scorer.reward.leaves, portion.rollouts, whose=f"a row of the run {run.name!r}")
+    return scorer.score(portion, count)
+
+
+def unanswered(run: RecordReader, stored: Stored, name: str, version: int | None = None) -> Stored:
+    """Return the completions that a reward failed on through no fault of theirs, and that no pass has answered since.
+
+    Args:
+        run: The run.
+        stored: The completions.
+        name: The reward.
+        version: The version that is to answer; ``None`` for the version that failed, of each.
+
+    Raises:
+        RecordError: There is no such reward.
+    """
+    table = stored.table
+    if name not in table.causes:
+        raise RecordError(f"{run.name}: no reward {name!r}; it has {', '.join(table.causes) or 'none'}")
+    lost = stored.where(table.causes[name] == Cause.INFRASTRUCTURE.value)
+    ids = lost.table.ids
+    answered = np.zeros(len(ids), dtype=bool)
+    for one in (one for one in run.passes if one.reward == name):
+        said = run.rescored(one.id, ids.tolist())
+        by_this = lost.table.versions[name] == one.version if version is None else version == one.version
+        known = [number in said and said[number].cause is not Cause.INFRASTRUCTURE for number in ids.tolist()]
+        answered |= np.array(known, dtype=bool) & by_this
+    return lost.where(~answered)
+
+
+def ask_again(
+    run: RecordReader,
+    name: str,
+    stored: Stored,
+    *,
+    limit: int | None = None,
+    about: Mapping[str, Any] | None = None,
+    tick: Tick = lambda *numbers: None,
+    **lane: Any,
+) -> list[Rescored]:
+    """Ask again what a reward failed on through no fault of the completions, each by the version that failed.
+
+    Args:
+        run: The run.
+        name: The reward.
+        stored: The completions, whole batches.
+        limit: Only the first so many of those that are unanswered.
+        about: What is asked, for the record.
+        tick: Is called with the calls done, those known and those failed.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.Scorer`.
+
+    Returns:
+        One pass a version; none where nothing is unanswered.
+
+    Raises:
+        RecordError: There is no such reward, or a version cannot be had again; says why.
+    """
+    lost = unanswered(run, stored, name)
+    lost = lost.of(lost.table.ids[:limit])
+    numbers = lost.table.versions[name]
+    versions = {one.number: one for one in run.versions if one.reward == name}
+    passes = []
+    with VersionFinder() as finder:
+        rewards = {}
+        for number in np.unique(numbers).tolist():
+            reward, why = finder.find(versions[number])
+            if reward is None:
+                raise RecordError(f"{versions[number].label} cannot be asked again: {why}; name one with --reward")
+            rewards[number] = RewardSet({name: reward})
+        for number, reward_set in rewards.items():
+            wanted = lost.table.ids[numbers == number]
+            passes.append(rescore(run, name, reward_set, stored, wanted=wanted, about=about, tick=tick, **lane))
+    return passes
+
+
+class _Outcomes:
+    """Numbers of a pass, added up portion by portion."""
+
+    def __init__(self) -> None:
+        self._status: Counter[Status] = Counter()
+        self._causes: Counter[str] = Counter()
+        self._sums = [0.0, 0.0]
+        self._counts = [0, 0]
+
+    def add(self, before: Sequence[Outcome | None], now: Sequence[Outcome]) -> None:
+        self._status.update(one.status for one in now)
+        self._causes.update(one.cause.value for one in now if one.cause is not None)
+        for side, column in enumerate((before, now)):
+            own = [one.score for one in column if one is not None and one.status is Status.SCORED]
+            self._sums[side] += sum(score for score in own if score is not None)
+            self._counts[side] += len(own)
+
+    def total(self, number: int, label: str, cost: UnitCost, left_out: Mapping[str, int]) -> Rescored:
+        before, mean = (total / count if count else None for total, count in zip(self._sums, self._counts, strict=True))
+        return Rescored(
+            number=number,
+            label=label,
+            completions=sum(self._status.values()),
+            scored=self._status[Status.SCORED],
+            skipped=self._status[Status.SKIPPED],
+            failed=dict(self._causes),
+            mean=mean,
+            before=before,
+            cost=cost,
+            left_out=dict(left_out),
+        )

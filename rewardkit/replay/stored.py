@@ -1,0 +1,191 @@
+"""Completions of a run, as they can be scored again: chosen by steps, read a portion at a time."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewardkit.compose import Composable, Composite
+from rewardkit.errors import ConfigError, RecordError
+from rewardkit.record.reader import RecordReader
+from rewardkit.record.table import Table
+from rewardkit.record.values import Completion, Version
+from rewardkit.replay.scoring import PORTION_ROWS, Portion
+from rewardkit.spec import Kind
+from rewardkit.types import Rollout
+
+Whole: TypeAlias = NDArray[np.int64]
+
+NO_TEXT = "its text was left out of the record"
+_STEPS = re.compile(r"(\d+)(?:-(\d+))?")
+_LABEL = re.compile(r"(?P<reward>.+)@(?P<number>\d+)")
+
+
+class Needs(NamedTuple):
+    """What scoring a reward needs to be the same as it was.
+
+    Attributes:
+        position: Whether step or epoch may decide the score, so that batches are scored apart.
+        groups: Whether the completions of one prompt in a batch are scored together.
+    """
+
+    position: bool
+    groups: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Chosen completions of a run.
+
+    Attributes:
+        table: Their numbers.
+        batches: The number of each one's batch, from 0.
+    """
+
+    table: Table
+    batches: Whole
+
+    def where(self, mask: NDArray[np.bool_]) -> Stored:
+        """Return those for which a mask holds."""
+        return Stored(self.table.where(mask), self.batches[mask])
+
+    def of(self, ids: Whole) -> Stored:
+        """Return those with these numbers."""
+        return self.where(np.isin(self.table.ids, ids))
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+class Read(NamedTuple):
+    """A portion as it is read.
+
+    Attributes:
+        completions: What the record has of each.
+        portion: The same, ready to be scored.
+    """
+
+    completions: Sequence[Completion]
+    portion: Portion
+
+
+def steps_of(words: str | None) -> tuple[int, int] | None:
+    """Return the first and the last step that ``--steps`` names, such as ``10-20`` or ``7``; ``None`` for all.
+
+    Raises:
+        ConfigError: It names none.
+    """
+    if words is None:
+        return None
+    match = _STEPS.fullmatch(words.strip())
+    if match is None:
+        raise ConfigError(f"--steps {words}: expected a step or two, such as 7 or 10-20")
+    first, last = int(match[1]), int(match[2] or match[1])
+    if first > last:
+        raise ConfigError(f"--steps {words}: the first step is after the last")
+    return first, last
+
+
+def choose(run: RecordReader, steps: tuple[int, int] | None = None, split: str = "train") -> Stored:
+    """Return the completions of some steps, both included, or of all.
+
+    Raises:
+        RecordError: The run has none, or lacks one of the steps; says which it has.
+    """
+    known = run.steps(split)
+    if steps is not None and (not known or steps[0] < known[0] or steps[1] > known[-1]):
+        has = f"steps {known[0]} to {known[-1]}" if known else "no steps"
+        word = f"step {steps[0]}" if steps[0] == steps[1] else f"steps {steps[0]}-{steps[1]}"
+        raise RecordError(f"{run.name}: no {word} in it; of the split {split} it has {has}")
+    table = run.table(steps, split)
+    if not len(table):
+        raise RecordError(f"{run.name}: it has no completions of the split {split}")
+    batches = np.searchsorted(run.batch_starts(), table.ids, side="right")
+    return Stored(table, batches.astype(np.int64))
+
+
+def version_of(run: RecordReader, label: str) -> Version:
+    """Return the version that a label names: ``format@2``, or ``format`` for the last one that the run used.
+
+    Raises:
+        RecordError: There is no such reward or version; says which there are.
+    """
+    match = _LABEL.fullmatch(label)
+    name = match["reward"] if match is not None and match["reward"] in run.rewards else label
+    versions = [one for one in run.versions if one.reward == name]
+    if not versions:
+        wanted = match["reward"] if match is not None else label
+        raise RecordError(f"{run.name}: no reward {wanted!r}; it has {', '.join(run.rewards) or 'none'}")
+    if name == label:
+        return ([one for one in versions if one.origin == "run"] or versions)[-1]
+    assert match is not None
+    found = [one for one in versions if one.number == int(match["number"])]
+    if not found:
+        raise RecordError(f"{run.name}: no version {label}; it has {', '.join(one.label for one in versions)}")
+    return found[0]
+
+
+def is_label(run: RecordReader, words: str) -> bool:
+    """Whether words name a version in the run and not a place where a reward is defined."""
+    return words in run.rewards or (_LABEL.fullmatch(words) is not None and ":" not in words and "/" not in words)
+
+
+def needs_of(reward: Composable) -> Needs:
+    """Return what scoring a reward needs; a composition may have a schedule, whose weight depends on the step."""
+    every = [one for leaf in reward.leaves for one in (leaf, *leaf.inner)]
+    asks = any(parameter.name in ("step", "epoch") for one in every for parameter in one.spec.parameters)
+    groups = any(leaf.spec.kind is Kind.GROUP for leaf in reward.leaves)
+    return Needs(asks or isinstance(reward, Composite), groups)
+
+
+def with_their_groups(stored: Stored, ids: Whole) -> Stored:
+    """Return the completions with these numbers, and all that stand with one of them in a batch under its prompt."""
+    table = stored.table
+    keys = np.unique(np.stack([stored.batches, table.prompts]), axis=1, return_inverse=True)[1].reshape(-1)
+    return stored.where(np.isin(keys, keys[np.isin(table.ids, ids)]))
+
+
+def portions(run: RecordReader, stored: Stored, needs: Needs, left_out: Counter[str]) -> Iterator[Read]:
+    """Yield completions in the order of recording, as many at once as memory should hold.
+
+    Args:
+        run: The run.
+        stored: The completions; where groups are needed, whole ones.
+        needs: What the scoring needs.
+        left_out: Is told how many cannot be scored, and why.
+    """
+    for places in _cut(stored, needs):
+        found = run.by_id(stored.table.ids[places].tolist())
+        usable = _usable(found, needs)
+        if len(usable) < len(found):
+            left_out[NO_TEXT] += len(found) - len(usable)
+        if usable:
+            rollouts = [Rollout(one.prompt, one.completion or "", one.columns) for one in usable]
+            one = usable[0]
+            yield Read(usable, Portion([one.id for one in usable], rollouts, one.step, one.epoch))
+
+
+def _cut(stored: Stored, needs: Needs) -> Iterator[Whole]:
+    """Yield places that are scored at once: never of two batches where these must be apart, nor part of a group."""
+    count = len(stored)
+    if not needs.position and not needs.groups:
+        yield from (np.arange(start, min(start + PORTION_ROWS, count)) for start in range(0, count, PORTION_ROWS))
+        return
+    edges = np.flatnonzero(np.r_[True, stored.batches[1:] != stored.batches[:-1], True])
+    for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        size = stop - start if needs.groups else PORTION_ROWS
+        yield from (np.arange(first, min(first + size, stop)) for first in range(start, stop, size))
+
+
+def _usable(found: Sequence[Completion], needs: Needs) -> list[Completion]:
+    """Return the completions with a text; of groups that are scored together, those that are whole."""
+    if not needs.groups:
+        return [one for one in found if one.completion is not None]
+    broken = {one.prompt_index for one in found if one.completion is None}
+    return [one for one in found if one.prompt_index not in broken]

@@ -1,0 +1,194 @@
+"""Whether recorded scores still hold: a sample is scored again, by the very versions that gave them.
+
+Only what a reward decides is compared: scores, skips, and failures that lie in the completion. A timeout, a crash and
+a server that was down say nothing of the reward, then or now; such calls are counted and not judged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rewardkit.record.reader import RecordReader
+from rewardkit.record.values import Completion, Version
+from rewardkit.registry import RewardSet
+from rewardkit.replay.rescore import scored
+from rewardkit.replay.scoring import Scorer, Tick
+from rewardkit.replay.stored import Stored, Whole
+from rewardkit.replay.versions import VersionFinder
+from rewardkit.types import Cause, Outcome
+
+SAMPLE = 100
+"""Completions of each version that are scored again, unless it is said otherwise."""
+SHOWN = 3
+"""Completions that are named for each version that differs."""
+TRIED_TWICE = 50
+"""Completions that differ and are tried once more, to tell what is nondeterministic from what has changed."""
+BY_CHANCE = frozenset({Cause.TIMEOUT, Cause.CRASHED, Cause.INFRASTRUCTURE})
+"""Causes that do not lie in the completion and the reward alone."""
+
+
+class Holds(StrEnum):
+    """What was found of a recorded version."""
+
+    SAME = "same"
+    """Every score that was tried again is the recorded one."""
+    NONDETERMINISTIC = "nondeterministic"
+    """Scores differ from the recorded ones, and from each other when they are tried twice."""
+    DIFFERENT = "different"
+    """Scores differ from the recorded ones and agree with each other: something that it reads has changed."""
+    NOT_REPRODUCIBLE = "not reproducible"
+    """The version cannot be had again."""
+    NOT_JUDGED = "not judged"
+    """There was nothing that could be compared."""
+
+
+class Differing(NamedTuple):
+    """A completion whose score is not the recorded one.
+
+    Attributes:
+        completion: The completion, with its recorded outcomes.
+        recorded: What the record says.
+        now: What the version says now.
+    """
+
+    completion: Completion
+    recorded: Outcome
+    now: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class VersionCheck:
+    """What became of one recorded version.
+
+    Attributes:
+        label: The version, such as ``format@2``.
+        result: What was found.
+        calls: How many scores the run has of it, of the steps looked at.
+        same: Scores that are the recorded ones.
+        different: Scores that are not.
+        not_judged: Calls that were not compared, by the reason.
+        why: Why it is not reproducible.
+        examples: Some completions that differ.
+    """
+
+    label: str
+    result: Holds
+    calls: int
+    same: int = 0
+    different: int = 0
+    not_judged: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    why: str = ""
+    examples: Sequence[Differing] = ()
+
+
+def verify(
+    run: RecordReader,
+    stored: Stored,
+    *,
+    sample: int | None = SAMPLE,
+    seed: int = 0,
+    tick: Tick = lambda *numbers: None,
+    **lane: Any,
+) -> Iterator[VersionCheck]:
+    """Yield what becomes of each version that the run used, oldest first.
+
+    Args:
+        run: The run.
+        stored: The completions, whole batches.
+        sample: How many of each version are scored again, chosen at random; ``None`` for all.
+        seed: For choosing them.
+        tick: Is called with the calls done, those known and those failed.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.Scorer`.
+    """
+    with VersionFinder() as finder:
+        for version in run.versions:
+            mine = _of_version(stored, version)
+            if not len(mine):
+                continue
+            reward, why = finder.find(version)
+            if reward is None:
+                yield VersionCheck(version.label, Holds.NOT_REPRODUCIBLE, len(mine), why=why)
+                continue
+            chosen, not_judged = _chosen(mine, version.reward, sample, seed)
+            found = RewardSet({version.reward: reward})
+            yield _checked(run, version, found, stored, chosen, not_judged, len(mine), tick, lane)
+
+
+def _of_version(stored: Stored, version: Version) -> Stored:
+    numbers = stored.table.versions.get(version.reward)
+    return stored.where(np.zeros(len(stored), bool) if numbers is None else numbers == version.number)
+
+
+def _chosen(mine: Stored, name: str, sample: int | None, seed: int) -> tuple[Whole, Counter[str]]:
+    """Return the numbers of the completions to try again, and what is not tried."""
+    causes = mine.table.causes[name]
+    judged = ~np.isin(causes, [cause.value for cause in BY_CHANCE])
+    not_judged = Counter(f"failed by {cause} in the run" for cause in causes[~judged].tolist())
+    ids = mine.table.ids[judged]
+    if sample is not None and sample < len(ids):
+        ids = np.sort(np.random.default_rng(seed).choice(ids, sample, replace=False))
+    return ids, not_judged
+
+
+def _checked(
+    run: RecordReader,
+    version: Version,
+    found: RewardSet,
+    stored: Stored,
+    chosen: Whole,
+    not_judged: Counter[str],
+    calls: int,
+    tick: Tick,
+    lane: Mapping[str, Any],
+) -> VersionCheck:
+    same, different, left_out = 0, 0, Counter[str]()
+    differing: list[Differing] = []
+    steady = True
+    with Scorer(found, **lane) as scorer:
+        for completions, outcomes in scored(run, scorer, stored, chosen, left_out, tick):
+            for completion, now in zip(completions, outcomes, strict=True):
+                recorded = completion.outcomes[version.reward]
+                if now.cause in BY_CHANCE:
+                    not_judged[f"failed by {now.cause} now"] += 1
+                elif _equal(recorded, now):
+                    same += 1
+                else:
+                    different += 1
+                    if len(differing) < TRIED_TWICE:
+                        differing.append(Differing(completion, recorded, now))
+        if differing:
+            steady = _steady(run, scorer, stored, differing, tick)
+    not_judged.update(left_out)
+    result = Holds.DIFFERENT if steady else Holds.NONDETERMINISTIC
+    if not differing:
+        result = Holds.SAME if same else Holds.NOT_JUDGED
+    examples = differing[:SHOWN]
+    return VersionCheck(version.label, result, calls, same, different, dict(not_judged), examples=examples)
+
+
+def _steady(run: RecordReader, scorer: Scorer, stored: Stored, differing: Sequence[Differing], tick: Tick) -> bool:
+    """Return whether a further try of the completions that differ gives what the last one gave."""
+    now = {one.completion.id: one.now for one in differing}
+    again = scored(run, scorer, stored, np.array(sorted(now), np.int64), Counter(), tick)
+    return all(
+        said.cause in BY_CHANCE or _equal(now[one.id], said)
+        for completions, outcomes in again
+        for one, said in zip(completions, outcomes, strict=True)
+    )
+
+
+def _equal(recorded: Outcome, now: Outcome) -> bool:
+    """Whether two outcomes say the same; scores may differ in what another order of a sum of floats leaves over."""
+    if recorded.status is not now.status or recorded.cause is not now.cause:
+        return False
+    if recorded.score is None or now.score is None:
+        return recorded.score is now.score
+    return math.isclose(recorded.score, now.score, rel_tol=1e-9, abs_tol=1e-12)
