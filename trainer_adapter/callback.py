@@ -5,7 +5,9 @@ It imports transformers, so :attr:`trainer_adapter.grpo.RewardAdapter.callback` 
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from transformers import TrainerCallback
@@ -63,12 +65,13 @@ class RewardCallback(TrainerCallback):
             ConfigError: A group would be split between processes, or the trainer has other weights.
         """
         _check_weights(self._adapter, args)
-        check_groups(self._adapter, args)
+        _check_groups(self._adapter.group_rewards, args)
         self._adapter.start()
         if self._adapter.capture is not None:
             self._adapter.capture.begins(getattr(state, "global_step", 0))
         if self._adapter.updates is not None:
-            self._adapter.updates.begin_training(args, getattr(state, "global_step", 0))
+            check = functools.partial(_check_groups, args=args)
+            self._adapter.updates.begin_training(args, getattr(state, "global_step", 0), check)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
         """Note when a step begins."""
@@ -120,16 +123,9 @@ def _check_weights(adapter: Watched, args: Any) -> None:
         )
 
 
-class Grouping(Protocol):
-    """What says which rewards need whole groups."""
-
-    @property
-    def group_rewards(self) -> list[str]: ...
-
-
-def check_groups(adapter: Grouping, args: Any) -> None:
+def _check_groups(group_rewards: Sequence[str], args: Any) -> None:
     """Raise if a reward needs whole groups and a process would see a part of one."""
-    if not adapter.group_rewards or getattr(args, "num_generations", None) is None:
+    if not group_rewards or getattr(args, "num_generations", None) is None:
         return
     steps = getattr(args, "steps_per_generation", None) or 1
     batch, generations = args.per_device_train_batch_size, args.num_generations
@@ -142,6 +138,6 @@ def check_groups(adapter: Grouping, args: Any) -> None:
     for rows, what, option, generations in batches:
         if rows % generations:
             raise ConfigError(
-                f"reward {adapter.group_rewards[0]!r} scores whole groups, but a process has {rows} completions in a "
+                f"reward {group_rewards[0]!r} scores whole groups, but a process has {rows} completions in a "
                 f"batch ({what}), which is no multiple of {option}={generations}: a group would be split"
             )

@@ -125,9 +125,7 @@ class RewardAdapter:
         self._partial = partial
         self._env = rewards.runtime.env if isinstance(rewards, RewardFunctionsConfig) else {}
         self.runtime = Runtime(rewards, weights=weights, **options)
-        for name, weight in self.runtime.weights.items():
-            if abs(weight) > MAX_SCORE:
-                raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected at most {MAX_SCORE:g}")
+        self.check_weights(self.runtime.weights)
         self._functions = {name: self._function(name) for name in self.runtime.names}
         self._shadows: frozenset[str] = frozenset()
         self._timings: deque[BatchTiming] = deque(maxlen=100_000)
@@ -231,6 +229,12 @@ class RewardAdapter:
         from trainer_adapter.updating import AdapterUpdates
 
         self.updates = AdapterUpdates(self, self.capture.recorder.path)
+
+    def check_weights(self, weights: Mapping[str, float]) -> None:
+        """Raise :class:`~rewardkit.RewardDefinitionError` for a weight that is too large for TRL's arithmetic."""
+        for name, weight in weights.items():
+            if abs(weight) > MAX_SCORE:
+                raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected at most {MAX_SCORE:g}")
 
     def take(self, runtime: Runtime, shadows: frozenset[str]) -> None:
         """Score with another runtime from now on; the one before is left to the caller.

@@ -12,17 +12,26 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from rewardkit import ConfigError, RewardDefinitionError, Runtime
 from rewardkit.changing import Action, RewardState, Updates, group_rewards_of
 
-if TYPE_CHECKING:
-    from trainer_adapter.grpo import RewardAdapter
-
 _LISTS = ("reward_funcs", "reward_func_names", "reward_processing_classes", "reward_weights")
 _SCORING = (Action.REPLACE, Action.SHADOW)
+
+
+class Adapted(Protocol):
+    """What changes need of an adapter."""
+
+    runtime: Runtime
+
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def reward_funcs(self) -> list[Any]: ...
+    def take(self, runtime: Runtime, shadows: frozenset[str]) -> None: ...
+    def check_weights(self, weights: Mapping[str, float]) -> None: ...
 
 
 class AdapterUpdates:
@@ -33,13 +42,12 @@ class AdapterUpdates:
         run: The run's record.
     """
 
-    def __init__(self, adapter: RewardAdapter, run: Path) -> None:
+    def __init__(self, adapter: Adapted, run: Path) -> None:
         self._adapter = adapter
         self._run = run
         self._updates: Updates | None = None
         self._known: Callable[[], Any] = lambda: None
-        self._args: Any = None
-        self._has_callback = False
+        self._check_groups: Callable[[Sequence[str]], None] | None = None
         self.state = RewardState(dict(adapter.runtime.rewards), dict(adapter.runtime.weights))
         """The rewards that score now."""
 
@@ -53,24 +61,29 @@ class AdapterUpdates:
         if all(hasattr(trainer, name) for name in _LISTS):
             self._known = weakref.ref(trainer)
 
-    def begin_training(self, args: Any, step: int) -> None:
+    def begin_training(self, args: Any, step: int, check_groups: Callable[[Sequence[str]], None]) -> None:
         """Take part in a training that begins, or goes on after so many steps.
+
+        Args:
+            args: The trainer's settings.
+            step: The steps done.
+            check_groups: Raises where rewards of these names score whole groups and a process has parts of some.
 
         Raises:
             RecordError: The record cannot be written.
             RewardError: A change that the run has accepted cannot be applied again.
         """
-        self._has_callback, self._args = True, args
+        self._check_groups = check_groups
         ranks = int(getattr(args, "world_size", 1) or 1)
         rank = int(getattr(args, "process_index", 0) or 0)
         self._join(rank, ranks, step, list(Action) if self._known() is not None else _SCORING)
         self.begin(step)
 
     def begin(self, step: int | None) -> None:
-        """Begin a step, before anything of it is scored; without trainer's callback the first batch does."""
+        """Begin a step, before anything of it is scored: the trainer's callback does, or else a step's first batch."""
         if step is None:
             return
-        if self._updates is None and not self._has_callback:
+        if self._updates is None and self._check_groups is None:
             rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
             self._join(rank, ranks, step, _SCORING)
         if self._updates is not None:
@@ -89,20 +102,14 @@ class AdapterUpdates:
             RewardDefinitionError: A weight is too large, or a name is that of a function from elsewhere.
             ConfigError: A reward scores whole groups, and a process has parts of some.
         """
-        from trainer_adapter.grpo import MAX_SCORE
-
-        for name, weight in state.weights.items():
-            if abs(weight) > MAX_SCORE:
-                raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected at most {MAX_SCORE:g}")
+        self._adapter.check_weights(state.weights)
         trainer = self._known()
         theirs = [] if trainer is None else [one for one in trainer.reward_func_names if one not in self.state.rewards]
         for name in state.rewards:
             if name in theirs:
                 raise RewardDefinitionError(f"the trainer has another reward function {name!r}; give another name")
-        if self._args is not None:
-            from trainer_adapter.callback import check_groups
-
-            check_groups(SimpleNamespace(group_rewards=group_rewards_of(state.rewards)), self._args)
+        if self._check_groups is not None:
+            self._check_groups(group_rewards_of(state.rewards))
 
     def put(self, runtime: Runtime, state: RewardState) -> None:
         """Score with other rewards from now on, and bring the trainer's lists in line."""
