@@ -60,7 +60,7 @@ class ChangeState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RewardChange:
     """A change that a training was asked for.
 
     Attributes:
@@ -169,13 +169,13 @@ def ask(connection: sqlite3.Connection, reward: str, action: Action, body: Mappi
     return connection.execute(words, row).lastrowid or 0
 
 
-def change_of(connection: sqlite3.Connection, number: int) -> Change | None:
+def change_of(connection: sqlite3.Connection, number: int) -> RewardChange | None:
     """Return a change by its number."""
     row = connection.execute("SELECT * FROM change WHERE id = ?", (number,)).fetchone()
     return None if row is None else _change(row)
 
 
-def changes_of(connection: sqlite3.Connection) -> list[Change]:
+def changes_of(connection: sqlite3.Connection) -> list[RewardChange]:
     """Return all changes, oldest first."""
     return [_change(row) for row in connection.execute("SELECT * FROM change ORDER BY id")]
 
@@ -197,7 +197,7 @@ def join(
     actions: Sequence[str],
     rewards: Mapping[str, Standing],
     anew: bool,
-) -> tuple[int, list[Change]]:
+) -> tuple[int, list[RewardChange]]:
     """Enter this process among those that train; return its number and the changes accepted before, oldest first.
 
     Args:
@@ -234,7 +234,8 @@ def leave(connection: sqlite3.Connection, process: int) -> None:
     with transaction(connection):
         connection.execute("UPDATE process SET ended = ?, seen = ? WHERE id = ?", (now, now, process))
         if connection.execute("SELECT 1 FROM process WHERE ended IS NULL").fetchone() is None:
-            for (number,) in connection.execute("SELECT id FROM change WHERE state = 'asked' ORDER BY id").fetchall():
+            asked = connection.execute("SELECT id FROM change WHERE state = 'asked' ORDER BY id").fetchall()
+            for (number,) in asked:
                 _refuse(connection, number, "the training ended before it was applied")
 
 
@@ -245,13 +246,15 @@ def note(connection: sqlite3.Connection, process: int, step: int, rewards: Mappi
     return connection.execute(words, row).rowcount == 1
 
 
-def next_asked(connection: sqlite3.Connection) -> Change | None:
+def next_asked(connection: sqlite3.Connection) -> RewardChange | None:
     """Return the change to vote on: the oldest that is not decided."""
     row = connection.execute("SELECT * FROM change WHERE state = 'asked' ORDER BY id LIMIT 1").fetchone()
     return None if row is None else _change(row)
 
 
-def vote(connection: sqlite3.Connection, change: int, process: int, step: int, words: str | None) -> Change | None:
+def vote(
+    connection: sqlite3.Connection, change: int, process: int, step: int, words: str | None
+) -> RewardChange | None:
     """Vote on a change, and decide it where no vote is missing; return it as it is then.
 
     Args:
@@ -268,7 +271,7 @@ def vote(connection: sqlite3.Connection, change: int, process: int, step: int, w
         return change_of(connection, change)
 
 
-def begin(connection: sqlite3.Connection, change: int, process: int, step: int) -> Change | None:
+def begin(connection: sqlite3.Connection, change: int, process: int, step: int) -> RewardChange | None:
     """Note that this process begins a step, and return the change that it has voted on."""
     with transaction(connection):
         connection.execute("UPDATE process SET step = ?, seen = ? WHERE id = ?", (step, time.time(), process))
@@ -313,8 +316,8 @@ def _tell(connection: sqlite3.Connection, change: int) -> None:
     connection.execute("INSERT INTO event (time, step, kind, body) VALUES (?, ?, ?, ?)", row)
 
 
-def _change(row: sqlite3.Row) -> Change:
-    return Change(
+def _change(row: sqlite3.Row) -> RewardChange:
+    return RewardChange(
         row["id"], row["asked"], row["reward"], Action(row["action"]), json.loads(row["body"]),
         ChangeState(row["state"]), row["step"], row["words"],
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rewardkit.record.changes import Change, changes_of
+from rewardkit.record.changes import RewardChange, changes_of
 from rewardkit.record.reader import RecordReader
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Run(RecordReader):
         return cls(run)
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[RewardChange]:
         """The changes of rewards that the training was asked for, oldest first."""
         return changes_of(self._connection)
 

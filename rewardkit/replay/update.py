@@ -19,8 +19,8 @@ from rewardkit.decorator import reward
 from rewardkit.errors import RewardDefinitionError, UpdateRefusedError
 from rewardkit.record.changes import (
     Action,
-    Change,
     ChangeState,
+    RewardChange,
     Trainer,
     ask,
     change_of,
@@ -371,7 +371,9 @@ def _error(run: RecordReader, coming: Composable, completion: int) -> str:
     return next((one.error for one in outcomes if one.error), "no reason is known")
 
 
-def _answers(connection: sqlite3.Connection, run: RecordReader, numbers: Sequence[int], wait_s: float) -> list[Change]:
+def _answers(
+    connection: sqlite3.Connection, run: RecordReader, numbers: Sequence[int], wait_s: float
+) -> list[RewardChange]:
     """Return the changes as they are when the last one is answered, or the wait is over."""
     end = time.monotonic() + wait_s
     while True:

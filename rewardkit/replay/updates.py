@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 from rewardkit.compose import Composable
 from rewardkit.errors import RecordError, RewardDefinitionError, RewardError, RewardLoadError
 from rewardkit.record import changes
-from rewardkit.record.changes import BEFORE, Action, Change, ChangeState, Standing
+from rewardkit.record.changes import BEFORE, Action, ChangeState, RewardChange, Standing
 from rewardkit.record.database import file_of, writing
 from rewardkit.replay.carried import FOLDER, loaded
 from rewardkit.runtime.runtime import Runtime
@@ -63,7 +63,7 @@ class RewardState:
             name: Standing(one.version, self.weights[name], name in self.shadows) for name, one in self.rewards.items()
         }
 
-    def after(self, change: Change, load: Load) -> RewardState:
+    def after(self, change: RewardChange, load: Load) -> RewardState:
         """Return the rewards after a change.
 
         Args:
@@ -162,7 +162,7 @@ class _Ready(NamedTuple):
         words: Why it cannot be applied here.
     """
 
-    change: Change
+    change: RewardChange
     state: RewardState | None
     runtime: Runtime | None
     words: str | None = None
@@ -315,7 +315,7 @@ class Updates:
     def _vote(self, ready: _Ready) -> None:
         self._hear(changes.vote(self._opened(), ready.change.id, self._process, self._step, ready.words))
 
-    def _hear(self, change: Change | None) -> None:
+    def _hear(self, change: RewardChange | None) -> None:
         """Take in how far the change is that this process has voted on."""
         ready = self._voted
         if ready is None or (change is not None and change.state is ChangeState.ASKED):
@@ -329,7 +329,7 @@ class Updates:
         _log.warning("%s of reward %r is refused, nothing changes: %s", ready.change.action, ready.change.reward, words)
         self._drop(ready.runtime)
 
-    def _prepared(self, change: Change, base: RewardState, runtime: Runtime | None) -> _Ready:
+    def _prepared(self, change: RewardChange, base: RewardState, runtime: Runtime | None) -> _Ready:
         """Return a change with its rewards loaded and its workers ready, or why that is not possible."""
         made: Runtime | None = None
         try:
@@ -359,14 +359,14 @@ class Updates:
         """Return what scores after all that is accepted; ``None`` where it is still to be made."""
         return self._accepted[-1].runtime if self._accepted else self._scoring.runtime
 
-    def _enter(self, *, anew: bool) -> list[Change]:
+    def _enter(self, *, anew: bool) -> list[RewardChange]:
         self._process, accepted = changes.join(
             self._opened(), rank=self._rank, ranks=self._ranks, step=self._step,
             actions=list(self._actions), rewards=self._scoring.state.told, anew=anew,
         )  # fmt: skip
         return accepted
 
-    def _noted(self, step: int) -> Change | None:
+    def _noted(self, step: int) -> RewardChange | None:
         """Return the change that was voted on as it is now that this process begins a step."""
         assert self._voted is not None
         end = time.monotonic() + BUSY_S
@@ -379,7 +379,7 @@ class Updates:
                     return self._unheard(reason)
             time.sleep(0.1)
 
-    def _unheard(self, reason: Exception) -> Change | None:
+    def _unheard(self, reason: Exception) -> RewardChange | None:
         """Return the change as it was where no other process can have applied it; else stop."""
         assert self._voted is not None
         if self._ranks == 1:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,7 +51,7 @@ class Asking:
     """A trainer's callback that asks for changes after steps, and waits for each answer as another process would."""
 
     def __init__(self, run: Path, wanted: dict[int, list[tuple[str, Action, dict[str, Any]]]]) -> None:
-        self.answers: list[changes.Change] = []
+        self.answers: list[changes.RewardChange] = []
         self._run, self._wanted = run, wanted
 
     def callback(self) -> Any:
@@ -188,3 +192,51 @@ def test_the_trainers_lists_keep_what_is_not_the_adapters() -> None:
     assert trainer.reward_funcs == ["ft", "fb", "fc"]
     assert trainer.reward_processing_classes == ["tokenizer", None, None]
     assert trainer.reward_weights.tolist() == [3.0, 0.5, 4.0]
+
+
+@pytest.mark.trainers
+def test_two_processes_change_at_the_same_step(tiny: Path, tmp_path: Path) -> None:
+    """Neither process scores the step, or one after it, with the old version; what one refuses, both do."""
+    (tmp_path / "new.py").write_text("def brief(completion: str) -> float:\n    return 100.0 + len(completion)\n")
+    only = "import os\nif os.environ.get('RANK') == '1':\n    raise OSError('not on this rank')\n"
+    (tmp_path / "mean.py").write_text(f"{only}def brief(completion: str) -> float:\n    return 0.0\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    helpers = Path(tiny_grpo.__file__).parent
+    path = os.pathsep.join([str(helpers), str(helpers.parents[1])])
+    shared = {
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+        "PYTHONPATH": path,
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, str(helpers / "updated_ranks.py"), str(tiny), str(tmp_path)]
+    logs = [tmp_path / f"{rank}.txt" for rank in (0, 1)]
+    processes = []
+    try:
+        for rank, log in enumerate(logs):
+            env = {**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank), "CUDA_VISIBLE_DEVICES": ""}
+            with log.open("w") as file:
+                processes.append(subprocess.Popen(command, env=env, stdout=file, stderr=subprocess.STDOUT))
+        ended = [process.wait(500) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    said = [log.read_text() for log in logs]
+    assert ended == [0, 0], "\n".join(said)
+    assert "answer (<ChangeState.ACCEPTED: 'accepted'>, 3)" in said[0]
+    assert "rank 1: " in said[0]
+    assert "OSError: not on this rank" in said[0]
+    with Run.open(tmp_path / "run") as run:
+        found = {(one.split, one.rank, one.step, one.versions["brief"]) for one in run.completions()}
+        train_steps = {("train", rank, step, 1 if step < 3 else 2) for rank in (0, 1) for step in range(6)}
+        eval_steps = {("eval", rank, step, 1 if step < 3 else 2) for rank in (0, 1) for step in (3, 6)}
+        assert found == train_steps | eval_steps
+        for one in run.completions(split="train"):
+            score = one.scores["brief"]
+            assert score is not None
+            assert one.reward == pytest.approx(score if one.step is not None and one.step < 3 else 3 * score)
+            assert (score >= 100) == (one.versions["brief"] == 2)

@@ -18,7 +18,7 @@ import pytest
 
 from rewardkit import RecordError, Rollout, Run, Runtime, UpdateRefusedError, reward
 from rewardkit.record import changes
-from rewardkit.record.changes import Action, Change, ChangeState
+from rewardkit.record.changes import Action, ChangeState, RewardChange
 from rewardkit.record.database import file_of, writing
 from rewardkit.record.schema import TABLES
 from rewardkit.replay.carried import carried
@@ -62,15 +62,15 @@ def until(claim: Callable[[], Any]) -> Any:
     return found
 
 
-def decided(connection: sqlite3.Connection, number: int) -> Change:
+def decided(connection: sqlite3.Connection, number: int) -> RewardChange:
     """Wait for a change's answer."""
 
-    def answer() -> Change | None:
+    def answer() -> RewardChange | None:
         found = changes.change_of(connection, number)
         assert found is not None
         return found if found.state is not ChangeState.ASKED else None
 
-    answered: Change = until(answer)
+    answered: RewardChange = until(answer)
     return answered
 
 
@@ -93,7 +93,7 @@ def _play(drawn: random.Random) -> None:
         ]
         step, voted, known = [-1] * ranks, [0] * ranks, [dict[int, int]() for _ in range(ranks)]
 
-        def hear(rank: int, change: Change | None) -> None:
+        def hear(rank: int, change: RewardChange | None) -> None:
             assert change is not None
             if change.state is not ChangeState.ASKED:
                 voted[rank] = 0
