@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -240,3 +241,50 @@ def test_two_processes_change_at_the_same_step(tiny: Path, tmp_path: Path) -> No
             assert score is not None
             assert one.reward == pytest.approx(score if one.step is not None and one.step < 3 else 3 * score)
             assert (score >= 100) == (one.versions["brief"] == 2)
+
+
+@pytest.mark.trainers
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+def test_the_command_changes_a_live_training_and_one_that_goes_on_keeps_it(tiny: Path, tmp_path: Path) -> None:
+    """`rewardkit update` from another process: the step after has the version, and so have the steps after a resume."""
+    from transformers import TrainerCallback
+
+    from trainer_adapter.config import GRPOConfig
+    from trainer_adapter.train import train
+
+    (tmp_path / "new.py").write_text("def brief(completion: str) -> float:\n    return 100.0 + len(completion)\n")
+    run, said = tmp_path / "run", []
+
+    class Command(TrainerCallback):
+        def on_step_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            if state.global_step == 1:
+                command = ["update", str(run), "brief", f"{tmp_path}/new.py:brief", "--weight", "2", "--json"]
+                done = subprocess.run(
+                    [sys.executable, "-m", "rewardkit", *command],
+                    capture_output=True,
+                    text=True,
+                    timeout=120,
+                    check=True,
+                )
+                said.append(json.loads(done.stdout))
+
+    def go(steps: int) -> None:
+        config = GRPOConfig(
+            base_model=str(tiny), reward_fns=[brief], train_steps=steps, save_steps=1, num_generations=4,
+            effective_batch_size=8, sampling_params={"max_tokens": 8}, rank=4, use_cpu=True, workers=1, seed=0,
+        )  # fmt: skip
+        train(config, ROWS, run, callbacks=[Command()])
+
+    go(3)
+    (answer,) = said
+    assert (answer["state"], answer["step"], answer["action"]) == ("accepted", 2, "replace")
+    with Run.open(run) as found:
+        assert [1, 1, 2] == [one.version for one in found.summaries("brief")]
+    go(5)
+    with Run.open(run) as found:
+        assert [1, 1, 2, 2, 2] == [one.version for one in found.summaries("brief")]
+        for one in found.completions():
+            score = one.scores["brief"]
+            assert score is not None
+            assert one.reward == pytest.approx(score if one.versions["brief"] == 1 else 2 * score)
+        assert [one.digits for one in found.versions][1] == answer["version"]
