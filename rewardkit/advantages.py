@@ -29,12 +29,12 @@ __all__ = [
 EPS = 1e-4
 """What TRL adds to a standard deviation before it divides by it."""
 
-Floats: TypeAlias = NDArray[np.float64]
+_Floats: TypeAlias = NDArray[np.float64]
 
 
 def group_advantages(
     rewards: Any, num_generations: int, *, scale: str = "group", ddof: int = 1, eps: float = EPS
-) -> Floats:
+) -> _Floats:
     """Return each reward less its group's mean, over a standard deviation: GRPO's advantage (arXiv 2402.03300, 4.1.2).
 
     Args:
@@ -65,7 +65,7 @@ def gdpo_advantages(
     *,
     ddof: int = 1,
     eps: float = EPS,
-) -> Floats:
+) -> _Floats:
     """Return GDPO's advantages: each reward is normalized in its groups, then the weighted sum over the batch.
 
     TRL's ``multi_objective_aggregation="normalize_then_sum"``.
@@ -89,13 +89,13 @@ def gdpo_advantages(
     table = np.stack(normalized)
     total = np.nansum(table * by_weight[:, None], axis=0)
     total[np.isnan(table).all(axis=0)] = np.nan
-    scaled: Floats = np.nan_to_num((total - _mean(total)) / (_std(total, ddof) + eps), nan=0.0)
+    scaled: _Floats = np.nan_to_num((total - _mean(total)) / (_std(total, ddof) + eps), nan=0.0)
     return scaled
 
 
 def leave_one_out_advantages(
     rewards: Any, num_generations: int, *, normalize: bool = False, eps: float = EPS
-) -> Floats:
+) -> _Floats:
     """Return each reward less the mean of its group's others: RLOO's advantage (arXiv 2402.14740, equation 8).
 
     A completion without another reward in its group has the advantage 0.
@@ -120,13 +120,13 @@ def leave_one_out_advantages(
     less = (groups - means).reshape(-1)
     if normalize:
         less = (less - _mean(less)) / (_std(less, 1) + eps)
-    found: Floats = np.nan_to_num(less, nan=0.0)
+    found: _Floats = np.nan_to_num(less, nan=0.0)
     return found
 
 
 def weighted_rewards(
     rewards_per_reward: Mapping[str, Any] | Sequence[Any], weights: Mapping[str, float] | Sequence[float]
-) -> Floats:
+) -> _Floats:
     """Return TRL's ``reward``: the weighted sum of the rewards that there are; ``nan`` where there is none.
 
     Args:
@@ -138,7 +138,7 @@ def weighted_rewards(
     """
     columns, by_weight = _matched(rewards_per_reward, weights)
     table = np.stack([_floats(column) for column in columns])
-    total: Floats = np.nansum(table * by_weight[:, None], axis=0)
+    total: _Floats = np.nansum(table * by_weight[:, None], axis=0)
     total[np.isnan(table).all(axis=0)] = np.nan
     return total
 
@@ -155,18 +155,18 @@ def zero_variance(rewards: Any, num_generations: int) -> NDArray[np.bool_]:
     return np.asarray(np.isclose(np.nan_to_num(spread, nan=0.0), 0.0)).reshape(-1)
 
 
-def _floats(values: Any) -> Floats:
+def _floats(values: Any) -> _Floats:
     return np.asarray([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _grouped(rewards: Any, num_generations: int) -> tuple[Floats, Floats]:
+def _grouped(rewards: Any, num_generations: int) -> tuple[_Floats, _Floats]:
     flat = _floats(rewards)
     if num_generations < 1 or len(flat) % num_generations:
         raise RewardDefinitionError(f"{len(flat)} rewards make no whole groups of num_generations={num_generations!r}")
     return flat, flat.reshape(-1, num_generations)
 
 
-def _matched(columns: Any, weights: Any) -> tuple[list[Any], Floats]:
+def _matched(columns: Any, weights: Any) -> tuple[list[Any], _Floats]:
     if isinstance(columns, Mapping) and isinstance(weights, Mapping) and set(columns) == set(weights):
         return [columns[name] for name in columns], np.asarray([weights[name] for name in columns], dtype=np.float64)
     if isinstance(columns, Mapping) or isinstance(weights, Mapping) or len(columns) != len(weights) or not len(columns):
@@ -174,13 +174,13 @@ def _matched(columns: Any, weights: Any) -> tuple[list[Any], Floats]:
     return list(columns), np.asarray(weights, dtype=np.float64)
 
 
-def _mean(values: Floats, axis: int | None = None) -> Floats:
+def _mean(values: _Floats, axis: int | None = None) -> _Floats:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a group without rewards has no mean: nan
         return np.asarray(np.nanmean(values, axis=axis, keepdims=axis is not None))
 
 
-def _std(values: Floats, ddof: int, axis: int | None = None) -> Floats:
+def _std(values: _Floats, ddof: int, axis: int | None = None) -> _Floats:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # too few rewards have no spread: nan
         return np.asarray(np.nanstd(values, axis=axis, ddof=ddof, keepdims=axis is not None))

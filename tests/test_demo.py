@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import tiny_grpo
 
+from rewardkit.record.reader import RecordReader
+
 
 @pytest.fixture
 def demo(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -58,6 +60,10 @@ def test_the_demo_trains_and_reports(
     shown = capsys.readouterr().out
     assert "answers to held-out sums are correct" in shown
     assert 1 == len(_summary(out, shown)["reward"])  # the time was over, of the two steps asked for
+    assert f"rewardkit show {out}" in shown
+    with RecordReader(out) as run:
+        assert (32, [0], ["format_ok", "correct", "troublesome"]) == (run.count(), run.steps(), run.rewards)
+        assert all(one.advantage is not None for one in run.completions())
 
 
 @pytest.mark.trainers

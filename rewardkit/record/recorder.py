@@ -64,6 +64,7 @@ class Recorder:
         self._about = {**plain(dict(about or {})), **machine()}
         self._began = time.time()
         self._session = 0
+        self._waits = rank > 0
         self._described: dict[tuple[str, str], Description] = {}
         if rank == 0:
             if anew:
@@ -106,6 +107,7 @@ class Recorder:
         lean = not self._writer.room_for(sizes)
         if lean:
             self.left_out += len(rows.completions)
+        self._waits = False
         where = step, epoch, split, time.time()
         self._writer.put(
             lambda connection: self._write(connection, rows, where, lean=lean),
@@ -144,8 +146,13 @@ class Recorder:
         self._writer.put(lambda connection: insert(connection, "event", [row]))
 
     def add_about(self, about: Mapping[str, Any]) -> None:
-        """Hand over what became known of the run after the recorder was made; settings that name keys are hidden."""
+        """Hand over what became known of the run after the recorder was made; settings that name keys are hidden.
+
+        A process of a higher rank keeps it until its first batch: it makes no file before the first process has looked.
+        """
         self._about = {**self._about, **plain(dict(about))}
+        if self._waits:
+            return
         text = self._about_text()
         words = "UPDATE session SET about = ? WHERE id = ?"
         self._writer.put(lambda connection: _execute(connection, words, (text, self._session)), number_bytes=len(text))
@@ -172,7 +179,7 @@ class Recorder:
         """Write what was handed over and end; ``False`` where something was not written. A second call does nothing."""
         end = time.time()
         words = "UPDATE session SET ended = ?, seen = ? WHERE id = ?"
-        if self._finalizer.alive:
+        if self._finalizer.alive and not self._waits:
             self._writer.put(lambda connection: _execute(connection, words, (end, end, self._session)))
         written = self._writer.close(timeout_s)
         self._finalizer()

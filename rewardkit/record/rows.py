@@ -19,6 +19,8 @@ from rewardkit.types import Outcome, Rollout, Status, Text
 LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
 """How a status is written: one letter a reward, in capitals where the outcome came from the cache."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=repr)
+
 
 class Said(NamedTuple):
     """What an outcome said beside its number.
@@ -185,18 +187,23 @@ def rows_of(
 
 
 def text_of(text: Text) -> str:
-    """Return a prompt or completion as text: itself, or the messages as JSON behind the letter U+0001."""
-    return text if isinstance(text, str) else "\x01" + _json(text)
+    """Return a prompt or completion as text: itself, or the messages as JSON behind the letter U+0001.
+
+    A text that begins with that letter, or with U+0002, as a model's may, stands behind U+0002.
+    """
+    if isinstance(text, str):
+        return "\x02" + text if text.startswith(("\x01", "\x02")) else text
+    return "\x01" + _json(text)
 
 
 def text_back(stored: str) -> Text:
     """Return what :func:`text_of` was given."""
-    back: Text = json.loads(stored[1:]) if stored.startswith("\x01") else stored
+    back: Text = json.loads(stored[1:]) if stored.startswith("\x01") else stored.removeprefix("\x02")
     return back
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+    return _ENCODER.encode(value)
 
 
 def _columns(rollouts: Sequence[Rollout]) -> list[str]:

@@ -79,6 +79,15 @@ def test_the_others_of_a_group_are_the_baseline() -> None:
     assert [-3.0, -1.5, 4.5, 0.0] == leave_one_out_advantages([1, 2, 6, None], 4).tolist()
 
 
+def test_leave_one_out_advantages_are_normalized_over_those_that_there_are() -> None:
+    """A completion without a reward, or alone in its group, has no part in mean and spread."""
+    rewards = [1.0, 0.0, None, 4.0, None, None]
+    plain = np.array([1.0, -1.0])
+    expected = (plain - plain.mean()) / (plain.std(ddof=1) + 1e-4)
+    found = leave_one_out_advantages([*rewards], 3, normalize=True)
+    assert [*expected, 0.0, 0.0, 0.0, 0.0] == pytest.approx(found.tolist())
+
+
 def test_a_weighted_sum_leaves_out_what_is_missing() -> None:
     """As TRL's nansum; without any reward there is none."""
     found = weighted_rewards({"a": [1, None, None], "b": [2, 3, NAN]}, {"a": 0.5, "b": 2.0})

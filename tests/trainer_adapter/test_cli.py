@@ -47,6 +47,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             seconds=12.3,
             log_history=log,
             already_finished=output_dir.name == "finished",
+            record=None if output_dir.name == "finished" else output_dir,
         )
 
     module = ModuleType("trainer_adapter.train")
@@ -80,7 +81,8 @@ def test_options_come_before_the_file(config: Path, calls: list[dict[str, Any]])
 def test_the_result_is_shown_with_the_last_metrics(config: Path, calls: list[dict[str, Any]]) -> None:
     """People get steps, time and the last of each metric; machines the same as JSON."""
     shown = _run(str(config), "--output", "out").stdout
-    assert shown == "60 steps in 12 s; at the end reward 0.75, loss 0.5\nwrote out/adapter\n"
+    told = "what each reward said of each completion: rewardkit show out"
+    assert shown == f"60 steps in 12 s; at the end reward 0.75, loss 0.5\nwrote out/adapter\n{told}\n"
     assert json.loads(_run(str(config), "--output", "out", "--json").stdout) == {
         "ok": True,
         "output_dir": "out",
@@ -88,6 +90,7 @@ def test_the_result_is_shown_with_the_last_metrics(config: Path, calls: list[dic
         "steps": 60,
         "seconds": 12.3,
         "already_finished": False,
+        "record": "out",
         "metrics": {"reward": 0.75, "loss": 0.5},
     }
 

@@ -16,6 +16,7 @@ import pytest
 import tiny_grpo
 
 from rewardkit import ConfigError, DataError, MissingColumnError, RewardLoadError, reward
+from rewardkit.record.reader import RecordReader
 from trainer_adapter import RewardAdapter
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.models import INSTALL, load_model
@@ -115,6 +116,50 @@ def test_trains_an_adapter(finished: TrainResult) -> None:
         assert entry["reward"] == pytest.approx(total, abs=1e-5)
     assert [timing.rows for timing in finished.timings] == [8, 8, 8]
     assert finished.seconds > 0
+
+
+def test_a_run_records_itself(finished: TrainResult) -> None:
+    """In its output folder, by default: every completion, the advantages, TRL's metrics, the configuration."""
+    assert finished.record == finished.output_dir
+    with RecordReader(finished.output_dir) as run:
+        assert (24, [0, 1, 2], ["digits", "exact"]) == (run.count(), run.steps(), run.rewards)
+        assert all(one.advantage is not None and one.truncated is not None for one in run.completions())
+        logged = [(entry["step"], entry["reward"]) for entry in finished.log_history if "reward" in entry]
+        assert logged == run.metrics("reward")
+        (about,) = [session["about"] for session in run.sessions]
+    assert {"digits": 1.0, "exact": 0.5} == about["rewards"]
+    assert 0 == about["configuration"]["settings"]["seed"] == about["training"]["seed"]
+
+
+@pytest.mark.trainers
+@pytest.mark.parametrize("record", [True, False, "elsewhere"])
+def test_a_run_that_goes_on_has_no_step_twice_in_its_record(tiny: str, tmp_path: Path, record: bool | str) -> None:
+    """Started anew it has a new record, and the old one lies beside it; ``record`` may be off, or name a folder."""
+    chosen = str(tmp_path / record) if isinstance(record, str) else record
+    once = config(tiny, train_steps=3, save_steps=2, record=chosen)
+    folder = tmp_path / "run"
+    place = folder if record is True else tmp_path / "elsewhere"
+    with pytest.raises(KeyboardInterrupt):
+        train(once, ROWS, folder, callbacks=[_stop_after(1)])
+    with pytest.raises(KeyboardInterrupt):
+        train(once, ROWS, folder, resume=False, callbacks=[_stop_after(2)])
+    resumed = train(once, ROWS, folder)
+    if record is False:
+        assert resumed.record is None
+        assert not list(tmp_path.rglob("*.db"))
+        return
+    assert resumed.record == place
+    with RecordReader(place) as run:
+        assert (24, [0, 1, 2]) == (run.count(), run.steps())
+        rewards = [(entry["step"], entry["reward"]) for entry in resumed.log_history if "reward" in entry]
+        assert rewards == run.metrics("reward")
+        assert 2 == len(run.sessions)
+    (aside,) = place.glob("record-*.db")
+    with RecordReader(aside) as run:
+        assert [0] == run.steps()
+    stamp = (place / "record.db").stat().st_mtime_ns
+    assert (True, place) == ((again := train(once, ROWS, folder)).already_finished, again.record)
+    assert stamp == (place / "record.db").stat().st_mtime_ns
 
 
 @pytest.mark.trainers

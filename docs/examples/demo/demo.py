@@ -4,7 +4,7 @@
     python docs/examples/demo/demo.py                     # six minutes; --minutes sets another time
     python docs/examples/demo/demo.py --steps 2           # to see that it runs
 
-rewardkit's part is the adapter: three lines in :func:`main`, marked. The rest is plain TRL.
+rewardkit's part is the adapter: three places in :func:`main`, marked. The rest is plain TRL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import rewards
 import sums
 from rich.console import Console
 
-from rewardkit import ConfigError
+from rewardkit import ConfigError, Recorder
 from trainer_adapter import RewardAdapter
 from trainer_adapter.models import check_model, contiguous_lm_head, load_model
 
@@ -66,8 +66,11 @@ def main() -> None:
     model, tokenizer = load_model(asked.model, on_cpu=True)
     contiguous_lm_head(model)
     data = sums.split(asked.seed, tokenizer.eos_token)
-    adapter = RewardAdapter(  # rewardkit, 1 of 3: the rewards, in worker processes
-        [rewards.format_ok, rewards.correct, rewards.troublesome], weights=[0.3, 0.7, 0.0], workers=2
+    adapter = RewardAdapter(  # rewardkit, 1 of 3: the rewards, in worker processes, and the record of what they say
+        [rewards.format_ok, rewards.correct, rewards.troublesome],
+        weights=[0.3, 0.7, 0.0],
+        workers=2,
+        record=Recorder(asked.output, anew=True),
     )
     with adapter:
         trainer = GRPOTrainer(
@@ -95,7 +98,8 @@ def main() -> None:
     report.save(run, asked.output)
     console.print(report.table(run))
     console.print(f"curves: {asked.output / 'rewards.png'}   figures: {asked.output / 'summary.json'}")
-    console.print(f"{report.minutes(time.monotonic() - began)} minutes in all")
+    console.print(f"{report.minutes(time.monotonic() - began)} minutes in all\n")
+    console.print(report.commands(asked.output), highlight=False, soft_wrap=True)
 
 
 def evaluate(model: Any, tokenizer: Any, rows: list[dict[str, str]], seed: int) -> report.Accuracy:

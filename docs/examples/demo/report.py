@@ -126,6 +126,15 @@ def table(run: Run) -> Table:
     return shown
 
 
+def commands(folder: Path) -> str:
+    """Return the commands that look at a run's record."""
+    return f"""Every completion, with what each reward said of it, is recorded. Look at it:
+  rewardkit show {folder}
+  rewardkit show {folder} --prompt 0
+  rewardkit logs {folder} --reward {FAILING} --status failed
+  rewardkit diagnose {folder}"""
+
+
 def _waiting(run: Run) -> float:
     return sum(step.timing.wall_s for step in run.steps) / sum(step.seconds for step in run.steps)
 

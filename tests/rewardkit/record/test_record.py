@@ -8,6 +8,7 @@ import pytest
 
 from rewardkit import Rollout, Runtime, Score, Status, reward
 from rewardkit.errors import RecordError
+from rewardkit.record.database import move_aside
 from rewardkit.record.reader import RecordReader
 from rewardkit.record.recorder import Recorder
 
@@ -62,6 +63,17 @@ def test_what_was_scored_is_read_back(tmp_path: Path) -> None:
         assert run.texts(table.ids[:2].tolist()) == ["4", "bad"]
 
 
+@pytest.mark.parametrize("text", ["", "\x01", "\x02\x01[]", '\x01[{"role": "user"}]', "\x03", "\ud800", "a\x00b"])
+def test_any_text_is_read_back(tmp_path: Path, text: str) -> None:
+    """Whatever letters a model put out, also those that the record itself uses."""
+    with Runtime([exact], lane="inline", record=tmp_path) as runtime:
+        runtime.score([Rollout(text, text, {"answer": text})])
+    with RecordReader(tmp_path) as run:
+        (one,) = run.completions()
+        assert (text, text, {"answer": text}) == (one.prompt, one.completion, one.columns)
+        assert run.texts([one.id]) == [text]
+
+
 def test_searches_find_what_fits(tmp_path: Path) -> None:
     """Scores, status and prompt narrow a search, page by page."""
     with Runtime([exact, fragile], workers=1, record=tmp_path / "one") as runtime:
@@ -85,6 +97,47 @@ def test_a_run_with_a_record_is_refused_unless_appended_to(tmp_path: Path) -> No
     with pytest.raises(RecordError, match="has a record"):
         Recorder(tmp_path)
     assert Recorder(tmp_path, append=True).close()
+
+
+def test_a_record_is_moved_aside_whole(tmp_path: Path) -> None:
+    """With what is not yet in the file itself; a second one of the same second has a name of its own."""
+    for number in range(3):
+        with Runtime([exact], lane="inline", record=Recorder(tmp_path, anew=True)) as runtime:
+            runtime.score(rollouts("4"), step=number)
+    old = sorted(tmp_path.glob("record-*.db"))
+    assert 2 == len(old)
+    for place in (tmp_path, *old):
+        with RecordReader(place) as run:
+            assert 1 == run.count()
+    assert move_aside(tmp_path / "none") is None
+
+
+def test_what_is_done_again_is_taken_out(tmp_path: Path) -> None:
+    """From the checkpoint's step on; evaluations and metrics of that very step, and what is scored later, stay."""
+    with Recorder(tmp_path) as recorder, Runtime([exact, fragile], lane="inline") as runtime:
+        batch = runtime.score(rollouts("4", "bad"))
+        for step in (0, 1, 2):
+            for split in ("train", "eval"):
+                recorder.record(batch, step=step, split=split, rewards=runtime.rewards)
+            recorder.metrics(step + 1, {"reward": 1.0})
+        recorder.rewind(1)
+        recorder.record(batch, step=1, rewards=runtime.rewards)
+    with RecordReader(tmp_path) as run:
+        assert ([0, 1], [0, 1], 8) == (run.steps(), run.steps("eval"), run.count())
+        assert [(1, 1.0)] == run.metrics("reward")
+        assert 4 == len(list(run.logs(reward="fragile")))
+
+
+def test_what_becomes_known_later_is_in_the_session(tmp_path: Path) -> None:
+    """Without keys, by the name of the setting; a process of a higher rank makes no file to say it."""
+    with Recorder(tmp_path, about={"seed": 1}) as recorder:
+        recorder.add_about({"training": {"hub_token": "hf-abc", "seed": 2}})
+    with RecordReader(tmp_path) as run:
+        (session,) = run.sessions
+    assert (1, {"hub_token": "***", "seed": 2}) == (session["about"]["seed"], session["about"]["training"])
+    with Recorder(tmp_path / "other", rank=1) as recorder:
+        recorder.add_about({"seed": 1})
+    assert not (tmp_path / "other").exists()
 
 
 def test_secrets_of_the_environment_reach_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
