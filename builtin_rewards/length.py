@@ -42,6 +42,7 @@ def length_between(lo: int = 10, hi: int = 400, *, unit: str = "words") -> Rewar
         Formula, with n the length: n / lo below lo, 1 - (n - hi) / hi above hi and never under 0.0. No columns.
         ``None`` where the unit is tokens and the caller gave no ``completion_ids``.
         """
+        # audit: skip long the length is what it pays for; what fills it, another reward must judge
         length = measured(completion, completion_ids, unit)
         if length is None:
             return _NO_TOKENS

@@ -1,4 +1,4 @@
-"""Rollouts and dataset rows from files of JSON Lines or Parquet: one object a row, all of the same keys.
+"""Rollouts and dataset rows from files of JSON Lines, CSV or Parquet: one object a row, all of the same keys.
 
 A file with one wrong row is refused as a whole; the error names the file, the line and the mistake.
 """
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from rewardkit.csvfile import is_csv, is_header
 from rewardkit.datafile import name_of, records
 from rewardkit.errors import DataError
 from rewardkit.shown import shortened
@@ -24,7 +25,7 @@ class Row(NamedTuple):
     """One line of a data file.
 
     Attributes:
-        line: Its number, counted from 1; of a Parquet file the row's.
+        line: Its number, counted from 1; of a Parquet file the row's, of CSV that of the line on which it begins.
         values: Its columns.
     """
 
@@ -35,9 +36,10 @@ class Row(NamedTuple):
 def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout]:
     """Return the rollouts in a file, in its order.
 
-    Each line of JSON Lines, plain or packed with gzip, or row of a Parquet file has ``prompt`` and ``completion``, both
-    a string or a list of chat messages, perhaps ``completion_ids``, a list of token ids, and any columns, which become
-    the rollout's example. Blank lines are passed over.
+    Each line of JSON Lines, plain or packed with gzip, or row of a CSV or Parquet file has ``prompt`` and
+    ``completion``, both a string or a list of chat messages, perhaps ``completion_ids``, a list of token ids, and any
+    columns, which become the rollout's example. Blank lines are passed over. In CSV, messages are JSON in a cell, and
+    columns are strings.
 
     Args:
         path: The file, in UTF-8; ``-`` for standard input.
@@ -59,7 +61,7 @@ def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout
 
 
 def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None = None) -> list[Row]:
-    """Return the rows in a file of JSON Lines or Parquet, in its order, each with the keys of the first.
+    """Return the rows in a file of JSON Lines, CSV or Parquet, in its order, each with the keys of the first.
 
     Args:
         path: The file, in UTF-8; ``-`` for standard input.
@@ -86,6 +88,7 @@ def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None 
         rows.append(row)
     if not rows:
         expected = "" if path.suffix == ".parquet" else "; expected one JSON object a line"
+        expected = "; expected a header, and a row below it for each completion" if is_csv(path) else expected
         raise DataError(f"{name_of(path)}: no rows in it{expected}")
     return rows
 
@@ -113,8 +116,10 @@ def _instead(path: Path, line: int, text: str) -> str:
     """Return what to do with a file of another form, told by its first line and its name; else ``""``."""
     if line == 1 and text.lstrip().startswith("["):
         return "; rows are one object a line, which a list of them becomes by: jq -c '.[]'"
-    if line == 1 and {".csv", ".tsv"} & set(path.suffixes):
-        return "; of CSV rows are made by: pandas.read_csv(...).to_json('rows.jsonl', orient='records', lines=True)"
+    if line == 1 and path.suffix == ".parquet":
+        return "; this is no Parquet, as the name says"
+    if line == 1 and is_header(text):
+        return "; this is CSV, which is read from a file named .csv or .tsv"
     return ""
 
 

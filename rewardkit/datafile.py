@@ -1,7 +1,7 @@
-"""The records of a data file: JSON Lines, plain or packed with gzip, or Parquet, from a path or standard input.
+"""The records of a data file: JSON Lines or CSV, plain or packed with gzip, or Parquet, from a path or standard input.
 
-The first bytes of a file tell its form, not its name. Lines are unpacked one by one and each has a limit, so a small
-file that unpacks to a huge one costs what its rows cost.
+The first bytes of a file tell Parquet and gzip, whatever its name; its name tells CSV. Lines are unpacked one by one
+and each has a limit, so a small file that unpacks to a huge one costs what its rows cost.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import itertools
 import math
 import sys
 import zlib
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
+from rewardkit.csvfile import csv_rows, is_csv, is_header
 from rewardkit.errors import DataError
 
 STDIN = Path("-")
@@ -24,7 +26,7 @@ MAX_LINE_BYTES = 2**28
 """The longest line that is read, unpacked: 256 MiB."""
 
 Record: TypeAlias = tuple[int, bytes | dict[str, Any]]
-"""A record's number, counted from 1, and a line as it stands or a Parquet row's columns."""
+"""A record's number, counted from 1, and a line as it stands or the columns of a row of CSV or Parquet."""
 
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
@@ -44,16 +46,17 @@ def name_of(path: Path) -> str:
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Return a file's lines, of Parquet its rows, with their numbers. Only ``\\n`` ends a line.
+    """Return a file's lines, of CSV and Parquet its rows, with their numbers. Only ``\\n`` ends a line.
 
     Args:
-        path: The file; ``-`` for standard input.
+        path: The file; ``-`` for standard input, which is CSV where its first line is a header with ``prompt``.
 
     Raises:
-        DataError: It cannot be read or unpacked, or a Parquet row holds a number that is not finite.
+        DataError: It cannot be read or unpacked, a row of CSV is wrong, or a Parquet row holds a number that is not
+            finite.
     """
     where = name_of(path)
-    number = 0
+    read = _Lines(where)
     try:
         with _opened(path) as file:
             head, file = _head(file)
@@ -62,18 +65,38 @@ def records(path: Path) -> Iterator[Record]:
                 return
             for magic, (kind, program) in _UNPACKED_BY.items():
                 if head.startswith(magic):
+                    if kind == "zip" and path.suffix.lower() in (".xlsx", ".csv"):
+                        raise DataError(f"{where}: a workbook or another zip file, and no CSV; save it as CSV UTF-8")
                     raise DataError(f"{where}: compressed with {kind}; unpack it first: {program} {path}")
-            lines = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if head.startswith(_GZIP) else file
-            while line := lines.readline(MAX_LINE_BYTES + 1):
-                number += 1
-                if len(line) > MAX_LINE_BYTES:
-                    raise DataError(f"{where}:{number}: longer than {MAX_LINE_BYTES:,} bytes; expected a row a line")
-                yield number, line
+            lines = read.of(cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if head.startswith(_GZIP) else file)
+            first = next(lines, b"")
+            lines = itertools.chain([first] if first else [], lines)
+            if is_csv(path) or (path == STDIN and is_header(first.decode("utf-8", "replace"))):
+                yield from csv_rows(lines, where, MAX_LINE_BYTES)
+                return
+            yield from enumerate(lines, 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as wrong:
-        which = f"it after line {number}" if number else "the first line"
+        which = f"it after line {read.number}" if read.number else "the first line"
         raise DataError(f"{where}: damaged: gzip cannot unpack {which}: {wrong}") from None
     except OSError as reason:
         raise DataError(f"{where}: {reason.strerror or reason}") from reason
+
+
+class _Lines:
+    """The lines of a file, and the number of the last one that was read."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self.number = 0
+
+    def of(self, file: IO[bytes]) -> Iterator[bytes]:
+        """Yield the lines; one that is too long is a DataError."""
+        while line := file.readline(MAX_LINE_BYTES + 1):
+            self.number += 1
+            if len(line) > MAX_LINE_BYTES:
+                long = f"longer than {MAX_LINE_BYTES:,} bytes; expected a row a line"
+                raise DataError(f"{self._where}:{self.number}: {long}")
+            yield line
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datasets import Dataset as Dataset  # type: ignore[import-untyped]
 
 Source: TypeAlias = "Dataset | Sequence[Mapping[str, Any]] | str | Path"
-"""A ``datasets.Dataset``, a list of rows, or the path of a JSONL or Parquet file."""
+"""A ``datasets.Dataset``, a list of rows, or the path of a JSONL, CSV or Parquet file."""
 
 TAKEN = RESERVED_KEYWORDS | {"prompts", "completions", "completion", "completion_ids"}
 """Names that TRL itself passes to rewards: it drops or overwrites a column of such a name, or the call fails."""
@@ -60,7 +60,7 @@ def read_dataset(source: Source, *, what: str = "dataset") -> Dataset:
 
 
 def _read_lines(path: Path) -> Iterator[_Row]:
-    """Yield the rows of a file of JSON Lines or Parquet, without empty lines."""
+    """Yield the rows of a file of JSON Lines, CSV or Parquet, without empty lines."""
     for number, record in records(path):
         place = f"{path}:{number}"
         row = record if isinstance(record, dict) else _read_line(place, record)

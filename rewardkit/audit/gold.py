@@ -137,12 +137,20 @@ def spot_of(text: str, gold: Gold) -> tuple[int, int] | None:
     """Return where the gold stands in a text's last line, the last place of several; ``None`` where it does not."""
     text = text.rstrip()
     start = max(text.rfind("\n") + 1, len(text) - _MAX_FINAL_CHARS)
-    places = re.finditer(rf"(?<!\w){re.escape(gold.text)}(?!\w|[.,]\d)", text[start:])
+    return max(((start + a, start + b) for a, b in places_of(text[start:], gold)), default=None)
+
+
+def places_of(text: str, gold: Gold) -> list[tuple[int, int]]:
+    """Return where the gold stands in a text as a word or number of its own, in their order."""
+    places = re.finditer(rf"(?<!\w){re.escape(gold.text)}(?!\w|[.,]\d)", text)
     if gold.shape is GoldShape.NUMBER:
-        numbers = _NUMBER.finditer(text[start:])
+        numbers = _NUMBER.finditer(text)
         places = chain(places, (one for one in numbers if Fraction(one[0].replace(",", "")) == gold.number))
-    spans = [(start + one.start(), start + one.end()) for one in places]
-    return max(spans, default=None)
+    found: list[tuple[int, int]] = []
+    for span in sorted({one.span() for one in places}, key=lambda one: (one[0], -one[1])):
+        if not found or span[0] >= found[-1][1]:
+            found.append(span)
+    return found
 
 
 def letter(gold: Gold) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from rewardkit.audit.lint import Mistake
 from rewardkit.audit.probe import Family, Probe
@@ -192,7 +192,28 @@ class RewardAudit:
         return self.rows - len(self.unaudited)
 
 
-def passed(audit: RewardAudit, limits: Mapping[str, Any]) -> bool:
+Limited: TypeAlias = Mapping[str, Any]
+"""The limits of an audit: ``false_accept``, ``false_reject`` and ``failed``."""
+
+
+class Judged(Protocol):
+    """What decides whether an audit passes, be it of rows or of a run's completions."""
+
+    untried: int
+
+    @property
+    def audited(self) -> int: ...
+    @property
+    def findings(self) -> list[Finding]: ...
+    @property
+    def false_accepts(self) -> int: ...
+    @property
+    def false_reject_share(self) -> float: ...
+    @property
+    def failed(self) -> int: ...
+
+
+def passed(audit: Judged, limits: Limited) -> bool:
     """Whether an audit tried all that it has, within the limits ``false_accept``, ``false_reject`` and ``failed``."""
     return (
         audit.audited > 0

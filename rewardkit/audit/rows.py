@@ -128,12 +128,17 @@ def chosen(
     that the reward names; DataError is raised where there is no such column.
     """
     column = gold_column(lines[0].values, gold, named, where)
+    chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
+    places = drawn(range(len(lines)), count, chooser)
+    return ChosenRows(rows_at(lines, places, column, chooser), column, len(lines), unit_of(Path(where)))
+
+
+def rows_at(lines: Sequence[Row], places: Sequence[int], column: str | None, chooser: random.Random) -> list[AuditRow]:
+    """Return the rows at some places, with what the others have as gold in a column."""
     rows = [row_of(one.line, one.values, column) for one in lines]
     usual = _usual_ending(rows)
-    chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
-    picked = [_with_others(rows, place, column, chooser) for place in drawn(range(len(rows)), count, chooser)]
-    picked = [replace(row, endings=tuple(dict.fromkeys([*usual, *row.endings]))) for row in picked]
-    return ChosenRows(picked, column, len(rows), unit_of(Path(where)))
+    picked = [_with_others(rows, place, column, chooser) for place in places]
+    return [replace(row, endings=tuple(dict.fromkeys([*usual, *row.endings]))) for row in picked]
 
 
 def gold_column(columns: Mapping[str, Any], asked: str | None, named: Sequence[str], where: str) -> str | None:

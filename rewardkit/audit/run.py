@@ -42,6 +42,9 @@ class AuditSettings:
         repeated_rows: Rows whose honest forms are scored a second time.
         time_limit_s: Seconds after which nothing more is tried; what was tried is judged.
         skipped: Families and rules of thumb that the author calls not applicable, with the reason.
+        gain_share: What a run's completion, changed, may earn beyond the run's best, as a share of the way from the
+            floor to its full level; more is a gain.
+        reasoning: Whether the reward is to pay for the reasoning, so that a run's completion without it must lose.
     """
 
     accept_share: float = 0.5
@@ -50,6 +53,8 @@ class AuditSettings:
     repeated_rows: int = 5
     time_limit_s: float = 1800.0
     skipped: Mapping[str, str] = field(default_factory=dict)
+    gain_share: float = 0.1
+    reasoning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,26 +112,53 @@ def run(reward: Composable, rows: ChosenRows, settings: AuditSettings, runtime: 
     Raises:
         RewardError: The reward cannot be run at all: a column it needs is missing, a worker cannot load it.
     """
-    return _Course(reward, rows.rows, settings, runtime, tick).run()
+    return _Course(rows.rows, settings, Scorer(reward, runtime, settings.time_limit_s, tick)).run()
+
+
+class Scorer:
+    """Scores completions in a runtime of the reward's plain parts; after its time limit it scores no more.
+
+    What was not tried in time counts as lost through no fault of the reward, as calls of a lost worker do.
+
+    Attributes:
+        untried: How many completions were not tried in time.
+    """
+
+    def __init__(self, reward: Composable, runtime: Runtime, time_limit_s: float, tick: Tick) -> None:
+        self._reward = reward
+        self.leaves = reward.leaves
+        self._runtime = runtime
+        self._tick = tick
+        self._end = time.monotonic() + time_limit_s
+        self._done = self._known = self.untried = 0
+
+    def score(self, rollouts: Sequence[Rollout]) -> list[Outcome]:
+        """Return the outcomes of completions, in their order."""
+        found: list[dict[str, Outcome]] = [{} for _ in rollouts]
+        self._known += len(rollouts)
+        if rollouts and time.monotonic() < self._end:
+            for finished in self._runtime.stream(rollouts):
+                found[finished.row][finished.reward] = finished.outcome
+                self._done += len(found[finished.row]) == len(self.leaves)
+                self._tick(self._done, self._known)
+                if time.monotonic() >= self._end:
+                    break
+        self.untried += sum(len(outcomes) < len(self.leaves) for outcomes in found)
+        return [self._combined(outcomes) for outcomes in found]
+
+    def _combined(self, outcomes: dict[str, Outcome]) -> Outcome:
+        if len(outcomes) < len(self.leaves):
+            return Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE, error="not tried, for the time was over")
+        return self._reward.combine({leaf: outcomes[leaf.name] for leaf in self.leaves})
 
 
 class _Course:
-    """One audit on its way: scores completions of rows in workers; after its time limit it scores no more.
+    """One audit on its way: makes completions of rows and has them scored."""
 
-    What was not tried in time counts as lost through no fault of the reward, as calls of a lost worker do.
-    """
-
-    def __init__(
-        self, reward: Composable, rows: Sequence[AuditRow], settings: AuditSettings, runtime: Runtime, tick: Tick
-    ) -> None:
-        self._reward = reward
-        self._leaves = reward.leaves
+    def __init__(self, rows: Sequence[AuditRow], settings: AuditSettings, scorer: Scorer) -> None:
         self._rows = rows
         self._settings = settings
-        self._runtime = runtime
-        self._tick = tick
-        self._end = time.monotonic() + settings.time_limit_s
-        self._done = self._known = self._untried = 0
+        self._scorer = scorer
 
     def run(self) -> Trials:
         honest, base = self._honest()
@@ -136,27 +168,12 @@ class _Course:
         light = [(place, probe) for place, row in enumerate(self._rows) for probe in attacks_on(row, frames[place])]
         attacks = self._tried(_once(light)) + self._heavy(frames)
         again = self._again(honest)
-        return Trials(honest, base, attacks, swapped, rivals, unrelated, again, self._untried)
+        return Trials(honest, base, attacks, swapped, rivals, unrelated, again, self._scorer.untried)
 
     def _score(self, tries: Sequence[tuple[int, Probe]]) -> list[Outcome]:
         """Return the outcomes of completions, in their order."""
-        rollouts = [rollout_of(self._leaves, self._rows[place], probe) for place, probe in tries]
-        found: list[dict[str, Outcome]] = [{} for _ in rollouts]
-        self._known += len(rollouts)
-        if rollouts and time.monotonic() < self._end:
-            for finished in self._runtime.stream(rollouts):
-                found[finished.row][finished.reward] = finished.outcome
-                self._done += len(found[finished.row]) == len(self._leaves)
-                self._tick(self._done, self._known)
-                if time.monotonic() >= self._end:
-                    break
-        self._untried += sum(len(outcomes) < len(self._leaves) for outcomes in found)
-        return [self._combined(outcomes) for outcomes in found]
-
-    def _combined(self, outcomes: dict[str, Outcome]) -> Outcome:
-        if len(outcomes) < len(self._leaves):
-            return Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE, error="not tried, for the time was over")
-        return self._reward.combine({leaf: outcomes[leaf.name] for leaf in self._leaves})
+        leaves = self._scorer.leaves
+        return self._scorer.score([rollout_of(leaves, self._rows[place], probe) for place, probe in tries])
 
     def _honest(self) -> tuple[list[list[tuple[Honest, Outcome]]], list[list[Outcome]]]:
         forms = [framed(row) for row in self._rows]

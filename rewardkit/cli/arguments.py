@@ -45,7 +45,7 @@ Rewards: TypeAlias = Annotated[
     ),
 ]
 Data: TypeAlias = Annotated[
-    Path | None, argument("JSON Lines, plain or packed with gzip, or Parquet; - for standard input.", "DATA")
+    Path | None, argument("JSON Lines or CSV, plain or packed with gzip, or Parquet; - for standard input.", "DATA")
 ]
 DataOption: TypeAlias = Annotated[list[Path] | None, option("DATA, given by name.", "FILE", "--data")]
 Workers: TypeAlias = Annotated[

@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 from rewardkit.audit import rows as rows_of_audits
 from rewardkit.audit.assessment import Assessment
+from rewardkit.audit.exploits import ExploitAssessment, ExploitAudit, PaidCompletion, rows_of, try_mutants
 from rewardkit.audit.lint import has_source, left_out, lint, skippable
-from rewardkit.audit.result import RewardAudit, passed
-from rewardkit.audit.result import as_json as ready
-from rewardkit.audit.run import AuditSettings, run
+from rewardkit.audit.recorded import pool_of, references
+from rewardkit.audit.result import Limited, RewardAudit, passed
+from rewardkit.audit.result import as_json as rows_as_json
+from rewardkit.audit.run import AuditSettings
+from rewardkit.audit.run import run as try_attacks
 from rewardkit.cli import arguments
 from rewardkit.cli.arguments import option, seconds_option, share_option
 from rewardkit.cli.audit_report import print_audits
 from rewardkit.cli.exits import FAILED, finish
+from rewardkit.cli.exploits_report import print_exploits
 from rewardkit.cli.rewards import Leaves, chosen
 from rewardkit.cli.screen import told_progress
 from rewardkit.compose import Composable
+from rewardkit.errors import ConfigError
 from rewardkit.registry import RewardSet
+from rewardkit.replay.run import Run
 from rewardkit.runtime.runtime import Runtime
 from sandbox import LOAD_TIMEOUT_S
 
+_REWARDS = (
+    "file.py, file.py:name, module or module:name, several separated by commas; or a YAML file of rewards. "
+    "With --run, those of the run unless given."
+)
+
 
 def audit_command(
-    rewards: arguments.Rewards,
+    rewards: Annotated[str | None, arguments.argument(_REWARDS, "REWARDS")] = None,
     data: arguments.Data = None,
     data_option: arguments.DataOption = None,
+    run: Annotated[
+        Path | None, option("A recorded run in place of DATA: its best completions, changed, are tried.", "RUN")
+    ] = None,
     rows: arguments.RowCount = 20,
     seed: arguments.Seed = 0,
     gold: arguments.Gold = None,
@@ -42,6 +57,9 @@ def audit_command(
     ] = None,
     fail_on_lint: Annotated[
         bool, option("Exit with 1 if the source has a known mistake.", None, "--fail-on-lint")
+    ] = False,
+    reasoning: Annotated[
+        bool, option("With --run: what is paid without its reasoning counts as wrongly paid.", None, "--reasoning")
     ] = False,
     workers: arguments.Workers = None,
     timeout: arguments.Timeout = None,
@@ -63,27 +81,90 @@ def audit_command(
     Rows need a prompt and the columns that the reward reads; DATA may also be a .json file with a list of them. Where
     the right answer alone is not a right completion, give one in a column 'reference'.
 
+    With --run RUN it takes the run's own best paid completions, changes each in some ten ways (another answer in its
+    place, its frame alone, the answer of another row behind it, shuffled, repeated, without its reasoning), and shows
+    which of these are still paid and should not be. REWARDS are then those of the run, unless you name others.
+
     Examples:
 
     [bold]rewardkit audit my_rewards.py:correct rows.jsonl
-    rewardkit audit my_rewards.py rows.jsonl --rows 50 --gold target --json[/]
+    rewardkit audit my_rewards.py rows.jsonl --rows 50 --gold target --json
+    rewardkit audit --run runs/one
+    rewardkit audit my_rewards.py:correct --run runs/one[/]
     """
-    path = arguments.data_path(data, data_option)
     settings = AuditSettings(
         accept_share=accept_share,
         slow_share=slow_share,
         time_limit_s=time_limit,
         skipped={skippable(name, "--skip"): "with --skip" for name in skip or ()},
+        reasoning=reasoning,
     )
     limits = {"false_accept": max_false_accept, "false_reject": max_false_reject, "failed": max_failed}
+    lane = {"workers": workers, "load_timeout_s": load_timeout}
+    if run is not None:
+        if data is not None or data_option:
+            raise ConfigError(f"--run {str(run)!r} stands in place of DATA; give one of them")
+        with Run.open(run) as opened:
+            names = rewards if rewards is not None else ",".join(one for one, _ in references(opened).values())
+            found = chosen(names, timeout)
+            sample = {"count": rows, "seed": seed, "gold": gold}
+            pools = {name: pool_of(opened, one.name) for name, one in found.rewards.items()}
+            where = str(opened.path)
+            digits = {one.reward: one.digits for one in opened.versions if one.origin == "run"}
+        tried = []
+        for name, one in found.rewards.items():
+            audit = _exploited(found, one, pools[name], where, sample, settings, lane)
+            known = one.name in digits
+            changed = known and timeout is None and digits[one.name] != one.version
+            tried.append(replace(audit, differ=audit.differ if known else [], changed=changed))
+        _finish(tried, limits, lambda: print_exploits(tried, limits), as_json=as_json, lint=fail_on_lint)
+        return
+    if rewards is None:
+        raise ConfigError("REWARDS is missing; name them before DATA, as in: rewardkit audit rewards.py rows.jsonl")
+    path = arguments.data_path(data, data_option)
     found = chosen(rewards, timeout)
     lines = rows_of_audits.rows_in(path)  # once: standard input cannot be read again
     choose = functools.partial(rows_of_audits.chosen, lines, str(path), count=rows, seed=seed, gold=gold)
-    lane = {"workers": workers, "load_timeout_s": load_timeout}
     audits = [_audited(found, reward, choose, settings, lane) for reward in found.rewards.values()]
-    sound = all(passed(one, limits) for one in audits) and not (fail_on_lint and any(one.lint for one in audits))
-    told = {"rewards": [ready(one, limits) for one in audits]}
-    finish(told, lambda: print_audits(audits, limits), as_json=as_json, code=0 if sound else FAILED)
+    _finish(audits, limits, lambda: print_audits(audits, limits), as_json=as_json, lint=fail_on_lint)
+
+
+def _finish(
+    audits: Sequence[RewardAudit | ExploitAudit],
+    limits: Limited,
+    show: Callable[[], None],
+    *,
+    as_json: bool,
+    lint: bool,
+) -> None:
+    """End with what the limits decide; ``lint``: whether a known mistake counts."""
+    sound = all(passed(one, limits) for one in audits) and not (lint and any(one.lint for one in audits))
+    ready = [one.as_json(limits) if isinstance(one, ExploitAudit) else rows_as_json(one, limits) for one in audits]
+    finish({"rewards": ready}, show, as_json=as_json, code=0 if sound else FAILED)
+
+
+def _exploited(
+    found: RewardSet,
+    reward: Composable,
+    pool: Sequence[PaidCompletion],
+    where: str,
+    sample: Mapping[str, Any],
+    settings: AuditSettings,
+    lane: Mapping[str, Any],
+) -> ExploitAudit:
+    leaves = reward.leaves
+    named = [p.name for leaf in leaves for p in leaf.spec.parameters if p.column]
+    rows = rows_of(pool, named=named, where=where, **sample)
+    own = left_out(leaves[0]) if len(leaves) == 1 else {}
+    settings = replace(settings, skipped={**own, **settings.skipped})
+    tokens = {one.id: one.tokens for one in pool if one.tokens is not None}
+    runtime = Runtime(Leaves(found, reward), **lane, cache_entries=0, max_infrastructure_rate=1.0)
+    with runtime, told_progress(f"audit of {reward.name}") as tick:
+        trials = try_mutants(reward, rows, settings, runtime, tick, seed=sample["seed"], tokens=tokens)
+    mistakes = [one for leaf in leaves for one in lint(leaf)]
+    unread = [leaf.name for leaf in leaves if not has_source(leaf)]
+    recorded = {one.id: one.score for one in pool}
+    return ExploitAssessment(reward, rows, trials, settings, recorded).exploits(mistakes, unread)
 
 
 def _audited(
@@ -100,7 +181,7 @@ def _audited(
     settings = replace(settings, skipped={**own, **settings.skipped})
     runtime = Runtime(Leaves(found, reward), **lane, cache_entries=0, max_infrastructure_rate=1.0)
     with runtime, told_progress(f"audit of {reward.name}") as tick:
-        trials = run(reward, rows, settings, runtime, tick)
+        trials = try_attacks(reward, rows, settings, runtime, tick)
     mistakes = [one for leaf in leaves for one in lint(leaf)]
     unread = [leaf.name for leaf in leaves if not has_source(leaf)]
     return Assessment(reward, rows, trials, settings).audit(mistakes, unread)

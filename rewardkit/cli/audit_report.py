@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from rewardkit.audit.exploits import ExploitAudit
 from rewardkit.audit.probe import Family
 from rewardkit.audit.result import Example, RewardAudit, passed
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
@@ -40,7 +41,7 @@ def print_audits(audits: Sequence[RewardAudit], limits: Mapping[str, Any]) -> No
 
 def print_audit(audit: RewardAudit, limits: Mapping[str, Any], console: Console) -> None:
     """Print the table of families, the worst examples, the lint and the verdict."""
-    rows = f"{audit.audited} of {_counted(audit.rows, 'row')} audited ({audit.total_rows:,} in the file)"
+    rows = f"{audit.audited} of {counted(audit.rows, 'row')} audited ({audit.total_rows:,} in the file)"
     gold = f"gold in {audit.gold_column!r}" if audit.gold_column else "no gold column"
     console.print(Text.assemble((audit.reward, "bold"), f"  {rows}, {gold}"))
     families = _table(audit)
@@ -52,15 +53,15 @@ def print_audit(audit: RewardAudit, limits: Mapping[str, Any], console: Console)
     if audit.findings:
         console.print()
     for name, examples in audit.flaws.items():
-        _print_flaw(name, examples, audit.unit, console)
+        print_flaw(name, examples, audit.unit, console)
         console.print()
     _print_forms(audit, console)
     # What was tried of these counts for slow and crashed calls only.
     left_out = {name: f"left out: {why}" for name, why in audit.left_out.items()}
     unjudged = {str(name): why for name, one in audit.families.items() if (why := one.not_applicable) is not None}
     print_reasons(console, "not judged", {**left_out, **unjudged})
-    _print_unaudited(audit, console)
-    _print_lint(audit, console)
+    print_unaudited(audit, console)
+    print_lint(audit, console)
     console.print(Text(_closing(audit, limits), style="bold"))
 
 
@@ -107,12 +108,17 @@ def print_labelled(console: Console, label: str, words: str, style: str = "bold"
     console.print(shown)
 
 
-def _print_flaw(name: str, examples: Sequence[Example], unit: str, console: Console) -> None:
-    """Print a rule of thumb that is broken, what mostly causes it, and examples that are evidence of it."""
+def print_flaw(
+    name: str, examples: Sequence[Example], unit: str, console: Console, full: str = "a right answer"
+) -> None:
+    """Print a rule of thumb that is broken, what mostly causes it, and examples that are evidence of it.
+
+    ``unit`` is what the numbers of rows count, and ``full`` what earns the full level of a row.
+    """
     failed = name in ("slow", "crashed")
     rows = len({one.line for one in examples})
     title = (name if failed else f"wrongly paid, {name}", "bold red")
-    console.print(Text.assemble(title, f"  {_counted(len(examples), 'completion')} on {_counted(rows, 'row')}"))
+    console.print(Text.assemble(title, f"  {counted(len(examples), 'completion')} on {counted(rows, 'row')}"))
     named = _grouped((one.probe.name, one) for one in examples)
     told = Table.grid(padding=(0, 2, 0, 0))
     told.add_column(style="dim", no_wrap=True)
@@ -122,15 +128,15 @@ def _print_flaw(name: str, examples: Sequence[Example], unit: str, console: Cons
     told.add_row("  tried" if failed else "  paid", Text(_listed([shortened(one, 50) for one in named], _SHOWN_NAMES)))
     firsts = [found[0] for found in named.values()]
     for one in [firsts[0], *firsts[-1:]][: 1 if failed or len(firsts) == 1 else 2]:
-        told.add_row(f"  {unit} {one.line}", _evidence(one, slow=name == "slow"))
+        told.add_row(f"  {unit} {one.line}", _evidence(one, full, slow=name == "slow"))
     console.print(told)
 
 
-def _evidence(one: Example, *, slow: bool) -> Text:
+def _evidence(one: Example, level: str, *, slow: bool) -> Text:
     """Return what was tried, what it earned beside a right answer, and what the reward said."""
     gold = "" if one.gold is None else f", gold “{shortened(one.gold, 60)}”"
     frame = f", {shortened(one.probe.frame, 40)}" if one.probe.frame else ""
-    full = "" if one.full is None or slow else f", a right answer {one.full:.3g}"
+    full = "" if one.full is None or slow else f", {level} {one.full:.3g}"
     cost = f" in {one.outcome.duration_s:.2g} s" if slow else ""
     earned = f"“{excerpt(one.completion, one.probe.point)}” {_earned(one.outcome)}{full}{cost}"
     said = (f"\n{shortened(one.said, 200)}", "dim") if one.said else ""
@@ -163,7 +169,8 @@ def _earned(outcome: Outcome) -> str:
     return f"{failed}earns {'nothing' if outcome.score is None else format(outcome.score, '.3g')}"
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -189,7 +196,8 @@ def _print_forms(audit: RewardAudit, console: Console) -> None:
         print_labelled(console, "refused (rows)", shown)
 
 
-def _print_unaudited(audit: RewardAudit, console: Console) -> None:
+def print_unaudited(audit: RewardAudit | ExploitAudit, console: Console) -> None:
+    """Print the rows that tell nothing about a reward, with the reasons."""
     reasons: dict[str, dict[int, str]] = {}  # values differ, what is wrong with them does not
     for line, why in audit.unaudited.items():
         reasons.setdefault(why.partition(", got ")[0], {})[line] = why
@@ -197,11 +205,13 @@ def _print_unaudited(audit: RewardAudit, console: Console) -> None:
         lines, whys = list(found), list(found.values())
         listed = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
         first = ", the first" if len(set(whys)) > 1 else ""
-        words = f"{_counted(len(lines), 'row')} ({audit.unit} {listed}){first}: {shortened(whys[0], 300)}"
+        noun = "completion" if audit.unit == "completion" else "row"
+        words = f"{counted(len(lines), noun)} ({audit.unit} {listed}){first}: {shortened(whys[0], 300)}"
         print_labelled(console, "not audited", words, "yellow")
 
 
-def _print_lint(audit: RewardAudit, console: Console) -> None:
+def print_lint(audit: RewardAudit | ExploitAudit, console: Console) -> None:
+    """Print the known mistakes in a reward's source."""
     for one in audit.lint:
         print_labelled(console, f"lint {one.rule}", f"{_near(one.file)}:{one.line}: {one.code}", "bold yellow")
         console.print(Padding(Text(f"{one.why}\n{one.fix}", style="dim"), (0, 0, 0, 4)))
@@ -227,7 +237,7 @@ def _closing(audit: RewardAudit, limits: Mapping[str, Any]) -> str:
         tried = sum(one.tried for one in audit.families.values())
         said = [f"{tried:,} completions tried for slow and crashed calls only, none judged", said[-1]]
     if audit.untried:
-        said.insert(0, f"stopped by --time-limit with {_counted(audit.untried, 'completion')} not tried")
+        said.insert(0, f"stopped by --time-limit with {counted(audit.untried, 'completion')} not tried")
     if audit.findings:
-        said.append(_counted(len(audit.findings), "finding"))
+        said.append(counted(len(audit.findings), "finding"))
     return f"{'passed' if passed(audit, limits) else 'NOT passed'}: {', '.join(said)}"

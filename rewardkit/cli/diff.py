@@ -13,7 +13,7 @@ from rewardkit.cli.exits import finish
 from rewardkit.cli.rewards import one_of
 from rewardkit.cli.screen import screen, told_progress
 from rewardkit.data import read_rollouts
-from rewardkit.errors import ConfigError
+from rewardkit.errors import ConfigError, RewardLoadError
 from rewardkit.replay.difference import SHOWN, Difference, of_data
 from rewardkit.replay.run import Run
 from rewardkit.replay.run_difference import Given, of_run
@@ -97,7 +97,12 @@ def _given(run: Run, words: str, timeout_s: float | None) -> Given:
     if is_label(run, words):
         version = version_of(run, words)
         return Given(version.label, version=version)
-    found = one_of(words, timeout_s)
+    try:
+        found = one_of(words, timeout_s)
+    except RewardLoadError as absent:
+        if any(one in words for one in ":/") or words.endswith(".py"):
+            raise
+        raise ConfigError(f"{words}: no reward of the run, which has {', '.join(run.rewards)}; {absent}") from None
     wrong = why_not(next(iter(found.rewards.values())))
     if wrong is not None:
         raise ConfigError(f"{words}: {wrong}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text as Shown
 
 from rewardkit.cli.report import duration, number
-from rewardkit.cli.screen import table
-from rewardkit.cli.text import folded
+from rewardkit.cli.screen import print_table, table
 from rewardkit.replay.compare import Side
 from rewardkit.replay.difference import ChangedCompletion, Difference
 from rewardkit.replay.scoring import UnitCost
@@ -18,12 +18,17 @@ from rewardkit.types import Outcome, Status, Text
 
 _NONE = "-"
 _NAME_CHARS = 24
+_LABEL_CHARS = 18
 _COSTS = {"cost_usd": "USD", "prompt_tokens": "prompt tokens", "completion_tokens": "completion tokens"}
 
 
 def print_difference(found: Difference, console: Console) -> None:
     """Print the table, what the change does to the advantages, and the completions that change most."""
-    console.print(_sides(found))
+    if not _are_headings(found):
+        for side, name in (("old", found.old), ("new", found.new)):
+            console.print(Shown.assemble((f"{side}  ", "bold"), plain(name)), soft_wrap=True)
+        console.print()
+    print_table(_sides(found), console)
     console.print()
     for label, words in _words(found):
         console.print(Shown.assemble((f"{label:17}", "bold"), words), soft_wrap=True)
@@ -35,11 +40,16 @@ def print_difference(found: Difference, console: Console) -> None:
             _print_example(one, console)
 
 
-def _sides(found: Difference) -> object:
+def _are_headings(found: Difference) -> bool:
+    """Whether the versions' names fit above the columns and differ."""
+    return found.old != found.new and max(len(found.old), len(found.new)) <= _NAME_CHARS
+
+
+def _sides(found: Difference) -> Table:
     numbers, old, new = found.comparison, found.comparison.old, found.comparison.new
-    names = ("old", "new") if found.old == found.new else (found.old, found.new)
+    names = (found.old, found.new) if _are_headings(found) else ("old", "new")
     same = numbers.both == old.scored == new.scored
-    shown = table("", *(folded(name, _NAME_CHARS) for name in names))
+    shown = table("", *map(plain, names))
     for column in shown.columns[1:]:
         column.justify = "right"
     for label, first, second in [
@@ -106,8 +116,7 @@ def _print_example(one: ChangedCompletion, console: Console) -> None:
     lines = [("prompt", text_line(one.rollout.prompt)), ("completion", text_line(one.rollout.completion))]
     lines += [(side, outcome.reason) for side, outcome in (("old", one.old), ("new", one.new)) if outcome.reason]
     for label, words in lines:
-        line = f"      {label:11} {' '.join(plain(words).split())}"
-        console.print(Shown(shortened_to(line, console)), soft_wrap=True)
+        print_labelled(label, words, console)
 
 
 def place_of(step: int | None, number: int) -> str:
@@ -120,17 +129,18 @@ def text_line(text: Text) -> str:
     return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, default=repr)
 
 
-def shortened_to(line: str, console: Console) -> str:
-    """Return a line that fits a terminal; off a terminal nothing is cut."""
-    if not console.is_terminal or len(line) <= console.width:
-        return line
-    indent = len(line) - len(line.lstrip())
-    return " " * indent + shortened(line, max(20, console.width - indent))
+def print_labelled(label: str, words: str, console: Console) -> None:
+    """Print words on a line behind a label; they are cut where a terminal ends, and whole off a terminal."""
+    line = " ".join(plain(words).split())
+    if console.is_terminal:
+        line = shortened(words, max(20, console.width - _LABEL_CHARS))
+    console.print(Shown(f"      {label:11} {line}"), soft_wrap=True)
 
 
 def told(outcome: Outcome) -> str:
     """Return an outcome's score, or what became of it."""
-    return number(outcome.score) if outcome.status is Status.SCORED else str(outcome.status)
+    cause = f" ({outcome.cause})" if outcome.cause is not None else ""
+    return number(outcome.score) if outcome.status is Status.SCORED else f"{outcome.status}{cause}"
 
 
 def _failed(side: Side) -> str:

@@ -27,6 +27,7 @@ _OWN = {
     "check": "rewardkit.cli.check:check_command",
     "test": "rewardkit.cli.testing:cases_command",
     "list": "rewardkit.cli.listing:list_command",
+    "diagnose": "rewardkit.cli.diagnose:diagnose_command",
     "doctor": "rewardkit.cli.doctor:doctor_command",
     "new": "rewardkit.cli.new:new_command",
     "diff": "rewardkit.cli.diff:diff_command",

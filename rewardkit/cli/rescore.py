@@ -11,13 +11,14 @@ from rewardkit.cli.arguments import AsJson, LoadTimeout, RunPlace, Split, Steps,
 from rewardkit.cli.exits import finish
 from rewardkit.cli.report import duration, number
 from rewardkit.cli.rewards import one_of
-from rewardkit.cli.screen import screen, table, told_progress
+from rewardkit.cli.screen import print_table, screen, table, told_progress
 from rewardkit.cli.text import folded
 from rewardkit.errors import ConfigError
 from rewardkit.replay.rescore import Rescored, ask_again, rescore, unanswered
 from rewardkit.replay.run import Run
 from rewardkit.replay.stored import Stored, choose, steps_of
 from rewardkit.score_batch import costs_told
+from rewardkit.shown import plain
 from sandbox import LOAD_TIMEOUT_S
 
 
@@ -116,10 +117,10 @@ def _print(passes: Sequence[Rescored], only_failed: str | None) -> None:
     for one in passes:
         failed = "\n".join(f"{cause} {count:,}" for cause, count in one.failed.items()) or "-"
         took = duration(one.cost.seconds)
-        label = Shown(folded(one.label, 20), style="bold")
+        label = Shown(folded(one.label, 20) if console.is_terminal else plain(one.label), style="bold")
         numbers = (number(one.mean), number(one.before), took)
         shown.add_row(str(one.number), label, f"{one.scored:,}", f"{one.skipped:,}" or "-", failed, *numbers)
-    console.print(shown)
+    print_table(shown, console)
     for one in passes:
         if one.cost.metrics:
             console.print(Shown(f"{one.label} asks for 1,000: {costs_told(one.cost.metrics)}"), soft_wrap=True)

@@ -18,6 +18,8 @@ from rewardkit.shown import plain
 
 PIPED_WIDTH = 100
 """Columns where the output goes to a file or a pipe and ``$COLUMNS`` is not set."""
+WIDEST = 10_000
+"""Columns of a table that is not shown on a terminal, at most."""
 _REFRESH_S = 0.1
 _TOLD_EACH_S = 30.0
 
@@ -44,6 +46,11 @@ def table(*columns: str) -> Table:
     for column in columns:
         shown.add_column(column, overflow="fold")
     return shown
+
+
+def print_table(shown: Table, console: Console) -> None:
+    """Print a table; off a terminal it is as wide as what is in it, so that nothing is wrapped."""
+    console.print(shown, width=None if console.is_terminal else WIDEST)
 
 
 @contextlib.contextmanager

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.text import Text as Shown
 
 from rewardkit.cli.arguments import AsJson, LoadTimeout, RunPlace, Seed, Split, Steps, Workers, option
-from rewardkit.cli.diff_report import place_of, shortened_to, text_line, told
+from rewardkit.cli.diff_report import place_of, print_labelled, text_line, told
 from rewardkit.cli.exits import FAILED, finish
-from rewardkit.cli.screen import screen, table, told_progress
+from rewardkit.cli.screen import print_table, screen, table, told_progress
 from rewardkit.cli.text import folded
 from rewardkit.errors import ConfigError
 from rewardkit.replay.run import Run
@@ -26,6 +26,7 @@ _COLOURS = {Holds.SAME: "green", Holds.NONDETERMINISTIC: "red", Holds.DIFFERENT:
 
 def verify_command(
     run: RunPlace,
+    reward: Annotated[list[str] | None, option("Only the versions of this reward; may be repeated.", "NAME")] = None,
     sample: Annotated[
         int | None, option(f"Completions of each version to score again, {SAMPLE} by default.", "N", min=1)
     ] = None,
@@ -43,7 +44,7 @@ def verify_command(
     something that it reads has changed; or not reproducible: its source is gone or has changed. A file that has changed
     is run as it was recorded, where its text is whole in the record.
 
-    It runs the code that the record names. Exit code 1 means that a score is another one.
+    It runs the code that the record names, and asks its judges again. Exit code 1 means that a score is another one.
 
     Examples:
 
@@ -56,7 +57,7 @@ def verify_command(
     with Run.open(run) as opened, told_progress("scoring") as tick:
         stored = choose(opened, steps_of(steps), split)
         lane = {"workers": workers, "load_timeout_s": load_timeout}
-        checks = list(verify(opened, stored, sample=most, seed=seed, tick=tick, **lane))
+        checks = list(verify(opened, stored, rewards=reward or (), sample=most, seed=seed, tick=tick, **lane))
     code = FAILED if any(one.different for one in checks) else 0
     result = {"versions": [_as_json(one) for one in checks]}
     finish(result, lambda: _print(checks, screen()), as_json=as_json, code=code)
@@ -94,10 +95,9 @@ def _print(checks: Sequence[VersionCheck], console: Console) -> None:
     for one in checks:
         counts = (one.calls, one.same, one.different, sum(one.not_judged.values()))
         result = Shown(str(one.result), style=_COLOURS.get(one.result, "yellow"))
-        shown.add_row(
-            Shown(folded(one.label, 28), style="bold"), *(f"{count:,}" if count else "-" for count in counts), result
-        )
-    console.print(shown)
+        label = Shown(folded(one.label, 28) if console.is_terminal else plain(one.label), style="bold")
+        shown.add_row(label, *(f"{count:,}" if count else "-" for count in counts), result)
+    print_table(shown, console)
     for one in checks:
         _print_words(one, console)
 
@@ -112,5 +112,4 @@ def _print_words(one: VersionCheck, console: Console) -> None:
         words = f"  {where}  recorded {told(differing.recorded)}, now {told(differing.now)}"
         console.print(Shown.assemble((one.label, "bold"), words), soft_wrap=True)
         for label, text in (("prompt", differing.completion.prompt), ("completion", differing.completion.completion)):
-            line = f"      {label:11} {' '.join(plain(text_line(text or '')).split())}"
-            console.print(Shown(shortened_to(line, console)), soft_wrap=True)
+            print_labelled(label, text_line(text or ""), console)

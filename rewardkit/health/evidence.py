@@ -17,7 +17,7 @@ SAMPLED = 256
 T = TypeVar("T")
 
 
-class Asked(NamedTuple):
+class PromptRow(NamedTuple):
     """A prompt as text, and the columns of its row."""
 
     prompt: str
@@ -26,7 +26,7 @@ class Asked(NamedTuple):
 
 TextsOf: TypeAlias = Callable[[Sequence[int]], list[str | None]]
 """The texts of completions, by their ids; ``None`` where a text was left out."""
-AskedOf: TypeAlias = Callable[[Sequence[int]], list[Asked | None]]
+AskedOf: TypeAlias = Callable[[Sequence[int]], list[PromptRow | None]]
 """Prompts and columns of completions, by their ids; ``None`` where they are not known."""
 
 
@@ -35,7 +35,7 @@ def no_texts(ids: Sequence[int]) -> list[str | None]:
     return [None] * len(ids)
 
 
-def no_prompts(ids: Sequence[int]) -> list[Asked | None]:
+def no_prompts(ids: Sequence[int]) -> list[PromptRow | None]:
     """Return no prompts."""
     return [None] * len(ids)
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from rewardkit.groups import group_places
 from rewardkit.health.detectors import DETECTORS, flags_of, lacking
-from rewardkit.health.evidence import Asked, Evidence, joined
+from rewardkit.health.evidence import Evidence, PromptRow, joined
 from rewardkit.health.flag import Flag
 from rewardkit.health.measures import grouped
 from rewardkit.health.noise import Noise, noise_of
 from rewardkit.health.watch import WINDOW_STEPS, Watch
+from rewardkit.record.passes import second_scores
 from rewardkit.record.reader import RecordReader
 from rewardkit.record.table import Floats, Table
 from rewardkit.score_batch import ScoreBatch
@@ -67,8 +68,9 @@ def diagnose_run(
         run: The run.
         steps: From this step to that one, both included; all unless given.
         every: Steps of a window.
-        again: Returns a second scoring of a table's completions.
+        again: Returns a second scoring of a table's completions; by default the newest passes of the record.
     """
+    again = again or _again_of(run)
     there = [one for one in run.steps() if steps is None or steps[0] <= one <= steps[1]]
     asked = prompts_of(run)
     if not there:
@@ -116,8 +118,8 @@ def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
     def texts(ids: Sequence[int]) -> list[str | None]:
         return [completion_text(rollouts[one].completion) for one in ids]
 
-    def asked(ids: Sequence[int]) -> list[Asked | None]:
-        return [Asked(_all_text(rollouts[one].prompt), rollouts[one].example) for one in ids]
+    def asked(ids: Sequence[int]) -> list[PromptRow | None]:
+        return [PromptRow(_all_text(rollouts[one].prompt), rollouts[one].example) for one in ids]
 
     return _of_rows(Evidence(table_of(batch), texts, asked))
 
@@ -200,11 +202,17 @@ def _all_text(text: Text) -> str:
     return "\n".join(content_text(message.get("content")) for message in text)
 
 
-def prompts_of(run: RecordReader) -> Callable[[Sequence[int]], list[Asked | None]]:
+def _again_of(run: RecordReader) -> Again | None:
+    """Return what gives the second scores that a record has; ``None`` where it has none."""
+    passes = [(one, run.pass_columns(one.id)) for one in run.passes]
+    return (lambda table: second_scores(table, passes)) if passes else None
+
+
+def prompts_of(run: RecordReader) -> Callable[[Sequence[int]], list[PromptRow | None]]:
     """Return what reads the prompts and columns of a run's completions."""
 
-    def asked(ids: Sequence[int]) -> list[Asked | None]:
+    def asked(ids: Sequence[int]) -> list[PromptRow | None]:
         found: list[Any] = run.rollouts(ids)
-        return [None if one is None else Asked(_all_text(one.prompt), one.example) for one in found]
+        return [None if one is None else PromptRow(_all_text(one.prompt), one.example) for one in found]
 
     return asked

@@ -42,13 +42,13 @@ def zero_variance(window: Evidence, baseline: Evidence | None, reward: str | Non
     it is also above the baseline's, or where the completions have no steps.
 
     Source: TRL's metric; DAPO (arXiv 2503.14476) drops such groups; 0.5 is that of rewardspy.
-    Limits: a sparse reward has such groups by design, so 0.5 alone is not enough in a run. Fewer than 8 groups say
-    nothing.
+    Limits: a sparse reward has such groups by design, so 0.5 alone is not enough in a run. Fewer than 8 groups (4
+    without steps) say nothing.
     """
     table, at_once, static = window.table, 0.8, 0.5
     found = grouped(table.rewards, table.groups)
     able = found.counts > 1
-    if able.sum() < 8:
+    if able.sum() < (8 if window.timed else 4):
         return None
     flat = found.flat[able]
     share = float(flat.mean())

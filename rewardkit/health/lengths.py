@@ -13,9 +13,9 @@ from rewardkit.health.measures import change, grouped, inside_groups, known, low
 def length_drift(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
     """Completions grow or shrink and nothing is gained by it.
 
-    Formula: the window's mean length against the baseline's step means: over 3 of their standard deviations away
-    (and 4 standard errors), and 1.5 times as long, while the weighted reward (from worst to best) rose by less than 0.2
-    standard deviations of single completions; or under a quarter as long, whatever the reward does.
+    Formula: the window's mean length against the baseline's step means. Flagged where it is over 3 of their standard
+    deviations away (and 4 standard errors), and 1.5 times as long, while the weighted reward (from worst to best) rose
+    by less than 0.2 standard deviations of single completions; or under a quarter as long, whatever the reward does.
 
     Source: rewardspy (z of the mean length, 3); completions that shrink to nothing: arXiv 2507.08794.
     Limits: growth that the reward pays for is left to ``length_reward``; longer reasoning that earns more is learning.
@@ -96,7 +96,8 @@ def clipped(window: Evidence, baseline: Evidence | None, reward: str | None) -> 
     size = float(cut.counts.mean()) if len(cut.counts) else 1.0
     shares, shown = cut.means, window.table.truncated == 1
     if not len(known(shares)):
-        shares, size = np.array(window.metrics.get("completions/clipped_ratio", ()), dtype=float), 1.0
+        shares = np.array(window.metrics.get("completions/clipped_ratio", ()), dtype=float)
+        size = len(window.table) / max(len(shares), 1)
         shown = np.zeros(len(window.table), dtype=bool)
     if len(known(shares)) < 5:
         return None

@@ -96,7 +96,7 @@ def mean_bounds(values: Any) -> tuple[float, float]:
     return float(found.mean()) - error, float(found.mean()) + error
 
 
-class Change(NamedTuple):
+class Shift(NamedTuple):
     """How far a mean moved from one set of values to another.
 
     Attributes:
@@ -110,14 +110,14 @@ class Change(NamedTuple):
     errors: float
 
 
-def change(before: Any, after: Any) -> Change:
+def change(before: Any, after: Any) -> Shift:
     """Return how far the mean of the second values is from that of the first."""
     one, two = known(before), known(after)
     if len(one) < 3 or len(two) < 3:
-        return Change(mean_of(one), mean_of(two), 0.0)
+        return Shift(mean_of(one), mean_of(two), 0.0)
     error = math.sqrt(one.var(ddof=1) / len(one) + two.var(ddof=1) / len(two))
     moved = float(two.mean() - one.mean())
-    return Change(float(one.mean()), float(two.mean()), moved / error if error > 0 else math.copysign(1e6, moved))
+    return Shift(float(one.mean()), float(two.mean()), moved / error if error > 0 else math.copysign(1e6, moved))
 
 
 class Line(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 from rewardkit.health.evidence import Evidence, by_step, extremes
 from rewardkit.health.flag import Flag
 from rewardkit.health.gradient import raised
-from rewardkit.health.measures import Z, change, grouped, inside_groups, known, line, mean_of
+from rewardkit.health.measures import change, grouped, inside_groups, known, line, mean_of
 from rewardkit.record.table import Floats
 
 
@@ -17,7 +17,8 @@ def reward_jump(window: Evidence, baseline: Evidence | None, reward: str | None)
     Formula: a line through 20 earlier steps is carried on over the window and the 4 steps before it; the steps'
     distances from it, over its noise, add up as CUSUM does, S = max(0, S + z - 0.5). Flagged where S passes 5 and, so
     that no steady rise counts, the three steps behind the steepest place lie 0.45 standard deviations of single scores
-    higher above the three before than the slopes on both sides explain, with 0.6 of the rise in two steps.
+    higher above the three before than the slopes on both sides explain (and 3.8 standard errors of a step's mean), with
+    0.6 of the rise in two steps.
 
     Source: rewardspy (CUSUM with slack 0.5 and bound 5); standardised here, so that no reward's scale matters.
     Limits: an exploit that spreads over many steps rises like learning. Upward only.
@@ -38,7 +39,7 @@ def reward_jump(window: Evidence, baseline: Evidence | None, reward: str | None)
     steady = 3 * max(0.0, (line(whole[place - 8 : place]).slope + line(whole[place : place + 6]).slope) / 2)
     sudden = float(max(whole[one + 1] - whole[one - 1] for one in (place - 1, place, place + 1)))
     spread = float(known(baseline.table.scores[reward]).std())
-    if spread <= 0 or sudden < 0.6 * rise or rise - steady < max(0.45 * spread, Z * _step_error(window, reward)):
+    if spread <= 0 or sudden < 0.6 * rise or rise - steady < max(0.45 * spread, 3.8 * _step_error(window, reward)):
         return None
     step = int(np.unique(window.table.steps)[max(place - len(before) - 4, 0)])
     words = f"the mean of {reward} jumps from {_short(whole[place - 3 : place])} to {_short(whole[place : place + 3])}"
@@ -54,13 +55,12 @@ def reward_jump(window: Evidence, baseline: Evidence | None, reward: str | None)
         words,
         action,
         reward=reward,
-        baseline=0.0,
         shown=best[:8],
     )
 
 
 def _rising(before: Floats, after: Floats, error: float) -> range:
-    """Return the places of both series together over which CUSUM rose to its bound, with three steps behind each."""
+    """Return the places of both series together from which CUSUM rose to its bound, with three steps behind each."""
     fitted = line(before)
     places = np.arange(len(before), len(before) + len(after))
     noise = max(fitted.noise, error, 1e-9)
@@ -71,7 +71,7 @@ def _rising(before: Floats, after: Floats, error: float) -> range:
             began = place
         added = max(0.0, added + float(z) - 0.5)
         if added > 5:
-            return range(len(before) + began, len(before) + min(place, len(after) - 4) + 1)
+            return range(len(before) + began, len(before) + len(after) - 3)
     return range(0)
 
 
@@ -89,10 +89,10 @@ def _short(values: Floats) -> str:
 def format_saturated(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
     """One reward is full while no other, though they have room, rises.
 
-    Formula: since the first step from which a reward's mean stays at 0.95 of its range or above, 50 steps or more, the
-    line through another reward's step means: its rise over these steps, with 3 standard errors, is below 0.1 of its
-    range and below half of its mean, and its mean is below 0.8 of its range. It holds for every other paid reward that
-    has such room.
+    Formula: since the first step from which a reward's mean over 5 steps stays at 0.95 of its range or above, 50 steps
+    or more, the line through another reward's step means: its rise over these steps, with 3.5 standard errors, is below
+    0.1 of its range and below half of its mean, and its mean is below 0.8 of its range. Flagged where that holds for
+    every other paid reward that has such room.
 
     Source: Predibase's guide: format rewards rise first; the rule is our own.
     Limits: 50 steps and small batches leave the line uncertain, and then nothing is flagged. A reward that is one
@@ -130,7 +130,7 @@ def _most_rise(window: Evidence, seen: list[Evidence], reward: str, steps: int) 
     if mean >= 0.8:
         return None
     fitted = line(recent)
-    most = (fitted.slope + 3 * fitted.error) * len(recent) / (high - low)
+    most = (fitted.slope + 3.5 * fitted.error) * len(recent) / (high - low)
     return most if most < 0.5 * mean else 1.0
 
 
@@ -138,15 +138,18 @@ def _since_full(window: Evidence, seen: list[Evidence], reward: str) -> int:
     """Return for how many steps a reward has been at 0.95 of its range or above."""
     low, high = extremes(seen, reward)
     series = window.series.get(reward, np.empty(0))
-    below = np.flatnonzero(~(series >= low + 0.95 * (high - low)))
-    return len(series) - (int(below[-1]) + 1 if len(below) else 0)
+    if len(series) < 5 or np.isnan(series).any():
+        return 0
+    smooth = np.convolve(series, np.full(5, 0.2), "valid")
+    below = np.flatnonzero(smooth < low + 0.95 * (high - low))
+    return len(smooth) - (int(below[-1]) + 1 if len(below) else 0)
 
 
 def conflict(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
     """A reward that agreed with another now works against it.
 
-    Formula: Pearson's correlation of the two rewards' scores, each less its group's mean: above 0.2 in the baseline and
-    below -0.2 in the window, with bounds (Fisher's z) on their side of 0.
+    Formula: Pearson's correlation of the two rewards' scores, each less its group's mean. Flagged where it is above 0.2
+    in the baseline and below -0.2 in the window, with bounds (Fisher's z) on their side of 0.
 
     Source: own.
     Limits: each pair is told once, under the reward that comes first.
@@ -174,9 +177,9 @@ def conflict(window: Evidence, baseline: Evidence | None, reward: str | None) ->
 def held_out_falls(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
     """The reward rises while a reward of weight 0, which the trainer does not see, falls.
 
-    Formula: from baseline to window, the step means of the weighted reward (on the scale from worst to best) rise and
-    those of the held-out reward fall, each by 4 standard errors (Welch) and by 0.2 standard deviations of single
-    completions.
+    Formula: the step means of the weighted reward (on the scale from worst to best) and of the held-out reward, in
+    baseline and window. Flagged where the first rise and the second fall, each by 4 standard errors (Welch) and by 0.2
+    standard deviations of single completions.
 
     Source: Gao et al. (arXiv 2210.10760): the gold reward falls behind while the proxy rises.
     Limits: needs a reward of weight 0 that measures what is wanted. A held-out reward that costs the model length or

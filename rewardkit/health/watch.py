@@ -22,7 +22,7 @@ WINDOW_STEPS = 10
 """Steps of a window, and from one look to the next."""
 BASELINE_STEPS = 20
 """Steps of a baseline; half of them are enough to begin with."""
-HISTORY_STEPS = 200
+HISTORY_STEPS = 10_000
 """Steps whose means are kept for trends."""
 
 OnFlag: TypeAlias = Callable[[Flag], None]
@@ -58,6 +58,7 @@ class Watch:
         self._empty = Evidence(joined_none(), texts, asked)
         self._on_flag, self._every, self._metrics_of, self._again = on_flag, every, metrics, again
         self._recent: dict[int, list[Table]] = {}
+        self._before: dict[int, list[Table]] = {}  # the steps of the last look, which fill up a short window
         self._early: list[Table] = []
         self._baseline: Evidence | None = None
         self._series: dict[str, list[float]] = {}
@@ -92,7 +93,7 @@ class Watch:
         return told
 
     def finish(self) -> list[Flag]:
-        """Look at the steps that no window had yet, and return the flags that come up."""
+        """Look at the steps that no window had yet, with steps before them where they are few; return what comes up."""
         return self._look() if self._recent else []
 
     def _take(self, step: int, table: Table) -> list[Flag]:
@@ -103,7 +104,7 @@ class Watch:
             versions = _versions(table)
             if self._versions is not None and versions != self._versions:
                 told += self._look() if self._recent else []
-                self._restart()
+                self._restart(versions)
             elif len(self._recent) >= self._every:
                 told += self._look()
             self._versions = versions
@@ -111,14 +112,19 @@ class Watch:
         self._recent.setdefault(step, []).append(table)
         return told
 
-    def _restart(self) -> None:
-        """Begin a new baseline: a reward has a new version."""
-        self._early, self._baseline, self._series = [], None, {}
+    def _restart(self, versions: tuple[tuple[str, int], ...]) -> None:
+        """Begin a new baseline: a reward has a new version. The means of the other rewards go on."""
+        same = {name for name, _ in set(versions) & set(self._versions or ())}
+        self._series = {name: means for name, means in self._series.items() if name in same}
+        self._early, self._baseline, self._before = [], None, {}
 
     def _look(self) -> list[Flag]:
         """Ask the detectors about the steps that came in since the last look, and make them history."""
-        table = joined([one for tables in self._recent.values() for one in tables])
-        self._add_to_series(table)
+        new = joined([one for tables in self._recent.values() for one in tables])
+        self._add_to_series(new)
+        lacking_steps = self._every - len(self._recent)
+        filled = list(self._before.values())[-lacking_steps:] if lacking_steps > 0 else []
+        table = joined([*(one for tables in filled for one in tables), new])
         window = replace(
             self._empty,
             table=table,
@@ -131,8 +137,8 @@ class Watch:
         found = flags_of(window, baseline)
         for name, one in DETECTORS.items():
             self._note(name, one, window, baseline)
-        self._add_to_baseline(table)
-        self._recent = {}
+        self._add_to_baseline(new)
+        self._before, self._recent = self._recent, {}
         self.looks += 1
         return self._told(found)
 

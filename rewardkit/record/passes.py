@@ -19,7 +19,7 @@ from rewardkit.record.database import writing
 from rewardkit.record.description import describe
 from rewardkit.record.recorder import Recorder, insert
 from rewardkit.record.rows import LETTERS, said_of
-from rewardkit.record.table import Floats, Whole, Words
+from rewardkit.record.table import Floats, Table, Whole, Words
 from rewardkit.types import Outcome
 
 
@@ -154,3 +154,27 @@ def columns_of(rows: Sequence[sqlite3.Row]) -> PassColumns:
         np.array([np.nan if row["score"] is None else row["score"] for row in rows], np.float64),
         np.array([row["status"] for row in rows], "<U1"),
     )
+
+
+def second_scores(table: Table, passes: Sequence[tuple[Pass, PassColumns]]) -> dict[str, Floats]:
+    """Return, by reward, what a pass of the very version that a completion was scored with gave it a second time.
+
+    Args:
+        table: The completions, in the order of recording.
+        passes: The passes, oldest first; of several the newest counts.
+
+    Returns:
+        One entry a completion; ``nan`` where there is no second score. Without rewards that have none.
+    """
+    found: dict[str, Floats] = {}
+    for one, columns in passes:
+        if one.reward not in table.versions:
+            continue
+        places = np.searchsorted(table.ids, columns.ids)
+        there = (places < len(table)) & (columns.status == "s")
+        there[there] = table.ids[places[there]] == columns.ids[there]
+        there[there] = table.versions[one.reward][places[there]] == one.version
+        if there.any():
+            second = found.setdefault(one.reward, np.full(len(table), np.nan))
+            second[places[there]] = columns.scores[there]
+    return found

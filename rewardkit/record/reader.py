@@ -17,9 +17,9 @@ import numpy as np
 from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
 from rewardkit.record.database import FILE, file_of, reading
-from rewardkit.record.passes import Pass, PassColumns, columns_of
+from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
-from rewardkit.record.table import Table, Whole
+from rewardkit.record.table import Floats, Table, Whole
 from rewardkit.record.values import Completion, LogEntry, StepSummary, Version
 from rewardkit.record.writer import unpacked
 from rewardkit.text import completion_text
@@ -117,6 +117,10 @@ class RecordReader:
         """Return the numbers of a pass, in the order of the completions."""
         query = "SELECT completion, score, status FROM rescored WHERE pass = ? ORDER BY completion"
         return columns_of(self._rows(query, number))
+
+    def again(self, table: Table) -> dict[str, Floats]:
+        """Return the second scores of a table's completions, by reward and by the very version that gave the first."""
+        return second_scores(table, [(one, self.pass_columns(one.id)) for one in self.passes])
 
     def rescored(self, number: int, ids: Sequence[int]) -> dict[int, Outcome]:
         """Return what a pass said of completions, by their numbers; without those that it did not score."""

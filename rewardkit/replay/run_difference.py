@@ -18,7 +18,6 @@ import numpy as np
 from rewardkit.errors import RecordError
 from rewardkit.groups import group_places
 from rewardkit.record.reader import RecordReader
-from rewardkit.record.table import Table
 from rewardkit.record.values import Version
 from rewardkit.registry import RewardSet
 from rewardkit.replay.compare import PARTIAL, Column, Floats, Places, Setting, compare, formula_of
@@ -236,38 +235,51 @@ def _read(
 def _setting(stored: Stored, compared: Stored, name: str, weight: float | None) -> tuple[Setting, list[str]]:
     """Return what the reward stands in, and what is to be said of it."""
     table = compared.table
-    formula, partial = _as_recorded(stored)
+    formula, partial, over_ranks = _as_recorded(stored)
     notes = [] if formula is not None else ["the recorded advantages follow none of TRL's formulas; GRPO's is used"]
     weights = np.full(len(table), 1.0 if weight is None else weight)
     if weight is None and name in table.weights:
         asked = table.versions[name] > 0
         weights = np.where(asked, table.weights[name], table.weights[name][asked][-1] if asked.any() else 1.0)
-    setting = _of_table(table, compared.batches, name, weights)
+    setting = _of_table(compared, name, weights, over_ranks=over_ranks)
     return dataclasses.replace(setting, formula=formula or "group", partial=partial), notes
 
 
-def _of_table(table: Table, batches: Any, name: str, weights: Floats) -> Setting:
+def _of_table(stored: Stored, name: str, weights: Floats, *, over_ranks: bool = False) -> Setting:
+    """Return the setting of completions; where groups lie over several ranks, those of a step and prompt are one."""
+    table = stored.table
     others = {one: Column(table.scores[one], table.status[one]) for one in table.scores if one != name}
-    return Setting(table.groups, batches, weights, others, {one: table.weights[one] for one in others})
+    groups, batches = table.groups, stored.batches
+    if over_ranks:
+        pairs = np.stack([table.steps, table.prompts])
+        groups = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        batches = table.steps
+    return Setting(groups, batches, weights, others, {one: table.weights[one] for one in others})
 
 
-def _as_recorded(stored: Stored) -> tuple[str | None, str]:
-    """Return the formula and the rule by which the recorded advantages and totals were made."""
+def _as_recorded(stored: Stored) -> tuple[str | None, str, bool]:
+    """Return by which formula and rule the recorded advantages were made, and whether groups lie over several ranks."""
     table = stored.table
     telling = ~np.isnan(table.advantages) & (np.abs(np.nan_to_num(table.advantages)) > 0)
     if not table.scores or not telling.any():
-        return "group", PARTIAL[0]
-    some = stored.where(np.isin(stored.batches, np.unique(stored.batches[telling])[:_BATCHES]))
+        return "group", PARTIAL[0], False
     name = next(iter(table.scores))
-    column = Column(some.table.scores[name], some.table.status[name])
+    whole = _of_table(stored, name, table.weights[name])
     every = Column(table.scores[name], table.status[name])
-    whole = _of_table(table, stored.batches, name, table.weights[name])
     partial = next(
         (one for one in PARTIAL if _alike(dataclasses.replace(whole, partial=one).rewards(every), table.rewards)),
         PARTIAL[0],
     )
-    setting = _of_table(some.table, some.batches, name, some.table.weights[name])
-    return formula_of(dataclasses.replace(setting, partial=partial), column, some.table.advantages), partial
+    first = np.unique(stored.batches[telling])[:_BATCHES]
+    for over_ranks in (False, True):
+        inside = np.isin(stored.batches, first)
+        some = stored.where(np.isin(table.steps, table.steps[inside]) if over_ranks else inside)
+        column = Column(some.table.scores[name], some.table.status[name])
+        setting = _of_table(some, name, some.table.weights[name], over_ranks=over_ranks)
+        found = formula_of(dataclasses.replace(setting, partial=partial), column, some.table.advantages)
+        if found is not None:
+            return found, partial, over_ranks
+    return None, partial, False
 
 
 def _alike(one: Floats, two: Floats) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -140,11 +139,6 @@ class _Given:
 
     def resolve(self) -> RewardSet:
         return self._found
-
-
-def alone(found: RewardSet, reward: Composable) -> RewardSet:
-    """Return one reward of a set, with what the set's workers need."""
-    return dataclasses.replace(found, rewards={reward.name: reward})
 
 
 def why_not(reward: Composable) -> str | None:

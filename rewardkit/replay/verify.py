@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rewardkit.errors import DataError, RecordError, RewardDefinitionError, RewardLoadError, RewardTransportError
 from rewardkit.record.reader import RecordReader
 from rewardkit.record.values import Completion, Version
 from rewardkit.registry import RewardSet
@@ -93,6 +94,7 @@ def verify(
     run: RecordReader,
     stored: Stored,
     *,
+    rewards: Collection[str] = (),
     sample: int | None = SAMPLE,
     seed: int = 0,
     tick: Tick = lambda *numbers: None,
@@ -103,15 +105,22 @@ def verify(
     Args:
         run: The run.
         stored: The completions, whole batches.
+        rewards: The rewards whose versions are looked at, by name; all unless given.
         sample: How many of each version are scored again, chosen at random; ``None`` for all.
         seed: For choosing them.
         tick: Is called with the calls done, those known and those failed.
         lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.Scorer`.
+
+    Raises:
+        RecordError: The run has no such reward.
     """
+    unknown = [name for name in rewards if name not in run.rewards]
+    if unknown:
+        raise RecordError(f"{run.name}: no reward {unknown[0]!r}; it has {', '.join(run.rewards)}")
     with VersionFinder() as finder:
         for version in run.versions:
             mine = _of_version(stored, version)
-            if not len(mine):
+            if not len(mine) or (rewards and version.reward not in rewards):
                 continue
             reward, why = finder.find(version)
             if reward is None:
@@ -119,7 +128,11 @@ def verify(
                 continue
             chosen, not_judged = _chosen(mine, version.reward, sample, seed)
             found = RewardSet({version.reward: reward})
-            yield _checked(run, version, found, stored, chosen, not_judged, len(mine), tick, lane)
+            try:
+                yield _checked(run, version, found, stored, chosen, not_judged, len(mine), tick, lane)
+            except (RewardLoadError, RewardTransportError, RewardDefinitionError, DataError) as fault:
+                said = str(fault).strip().splitlines()[-1]
+                yield VersionCheck(version.label, Holds.NOT_REPRODUCIBLE, len(mine), why=f"it cannot be run: {said}")
 
 
 def _of_version(stored: Stored, version: Version) -> Stored:

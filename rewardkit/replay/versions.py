@@ -21,6 +21,8 @@ from rewardkit.registry import resolve
 from rewardkit.replay.scoring import why_not
 from rewardkit.source import reward_from_source
 
+_NOT_IMPORTED = " cannot be imported: "
+
 
 class Described(Protocol):
     """What a record keeps of a version."""
@@ -104,11 +106,15 @@ class VersionFinder:
             return FoundVersion(now)
         if now is not None:
             why = f"{version.reference} has changed: it is version {now.version} now, and was {version.digits}"
-        then = None if version.module is None else self._resolved(self._as_it_was(version), version)[0]
+        if version.module is None:
+            return FoundVersion(None, why)
+        then, wrong = self._resolved(self._as_it_was(version), version)
         if then is not None and then.version == version.digits:
             return FoundVersion(then)
-        besides = "" if version.module is None else "; its recorded text gives another version, too"
-        return FoundVersion(None, f"{why}{besides}")
+        besides = "gives another version, too"
+        if then is None:
+            besides = f"does not import: {wrong.rpartition(_NOT_IMPORTED)[2]}"
+        return FoundVersion(None, f"{why}; its recorded text {besides}")
 
     def _of_text(self, version: Described) -> FoundVersion:
         """Return a reward that was given as text, whose source is all of it."""
@@ -126,7 +132,9 @@ class VersionFinder:
             with contextlib.redirect_stdout(sys.stderr):
                 return _as_recorded(resolve(reference), version), ""
         except Exception as fault:  # whatever an import raises
-            return None, f"{reference} cannot be imported: {str(fault).strip().splitlines()[-1]}"
+            said = (str(fault).strip() or type(fault).__name__).splitlines()[-1]
+            named = reference.rpartition(":")[0] in said
+            return None, said if named else f"{reference}{_NOT_IMPORTED}{said}"
 
     def _as_it_was(self, version: Described) -> str:
         """Write a version's file as it was recorded, and return the reference into it."""

@@ -48,6 +48,9 @@ class Scoring:
         self.runtime: Any = Stand({"first": first}, slow_s)
         self.state = RewardState({"first": first}, {"first": 1.0})
 
+    def check(self, state: RewardState) -> None:
+        """Refuse nothing."""
+
     def put(self, runtime: Any, state: RewardState) -> None:
         """Take other rewards."""
         self.runtime, self.state = runtime, state

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rewardkit.health.evidence import Asked
+from rewardkit.health.evidence import PromptRow
 from rewardkit.health.watch import Watch
 from rewardkit.record.table import Table
 
@@ -97,9 +97,9 @@ class SyntheticRun:
         """Return the completions' texts."""
         return [self.bodies.get(one) for one in ids]
 
-    def asked(self, ids: Sequence[int]) -> list[Asked | None]:
+    def asked(self, ids: Sequence[int]) -> list[PromptRow | None]:
         """Return the prompt, which is one for all."""
-        return [Asked(self.prompt, {}) for _ in ids]
+        return [PromptRow(self.prompt, {}) for _ in ids]
 
     def add(self, drawn: Drawn) -> None:
         """Make a table of a step."""
@@ -208,10 +208,9 @@ def fighting(drawn: Drawn) -> None:
 
 
 def jump(drawn: Drawn) -> None:
-    """From one step to the next, most wrong answers are paid."""
+    """From one step to the next three of four completions are paid, whatever they say."""
     if drawn.step >= 33:
-        paid = drawn.rng.random(len(drawn.groups)) < 0.6
-        drawn.scores["correct"] = np.maximum(drawn.scores["correct"], paid)
+        drawn.scores["correct"] = (drawn.rng.random(len(drawn.groups)) < 0.75).astype(float)
 
 
 def padding(drawn: Drawn) -> None:

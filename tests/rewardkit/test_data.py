@@ -1,7 +1,8 @@
-"""Reading rollouts from JSON Lines files."""
+"""Reading rollouts from files of JSON Lines, CSV and Parquet."""
 
 from __future__ import annotations
 
+import csv
 import datetime
 import gzip
 import io
@@ -257,12 +258,119 @@ def test_a_wrong_file_is_refused_naming_file_line_and_mistake(tmp_path: Path, te
     assert f"{path}{said}" in str(wrong.value)
 
 
-def test_csv_is_refused_with_what_makes_rows_of_it(tmp_path: Path) -> None:
-    """Its name tells, also where it is packed."""
-    path = tmp_path / "rows.csv.gz"
-    path.write_bytes(gzip.compress(b"prompt,completion\np,c\n"))
-    with pytest.raises(DataError, match=r"rows.csv.gz:1: not JSON: .*; of CSV rows are made by: pandas.read_csv"):
+def _csv(folder: Path, text: str | bytes, name: str = "rows.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_csv_becomes_rollouts_whose_cells_are_strings(tmp_path: Path) -> None:
+    """Prompt and completion are the rollout's own; other cells are strings, an empty one the empty string."""
+    path = _csv(tmp_path, "prompt,completion,answer,hint\n2+2=,4,4,\n2+3=,,5,007\n")
+    expected = [
+        Rollout("2+2=", "4", {"answer": "4", "hint": ""}),
+        Rollout("2+3=", "", {"answer": "5", "hint": "007"}),
+    ]
+    assert expected == read_rollouts(path)
+
+
+def test_csv_from_spreadsheets_is_read(tmp_path: Path) -> None:
+    """A byte order mark, Windows line ends, semicolons, and empty lines below the table do not count."""
+    path = _csv(tmp_path, "\ufeffprompt;completion;answer\r\n2+2=;4, or so;4\r\n;;\r\n\r\n2+3=;5;5\r\n")
+    expected = [("2+2=", "4, or so"), ("2+3=", "5")]
+    assert expected == [(one.prompt, one.completion) for one in read_rollouts(path)]
+    assert [2, 5] == [row.line for row in read_rows(path)]
+
+
+@pytest.mark.parametrize("name", ["rows.tsv", "rows.csv", "ROWS.CSV"])
+def test_a_tab_parts_cells_where_the_header_has_tabs(tmp_path: Path, name: str) -> None:
+    """The header decides what stands between cells."""
+    rollout = read_rollouts(_csv(tmp_path, "prompt\tcompletion\na,b;c\td\n", name))[0]
+    assert ("a,b;c", "d") == (rollout.prompt, rollout.completion)
+
+
+def test_a_quoted_cell_holds_line_breaks_delimiters_and_quotes(tmp_path: Path) -> None:
+    """Its text is kept as it is, and a row's number is that of the line on which it begins."""
+    path = _csv(tmp_path, 'prompt,completion\n"a, ""b""\nc\r\n\nd","<think>\n</think>"\nsecond,4\n')
+    assert [('a, "b"\nc\r\n\nd', "<think>\n</think>"), ("second", "4")] == [
+        (one.prompt, one.completion) for one in read_rollouts(path)
+    ]
+    assert [2, 7] == [row.line for row in read_rows(path)]
+
+
+def test_messages_are_json_in_a_cell(tmp_path: Path) -> None:
+    """A list of messages becomes one; other JSON, and text in brackets, stays the text that a model wrote."""
+    said = [{"role": "user", "content": 'a "b", c'}]
+    turned = [{"content": "4", "role": "assistant"}]
+    texts = ["[1, 2]", '[{"name": "Ann"}]', "[{", "[citation needed]"]
+    rows = [[json.dumps(said), json.dumps(turned), "[1, 2]"], *([json.dumps(said), text, ""] for text in texts)]
+    held = io.StringIO()
+    csv.writer(held).writerows([["prompt", "completion", "completion_ids"], *rows])
+    found = read_rollouts(_csv(tmp_path, held.getvalue()))
+    assert [said] * 5 == [one.prompt for one in found]
+    assert [turned, *texts] == [one.completion for one in found]
+    assert [[1, 2], None] == [one.completion_ids for one in found[:2]]
+
+
+def test_a_cell_of_csv_may_be_long(tmp_path: Path) -> None:
+    """A completion of a megabyte is read, and the library's limit on cells is as it was."""
+    before = csv.field_size_limit()
+    assert "x" * 10**6 == read_rollouts(_csv(tmp_path, f"prompt,completion\np,{'x' * 10**6}\n"))[0].completion
+    assert before == csv.field_size_limit()
+
+
+def test_csv_may_be_packed_and_come_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name tells it also behind .gz; without a name, a header with a prompt does."""
+    text = b"prompt,completion\np,c\n"
+    assert [Rollout("p", "c")] == read_rollouts(_csv(tmp_path, gzip.compress(text), "rows.csv.gz"))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text), closed=False))
+    assert [Rollout("p", "c")] == read_rollouts("-")
+
+
+WRONG_CSV: dict[str, tuple[str | bytes, str]] = {
+    "nothing": ("", ": no rows in it; expected a header, and a row below it for each completion"),
+    "header-alone": ("prompt,completion\n", ": no rows in it; expected a header"),
+    "no-completion": ("prompt,answer\np,4\n", ":2: 'completion' is missing; it has 'prompt', 'answer'"),
+    "short": ("prompt,completion,answer\np,c,4\np,c\n", ":3: 2 cells, where the header has 3 columns: 'answer' is mi"),
+    "long": ("prompt,completion\np,I think, it is 4\n", ":2: 3 cells, where the header has 2 columns: 'it is 4' st"),
+    "twice": ("prompt,completion,prompt\np,c,p\n", ":1: column 'prompt' stands in the header twice"),
+    "index": (",prompt,completion\n0,p,c\n", ":1: column 1 has no name; pandas writes its index so"),
+    "open": ('prompt,completion\np,c\n"p","c\np,c\n', ":3: column 'completion': a quote is opened and not closed"),
+    "behind": ('prompt,completion\n"p"x,c\n', ":2: ',' expected after '\"'; a cell with"),
+    "python": (
+        "prompt,completion\np,c\n\"[{'role': 'user', 'content': 'hi'}]\",c\n",
+        ":3: column 'prompt': expected the messages as JSON (json.dumps), got \"[{'role': 'user'",
+    ),
+    "no-message": ('prompt,completion\np,"[{""role"": 4}]"\n', ":2: 'completion': expected messages with 'role'"),
+    "ids": ("prompt,completion,completion_ids\np,c,1 2\n", ":2: column 'completion_ids': expected a list of whole nu"),
+    "ids-of-text": ("prompt,completion,completion_ids\np,c,7\n", ":2: 'completion_ids': expected a list of whole"),
+    "utf-16": ("prompt,completion\np,c\n".encode("utf-16"), ":1: in UTF-16; save it in UTF-8"),
+    "latin": (
+        b"prompt,completion\np,caf\xe9\n",
+        ":2: not UTF-8: invalid continuation byte at byte 5; save it in UTF-8",
+    ),
+    "json-lines": (f"{GOOD}\n", ":1: begins with JSON, and not with a header of CSV; name a file of JSON Lines .jsonl"),
+    "workbook": (b"PK\x03\x04" + b"x" * 20, ": a workbook or another zip file, and no CSV; save it as CSV UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), WRONG_CSV.values(), ids=WRONG_CSV)
+def test_wrong_csv_is_refused_naming_row_and_column(tmp_path: Path, text: str | bytes, said: str) -> None:
+    """Each mistake is a DataError of one line that begins with the file and, where there is one, the row's line."""
+    path = _csv(tmp_path, text)
+    with pytest.raises(DataError) as wrong:
         read_rollouts(path)
+    assert f"{path}{said}" in str(wrong.value)
+    assert 1 == len(str(wrong.value).splitlines())
+
+
+def test_a_file_that_is_not_what_its_name_says_is_told_as_such(tmp_path: Path) -> None:
+    """CSV in a file of another name, and text in one of Parquet, are named in one line."""
+    text = "prompt,completion\np,c\n"
+    with pytest.raises(DataError, match=r"rows.jsonl:1: not JSON: .*; this is CSV, which is read from a file named"):
+        read_rollouts(_csv(tmp_path, text, "rows.jsonl"))
+    with pytest.raises(DataError, match=r"rows.parquet:1: not JSON: .*; this is no Parquet, as the name says"):
+        read_rollouts(_csv(tmp_path, text, "rows.parquet"))
 
 
 @pytest.mark.parametrize("place", ["absent.jsonl", "."], ids=["absent", "folder"])

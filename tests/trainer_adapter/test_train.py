@@ -346,6 +346,13 @@ def test_refuses_lines(tmp_path: Path, text: str | bytes, words: str) -> None:
         read_dataset(path)
 
 
+def test_csv_is_read_with_messages_in_a_cell(tmp_path: Path) -> None:
+    """A prompt in JSON is a conversation, and the other cells are strings."""
+    path = tmp_path / "rows.csv"
+    path.write_text('prompt,answer\n"[{""role"": ""user"", ""content"": ""2+2=""}]",4\n')
+    assert [{"prompt": [{"role": "user", "content": "2+2="}], "answer": "4"}] == list(read_dataset(path))
+
+
 def test_packed_files_and_parquet_are_read(tmp_path: Path) -> None:
     """As on the command line, what a file is its first bytes say."""
     rows = [{"prompt": "?", "answer": "1"}, {"prompt": "!", "answer": "2"}]

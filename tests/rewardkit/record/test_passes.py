@@ -93,3 +93,18 @@ def test_a_completion_is_scored_once_in_a_pass(run: Path) -> None:
             writer.add([2, 1], OUTCOMES[:2])
     with RecordReader(run) as reader:
         assert [1] == reader.pass_columns(1).ids.tolist()
+
+
+def test_second_scores_are_those_of_the_same_version(run: Path) -> None:
+    """Of two passes the newer; another version's scores, and what a pass could not score, are no second score."""
+    for scores in ({1: 0.25, 2: 0.5}, {2: 0.75, 4: None}):
+        with PassWriter(run, "exact", exact) as writer:
+            outcomes = [Outcome(Status.SKIPPED if one is None else Status.SCORED, one) for one in scores.values()]
+            writer.add(list(scores), outcomes)
+    with PassWriter(run, "exact", lenient) as writer:
+        writer.add([3], OUTCOMES[:1])
+    with RecordReader(run) as reader:
+        (second,) = reader.again(reader.table()).values()
+        assert [0.25, 0.75, None, None] == [None if math.isnan(one) else one for one in second.tolist()]
+        assert [0.75] == reader.again(reader.table().where(reader.table().ids == 2))["exact"].tolist()
+        assert {} == reader.again(reader.table(steps=(1, 1)))

@@ -90,6 +90,18 @@ def test_it_is_told_in_words(work: Path) -> None:
     assert f"      old         {len(long)} characters\n" in out
 
 
+def test_long_references_stand_above_the_table(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is wrapped off a terminal, and the table fits 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    folder = work / "a-folder-with-a-name" / "that-makes-for-a-reference" / "of-more-than-eighty-columns"
+    folder.mkdir(parents=True)
+    (folder / "mine.py").write_text(REWARDS)
+    code, out, _ = _run(f"{folder}/mine.py:brief", "mine.py:picky", "--data", "rows.jsonl")
+    assert (0, f"old  {folder}/mine.py:brief\nnew  mine.py:picky\n\n") == (code, out[: out.index(" " * 9)])
+    table = out[out.index(" " * 9) : out.index("changed scores")]
+    assert max(map(len, table.splitlines())) <= 80
+
+
 def test_groups_and_compositions_are_compared(work: Path) -> None:
     """A group reward has its groups whole, and a composition counts as one reward."""
     told = _told("mine.py:brief", "mine.py:brief_and_longest", "--data", "rows.jsonl")

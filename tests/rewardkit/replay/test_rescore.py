@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_run import COMPLETIONS, REVERSED, command, recorded, told
+from small_run import COMPLETIONS, REVERSED, command, drawn, recorded, told
 
-from rewardkit import Status
+from rewardkit import Recorder, Runtime, Status
 from rewardkit.record.reader import RecordReader
 from rewardkit.registry import resolve_set
 from rewardkit.replay.rescore import rescore, unanswered
@@ -188,3 +188,17 @@ def test_a_reward_that_cannot_score_leaves_no_pass(work: Path) -> None:
         assert (2, True) == (code, words in err), err
     with RecordReader(run) as reader:
         assert ([], 1) == (reader.passes, len(reader.versions))
+
+
+def test_a_run_that_is_being_recorded_can_be_rescored(work: Path) -> None:
+    """The training records on, and its batches stay what they are."""
+    run = recorded(work, {"steady": 1.0})
+    with Runtime(["mine.py:steady"], lane="inline", record=Recorder(run, append=True)) as runtime:
+        for step in (10, 11):
+            runtime.score(drawn(step), step=step)
+            told("rescore", run, "--reward", "new.py:steady", "--workers", "1")
+    with RecordReader(run) as reader:
+        assert [0, 1, 2, 3, 10, 11] == reader.steps()
+        assert [("run", 2), ("rescore", 2)] == sorted(Counter(one["purpose"] for one in reader.sessions).items())[::-1]
+        assert [True, True] == [one.ended is not None for one in reader.passes]
+        assert COMPLETIONS + 24 == reader.passes[-1].completions

@@ -8,9 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_run import COMPLETIONS, GROUP, REVERSED, command, recorded, told
+from small_run import COMPLETIONS, GROUP, REVERSED, command, drawn, forget, recorded, told
 
+from rewardkit import Recorder, Rollout, Runtime, reward
+from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages
 from rewardkit.record.reader import RecordReader
+
+
+@reward
+def quadratic(completion: str) -> float:
+    """Pay for length, and more for more of it."""
+    return float(len(completion) ** 2) / 100
+
+
+COUNTED = "\n\n@reward\ndef counted(completion: str) -> float:\n    return float(len(completion))\n"
 
 
 @pytest.fixture
@@ -18,7 +29,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with a changed reward."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    Path("new.py").write_text(REVERSED)
+    Path("new.py").write_text(REVERSED + COUNTED)
     return tmp_path
 
 
@@ -69,6 +80,32 @@ def test_a_rescored_version_is_compared_without_being_scored_again(work: Path) -
             ["has it", "turned round"],
         )
         assert other["new"]["reason"] == one["new"]["reason"] == "turned round"
+
+
+def test_two_versions_of_a_run_are_compared_on_all_that_either_scored(work: Path) -> None:
+    """Each is scored where only the other did: the one of the file as it is, the other of its text in the record."""
+    run = recorded(work, {"steady": 1.0})
+    Path("mine.py").write_text(REVERSED)
+    forget()
+    with Runtime(["mine.py:steady"], lane="inline", record=Recorder(run, append=True)) as runtime:
+        for step in (4, 5):
+            runtime.score(drawn(step), step=step)
+    found = told("diff", run, "steady@1", "steady@2", "--workers", "1")
+    assert (COMPLETIONS + 24, {}) == (found["completions"], found["left_out"])
+    texts = [str(one.completion) for step in range(6) for one in drawn(step)]
+    assert sum("yes" in one for one in texts) == found["old"]["scored"] - sum("no" in one for one in texts)
+    assert sum(one != "skip" for one in texts) == found["new"]["scored"]
+    assert sum(one == "fail" for one in texts) == found["old"]["failed"]
+    found = told("verify", run, "--all", "--workers", "1")
+    assert {"steady@1": "same", "steady@2": "same"} == {one["version"]: one["result"] for one in found["versions"]}
+    Path("mine.py").unlink()
+    with sqlite3.connect(run / "record.db") as connection:
+        connection.execute("UPDATE version SET module = NULL WHERE number = 1")
+    connection.close()
+    found = told("diff", run, "steady@1", "steady@2", "--workers", "1")
+    ((why, count),) = found["left_out"].items()
+    assert (COMPLETIONS, 24) == (found["completions"], count)
+    assert why.startswith("steady@1 has not scored them and cannot be had: ")
 
 
 def test_steps_and_a_limit_choose_completions(work: Path) -> None:
@@ -132,6 +169,7 @@ def test_a_completion_without_its_text_is_counted(work: Path) -> None:
         (["runs/one", "stedy@1", "new.py:steady"], "one: no reward 'stedy'; it has steady, longest"),
         (["runs/one", "steady", "longest"], "steady@1 and longest@1 are versions of two rewards; name two versions of"),
         (["runs/one", "steady", "absent.py:f"], "absent.py: no such file"),
+        (["runs/one", "steady", "stedy"], "stedy: no reward of the run, which has steady, longest; 'stedy': no module"),
         (["runs/one", "steady"], "expected RUN OLD NEW, such as runs/one format@1 new.py:format"),
         (
             ["runs/one", "steady", "new.py:steady", "--steps", "2-9"],
@@ -170,4 +208,59 @@ def test_versions_that_have_nothing_in_common_say_why(work: Path) -> None:
     code, _, err = command("diff", run, "steady@1", "steady@2", "--steps", "2-3")
     assert 2 == code
     assert "one: nothing to compare: steady@2 has not scored them and cannot be had: " in err
-    assert "new.py:steady cannot be imported" in err
+    assert "new.py: no such file" in err
+
+
+def _made(formula: str, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    if formula == "leave_one_out":
+        return leave_one_out_advantages(one + two, 4)
+    if formula == "gdpo":
+        return gdpo_advantages([one, two], [1.0, 1.0], 4)
+    return group_advantages(one + two, 4, scale=formula)
+
+
+@pytest.mark.parametrize("formula", ["group", "batch", "none", "leave_one_out", "gdpo"])
+def test_advantages_are_made_as_the_run_made_them(work: Path, formula: str) -> None:
+    """The formula is read from the recorded advantages, whatever wrote them."""
+    chance = np.random.default_rng(0)
+    with Recorder(work / "runs" / "one") as recorder, Runtime(["new.py:steady", quadratic], lane="inline") as runtime:
+        for step in range(3):
+            rollouts = [Rollout(f"p{n // 4}", "yes" * int(chance.integers(0, 9)), {"answer": "yes"}) for n in range(16)]
+            batch = runtime.score(rollouts, step=step)
+            recorder.record(batch, step=step, rewards=runtime.rewards, num_generations=4)
+            one, two = (np.array(batch.scores[name], dtype=float) for name in ("steady", "quadratic"))
+            made = _made(formula, one, two)
+            recorder.advantages(step, "train", made.tolist())
+    found = told("diff", "runs/one", "steady", "new.py:steady", "--workers", "1")
+    assert (formula, 0, 0.0, []) == tuple(found[key] for key in ("formula", "sign_flips", "advantage_change", "notes"))
+
+
+def test_a_group_may_lie_over_two_ranks(work: Path) -> None:
+    """Each rank records its half of every group, and the trainer's advantages are those of whole groups."""
+    chance = np.random.default_rng(0)
+    prompts = [f"p{n // 2}" for n in range(8)]
+    with Runtime([quadratic], lane="inline") as runtime:
+        ranks = [Recorder(work / "runs" / "one", rank=rank) for rank in (0, 1)]
+        for step in range(2):
+            halves = [[Rollout(one, "a" * int(chance.integers(0, 9)), {}) for one in prompts] for _ in ranks]
+            batches = [runtime.score(half, step=step) for half in halves]
+            scores = np.stack([np.array(batch.scores["quadratic"], dtype=float).reshape(4, 2) for batch in batches], 1)
+            made = group_advantages(scores.reshape(-1), 4, scale="batch").reshape(4, 2, 2)
+            for rank, recorder in enumerate(ranks):
+                recorder.record(batches[rank], step=step, rewards=runtime.rewards, num_generations=2)
+                recorder.advantages(step, "train", made[:, rank].reshape(-1).tolist())
+        for recorder in ranks:
+            recorder.close()
+    found = told("diff", "runs/one", "quadratic", "new.py:counted", "--workers", "1")
+    assert ("batch", [], 32, 8) == tuple(found[key] for key in ("formula", "notes", "completions", "groups"))
+
+
+def test_advantages_of_no_known_formula_are_said_to_be_so(work: Path) -> None:
+    """GRPO's own stands in."""
+    with Recorder(work / "runs" / "one") as recorder, Runtime([quadratic], lane="inline") as runtime:
+        batch = runtime.score([Rollout("p", "yes" * n) for n in range(4)], step=0)
+        recorder.record(batch, step=0, rewards=runtime.rewards)
+        recorder.advantages(0, "train", [7.0, 7.0, 7.0, 7.0])
+    found = told("diff", "runs/one", "new.py:counted", "new.py:counted", "--workers", "1")
+    assert "group" == found["formula"]
+    assert ["the recorded advantages follow none of TRL's formulas; GRPO's is used"] == found["notes"]

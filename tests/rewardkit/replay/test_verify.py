@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import sys
 from pathlib import Path
@@ -140,6 +141,45 @@ def test_a_sample_is_drawn_by_a_seed(work: Path) -> None:
         return [one["id"] for one in found["versions"][0]["examples"]]
 
     assert ids("1") == ids("1") != ids("2")
+
+
+def test_only_some_rewards_are_verified(work: Path) -> None:
+    """Those that are named, as a judge costs money; an unknown one is an error."""
+    run = recorded(work, {"steady": 1.0, "coin": 1.0, "longest": 1.0})
+    found = told("verify", run, "--reward", "steady", "--reward", "longest", "--workers", "1")
+    assert ["steady@1", "longest@1"] == list(_results(found))
+    code, _, err = command("verify", run, "--reward", "stedy")
+    assert (2, True) == (code, "one: no reward 'stedy'; it has steady, coin, longest" in err)
+
+
+def test_a_version_that_cannot_be_run_keeps_none_from_being_verified(work: Path) -> None:
+    """It imports here and not in a worker, which is said of it alone."""
+    Path("mine.py").write_text(
+        "import os\n\nfrom rewardkit import reward\n\nhome = os.getpid()\n"
+        "if os.environ.get('PARENT') not in (None, str(home)):\n    raise RuntimeError('not in a worker')\n\n\n"
+        "@reward\ndef here(completion: str) -> float:\n    return 1.0\n"
+    )
+    run = recorded(work, {"here": 1.0})
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PARENT", str(os.getpid()))
+        (one,) = told("verify", run, "--workers", "1")["versions"]
+    assert ("not reproducible", "it cannot be run: RuntimeError: not in a worker") == (one["result"], one["why"])
+
+
+def test_conversations_are_scored_again_as_they_were(work: Path) -> None:
+    """Messages and nested columns come back from the record."""
+    Path("mine.py").write_text(
+        "from rewardkit import reward\n\n@reward\n"
+        "def talk(completion: list[dict[str, str]], answers: list[str], n: int) -> float:\n"
+        "    return sum(one in completion[-1]['content'] for one in answers) / n\n"
+    )
+    with Runtime(["mine.py:talk"], lane="inline", record="runs/one") as runtime:
+        prompt = [{"role": "user", "content": "2+2="}]
+        talks = [[{"role": "assistant", "content": one}] for one in ("It is 4", "No \ud800 idea\x01")]
+        runtime.score([Rollout(prompt, talk, {"answers": ["4", "four"], "n": 2}) for talk in talks], step=0)
+    found = told("verify", "runs/one", "--all", "--workers", "1")
+    assert {"talk@1": "same"} == _results(found)
+    assert 2 == found["versions"][0]["same"]
 
 
 def test_mistakes_are_one_line(work: Path) -> None:

@@ -1,0 +1,57 @@
+"""What the audit takes from a record: the newest completions of a run, with what one reward gave them."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from rewardkit.audit.exploits import PaidCompletion
+from rewardkit.errors import RecordError
+from rewardkit.record.reader import RecordReader
+from rewardkit.types import Status
+
+NEWEST = 5_000
+"""How many of a run's completions are looked at, the newest, for a policy drifts to what it is paid for."""
+
+
+def pool_of(run: RecordReader, reward: str, newest: int = NEWEST) -> list[PaidCompletion]:
+    """Return the newest completions of a run with the score that a reward gave them, the oldest first.
+
+    The score is ``None`` where the call was skipped or failed: what stood in for it is no reason to take it for one
+    that was paid. For a reward that the run does not know it is the total of those that it does. Completions whose
+    text was left out are passed over.
+
+    Raises:
+        RecordError: There are none.
+    """
+    known = reward in run.rewards
+    found: deque[PaidCompletion] = deque(maxlen=newest)
+    for one in run.completions(after=max(0, run.count() - newest)):
+        outcome = one.outcomes.get(reward)
+        own = outcome.score if outcome is not None and outcome.status is Status.SCORED else None
+        if one.completion is not None:
+            score = own if known else one.total
+            found.append(PaidCompletion(one.id, one.prompt, one.completion, one.columns, score, one.tokens))
+    if not found:
+        raise RecordError(f"{run.path}: no completions with their texts in this record")
+    if all(one.score is None for one in found):
+        raise RecordError(f"{run.path}: no completion was scored by {reward!r} among the newest {len(found):,}")
+    return list(found)
+
+
+def references(run: RecordReader) -> dict[str, tuple[str, str]]:
+    """Return, by reward, where its newest version in the run was defined, and the fingerprint of that version.
+
+    Raises:
+        RecordError: There are no rewards, or no reference leads to one of them.
+    """
+    newest = {one.reward: one for one in run.versions if one.origin == "run"}
+    if not newest:
+        raise RecordError(f"{run.path}: no rewards in this record; name some before --run")
+    lost = [name for name, one in newest.items() if one.reference is None]
+    if lost:
+        names = ", ".join(map(repr, lost))
+        raise RecordError(
+            f"{run.path}: {names} was defined in a script or a notebook, where no reference leads; "
+            "name rewards before --run, as in: rewardkit audit rewards.py --run RUN"
+        )
+    return {name: (str(one.reference), one.digits) for name, one in newest.items()}

@@ -1,0 +1,109 @@
+"""``rewardkit diagnose``: why a reward is flat, gamed, broken or noisy, in a recorded run or on rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from rewardkit.cli.arguments import AsJson, LoadTimeout, Steps, Timeout, Workers, argument, option
+from rewardkit.cli.diagnose_report import print_diagnosis, ready
+from rewardkit.cli.exits import finish
+from rewardkit.cli.rewards import chosen
+from rewardkit.cli.screen import screen
+from rewardkit.data import read_rollouts
+from rewardkit.errors import ConfigError
+from rewardkit.health.examine import Diagnosis, diagnose_rows, diagnose_run
+from rewardkit.health.watch import WINDOW_STEPS
+from rewardkit.record.reader import RecordReader
+from rewardkit.registry import RewardSet
+from rewardkit.replay.stored import steps_of
+from rewardkit.runtime.runtime import Runtime
+from sandbox import LOAD_TIMEOUT_S
+
+_ROWS = (".jsonl", ".json", ".csv", ".parquet", ".gz")
+
+
+def diagnose_command(
+    place: Annotated[
+        str, argument("The run's folder, such as runs/one, or its record; or a file of rollouts.", "RUN|DATA")
+    ],
+    rewards: Annotated[
+        str | None,
+        option("The rewards that score DATA: file.py, file.py:name, module:name, or a YAML file.", "REWARDS"),
+    ] = None,
+    steps: Steps = None,
+    every: Annotated[int, option("Of a run, the steps that are looked at together.", "N", min=1)] = WINDOW_STEPS,
+    workers: Workers = None,
+    timeout: Timeout = None,
+    load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Say why a reward is flat, gamed, broken or noisy, with the completions that show it and what to do next.
+
+    RUN is a recorded run. Each window of its steps is held against fixed thresholds and against the run's own first
+    steps, anew at each version of a reward. DATA is a file of rollouts, several of each prompt, which REWARDS score in
+    isolated workers; what needs no steps is looked at, before a GPU is spent.
+
+    A flag is a reason to read the completions that it names, and no proof. What could not be looked at is listed with
+    the reason. The exit code is 0 whatever is found.
+
+    Examples:
+
+    [bold]rewardkit diagnose runs/one
+    rewardkit diagnose runs/one --steps 100-200 --json
+    rewardkit diagnose rollouts.jsonl --rewards my_rewards.py[/]
+    """
+    path = Path(place)
+    if path.suffix in _ROWS or place == "-":
+        found = _of_rows(path, rewards, steps, workers=workers, timeout_s=timeout, load_timeout_s=load_timeout)
+    elif rewards is not None:
+        raise ConfigError(
+            f"--rewards {rewards}: a run's completions are scored; --rewards goes with a file of rollouts"
+        )
+    else:
+        with RecordReader(path) as run:
+            found = diagnose_run(run, steps=_between(steps, run), every=every)
+    finish(ready(found), lambda: print_diagnosis(found, place, screen()), as_json=as_json)
+
+
+def _of_rows(
+    path: Path,
+    rewards: str | None,
+    steps: str | None,
+    *,
+    workers: int | None,
+    timeout_s: float | None,
+    load_timeout_s: float,
+) -> Diagnosis:
+    if rewards is None:
+        raise ConfigError(f"{path}: who scores these rows? Name the rewards: --rewards my_rewards.py")
+    if steps is not None:
+        raise ConfigError(f"--steps {steps}: rows have no steps; --steps goes with a recorded run")
+    given = _Given(chosen(rewards, timeout_s))
+    rollouts = read_rollouts(path)
+    with Runtime(given, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as runtime:
+        return diagnose_rows(runtime.score(rollouts))
+
+
+def _between(words: str | None, run: RecordReader) -> tuple[int, int] | None:
+    """Return the first and last step that are asked for; ``None`` for all.
+
+    Raises:
+        ConfigError: They are no steps, or the run has none of them.
+    """
+    asked, there = steps_of(words), run.steps()
+    if asked is not None and not any(asked[0] <= one <= asked[1] for one in there):
+        has = f"it has {there[0]} to {there[-1]}" if there else "it has none"
+        raise ConfigError(f"--steps {words}: {run.path} lacks these steps; {has}")
+    return asked
+
+
+class _Given:
+    """A set of rewards, as a Runtime takes them."""
+
+    def __init__(self, found: RewardSet) -> None:
+        self._found = found
+
+    def resolve(self) -> RewardSet:
+        """Return the set."""
+        return self._found

@@ -1,0 +1,138 @@
+"""``rewardkit diagnose`` as its users see it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from rewardkit.cli.program import app
+from rewardkit.record.recorder import Recorder
+from rewardkit.score_batch import ScoreBatch
+from rewardkit.types import Outcome, Rollout, Status
+
+REWARDS = '''\
+from rewardkit import reward
+
+
+@reward
+def correct(completion: str, answer: str) -> float:
+    """1 if the completion is the answer."""
+    return float(completion == answer)
+'''
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a reward, rows of 14 prompts, of which 4 are sometimes solved, and a recorded run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("COLUMNS", "80")
+    Path("my_rewards.py").write_text(REWARDS)
+    rows = [
+        {"prompt": f"{p}+1=", "completion": str(p + 1) if p < 4 and k % 2 else f"no {p}.{k}", "answer": str(p + 1)}
+        for p in range(14)
+        for k in range(4)
+    ]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _record(Path("runs/half"), 0.5)
+    _record(Path("runs/same"), 0.5, score=0.5)
+    return tmp_path
+
+
+def _record(run: Path, share: float, score: float | None = None) -> None:
+    rng = np.random.default_rng(0)
+    with Recorder(run) as recorder:
+        for step in range(12):
+            rollouts = [Rollout(f"{n // 4}", f"answer {n} {step}", {}) for n in range(32)]
+            values = [float(rng.random() < share) if score is None else score for _ in rollouts]
+            outcomes = [Outcome(Status.SCORED, value, version="a" * 12) for value in values]
+            recorder.record(ScoreBatch(rollouts, {"correct": outcomes}, {"correct": 1.0}), step=step)
+
+
+def _run(*arguments: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, ["diagnose", *arguments], prog_name="rewardkit")
+    return done.exit_code, done.stdout, done.stderr or str(done.exception or "")
+
+
+def test_rows_tell_how_many_groups_give_no_gradient(work: Path) -> None:
+    """In a sentence, before anything is trained; the exit code is 0 for a finding as well."""
+    code, out, _ = _run("rows.jsonl", "--rewards", "my_rewards.py", "--workers", "1")
+    assert 0 == code
+    assert "on these rows 71% of groups give no gradient (10 of 14)" in out
+    assert "zero_variance" in out
+    assert "rows: 16, 17, 18, 19" in out
+    assert "no earlier steps to compare with: std_collapse" in out
+
+
+def test_a_run_without_flags_says_so(work: Path) -> None:
+    """And says what it looked at, and what it could not look at."""
+    code, out, _ = _run("runs/half")
+    assert 0 == code
+    assert "384 completions, steps 0 to 11; rewards: correct" in out
+    assert "no flags: " in out
+    assert "detectors looked and found nothing" in out
+    assert "whether completions were cut off is not recorded: clipped" in out
+
+
+def test_a_flag_is_shown_with_rows_and_next_action(work: Path) -> None:
+    """The table fits 80 columns."""
+    code, out, _ = _run("runs/same")
+    assert 0 == code
+    assert "all 320 scores are 0.5" in out or "scores are 0.5" in out
+    assert "completions: 1, 2, 3" in out
+    assert "next: Score some completions" in out
+    table = out[out.index("flag ") : out.index("constant, correct, steps")]
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_json_has_flags_as_data(work: Path) -> None:
+    """The same in one object."""
+    told = json.loads(_run("runs/same", "--json")[1])
+    assert (True, [0, 11], 384, 1.0) == (told["ok"], told["steps"], told["completions"], told["no_gradient"])
+    (flag,) = told["flags"]
+    assert ("constant", "correct", 0.5, [1, 2, 3]) == (
+        flag["detector"],
+        flag["reward"],
+        flag["value"],
+        flag["rows"][:3],
+    )
+    assert "zero_variance" in told["looked"]
+    assert "noise" in told["not_looked"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["runs/absent"], "there is no record"),
+        (["absent.jsonl", "--rewards", "my_rewards.py"], "absent.jsonl"),
+        (["rows.jsonl"], "rows.jsonl: who scores these rows? Name the rewards: --rewards my_rewards.py"),
+        (["rows.jsonl", "--rewards", "my_rewards.py", "--steps", "1-2"], "rows have no steps"),
+        (["runs/half", "--rewards", "my_rewards.py"], "--rewards goes with a file of rollouts"),
+        (["runs/half", "--steps", "x"], "--steps x: expected a step or two, such as 7 or 10-20"),
+        (["runs/half", "--steps", "9-2"], "the first step is after the last"),
+        (["runs/half", "--steps", "90-99"], "lacks these steps; it has 0 to 11"),
+        (["my_rewards.py"], "my_rewards.py"),
+    ],
+    ids=[
+        "no run",
+        "no data",
+        "no rewards",
+        "steps of rows",
+        "rewards of a run",
+        "no steps",
+        "backwards",
+        "beyond",
+        "code",
+    ],
+)
+def test_bad_input_is_named_in_one_line(work: Path, arguments: list[str], words: str) -> None:
+    """The thing, the value, the fix."""
+    code, out, err = _run(*arguments)
+    assert (True, "") == (code != 0, out)
+    assert words in err
+    assert 1 == len(err.strip().splitlines())

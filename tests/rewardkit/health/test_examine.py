@@ -1,0 +1,115 @@
+"""Diagnoses of recorded runs and of scored rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rewardkit.health.detectors import DETECTORS
+from rewardkit.health.examine import diagnose_rows, diagnose_run, table_of
+from rewardkit.record.reader import RecordReader
+from rewardkit.record.recorder import Recorder
+from rewardkit.score_batch import ScoreBatch
+from rewardkit.types import Cause, Outcome, Rollout, Status
+
+GROUPS, SIZE = 8, 4
+
+
+def _batch(rng: np.random.Generator, *, version: str = "a" * 12, hang: float = 0.0) -> ScoreBatch:
+    """Return a step of answers, of which some calls time out."""
+    rollouts, outcomes = [], []
+    for group in range(GROUPS):
+        prompt = [{"role": "user", "content": f"{group}+1="}]
+        example = {"answer": str(group + 1)}
+        for _ in range(SIZE):
+            words = " ".join(f"w{n}" for n in rng.integers(0, 500, 20))
+            rollouts.append(Rollout(prompt, [{"role": "assistant", "content": words}], example, list(range(20))))
+            if rng.random() < hang:
+                outcomes.append(Outcome(Status.FAILED, None, cause=Cause.TIMEOUT, version=version))
+            else:
+                outcomes.append(Outcome(Status.SCORED, float(rng.random() < 0.5), version=version))
+    return ScoreBatch(rollouts, {"correct": outcomes}, {"correct": 1.0})
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of 40 steps in which calls begin to hang at step 20."""
+    rng = np.random.default_rng(0)
+    with Recorder(tmp_path / "one") as recorder:
+        for step in range(40):
+            recorder.record(_batch(rng, hang=0.5 if step >= 20 else 0.0), step=step)
+            recorder.metrics(step, {"completions/clipped_ratio": 0.7, "loss": 0.1})
+    return tmp_path / "one"
+
+
+def test_a_recorded_run_is_diagnosed(run: Path) -> None:
+    """Flags with their steps and with ids of completions in the record, from scores and from the trainer's metrics."""
+    with RecordReader(run) as reader:
+        found = diagnose_run(reader)
+        assert {"timeouts": (20, 39), "clipped": (0, 39)} == {
+            flag.detector: (flag.first_step, flag.last_step) for flag in found.flags
+        }
+        (late,) = [flag for flag in found.flags if flag.detector == "timeouts"]
+        assert [Cause.TIMEOUT] * 8 == [one.outcomes["correct"].cause for one in reader.by_id(late.rows)]
+    assert (40 * GROUPS * SIZE, (0, 39), ["correct"]) == (found.completions, found.steps, found.rewards)
+    assert set(DETECTORS) == {*found.looked, *found.not_looked}
+    assert {"dominance", "held_out_falls", "noise"} <= set(found.not_looked)
+
+
+def test_some_steps_of_a_run_are_diagnosed(run: Path) -> None:
+    """What is before and after them does not count."""
+    with RecordReader(run) as reader:
+        found = diagnose_run(reader, steps=(5, 14))
+    assert ["clipped"] == [flag.detector for flag in found.flags]
+    assert (5, 14) == found.steps
+
+
+def test_a_second_scoring_is_told_as_noise(run: Path) -> None:
+    """By reward, over all completions that have both scores."""
+    with RecordReader(run) as reader:
+        found = diagnose_run(reader, again=lambda table: {"correct": 1 - table.scores["correct"]})
+    assert ["correct"] == list(found.noise)
+    assert found.noise["correct"].share > 0.9
+    assert "noise" in {flag.detector for flag in found.flags}
+
+
+def test_a_record_without_steps_is_looked_at_as_rows(tmp_path: Path) -> None:
+    """As scoring a file makes it."""
+    with Recorder(tmp_path / "rows") as recorder:
+        recorder.record(_batch(np.random.default_rng(0)))
+    with RecordReader(tmp_path / "rows") as reader:
+        found = diagnose_run(reader)
+    assert (GROUPS * SIZE, None, GROUPS) == (found.completions, found.steps, found.groups)
+    assert "no earlier steps to compare with" == found.not_looked["reward_jump"]
+
+
+def test_rows_are_grouped_by_prompt_and_columns() -> None:
+    """Rollouts of one prompt are a group wherever they stand; the share of flat groups is told."""
+    batch = _batch(np.random.default_rng(0))
+    order = np.random.default_rng(1).permutation(len(batch.rollouts))
+    outcomes = [Outcome(Status.SCORED, float(place % SIZE == 0 and place < 8)) for place in range(GROUPS * SIZE)]
+    mixed = ScoreBatch(
+        [batch.rollouts[place] for place in order], {"correct": [outcomes[place] for place in order]}, {"correct": 1.0}
+    )
+    found = diagnose_rows(mixed)
+    assert (GROUPS, 6 / 8) == (found.groups, found.flat)
+    assert ["zero_variance"] == [flag.detector for flag in found.flags]
+
+
+def test_rows_become_columns_without_steps() -> None:
+    """Skips and failures stay apart, and a weight of 0 stays out of the reward."""
+    rollouts = [Rollout("p", "c", {}, [1, 2]) for _ in range(3)]
+    outcomes = [
+        Outcome(Status.SCORED, 1.0),
+        Outcome(Status.SKIPPED, None),
+        Outcome(Status.FAILED, 0.5, cause=Cause.EXCEPTION),
+    ]
+    table = table_of(ScoreBatch(rollouts, {"a": outcomes, "b": outcomes}, {"a": 2.0, "b": 0.0}))
+    assert ["s", "k", "f"] == table.status["a"].tolist()
+    assert ["", "", "exception"] == table.causes["a"].tolist()
+    assert [-1, -1, -1] == table.steps.tolist()
+    np.testing.assert_array_equal([2.0, np.nan, 1.0], table.rewards)
+    np.testing.assert_array_equal([2.0, np.nan, 1.0], table.totals)
+    assert [2.0, 2.0, 2.0] == table.tokens.tolist()
