@@ -8,15 +8,17 @@ see :meth:`RewardAdapter.attach`.
 
 from __future__ import annotations
 
+import logging
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from rewardkit import ConfigError, RewardDefinitionError, Runtime
+from rewardkit import ConfigError, RecordError, RewardDefinitionError, Runtime
 from rewardkit.changing import Action, RewardState, Updates, group_rewards_of
 
+_log = logging.getLogger("trainer_adapter")
 _LISTS = ("reward_funcs", "reward_func_names", "reward_processing_classes", "reward_weights")
 _SCORING = (Action.REPLACE, Action.SHADOW)
 
@@ -70,7 +72,6 @@ class AdapterUpdates:
             check_groups: Raises where rewards of these names score whole groups and a process has parts of some.
 
         Raises:
-            RecordError: The record cannot be written.
             RewardError: A change that the run has accepted cannot be applied again.
         """
         self._check_groups = check_groups
@@ -122,8 +123,13 @@ class AdapterUpdates:
 
     def _join(self, rank: int, ranks: int, step: int, actions: Sequence[Action]) -> None:
         self.end()
-        self._updates = Updates(self._run, self, rank=rank, ranks=ranks)
-        self._updates.join(step=step, actions=actions)
+        updates = Updates(self._run, self, rank=rank, ranks=ranks)
+        try:
+            updates.join(step=step, actions=actions)
+        except RecordError as reason:
+            # A vote of this process is then missing, so no process changes anything.
+            _log.error("%s; this training takes no changes of its rewards", reason)
+        self._updates = updates  # one that has not joined does nothing
 
 
 def align(trainer: Any, before: RewardState, after: RewardState, functions: Mapping[str, Any]) -> None:

@@ -216,7 +216,7 @@ class Updates:
         self.leave()
         with self._lock:
             self._actions, self._step, self._said = actions, step - 1, 0.0
-            accepted = self._enter(anew=step <= 0)
+            accepted = self._entered(anew=step <= 0)
             base = self._scoring.state
             for change in accepted:
                 try:
@@ -358,6 +358,14 @@ class Updates:
     def _last_runtime(self) -> Runtime | None:
         """Return what scores after all that is accepted; ``None`` where it is still to be made."""
         return self._accepted[-1].runtime if self._accepted else self._scoring.runtime
+
+    def _entered(self, *, anew: bool) -> list[RewardChange]:
+        """Enter this process, and name the file in what goes wrong."""
+        try:
+            return self._enter(anew=anew)
+        except (sqlite3.Error, OSError) as reason:
+            self._shut()
+            raise RecordError(f"{self.path}: {reason}") from reason
 
     def _enter(self, *, anew: bool) -> list[RewardChange]:
         self._process, accepted = changes.join(

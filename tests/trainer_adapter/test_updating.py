@@ -22,7 +22,7 @@ from rewardkit.record import changes
 from rewardkit.record.changes import ChangeState
 from rewardkit.record.database import file_of, writing
 from trainer_adapter import RewardAdapter
-from trainer_adapter.updating import align
+from trainer_adapter.updating import AdapterUpdates, align
 
 pytest.importorskip("trl", reason="the extra train is not installed")
 pytestmark = [tiny_grpo.third_party_warnings]
@@ -193,6 +193,19 @@ def test_the_trainers_lists_keep_what_is_not_the_adapters() -> None:
     assert trainer.reward_funcs == ["ft", "fb", "fc"]
     assert trainer.reward_processing_classes == ["tokenizer", None, None]
     assert trainer.reward_weights.tolist() == [3.0, 0.5, 4.0]
+
+
+def test_a_record_that_cannot_be_written_ends_no_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The training takes no changes, and says so once."""
+    (tmp_path / "record.db").write_text("this is no database, and never was one")
+    with RewardAdapter([brief], lane="inline") as adapter:
+        updates = AdapterUpdates(adapter, tmp_path / "record.db")
+        updates.begin_training(SimpleNamespace(), 0, lambda names: None)
+        updates.begin(1)
+        updates.end()
+    (said,) = caplog.messages
+    assert "not a record" in said
+    assert said.endswith("this training takes no changes of its rewards")
 
 
 @pytest.mark.trainers
