@@ -85,7 +85,7 @@ class RewardCallback(TrainerCallback):
             self._began = None
         self._read_advantages()
         if self._adapter.updates is not None:  # before an evaluation, which is of the next step
-            self._adapter.updates.begin(state.global_step)
+            self._adapter.updates.begin(getattr(state, "global_step", None))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
         """Take no more changes of the rewards."""

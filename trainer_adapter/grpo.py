@@ -155,7 +155,7 @@ class RewardAdapter:
     @property
     def reward_funcs(self) -> list[Any]:  # TRL wants a list of a union, and lists are invariant
         """A function for each reward, for TRL's ``reward_funcs``, in a new list that TRL may change."""
-        return [self._functions[name] for name in self.names]
+        return [function for name, function in self._functions.items() if name not in self._shadows]
 
     @property
     def weights(self) -> list[float]:
