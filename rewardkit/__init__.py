@@ -21,6 +21,7 @@ from rewardkit.errors import (
     RewardTextError,
     RewardTransportError,
     RuntimeClosedError,
+    UpdateRefusedError,
 )
 from rewardkit.options import OnInfrastructure, RewardOptions
 from rewardkit.runtime.runtime import Runtime
@@ -73,6 +74,7 @@ __all__ = [
     "Step",
     "StepReward",
     "Unanswered",
+    "UpdateRefusedError",
     "clip",
     "gate",
     "group_reward",

@@ -15,6 +15,7 @@ What a model did is never one of these: a wrong answer, a timeout or a crash of 
     ├── RewardTextError           a reward given as text raised, or was ended by its jail
     ├── BadReturnError            a step reward returned a value that is not a score
     ├── RecordError               a run's record is missing, damaged, newer, or cannot be written
+    ├── UpdateRefusedError        a running training does not take a change of its rewards
     ├── RuntimeClosedError        a runtime is used after it was closed, or in a forked child
     ├── InfrastructureError       too many calls failed for reasons that are not the completions' fault
     └── RewardFailedError         a call failed and the caller asked to stop at the first failure
@@ -96,6 +97,13 @@ class BadReturnError(RewardError):
 
 class RecordError(RewardError):
     """A run's record is missing, is not a record, is of a newer release, or cannot be written. Names the file."""
+
+
+class UpdateRefusedError(RewardError):
+    """A running training does not take a change of its rewards, has ended, or the new reward fails on its completions.
+
+    The training goes on as before. The message says why.
+    """
 
 
 class RuntimeClosedError(RewardError):

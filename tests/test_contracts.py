@@ -26,6 +26,7 @@ PAGES = [*ROOT.glob("*.md"), *(page for folder in ("docs", ".github") for page i
 PUBLIC = {
     "builtin_rewards.judge": ("reference/judge.md", "reference/errors.md"),
     "rewardkit": ("reference/api.md",),
+    "rewardkit.changing": ("reference/api.md",),
     "rewardkit.cli": ("reference/api.md",),
     "rewardkit.commands": ("reference/api.md",),
     "rewardkit.advantages": ("reference/api.md",),

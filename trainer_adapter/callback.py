@@ -5,7 +5,9 @@ It imports transformers, so :attr:`trainer_adapter.grpo.RewardAdapter.callback` 
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from transformers import TrainerCallback
@@ -14,6 +16,7 @@ from rewardkit import ConfigError
 
 if TYPE_CHECKING:
     from trainer_adapter.capture import Capture
+    from trainer_adapter.updating import AdapterUpdates
 
 
 class Watched(Protocol):
@@ -29,6 +32,8 @@ class Watched(Protocol):
     def seconds(self) -> float: ...
     @property
     def capture(self) -> Capture | None: ...
+    @property
+    def updates(self) -> AdapterUpdates | None: ...
     def start(self) -> object: ...
 
 
@@ -60,10 +65,13 @@ class RewardCallback(TrainerCallback):
             ConfigError: A group would be split between processes, or the trainer has other weights.
         """
         _check_weights(self._adapter, args)
-        _check_groups(self._adapter, args)
+        _check_groups(self._adapter.group_rewards, args)
         self._adapter.start()
         if self._adapter.capture is not None:
             self._adapter.capture.begins(getattr(state, "global_step", 0))
+        if self._adapter.updates is not None:
+            check = functools.partial(_check_groups, args=args)
+            self._adapter.updates.begin_training(args, getattr(state, "global_step", 0), check)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
         """Note when a step begins."""
@@ -76,6 +84,13 @@ class RewardCallback(TrainerCallback):
             self.reward_s += self._adapter.seconds - self._began[1]
             self._began = None
         self._read_advantages()
+        if self._adapter.updates is not None:  # before an evaluation, which is of the next step
+            self._adapter.updates.begin(getattr(state, "global_step", None))
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
+        """Take no more changes of the rewards."""
+        if self._adapter.updates is not None:
+            self._adapter.updates.end()
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
         """Record what the trainer made of a batch that an accumulated step scored."""
@@ -108,9 +123,9 @@ def _check_weights(adapter: Watched, args: Any) -> None:
         )
 
 
-def _check_groups(adapter: Watched, args: Any) -> None:
+def _check_groups(group_rewards: Sequence[str], args: Any) -> None:
     """Raise if a reward needs whole groups and a process would see a part of one."""
-    if not adapter.group_rewards or getattr(args, "num_generations", None) is None:
+    if not group_rewards or getattr(args, "num_generations", None) is None:
         return
     steps = getattr(args, "steps_per_generation", None) or 1
     batch, generations = args.per_device_train_batch_size, args.num_generations
@@ -123,6 +138,6 @@ def _check_groups(adapter: Watched, args: Any) -> None:
     for rows, what, option, generations in batches:
         if rows % generations:
             raise ConfigError(
-                f"reward {adapter.group_rewards[0]!r} scores whole groups, but a process has {rows} completions in a "
+                f"reward {group_rewards[0]!r} scores whole groups, but a process has {rows} completions in a "
                 f"batch ({what}), which is no multiple of {option}={generations}: a group would be split"
             )

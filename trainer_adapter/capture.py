@@ -172,6 +172,7 @@ class Capture:
     def __init__(self, recorder: Recorder, rewards: Mapping[str, Composable], about: Mapping[str, Any]) -> None:
         self.recorder = recorder
         self._rewards = rewards
+        self._shadows: frozenset[str] = frozenset()
         self._known: Callable[[], Any] = lambda: None
         self._pending: _Pending | None = None
         recorder.add_about(about)
@@ -191,6 +192,10 @@ class Capture:
         settings = args.to_dict() if hasattr(args, "to_dict") else vars(args)
         self.recorder.add_about({"trainer": type(trainer).__name__, "training": settings})
 
+    def take(self, rewards: Mapping[str, Composable], shadows: frozenset[str]) -> None:
+        """Go on with other rewards, of which the trainer does not see the shadows."""
+        self._rewards, self._shadows = rewards, shadows
+
     @_harmless
     def begins(self, step: int) -> None:
         """Training begins after so many steps: what a run that goes on will do again is taken out of the record."""
@@ -209,9 +214,10 @@ class Capture:
         """
         trainer, count = self._trainer, len(batch.rollouts)
         split = "train" if trainer is None or trainer.model.training else "eval"  # by what TRL goes as well
-        rule = None if trainer is None else rule_of(trainer, list(told), split)
+        seen = {name: scores for name, scores in told.items() if name not in self._shadows}
+        rule = None if trainer is None else rule_of(trainer, list(seen), split)
         before = 0 if trainer is None else count * trainer.accelerator.process_index
-        advantages = [None] * count if rule is None else rule.advantages(told, batch.weights, before)
+        advantages = [None] * count if rule is None else rule.advantages(seen, batch.weights, before)
         self.recorder.record(
             batch,
             step=step,
@@ -224,7 +230,7 @@ class Capture:
             handed=told,
             advantages=advantages,
         )
-        self._pending = _Pending(step, split, dict(told)) if None in advantages and rule is not None else None
+        self._pending = _Pending(step, split, seen) if None in advantages and rule is not None else None
 
     @_harmless
     def read_advantages(self) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rewardkit import Recorder
     from trainer_adapter.callback import RewardCallback
     from trainer_adapter.capture import Capture
+    from trainer_adapter.updating import AdapterUpdates
 
 MAX_SCORE = 1e16
 """The largest score or weighted sum handed to TRL. It computes in float32 (at most 3.4e38) and squares scores for a
@@ -124,10 +125,9 @@ class RewardAdapter:
         self._partial = partial
         self._env = rewards.runtime.env if isinstance(rewards, RewardFunctionsConfig) else {}
         self.runtime = Runtime(rewards, weights=weights, **options)
-        for name, weight in self.runtime.weights.items():
-            if abs(weight) > MAX_SCORE:
-                raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected at most {MAX_SCORE:g}")
-        self._functions = [self._function(name) for name in self.runtime.names]
+        self.check_weights(self.runtime.weights)
+        self._functions = {name: self._function(name) for name in self.runtime.names}
+        self._shadows: frozenset[str] = frozenset()
         self._timings: deque[BatchTiming] = deque(maxlen=100_000)
         self._seconds = 0.0
         # The digest of the last scored batch, and its scores that TRL has not asked for yet.
@@ -136,6 +136,8 @@ class RewardAdapter:
         self._lock = threading.Lock()
         self.capture: Capture | None = None
         """What hands this process's batches to a recorder; ``None`` where nothing is recorded."""
+        self.updates: AdapterUpdates | None = None
+        """What changes the rewards while they are used; ``None`` where nothing is recorded."""
         if record is not None:
             self.record_in(record)
 
@@ -153,17 +155,17 @@ class RewardAdapter:
     @property
     def reward_funcs(self) -> list[Any]:  # TRL wants a list of a union, and lists are invariant
         """A function for each reward, for TRL's ``reward_funcs``, in a new list that TRL may change."""
-        return list(self._functions)
+        return [function for name, function in self._functions.items() if name not in self._shadows]
 
     @property
     def weights(self) -> list[float]:
         """The weights for TRL's ``reward_weights``, in the order of :attr:`reward_funcs`."""
-        return list(self.runtime.weights.values())
+        return [self.runtime.weights[name] for name in self.names]
 
     @property
     def names(self) -> list[str]:
-        """The rewards' names, in the order of :attr:`reward_funcs`."""
-        return self.runtime.names
+        """The rewards' names, in the order of :attr:`reward_funcs`; without those that only shadow another one."""
+        return [name for name in self.runtime.names if name not in self._shadows]
 
     @property
     def group_rewards(self) -> list[str]:
@@ -197,7 +199,8 @@ class RewardAdapter:
     def attach(self, trainer: Any) -> RewardAdapter:
         """Add :attr:`callback` to a trainer that lacks it, and know the trainer from now on; return the adapter.
 
-        Without it the adapter knows the trainer from the first batch on.
+        Then weights can change, and rewards come and go, while it trains. Without it the adapter knows the trainer from
+        the first batch on, and changes none of its lists.
 
         Raises:
             ConfigError: It is no trainer of TRL's.
@@ -209,6 +212,8 @@ class RewardAdapter:
             trainer.add_callback(callback)
         if self.capture is not None:
             self.capture.attach(trainer)
+        if self.updates is not None:
+            self.updates.attach(trainer)
         return self
 
     def record_in(self, record: str | os.PathLike[str] | Recorder) -> None:
@@ -221,9 +226,32 @@ class RewardAdapter:
 
         about = {"rewards": self.runtime.weights, "partial": self._partial}
         self.capture = Capture(recorder_of(record, self._env), self.runtime.rewards, about)
+        from trainer_adapter.updating import AdapterUpdates
+
+        self.updates = AdapterUpdates(self, self.capture.recorder.path)
+
+    def check_weights(self, weights: Mapping[str, float]) -> None:
+        """Raise :class:`~rewardkit.RewardDefinitionError` for a weight that is too large for TRL's arithmetic."""
+        for name, weight in weights.items():
+            if abs(weight) > MAX_SCORE:
+                raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected at most {MAX_SCORE:g}")
+
+    def take(self, runtime: Runtime, shadows: frozenset[str]) -> None:
+        """Score with another runtime from now on; the one before is left to the caller.
+
+        Args:
+            runtime: What scores.
+            shadows: Names of its rewards that the trainer does not see.
+        """
+        self._functions = {name: self._functions.get(name) or self._function(name) for name in runtime.names}
+        self.runtime, self._shadows, self._waiting = runtime, shadows, (b"", {})
+        if self.capture is not None:
+            self.capture.take(runtime.rewards, shadows)
 
     def close(self) -> None:
         """End the workers, and write what is still to be recorded. A second call does nothing."""
+        if self.updates is not None:
+            self.updates.end()
         self.runtime.close()
         if self.capture is not None:
             self.capture.recorder.close()
@@ -261,6 +289,8 @@ class RewardAdapter:
         digest, waiting = self._waiting
         if digest != batch.digest or name not in waiting:
             self._waiting = b"", {}
+            if self.updates is not None:
+                self.updates.begin(batch.step)
             scored = self.runtime.score(batch.rollouts(), step=batch.step, epoch=batch.epoch)
             waiting = self._scores(scored, batch.step)
             if self.capture is not None:

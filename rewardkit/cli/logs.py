@@ -85,8 +85,8 @@ def _followed(run: Run, wanted: dict[str, Any]) -> Iterator[LogEntry]:
         ended = False
         if now - looked >= _LOOK_S:
             looked, ended = now, not run.running
-        if ended or changes != run.changes:
-            changes, last = run.changes, run.last_id
+        if ended or changes != run.data_version:
+            changes, last = run.data_version, run.last_id
             after = min(after, last)  # a run that goes on from a checkpoint takes away what it does again
             for entry in run.logs(**wanted, after=after):
                 after = max(after, entry.completion)

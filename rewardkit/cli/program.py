@@ -37,6 +37,7 @@ _OWN = {
     "diff": "rewardkit.cli.diff:diff_command",
     "rescore": "rewardkit.cli.rescore:rescore_command",
     "verify": "rewardkit.cli.verify:verify_command",
+    "update": "rewardkit.cli.update:update_command",
 }
 
 

@@ -55,8 +55,12 @@ def in_words(reason: Exception) -> str:
     return _WORDS.get(str(reason), str(reason))
 
 
-def writing(path: Path) -> Connection:
+def writing(path: Path, *, threads: bool = False) -> Connection:
     """Return a connection for writing to a record, which is made where there is none and brought up to this version.
+
+    Args:
+        path: The file.
+        threads: Whether several threads use the connection, one at a time.
 
     Raises:
         RecordError: The file is no record, is of a newer version, or cannot be made or written.
@@ -65,7 +69,7 @@ def writing(path: Path) -> Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.closing(_connected(path, "rwc")) as connection:
             _make(connection)
-        connection = _checked(_connected(path, "rw"), path)
+        connection = _checked(_connected(path, "rw", threads=threads), path)
         try:
             _migrate(connection)
             _log_ahead(connection, path.parent)
@@ -215,9 +219,11 @@ def _linked(copy: Path, path: Path) -> bool:
     return True
 
 
-def _connected(path: Path, mode: str) -> Connection:
+def _connected(path: Path, mode: str, *, threads: bool = False) -> Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(address, uri=True, timeout=BUSY_S, isolation_level=None, factory=Connection)
+    connection = sqlite3.connect(
+        address, uri=True, timeout=BUSY_S, isolation_level=None, factory=Connection, check_same_thread=not threads
+    )
     connection.row_factory = sqlite3.Row
     return connection
 

@@ -110,7 +110,7 @@ class RecordReader:
         return any(is_alive(one) for one in self.sessions)
 
     @property
-    def changes(self) -> int:
+    def data_version(self) -> int:
         """A number that is another one once some other process has written to the record."""
         return int(self._rows("PRAGMA data_version")[0][0])
 

@@ -175,9 +175,12 @@ def rows_of(
     rollouts, columns = batch.rollouts, [batch.outcomes[name] for name in names]
     scores = np.array([[math.nan if one.score is None else one.score for one in column] for column in columns])
     scores = scores.reshape(len(names), len(rollouts))
-    reward = np.array([math.nan if total is None else total for total in batch.totals])
-    if handed is not None and names:
-        reward = weighted_rewards({name: handed[name] for name in names}, batch.weights)
+    known = handed or batch.scores
+    told = {name: known[name] for name in names}
+    if handed is None or not names:
+        reward = np.array([math.nan if total is None else total for total in batch.totals])
+    else:
+        reward = weighted_rewards(told, batch.weights)
     groups = _groups(rollouts, num_generations, before)
     if advantages is None:
         advantages = _known(_advantages(reward, groups, num_generations, scale))

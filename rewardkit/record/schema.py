@@ -8,8 +8,9 @@ metrics, error, output) has a row only where it said something. Sums of each bat
 that no curve reads single scores, and so that a search for high or low scores knows which batches to open;
 ``batch.low`` and ``high`` are of its totals. A pass of rescoring keeps its scores apart from those that the training
 saw: one row a completion, and ``said.pass`` is its number there, 0 for the training's own. Numbers of batches and
-completions only grow, also after some were taken away; those of a batch's completions follow each other. Times are
-seconds since 1970.
+completions only grow, also after some were taken away; those of a batch's completions follow each other. A change that
+a running training is asked for, the processes that train, and their votes on it have tables of their own:
+:mod:`rewardkit.record.changes` says how they agree. Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -149,6 +150,21 @@ CREATE TABLE metric (
     PRIMARY KEY (split, name, step)
 ) WITHOUT ROWID;
 
+CREATE TABLE process (
+    id INTEGER PRIMARY KEY,
+    rank INTEGER NOT NULL,
+    ranks INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    born TEXT NOT NULL,
+    began REAL NOT NULL,
+    seen REAL NOT NULL,
+    ended REAL,
+    step INTEGER NOT NULL,
+    actions TEXT NOT NULL,
+    rewards TEXT NOT NULL
+);
+
 CREATE TABLE change (
     id INTEGER PRIMARY KEY,
     asked REAL NOT NULL,
@@ -159,6 +175,13 @@ CREATE TABLE change (
     step INTEGER,
     words TEXT
 );
+
+CREATE TABLE vote (
+    change INTEGER NOT NULL REFERENCES change,
+    process INTEGER NOT NULL REFERENCES process,
+    words TEXT,
+    PRIMARY KEY (change, process)
+) WITHOUT ROWID;
 
 CREATE TABLE event (id INTEGER PRIMARY KEY, time REAL NOT NULL, step INTEGER, kind TEXT NOT NULL, body TEXT NOT NULL);
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import importlib.util
 import math
 import os
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError, RuntimeClosedError
-from rewardkit.registry import resolve_set
+from rewardkit.registry import RewardSet, resolve_set
 from rewardkit.runtime.alarms import Alarms
 from rewardkit.runtime.batch import check_lost, combine
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
@@ -29,11 +30,15 @@ from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
 from rewardkit.types import Rollout
 from sandbox import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, cores
-from sandbox.errors import SandboxError
+from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
 
 if TYPE_CHECKING:
     from rewardkit.record.recorder import Recorder
     from sandbox.workers import Target, WorkerPool
+
+
+MAX_LOADS = 3
+"""Times that a worker's loading is tried, each of which may take ``load_timeout_s``."""
 
 
 class RuntimeLane(StrEnum):
@@ -112,6 +117,16 @@ class Runtime:
         self._pool: WorkerPool | None = None
         self._recorder: Recorder | None = None
         resolved = resolve_set(rewards)
+        self._resolved = resolved
+        self._options: dict[str, Any] = {
+            "workers": workers,
+            "lane": lane,
+            "memory_bytes": memory_bytes,
+            "load_timeout_s": load_timeout_s,
+            "cache_entries": cache_entries,
+            "max_infrastructure_rate": max_infrastructure_rate,
+            "on_failure": on_failure,
+        }
         self._rewards = resolved.rewards
         self.weights = weights_of(self._rewards, weights)
         self._leaves = _leaves(self._rewards.values())
@@ -175,6 +190,37 @@ class Runtime:
         if self._pool is not None:
             self._pool.start()
         return self
+
+    def wait_loaded(self) -> None:
+        """Start the workers and wait until each has loaded the rewards, at most as long as loading may take.
+
+        Raises:
+            RewardLoadError: A worker cannot load a reward, or took too long.
+        """
+        self.start()
+        if self._pool is None:
+            return
+        try:
+            if not self._pool.wait_loaded(MAX_LOADS * self._options["load_timeout_s"]):
+                raise RewardLoadError("the workers did not load the rewards in time; give them longer: load_timeout_s")
+        except (WorkerStartError, PoolClosedError) as fault:
+            raise RewardLoadError(str(fault)) from fault
+
+    def with_rewards(self, rewards: Mapping[str, Composable], weights: Mapping[str, float]) -> Runtime:
+        """Return a runtime of other rewards, with this one's options and its workers' packages and variables.
+
+        It has workers of its own and records nothing until :meth:`take_over`.
+
+        Args:
+            rewards: The rewards by name.
+            weights: Their weights by name.
+        """
+        given = _Given(dataclasses.replace(self._resolved, rewards=resolve_set(rewards).rewards))
+        return Runtime(given, weights=weights, **self._options)
+
+    def take_over(self, other: Runtime) -> None:
+        """Record from now on where another runtime recorded, which no longer does."""
+        self._recorder, other._recorder = other._recorder, None
 
     def score(self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None) -> ScoreBatch:
         """Score rollouts with every reward and wait for the last of them.
@@ -282,6 +328,16 @@ class Runtime:
             raise RuntimeClosedError("this runtime is closed; make a new one")
         if os.getpid() != self._owner:
             raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
+
+
+class _Given:
+    """A set of rewards that is resolved already."""
+
+    def __init__(self, found: RewardSet) -> None:
+        self._found = found
+
+    def resolve(self) -> RewardSet:
+        return self._found
 
 
 def _recorder(record: str | os.PathLike[str] | Recorder, env: Mapping[str, str]) -> Recorder:

@@ -64,6 +64,8 @@ WARDEN_DOUBT_S = 2.0
 """Seconds in which a warden starts a worker or reports the end of one; after that it is asked whether it is there."""
 RETIRE_SHARE = 0.5
 """A worker that holds more than this share of its memory limit between calls is replaced: it leaks."""
+LOADED_POLL_S = 0.02
+"""Seconds between two looks of one who waits for the workers to load."""
 _SHOWN_CHARS = 200
 
 
@@ -152,6 +154,23 @@ class WorkerPool:
             if not self._started:
                 self._started = True
                 self._thread.start()
+
+    def wait_loaded(self, timeout_s: float) -> bool:
+        """Start the workers and wait until each has loaded its targets; ``False`` where one has not in that time.
+
+        Raises:
+            PoolClosedError: The pool was closed.
+            WorkerStartError: A worker cannot be started or cannot load a target.
+        """
+        self.start()
+        end = time.monotonic() + timeout_s
+        while not all(slot.loaded for slot in self._slots):
+            if self._broken is not None:
+                raise self._broken
+            if time.monotonic() > end:
+                return False
+            time.sleep(LOADED_POLL_S)
+        return True
 
     def submit(self, job: Job, calls: Sequence[Call], *, complete: bool = True) -> None:
         """Run calls of a job, whose segments are in its file; ``complete`` says that no more calls will come."""

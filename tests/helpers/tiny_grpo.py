@@ -116,6 +116,7 @@ def train(
     eval_rows: list[dict[str, Any]] | None = None,
     callbacks: Sequence[Any] = (),
     resume: bool = False,
+    attach: bool = False,
     **arguments: Any,
 ) -> Run:
     """Trains the tiny model on these rows, in their order, four prompts a step; ``arguments`` are TRL's."""
@@ -161,5 +162,7 @@ def train(
     trainer.remove_callback(PrinterCallback)
     for callback in callbacks:
         callback.trainer = trainer
+    if attach:
+        adapter.attach(trainer)
     trainer.train(resume_from_checkpoint=resume)
     return Run(trainer, {relay.__name__: relay for relay in relays})

@@ -54,10 +54,10 @@ def test_a_run_is_running_until_its_recorder_is_closed(tmp_path: Path) -> None:
     """A reader sees that, and that something was written since it looked."""
     recorder = Recorder(tmp_path)
     with Run.open(tmp_path) as run:
-        before = run.changes
+        before = run.data_version
         assert run.running
         recorder.close()
-        assert before != run.changes
+        assert before != run.data_version
         assert not run.running
 
 

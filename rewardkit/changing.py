@@ -1,0 +1,9 @@
+"""Public: what an adapter to a trainer needs for rewards that change while it trains; see :class:`Updates`.
+
+A loop of one's own needs only :class:`LiveRuntime`.
+"""
+
+from rewardkit.record.changes import Action
+from rewardkit.replay.updates import Changeable, LiveRuntime, RewardState, Updates, group_rewards_of
+
+__all__ = ["Action", "Changeable", "LiveRuntime", "RewardState", "Updates", "group_rewards_of"]

@@ -1,0 +1,335 @@
+"""Changes that a running training is asked for, and how its processes agree on the step at which each takes effect.
+
+Nobody waits for another process. Each process of a training has a row that says the last step it has begun. A change
+is asked for by anyone who may write the file. Each process prepares it beside its training and then votes, with its
+step, in one transaction. The transaction of the last vote decides: where all are ready, the change takes effect at the
+step after the last one that any process has begun; where one is not, the change is refused and nothing is changed.
+
+No process can be past that step. A process that has voted and does not know the outcome yet notes each step in a
+transaction before it begins it, and reads the outcome in the same one. So either it noted the step before the last
+vote, which then counted it, or it reads the decision before it begins. A process that has not voted need not look: its
+vote is missing, so there is no decision. One change is voted on at a time, in the order of asking.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SILENT_S = 120.0
+"""A process on another machine that has not been heard of for so long is gone; it says a word every few seconds."""
+BEFORE = -1
+"""The step of a process that has not begun any."""
+
+
+class Action(StrEnum):
+    """What a change does."""
+
+    REPLACE = "replace"
+    """Another function takes the place of a reward's; its name stays."""
+    SHADOW = "shadow"
+    """A function is scored beside a reward, with the weight 0 and unseen by the trainer."""
+    WEIGHT = "weight"
+    """A reward gets another weight."""
+    ADD = "add"
+    """A further reward."""
+    REMOVE = "remove"
+    """A reward is taken away."""
+
+
+class ChangeState(StrEnum):
+    """How far a change is."""
+
+    ASKED = "asked"
+    """The training has not answered."""
+    ACCEPTED = "accepted"
+    """All processes apply it at the same step."""
+    REFUSED = "refused"
+    """It changes nothing."""
+    DROPPED = "dropped"
+    """It was accepted, and the training was then started anew, with its own rewards."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardChange:
+    """A change that a training was asked for.
+
+    Attributes:
+        id: Its number in the record.
+        asked: When, in seconds since 1970.
+        reward: The reward's name.
+        action: What it does.
+        body: What it takes: the reward's code and place, its weight.
+        state: How far it is.
+        step: The step from which on it holds, once it is accepted.
+        words: Why it was refused or dropped.
+    """
+
+    id: int
+    asked: float
+    reward: str
+    action: Action
+    body: Mapping[str, Any] = field(repr=False)
+    state: ChangeState
+    step: int | None
+    words: str | None
+
+
+class Standing(NamedTuple):
+    """How a reward stands in a training.
+
+    Attributes:
+        digits: Its version.
+        weight: Its weight.
+        shadow: Whether it is scored beside another one and the trainer does not see it.
+    """
+
+    digits: str
+    weight: float
+    shadow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trainer:
+    """A process that trains and takes changes.
+
+    Attributes:
+        id: Its number in the record.
+        rank: Its rank.
+        ranks: How many there are.
+        host: Its machine.
+        pid: Its process id there.
+        born: What tells it from a later process of the same id.
+        seen: When it was last heard of.
+        ended: When it ended; ``None`` while it trains, and where it was killed.
+        step: The last step that it has begun; -1 before the first.
+        actions: The actions that it can take.
+        rewards: Its rewards by name.
+    """
+
+    id: int
+    rank: int
+    ranks: int
+    host: str
+    pid: int
+    born: str
+    seen: float
+    ended: float | None
+    step: int
+    actions: Sequence[str]
+    rewards: Mapping[str, Standing]
+
+    @property
+    def gone(self) -> str | None:
+        """Why it cannot answer any more; ``None`` where it may."""
+        if self.ended is not None:
+            return f"ended at {_clock(self.ended)}"
+        if self.host == platform.node() and self.born != born(self.pid):
+            return f"is gone: its process {self.pid} was last heard of at {_clock(self.seen)}"
+        if time.time() - self.seen > SILENT_S:
+            return f"is gone: process {self.pid} of {self.host} was last heard of at {_clock(self.seen)}"
+        return None
+
+
+def born(pid: int) -> str | None:
+    """Return what tells a process of this machine from a later one of the same id; ``None`` where there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Within it nobody else writes; what was written is kept unless it ends with an error."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def ask(connection: sqlite3.Connection, reward: str, action: Action, body: Mapping[str, Any]) -> int:
+    """Ask for a change; return its number."""
+    row = (time.time(), reward, action.value, json.dumps(body), ChangeState.ASKED.value)
+    words = "INSERT INTO change (asked, reward, action, body, state) VALUES (?, ?, ?, ?, ?)"
+    return connection.execute(words, row).lastrowid or 0
+
+
+def change_of(connection: sqlite3.Connection, number: int) -> RewardChange | None:
+    """Return a change by its number."""
+    row = connection.execute("SELECT * FROM change WHERE id = ?", (number,)).fetchone()
+    return None if row is None else _change(row)
+
+
+def changes_of(connection: sqlite3.Connection) -> list[RewardChange]:
+    """Return all changes, oldest first."""
+    return [_change(row) for row in connection.execute("SELECT * FROM change ORDER BY id")]
+
+
+def trainers_of(connection: sqlite3.Connection) -> list[Trainer]:
+    """Return the processes of the training, by rank: for each rank the last one that there was."""
+    rows = connection.execute("SELECT * FROM process WHERE id IN (SELECT max(id) FROM process GROUP BY rank)")
+    found = sorted(map(_trainer, rows), key=lambda one: one.rank)
+    newest = max(found, key=lambda one: one.id, default=None)
+    return [one for one in found if newest is not None and one.ranks == newest.ranks]
+
+
+def join(
+    connection: sqlite3.Connection,
+    *,
+    rank: int,
+    ranks: int,
+    step: int,
+    actions: Sequence[str],
+    rewards: Mapping[str, Standing],
+    anew: bool,
+) -> tuple[int, list[RewardChange]]:
+    """Enter this process among those that train; return its number and the changes accepted before, oldest first.
+
+    Args:
+        connection: To the record.
+        rank: This process's rank.
+        ranks: How many there are.
+        step: The last step that it has begun.
+        actions: The actions that it can take.
+        rewards: Its rewards by name.
+        anew: Whether the training begins at its beginning: then changes accepted before are dropped.
+    """
+    now = time.time()
+    with transaction(connection):
+        for one in map(_trainer, connection.execute("SELECT * FROM process WHERE ended IS NULL").fetchall()):
+            if one.rank == rank or one.ranks != ranks or one.gone:
+                connection.execute("UPDATE process SET ended = ? WHERE id = ?", (one.seen, one.id))
+        if anew:
+            words = "the training was started anew"
+            states = (ChangeState.DROPPED.value, words, ChangeState.ACCEPTED.value)
+            connection.execute("UPDATE change SET state = ?, words = ? WHERE state = ?", states)
+        number = connection.execute(
+            "INSERT INTO process (rank, ranks, host, pid, born, began, seen, step, actions, rewards)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (rank, ranks, platform.node(), os.getpid(), born(os.getpid()) or "", now, now, step,
+             json.dumps(list(actions)), json.dumps(dict(rewards))),
+        ).lastrowid or 0  # fmt: skip
+        accepted = [one for one in changes_of(connection) if one.state is ChangeState.ACCEPTED]
+    return number, accepted
+
+
+def leave(connection: sqlite3.Connection, process: int) -> None:
+    """Take this process out; the last one that trains refuses what was not answered."""
+    now = time.time()
+    with transaction(connection):
+        connection.execute("UPDATE process SET ended = ?, seen = ? WHERE id = ?", (now, now, process))
+        if connection.execute("SELECT 1 FROM process WHERE ended IS NULL").fetchone() is None:
+            asked = connection.execute("SELECT id FROM change WHERE state = 'asked' ORDER BY id").fetchall()
+            for (number,) in asked:
+                _refuse(connection, number, "the training ended before it was applied")
+
+
+def note(connection: sqlite3.Connection, process: int, step: int, rewards: Mapping[str, Standing]) -> bool:
+    """Say that this process is there, at a step and with these rewards; ``False`` where the file does not know it."""
+    row = (time.time(), step, json.dumps(dict(rewards)), process)
+    words = "UPDATE process SET seen = ?, step = ?, rewards = ? WHERE id = ? AND ended IS NULL"
+    return connection.execute(words, row).rowcount == 1
+
+
+def next_asked(connection: sqlite3.Connection) -> RewardChange | None:
+    """Return the change to vote on: the oldest that is not decided."""
+    row = connection.execute("SELECT * FROM change WHERE state = 'asked' ORDER BY id LIMIT 1").fetchone()
+    return None if row is None else _change(row)
+
+
+def vote(
+    connection: sqlite3.Connection, change: int, process: int, step: int, words: str | None
+) -> RewardChange | None:
+    """Vote on a change, and decide it where no vote is missing; return it as it is then.
+
+    Args:
+        connection: To the record.
+        change: The change's number.
+        process: This process's.
+        step: The last step that this process has begun.
+        words: Why it cannot be applied here; ``None`` where it can.
+    """
+    with transaction(connection):
+        connection.execute("UPDATE process SET step = ?, seen = ? WHERE id = ?", (step, time.time(), process))
+        connection.execute("INSERT OR REPLACE INTO vote VALUES (?, ?, ?)", (change, process, words))
+        _decide(connection, change)
+        return change_of(connection, change)
+
+
+def begin(connection: sqlite3.Connection, change: int, process: int, step: int) -> RewardChange | None:
+    """Note that this process begins a step, and return the change that it has voted on."""
+    with transaction(connection):
+        connection.execute("UPDATE process SET step = ?, seen = ? WHERE id = ?", (step, time.time(), process))
+        return change_of(connection, change)
+
+
+def _decide(connection: sqlite3.Connection, change: int) -> None:
+    """Decide a change that is open, where all processes have voted."""
+    row = connection.execute("SELECT state FROM change WHERE id = ?", (change,)).fetchone()
+    if row is None or row["state"] != ChangeState.ASKED:
+        return
+    rows = connection.execute(
+        "SELECT process.*, vote.process AS voted, vote.words AS said FROM process LEFT JOIN vote"
+        " ON vote.process = process.id AND vote.change = ? WHERE process.ended IS NULL ORDER BY rank",
+        (change,),
+    ).fetchall()
+    there = [row for row in rows if not _trainer(row).gone]
+    against = [(row["rank"], row["said"]) for row in there if row["voted"] is not None and row["said"] is not None]
+    ranks = there[0]["ranks"] if there else 0
+    if against:
+        rank, said = against[0]
+        _refuse(connection, change, said if ranks == 1 else f"rank {rank}: {said}")
+    elif ranks and {row["rank"] for row in there} == set(range(ranks)) and all(row["voted"] for row in there):
+        step = max(row["step"] for row in there) + 1
+        connection.execute("UPDATE change SET state = 'accepted', step = ? WHERE id = ?", (step, change))
+        _tell(connection, change)
+
+
+def _refuse(connection: sqlite3.Connection, change: int, words: str) -> None:
+    connection.execute("UPDATE change SET state = 'refused', words = ? WHERE id = ?", (words, change))
+    _tell(connection, change)
+
+
+def _tell(connection: sqlite3.Connection, change: int) -> None:
+    """Write down what was decided as an event."""
+    one = change_of(connection, change)
+    assert one is not None
+    known = ("digits", "weight", "reference")
+    body = {"change": one.id, "reward": one.reward, "action": one.action, "state": one.state, "words": one.words}
+    body |= {name: one.body[name] for name in known if one.body.get(name) is not None}
+    row = (time.time(), one.step, "change", json.dumps(body))
+    connection.execute("INSERT INTO event (time, step, kind, body) VALUES (?, ?, ?, ?)", row)
+
+
+def _change(row: sqlite3.Row) -> RewardChange:
+    return RewardChange(
+        row["id"], row["asked"], row["reward"], Action(row["action"]), json.loads(row["body"]),
+        ChangeState(row["state"]), row["step"], row["words"],
+    )  # fmt: skip
+
+
+def _trainer(row: sqlite3.Row) -> Trainer:
+    rewards = {name: Standing(*one) for name, one in json.loads(row["rewards"]).items()}
+    return Trainer(
+        row["id"], row["rank"], row["ranks"], row["host"], row["pid"], row["born"], row["seen"], row["ended"],
+        row["step"], json.loads(row["actions"]), rewards,
+    )  # fmt: skip
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))

@@ -1,0 +1,394 @@
+"""The side of a change that asks: it is checked and tried on the run's last completions, asked for, and waited for."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rewardkit.compose import Composable
+from rewardkit.config import RewardFunctionsRuntimeConfig
+from rewardkit.decorator import reward
+from rewardkit.errors import RewardDefinitionError, UpdateRefusedError
+from rewardkit.record.changes import (
+    Action,
+    ChangeState,
+    RewardChange,
+    Trainer,
+    ask,
+    change_of,
+    changes_of,
+    trainers_of,
+)
+from rewardkit.record.database import writing
+from rewardkit.record.reader import RecordReader
+from rewardkit.record.values import Version
+from rewardkit.registry import RewardLike, RewardSet, resolve_set
+from rewardkit.replay.carried import carried, loaded
+from rewardkit.replay.difference import Difference
+from rewardkit.replay.run_difference import Given, of_run
+from rewardkit.replay.scoring import why_not
+from rewardkit.replay.stored import Stored, choose
+from rewardkit.replay.updates import refuse, shadow_of, takes, unattached
+from rewardkit.runtime.runtime import Runtime
+
+TRIED = 64
+"""Completions on which a new reward is tried, the last of the run."""
+WAIT_S = 60.0
+"""Seconds for which an answer is waited for."""
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class RunningReward:
+    """A reward as a training has it now.
+
+    Attributes:
+        name: Its name.
+        digits: The fingerprint of its version.
+        weight: Its weight.
+        version: What the record has of the version; ``None`` until it has scored.
+    """
+
+    name: str
+    digits: str
+    weight: float
+    version: Version | None = field(default=None, repr=False)
+
+
+@dataclass(slots=True)
+class RunningRewards:
+    """The rewards of a training, to be changed and handed back.
+
+    Attributes:
+        functions: The rewards by name. Another function, reward, reference or text under a name changes the reward, a
+            new name adds one, and a name that is taken out removes one.
+        runtime: What the workers have; it cannot be changed while they run.
+    """
+
+    functions: dict[str, RunningReward | RewardLike | Mapping[str, Any]]
+    runtime: RewardFunctionsRuntimeConfig = field(default_factory=RewardFunctionsRuntimeConfig)
+
+
+@dataclass(slots=True)
+class RunConfig:
+    """What of a training can be changed while it runs: from ``run.get_config()``, for ``run.update_config(config)``.
+
+    Attributes:
+        reward_fns: The rewards.
+        reward_weights: Their weights by name.
+    """
+
+    reward_fns: RunningRewards
+    reward_weights: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One change of a reward.
+
+    Attributes:
+        name: The reward.
+        action: What to do.
+        like: The reward that comes in, in any form that a runtime takes.
+        weight: Its weight; ``None`` keeps the one that there is.
+    """
+
+    name: str
+    action: Action
+    like: RewardLike | Mapping[str, Any] | None = None
+    weight: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A change that a training was asked for, and its answer.
+
+    Attributes:
+        name: The reward.
+        action: What was asked.
+        state: ``"accepted"``, or ``"asked"`` where no answer came in time.
+        step: The step from which on it holds, once it is accepted.
+        digits: The new version; ``None`` where there is none.
+        change: Its number in the record.
+        difference: What it does on the run's last completions; ``None`` where it was not tried.
+        notes: What else is to be known, each a sentence.
+    """
+
+    name: str
+    action: Action
+    state: ChangeState
+    step: int | None
+    digits: str | None
+    change: int
+    difference: Difference | None = field(default=None, repr=False)
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A change that was checked here."""
+
+    wish: Wish
+    body: Mapping[str, Any]
+    difference: Difference | None
+    notes: Sequence[str]
+
+
+def running(run: RecordReader) -> Trainer:
+    """Return the process that trains, the one of rank 0.
+
+    Raises:
+        UpdateRefusedError: The training has ended, or takes no changes.
+    """
+    trainers = trainers_of(run._connection)
+    if not trainers:
+        raise UpdateRefusedError(
+            f"{run.path}: no training has taken changes in this run; one does that records into it with `rewardkit "
+            "train` or RewardAdapter(record=...), or a LiveRuntime"
+        )
+    lacking = sorted(set(range(trainers[0].ranks)) - {one.rank for one in trainers})
+    if lacking:
+        raise UpdateRefusedError(
+            f"{run.path}: rank {lacking[0]} of the training's {trainers[0].ranks} processes takes no part; all of "
+            "them record into the run, or it cannot change"
+        )
+    for one in trainers:
+        if one.gone is not None:
+            rank = f" (rank {one.rank})" if one.ranks > 1 else ""
+            raise UpdateRefusedError(f"{run.path}: the training{rank} {one.gone}; nothing is changed")
+    return trainers[0]
+
+
+def config_of(run: RecordReader) -> RunConfig:
+    """Return what of a running training can be changed.
+
+    Raises:
+        UpdateRefusedError: The training has ended, or takes no changes.
+    """
+    trainer = running(run)
+    versions = {(one.reward, one.digits): one for one in run.versions}
+    rewards = {
+        name: RunningReward(name, one.digits, one.weight, versions.get((name, one.digits)))
+        for name, one in trainer.rewards.items()
+    }
+    weights = {name: one.weight for name, one in trainer.rewards.items() if not one.shadow}
+    return RunConfig(RunningRewards(dict(rewards)), weights)
+
+
+def wishes(config: RunConfig, now: RunConfig, *, shadow: bool = False) -> list[Wish]:
+    """Return the changes that lead from a training's rewards to those of a configuration.
+
+    Args:
+        config: What is wanted.
+        now: What there is.
+        shadow: Whether changed rewards are to be scored beside the old ones first.
+
+    Raises:
+        RewardDefinitionError: The configuration says something that cannot be changed.
+    """
+    before, after, weights = now.reward_fns.functions, config.reward_fns.functions, config.reward_weights
+    if config.reward_fns.runtime != now.reward_fns.runtime:
+        raise RewardDefinitionError("reward_fns.runtime: packages and variables of workers that run cannot be changed")
+    strange = [name for name in weights if name not in after and name not in before]
+    if strange:
+        raise RewardDefinitionError(f"reward_weights name {strange[0]!r}, but the rewards are {', '.join(after)}")
+    found = []
+    for name, like in after.items():
+        weight = weights.get(name)
+        kept = weight is None or weight == now.reward_weights.get(name)
+        if isinstance(like, RunningReward):
+            if like.name != name:
+                raise RewardDefinitionError(f"functions[{name!r}] is the running {like.name!r}; give a function")
+            if not kept:
+                found.append(Wish(name, Action.WEIGHT, None, weight))
+        elif name not in before:
+            found.append(Wish(name, Action.ADD, like, weight))
+        else:
+            action = Action.SHADOW if shadow else Action.REPLACE
+            found.append(Wish(name, action, like, None if kept else weight))
+    return [*found, *(Wish(name, Action.REMOVE) for name in before if name not in after)]
+
+
+def update(
+    run: RecordReader, asked: Sequence[Wish], *, wait_s: float = WAIT_S, tried: int = TRIED, workers: int | None = None
+) -> list[Update]:
+    """Check changes, ask the training for them, and wait for its answer; where one check fails, nothing is asked.
+
+    Args:
+        run: The run.
+        asked: The changes, which take effect one after another.
+        wait_s: Seconds to wait for the answer.
+        tried: The most completions on which a new reward is tried.
+        workers: Worker processes of the trial.
+
+    Raises:
+        UpdateRefusedError: The training has ended, or refused a change; says why.
+        RewardError: A change does not pass its check.
+    """
+    if not asked:
+        raise RewardDefinitionError("nothing is changed: the configuration is the training's own")
+    trainer = running(run)
+    standing = _standing(run, trainer)
+    checked = []
+    for wish in asked:
+        _fits(wish, trainer, standing)
+        checked.append(_check(run, wish, tried, workers))
+        _after(standing, wish.action, wish.name, wish.weight)
+    running(run)  # a trial may take long
+    with contextlib.closing(writing(run.path)) as connection:
+        numbers = [ask(connection, one.wish.name, one.wish.action, one.body) for one in checked]
+        answers = _answers(connection, run, numbers, wait_s)
+    refused = [one for one in answers if one.state is ChangeState.REFUSED]
+    if refused:
+        first = refused[0]
+        raise UpdateRefusedError(
+            f"{run.path}: the training refused to {first.action} reward {first.reward!r}, and goes on as before: "
+            f"{first.words}"
+        )
+    return [
+        Update(
+            one.wish.name, one.wish.action, answer.state, answer.step, one.body.get("digits"), answer.id,
+            one.difference, one.notes,
+        )
+        for one, answer in zip(checked, answers, strict=True)
+    ]  # fmt: skip
+
+
+def _standing(run: RecordReader, trainer: Trainer) -> dict[str, tuple[float, bool]]:
+    """Return weight and whether it is a shadow, of each reward that there is when all that was asked is applied."""
+    standing = {name: (one.weight, one.shadow) for name, one in trainer.rewards.items()}
+    for change in changes_of(run._connection):
+        coming = change.step is None or change.step > trainer.step
+        if change.state in (ChangeState.ASKED, ChangeState.ACCEPTED) and coming:
+            _after(standing, change.action, change.reward, change.body.get("weight"))
+    return standing
+
+
+def _after(standing: dict[str, tuple[float, bool]], action: Action, name: str, weight: float | None) -> None:
+    if action is Action.SHADOW:
+        standing[shadow_of(name)] = 0.0, True
+        return
+    if action in (Action.REPLACE, Action.REMOVE) and standing.get(shadow_of(name), (0.0, False))[1]:
+        del standing[shadow_of(name)]
+    if action is Action.REMOVE:
+        standing.pop(name, None)
+    else:
+        known = standing.get(name, (1.0, False))[0]
+        standing[name] = known if weight is None else weight, False
+
+
+def _fits(wish: Wish, trainer: Trainer, standing: Mapping[str, tuple[float, bool]]) -> None:
+    """Raise where a change does not fit the rewards, or the training does not take it."""
+    shadows = frozenset(name for name, (_, shadow) in standing.items() if shadow)
+    refuse(wish.action, wish.name, standing, shadows)
+    weighed = wish.weight is not None and wish.action is not Action.ADD
+    for action in (wish.action, *([Action.WEIGHT] if weighed else [])):
+        if not takes(action, wish.name, trainer.actions, shadows):
+            raise UpdateRefusedError(unattached(action))
+    if wish.weight is not None and not abs(wish.weight) < math.inf:
+        raise RewardDefinitionError(f"weight of {wish.name!r} is {wish.weight!r}: expected a finite number")
+    if wish.action is Action.WEIGHT and wish.weight is None:
+        raise RewardDefinitionError(f"no weight is given for {wish.name!r}")
+
+
+def _check(run: RecordReader, wish: Wish, tried: int, workers: int | None) -> _Checked:
+    """Return a change that passes here: it imports, and scores some of the run's last completions."""
+    weight = {} if wish.weight is None else {"weight": float(wish.weight)}
+    if wish.like is None:
+        return _Checked(wish, weight, None, ())
+    name = shadow_of(wish.name) if wish.action is Action.SHADOW else wish.name
+    with contextlib.redirect_stdout(sys.stderr):
+        body = carried(wish.like, name)
+        with tempfile.TemporaryDirectory(prefix="rewardkit-update-") as folder, _path_kept():
+            coming = loaded(body, name, Path(folder))
+            body = {**body, "digits": coming.version, **weight}
+            difference, notes = _trial(run, wish, coming, tried, workers)
+    return _Checked(wish, body, difference, notes)
+
+
+def _trial(
+    run: RecordReader, wish: Wish, coming: Composable, tried: int, workers: int | None
+) -> tuple[Difference | None, list[str]]:
+    """Return what a new reward does on the run's last completions, beside the version that the training has.
+
+    Raises:
+        UpdateRefusedError: Every call failed.
+        MissingColumnError: It needs a column that the run lacks.
+    """
+    unable = why_not(coming)
+    if unable is not None:
+        return None, [f"not tried: {unable}"]
+    steps = run.steps()
+    if not steps:
+        return None, ["not tried: nothing is recorded yet"]
+    stored = choose(run, (steps[-1], steps[-1]))
+    new = Given("new", found=RewardSet({wish.name: _under(coming, wish.name)}))
+    found = of_run(run, _old(run, wish, stored), new, stored, weight=wish.weight, limit=tried, workers=workers)
+    numbers = found.comparison
+    if numbers.new.failed == numbers.completions:
+        raise UpdateRefusedError(
+            f"reward {wish.name!r} failed on all of the {numbers.completions} completions of step {steps[-1]} that it "
+            f"was tried on: {_error(run, coming, int(stored.table.ids[0]))}"
+        )
+    notes = []
+    if wish.action is Action.SHADOW:
+        notes = ["as a shadow it changes nothing: this is what it would do in the place of the other"]
+    return found, notes
+
+
+def _old(run: RecordReader, wish: Wish, stored: Stored) -> Given:
+    """Return the version that the training has, or one that skips everything where it has none."""
+    numbers = stored.table.versions.get(wish.name)
+    last = 0 if numbers is None else int(numbers[-1])
+    recorded = [one for one in run.versions if (one.reward, one.number) == (wish.name, last)]
+    if recorded:
+        return Given(recorded[-1].label, version=recorded[-1])
+    return Given("none", found=RewardSet({wish.name: reward(_nothing).with_options(name=wish.name)}))
+
+
+def _nothing(completion: str) -> float | None:
+    """Skip every completion: what a reward that is not there says."""
+    return None
+
+
+def _under(coming: Composable, name: str) -> Composable:
+    return resolve_set({name: coming}).rewards[name]
+
+
+def _error(run: RecordReader, coming: Composable, completion: int) -> str:
+    """Return the error of a reward on one completion, asked once more."""
+    rollouts = [one for one in run.rollouts([completion]) if one is not None]
+    with Runtime([coming], workers=1, max_infrastructure_rate=1.0) as runtime:
+        outcomes = [outcome for column in runtime.score(rollouts).outcomes.values() for outcome in column]
+    return next((one.error for one in outcomes if one.error), "no reason is known")
+
+
+def _answers(
+    connection: sqlite3.Connection, run: RecordReader, numbers: Sequence[int], wait_s: float
+) -> list[RewardChange]:
+    """Return the changes as they are when the last one is answered, or the wait is over."""
+    end = time.monotonic() + wait_s
+    while True:
+        found = [one for one in (change_of(connection, number) for number in numbers) if one is not None]
+        open_ones = [one for one in found if one.state is ChangeState.ASKED]
+        if not open_ones or time.monotonic() >= end or any(one.gone for one in trainers_of(connection)):
+            return found
+        time.sleep(_POLL_S)
+
+
+@contextlib.contextmanager
+def _path_kept() -> Iterator[None]:
+    """Within it ``sys.path`` may grow; it is as before afterwards."""
+    before = list(sys.path)
+    try:
+        yield
+    finally:
+        sys.path[:] = before

@@ -1,0 +1,167 @@
+"""Rewards of an adapter that change while TRL trains: other scoring underneath, and the trainer's lists where they do.
+
+A reward that only gets another version needs nothing of the trainer: TRL keeps the function that it was given, and what
+the function asks is another runtime. Weights, rewards that come and rewards that go stand in lists of the trainer's,
+which are changed together, before anything of the step is scored; so the trainer has to be known,
+see :meth:`RewardAdapter.attach`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from rewardkit import ConfigError, RecordError, RewardDefinitionError, Runtime
+from rewardkit.changing import Action, RewardState, Updates, group_rewards_of
+
+_log = logging.getLogger("trainer_adapter")
+_LISTS = ("reward_funcs", "reward_func_names", "reward_processing_classes", "reward_weights")
+_SCORING = (Action.REPLACE, Action.SHADOW)
+
+
+class Adapted(Protocol):
+    """What changes need of an adapter."""
+
+    runtime: Runtime
+
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def reward_funcs(self) -> list[Any]: ...
+    def take(self, runtime: Runtime, shadows: frozenset[str]) -> None: ...
+    def check_weights(self, weights: Mapping[str, float]) -> None: ...
+
+
+class AdapterUpdates:
+    """The changes that an adapter's rewards take while a trainer uses them.
+
+    Args:
+        adapter: The adapter.
+        run: The run's record.
+    """
+
+    def __init__(self, adapter: Adapted, run: Path) -> None:
+        self._adapter = adapter
+        self._run = run
+        self._updates: Updates | None = None
+        self._known: Callable[[], Any] = lambda: None
+        self._check_groups: Callable[[Sequence[str]], None] | None = None
+        self.state = RewardState(dict(adapter.runtime.rewards), dict(adapter.runtime.weights))
+        """The rewards that score now."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """What scores now."""
+        return self._adapter.runtime
+
+    def attach(self, trainer: Any) -> None:
+        """Know the trainer, whose lists may be changed from now on."""
+        if all(hasattr(trainer, name) for name in _LISTS):
+            self._known = weakref.ref(trainer)
+
+    def begin_training(self, args: Any, step: int, check_groups: Callable[[Sequence[str]], None]) -> None:
+        """Take part in a training that begins, or goes on after so many steps.
+
+        Args:
+            args: The trainer's settings.
+            step: The steps done.
+            check_groups: Raises where rewards of these names score whole groups and a process has parts of some.
+
+        Raises:
+            RewardError: A change that the run has accepted cannot be applied again.
+        """
+        self._check_groups = check_groups
+        ranks = int(getattr(args, "world_size", 1) or 1)
+        rank = int(getattr(args, "process_index", 0) or 0)
+        self._join(rank, ranks, step, list(Action) if self._known() is not None else _SCORING)
+        self.begin(step)
+
+    def begin(self, step: int | None) -> None:
+        """Begin a step, before anything of it is scored: the trainer's callback does, or else a step's first batch."""
+        if step is None:
+            return
+        if self._updates is None and self._check_groups is None:
+            rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
+            self._join(rank, ranks, step, _SCORING)
+        if self._updates is not None:
+            self._updates.begin(step)
+
+    def end(self) -> None:
+        """Take no more changes. A second call does nothing."""
+        updates, self._updates = self._updates, None
+        if updates is not None:
+            updates.leave()
+
+    def check(self, state: RewardState) -> None:
+        """Refuse rewards with which the training would be wrong.
+
+        Raises:
+            RewardDefinitionError: A weight is too large, or a name is that of a function from elsewhere.
+            ConfigError: A reward scores whole groups, and a process has parts of some.
+        """
+        self._adapter.check_weights(state.weights)
+        trainer = self._known()
+        theirs = [] if trainer is None else [one for one in trainer.reward_func_names if one not in self.state.rewards]
+        for name in state.rewards:
+            if name in theirs:
+                raise RewardDefinitionError(f"the trainer has another reward function {name!r}; give another name")
+        if self._check_groups is not None:
+            self._check_groups(group_rewards_of(state.rewards))
+
+    def put(self, runtime: Runtime, state: RewardState) -> None:
+        """Score with other rewards from now on, and bring the trainer's lists in line."""
+        before, self.state = self.state, state
+        runtime.weights = dict(state.weights)
+        self._adapter.take(runtime, state.shadows)
+        trainer = self._known()
+        if trainer is not None:
+            align(trainer, before, state, dict(zip(self._adapter.names, self._adapter.reward_funcs, strict=True)))
+
+    def _join(self, rank: int, ranks: int, step: int, actions: Sequence[Action]) -> None:
+        self.end()
+        updates = Updates(self._run, self, rank=rank, ranks=ranks)
+        try:
+            updates.join(step=step, actions=actions)
+        except RecordError as reason:
+            # A vote of this process is then missing, so no process changes anything.
+            _log.error("%s; this training takes no changes of its rewards", reason)
+        self._updates = updates  # one that has not joined does nothing
+
+
+def align(trainer: Any, before: RewardState, after: RewardState, functions: Mapping[str, Any]) -> None:
+    """Change a trainer's lists of reward functions, all together.
+
+    Args:
+        trainer: TRL's trainer, which may have functions from elsewhere as well.
+        before: The rewards that its lists are about.
+        after: The rewards that they are to be about.
+        functions: The function of each reward that the trainer is to call.
+
+    Raises:
+        ConfigError: The trainer has not the functions that it was given.
+    """
+    old, new = set(before.rewards) - before.shadows, set(after.rewards) - after.shadows
+    names = list(trainer.reward_func_names)
+    missing = sorted(old - set(names))
+    if missing:
+        raise ConfigError(f"the trainer has no reward function {missing[0]!r}; it has {', '.join(names)}")
+    weights = [float(one) for one in trainer.reward_weights]
+    rows = [
+        (name, function, processing, after.weights[name] if name in new else weight)
+        for name, function, processing, weight in zip(
+            names, trainer.reward_funcs, trainer.reward_processing_classes, weights, strict=True
+        )
+        if name not in old or name in new
+    ]
+    rows += [(name, functions[name], None, after.weights[name]) for name in after.rewards if name in new - old]
+    trainer.reward_func_names = [row[0] for row in rows]
+    trainer.reward_funcs = [row[1] for row in rows]
+    trainer.reward_processing_classes = [row[2] for row in rows]
+    trainer.reward_weights = trainer.reward_weights.new_tensor([row[3] for row in rows])
+    logged = getattr(trainer, "_logs", {}).get("rewards", {})
+    for name in old - new:
+        logged.pop(name, None)
