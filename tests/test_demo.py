@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import tiny_grpo
 
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_the_demo_trains_and_reports(
     assert "answers to held-out sums are correct" in shown
     assert 1 == len(_summary(out, shown)["reward"])  # the time was over, of the two steps asked for
     assert f"rewardkit show {out}" in shown
-    with RecordReader(out) as run:
+    with RunReader(out) as run:
         assert (32, [0], ["format_ok", "correct", "troublesome"]) == (run.count(), run.steps(), run.rewards)
         assert all(one.advantage is not None for one in run.completions())
 

@@ -6,14 +6,14 @@ from collections import deque
 
 from rewardkit.audit.exploits import PaidCompletion
 from rewardkit.errors import RecordError
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.types import Status
 
 NEWEST = 5_000
 """How many of a run's completions are looked at, the newest, for a policy drifts to what it is paid for."""
 
 
-def pool_of(run: RecordReader, reward: str, newest: int = NEWEST) -> list[PaidCompletion]:
+def pool_of(run: RunReader, reward: str, newest: int = NEWEST) -> list[PaidCompletion]:
     """Return the newest completions of a run with the score that a reward gave them, the oldest first.
 
     The score is ``None`` where the call was skipped or failed: what stood in for it is no reason to take it for one
@@ -38,7 +38,7 @@ def pool_of(run: RecordReader, reward: str, newest: int = NEWEST) -> list[PaidCo
     return list(found)
 
 
-def references(run: RecordReader) -> dict[str, tuple[str, str]]:
+def references(run: RunReader) -> dict[str, tuple[str, str]]:
     """Return, by reward, where its newest version in the run was defined, and the fingerprint of that version.
 
     Raises:

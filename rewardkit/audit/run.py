@@ -112,10 +112,10 @@ def run(reward: Composable, rows: ChosenRows, settings: AuditSettings, runtime: 
     Raises:
         RewardError: The reward cannot be run at all: a column it needs is missing, a worker cannot load it.
     """
-    return _Course(rows.rows, settings, Scorer(reward, runtime, settings.time_limit_s, tick)).run()
+    return _Course(rows.rows, settings, TimedScorer(reward, runtime, settings.time_limit_s, tick)).run()
 
 
-class Scorer:
+class TimedScorer:
     """Scores completions in a runtime of the reward's plain parts; after its time limit it scores no more.
 
     What was not tried in time counts as lost through no fault of the reward, as calls of a lost worker do.
@@ -155,7 +155,7 @@ class Scorer:
 class _Course:
     """One audit on its way: makes completions of rows and has them scored."""
 
-    def __init__(self, rows: Sequence[AuditRow], settings: AuditSettings, scorer: Scorer) -> None:
+    def __init__(self, rows: Sequence[AuditRow], settings: AuditSettings, scorer: TimedScorer) -> None:
         self._rows = rows
         self._settings = settings
         self._scorer = scorer

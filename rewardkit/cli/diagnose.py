@@ -16,7 +16,7 @@ from rewardkit.health.examine import Diagnosis, diagnose_rows, diagnose_run
 from rewardkit.health.scored_rows import are_scored, batch_of
 from rewardkit.health.watch import WINDOW_STEPS
 from rewardkit.record.places import run_path
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.registry import RewardSet
 from rewardkit.replay.stored import steps_of
 from rewardkit.runtime.runtime import Runtime
@@ -64,7 +64,7 @@ def diagnose_command(
             f"--rewards {rewards}: a run's completions are scored; --rewards goes with a file of rollouts"
         )
     else:
-        with RecordReader(run_path(place)) as run:
+        with RunReader(run_path(place)) as run:
             found = diagnose_run(run, steps=_between(steps, run), every=every)
     finish(ready(found), lambda: print_diagnosis(found, place, screen()), as_json=as_json)
 
@@ -90,7 +90,7 @@ def _of_rows(
         return diagnose_rows(runtime.score(rollouts))
 
 
-def _between(words: str | None, run: RecordReader) -> tuple[int, int] | None:
+def _between(words: str | None, run: RunReader) -> tuple[int, int] | None:
     """Return the first and last step that are asked for; ``None`` for all.
 
     Raises:

@@ -19,7 +19,7 @@ from rewardkit.errors import ConfigError
 from rewardkit.record.database import file_of
 from rewardkit.record.export import ExportColumn, export_columns, export_rows, turned
 from rewardkit.record.places import run_path
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.shown import plain
 
 Rows = Iterable[Mapping[str, Any]]
@@ -49,7 +49,7 @@ def export_command(
     if to.suffix.lower() == ".parquet":
         _pyarrow()
     path = run_path(run)
-    with RecordReader(path) as opened:
+    with RunReader(path) as opened:
         check_writable(to, [file_of(path)], "--to")
         if to.exists() and not force:
             raise ConfigError(f"--to {to}: is there already; --force replaces it")

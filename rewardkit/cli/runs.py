@@ -16,7 +16,7 @@ from rewardkit.cli.view import NONE, counted, day, grid, page, size_told
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.database import FILE
 from rewardkit.record.places import RUNS, named_run, remove, runs_in, size_of
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.shown import plain, shortened
 
 _DAY_S = 86400.0
@@ -58,7 +58,7 @@ def _described(name: str, folder: Path) -> dict[str, Any]:
     empty = dict.fromkeys(("began", "seen", "steps", "last_step", "completions", "running"))
     told: dict[str, Any] = {"name": name, **empty, "rewards": [], "bytes": size_of(path), "error": None}
     try:
-        with RecordReader(path) as run:
+        with RunReader(path) as run:
             sessions, steps = run.sessions, run.steps()
             return {
                 **told,

@@ -16,6 +16,7 @@ from rewardkit.cli.exits import finish
 from rewardkit.cli.screen import screen
 from rewardkit.errors import ConfigError
 from rewardkit.record.changes import Action, ChangeState
+from rewardkit.record.places import run_path
 from rewardkit.replay.run import Run
 from rewardkit.replay.update import WAIT_S, Update, Wish, update
 
@@ -50,7 +51,7 @@ def update_command(
     rewardkit update runs/one format --weight 0.5[/]
     """
     wish = _wish(name, function, weight, shadow=shadow, add=add, remove=remove)
-    with contextlib.closing(Run.open(run)) as found:
+    with contextlib.closing(Run.open(run_path(run))) as found:
         (answer,) = update(found, [wish], wait_s=wait, workers=workers)
     finish(_as_json(answer), lambda: _print(answer, wait), as_json=as_json)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from rewardkit.health.measures import grouped
-from rewardkit.record.table import Floats, Table
+from rewardkit.record.table import CompletionTable, Floats
 
 SAMPLED = 256
 """Completions of a window whose texts are read, in whole groups."""
@@ -48,7 +48,7 @@ class Sampled(NamedTuple):
         texts: Their texts.
     """
 
-    table: Table
+    table: CompletionTable
     texts: list[str]
 
 
@@ -65,7 +65,7 @@ class Evidence:
         again: By reward, the scores of a second scoring of the same completions; ``nan`` where there is none.
     """
 
-    table: Table
+    table: CompletionTable
     texts: TextsOf = no_texts
     asked: AskedOf = no_prompts
     series: Mapping[str, Floats] = field(default_factory=dict)
@@ -174,16 +174,16 @@ def _lengths(evidence: Evidence) -> Floats:
     return found
 
 
-def by_step(values: Any, table: Table) -> Floats:
+def by_step(values: Any, table: CompletionTable) -> Floats:
     """Return the mean of the known values of each step, in order."""
     return grouped(values, table.steps).means
 
 
-def joined(tables: Sequence[Table]) -> Table:
+def joined(tables: Sequence[CompletionTable]) -> CompletionTable:
     """Return several tables as one; groups stay apart, and a reward that a table lacks has no scores there."""
     parts: dict[str, Any] = {}
     offsets = np.cumsum([0, *(int(one.groups.max()) + 1 if len(one) else 0 for one in tables[:-1])])
-    for one in fields(Table):
+    for one in fields(CompletionTable):
         columns = [getattr(table, one.name) for table in tables]
         if one.name == "groups":
             parts["groups"] = np.concatenate([c + o for c, o in zip(columns, offsets, strict=True)])
@@ -201,7 +201,7 @@ def joined(tables: Sequence[Table]) -> Table:
             }
         else:
             parts[one.name] = np.concatenate(columns)
-    return Table(**parts)
+    return CompletionTable(**parts)
 
 
 _EMPTY: dict[str, Any] = {

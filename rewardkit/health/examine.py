@@ -17,8 +17,8 @@ from rewardkit.health.measures import grouped
 from rewardkit.health.noise import Noise, noise_of
 from rewardkit.health.watch import WINDOW_STEPS, Watch
 from rewardkit.record.passes import second_scores
-from rewardkit.record.reader import RecordReader
-from rewardkit.record.table import Floats, Table
+from rewardkit.record.reader import RunReader
+from rewardkit.record.table import CompletionTable, Floats
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.text import completion_text, content_text
 from rewardkit.types import Outcome, Status, Text
@@ -28,7 +28,7 @@ READ_STEPS = 50
 
 _LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
 
-Again = Callable[[Table], Mapping[str, Floats]]
+Again = Callable[[CompletionTable], Mapping[str, Floats]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Diagnosis:
 
 
 def diagnose_run(
-    run: RecordReader, *, steps: tuple[int, int] | None = None, every: int = WINDOW_STEPS, again: Again | None = None
+    run: RunReader, *, steps: tuple[int, int] | None = None, every: int = WINDOW_STEPS, again: Again | None = None
 ) -> Diagnosis:
     """Return what the detectors say of a recorded run's training completions.
 
@@ -141,7 +141,7 @@ def _of_rows(evidence: Evidence) -> Diagnosis:
     )
 
 
-def _noise(scored: Sequence[tuple[Table, Mapping[str, Floats]]]) -> dict[str, Noise]:
+def _noise(scored: Sequence[tuple[CompletionTable, Mapping[str, Floats]]]) -> dict[str, Noise]:
     """Return, by reward, how noisy it is over all completions with two scores."""
     if not scored:
         return {}
@@ -155,7 +155,7 @@ def _noise(scored: Sequence[tuple[Table, Mapping[str, Floats]]]) -> dict[str, No
     return found
 
 
-def table_of(batch: ScoreBatch) -> Table:
+def table_of(batch: ScoreBatch) -> CompletionTable:
     """Return scored rollouts as columns, without steps; an id is the rollout's place."""
     count = len(batch.rollouts)
     groups = np.zeros(count, np.int64)
@@ -166,7 +166,7 @@ def table_of(batch: ScoreBatch) -> Table:
     plain = ScoreBatch(batch.rollouts, batch.outcomes, dict.fromkeys(batch.weights, 1.0))
     unknown = np.full(count, np.nan)
     columns = dict(batch.outcomes)
-    return Table(
+    return CompletionTable(
         ids=np.arange(count),
         steps=np.full(count, -1),
         prompts=groups,
@@ -201,13 +201,13 @@ def _all_text(text: Text) -> str:
     return "\n".join(content_text(message.get("content")) for message in text)
 
 
-def _again_of(run: RecordReader) -> Again | None:
+def _again_of(run: RunReader) -> Again | None:
     """Return what gives the second scores that a record has; ``None`` where it has none."""
     passes = [(one, run.pass_columns(one.id)) for one in run.passes]
     return (lambda table: second_scores(table, passes)) if passes else None
 
 
-def metrics_of(run: RecordReader) -> Callable[[int, int], dict[str, list[float]]]:
+def metrics_of(run: RunReader) -> Callable[[int, int], dict[str, list[float]]]:
     """Return what reads the trainer's metrics that detectors want, between two steps, both included."""
 
     def metrics(first: int, last: int) -> dict[str, list[float]]:
@@ -218,7 +218,7 @@ def metrics_of(run: RecordReader) -> Callable[[int, int], dict[str, list[float]]
     return metrics
 
 
-def prompts_of(run: RecordReader) -> Callable[[Sequence[int]], list[PromptRow | None]]:
+def prompts_of(run: RunReader) -> Callable[[Sequence[int]], list[PromptRow | None]]:
     """Return what reads the prompts and columns of a run's completions."""
 
     def asked(ids: Sequence[int]) -> list[PromptRow | None]:

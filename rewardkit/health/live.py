@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from rewardkit.health.examine import metrics_of, prompts_of
 from rewardkit.health.flag import Flag
 from rewardkit.health.watch import WINDOW_STEPS, OnFlag, Watch
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 
 LATE_STEPS = 1
@@ -77,7 +77,7 @@ class LiveHealth:
         """Hand the steps that are done to the detectors, a window at a time, until the run ends."""
         last, closed = self._window(-1)
         self._recorder.flush()
-        with RecordReader(self._recorder.path) as reader:
+        with RunReader(self._recorder.path) as reader:
             watch = Watch(
                 texts=reader.texts,
                 asked=prompts_of(reader),

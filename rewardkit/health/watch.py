@@ -16,7 +16,7 @@ from rewardkit.errors import RewardDefinitionError
 from rewardkit.health.detectors import DETECTORS, Detector, flags_of, lacking
 from rewardkit.health.evidence import AskedOf, Evidence, TextsOf, by_step, joined, no_prompts, no_texts
 from rewardkit.health.flag import Flag
-from rewardkit.record.table import Floats, Table
+from rewardkit.record.table import CompletionTable, Floats
 
 WINDOW_STEPS = 10
 """Steps of a window, and from one look to the next."""
@@ -51,15 +51,15 @@ class Watch:
         on_flag: OnFlag | None = None,
         every: int = WINDOW_STEPS,
         metrics: Callable[[int, int], Mapping[str, list[float]]] | None = None,
-        again: Callable[[Table], Mapping[str, Floats]] | None = None,
+        again: Callable[[CompletionTable], Mapping[str, Floats]] | None = None,
     ) -> None:
         if every < 1:
             raise RewardDefinitionError(f"Watch: every={every!r}: expected a number of steps, 1 or more")
         self._empty = Evidence(joined_none(), texts, asked)
         self._on_flag, self._every, self._metrics_of, self._again = on_flag, every, metrics, again
-        self._recent: dict[int, list[Table]] = {}
-        self._before: dict[int, list[Table]] = {}  # the steps of the last look, which fill up a short window
-        self._early: list[Table] = []
+        self._recent: dict[int, list[CompletionTable]] = {}
+        self._before: dict[int, list[CompletionTable]] = {}  # the steps of the last look, which fill up a short window
+        self._early: list[CompletionTable] = []
         self._baseline: Evidence | None = None
         self._series: dict[str, list[float]] = {}
         self._versions: tuple[tuple[str, int], ...] | None = None
@@ -81,7 +81,7 @@ class Watch:
         up = [name for name, _ in self._up]
         return {f"health/{name}": float(up.count(name)) for name in DETECTORS}
 
-    def observe(self, table: Table) -> list[Flag]:
+    def observe(self, table: CompletionTable) -> list[Flag]:
         """Take in completions of one step or more, in the order of the steps; return the flags that come up.
 
         Several tables of one step are of several processes. A step that was there before, such as after going back to
@@ -96,7 +96,7 @@ class Watch:
         """Look at the steps that no window had yet, with steps before them where they are few; return what comes up."""
         return self._look() if self._recent else []
 
-    def _take(self, step: int, table: Table) -> list[Flag]:
+    def _take(self, step: int, table: CompletionTable) -> list[Flag]:
         told: list[Flag] = []
         if self._last is not None and step < self._last:
             self._recent = {at: tables for at, tables in self._recent.items() if at < step}
@@ -146,7 +146,7 @@ class Watch:
         if self._could.get(name, "") is not None:
             self._could[name] = lacking(detector, window, baseline)
 
-    def _add_to_series(self, table: Table) -> None:
+    def _add_to_series(self, table: CompletionTable) -> None:
         for name, scores in table.scores.items():
             series = self._series.setdefault(name, [])
             series.extend(by_step(scores, table).tolist())
@@ -155,7 +155,7 @@ class Watch:
     def _steps_of_baseline(self) -> int:
         return sum(len(np.unique(one.steps)) for one in self._early)
 
-    def _add_to_baseline(self, table: Table) -> None:
+    def _add_to_baseline(self, table: CompletionTable) -> None:
         if self._steps_of_baseline() < BASELINE_STEPS:
             self._early.append(table)
             self._baseline = replace(self._empty, table=joined(self._early), _kept={})
@@ -177,13 +177,13 @@ class Watch:
         return new
 
 
-def _versions(table: Table) -> tuple[tuple[str, int], ...]:
+def _versions(table: CompletionTable) -> tuple[tuple[str, int], ...]:
     """Return each reward's version in a table of one step, without rewards that were not asked."""
     newest = ((name, int(column.max(initial=0))) for name, column in table.versions.items())
     return tuple(sorted((name, version) for name, version in newest if version))
 
 
-def joined_none() -> Table:
+def joined_none() -> CompletionTable:
     """Return a table without completions."""
     whole, floats = np.empty(0, np.int64), np.empty(0)
-    return Table(whole, whole, whole, whole, floats, floats, floats, floats, floats, {}, {}, {}, {}, {}, {})
+    return CompletionTable(whole, whole, whole, whole, floats, floats, floats, floats, floats, {}, {}, {}, {}, {}, {})

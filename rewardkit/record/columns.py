@@ -1,4 +1,4 @@
-"""From a record's rows to a :class:`~rewardkit.record.table.Table`: packed scores become columns."""
+"""From a record's rows to a :class:`~rewardkit.record.table.CompletionTable`: packed scores become columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rewardkit.record.table import Floats, Table, Whole, Words
+from rewardkit.record.table import CompletionTable, Floats, Whole, Words
 
 Rows = Callable[..., list[sqlite3.Row]]
 Named = Callable[[Sequence[int]], list[tuple[str, int, str]]]
@@ -35,7 +35,7 @@ class _Layout(NamedTuple):
 
 def read_table(
     rows_of: Rows, named: Named, low: int | None, high: int | None, split: str | None, prompt: int | None
-) -> Table:
+) -> CompletionTable:
     """Return completions as columns.
 
     Args:
@@ -74,7 +74,7 @@ def read_table(
     for number, version, cause in rows_of(f"{_CAUSES} AND {words}", *values):
         ((name, _, _),) = named([version])
         causes[name][np.searchsorted(ids, number)] = cause
-    return Table(
+    return CompletionTable(
         ids=ids,
         steps=_whole(rows, "step"),
         prompts=_whole(rows, "prompt"),

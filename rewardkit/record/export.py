@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Completion, RecordedPrompt
 from rewardkit.types import Text
 
@@ -38,7 +38,7 @@ class ExportColumn(NamedTuple):
     value: Callable[[Completion], Any]
 
 
-def export_columns(run: RecordReader) -> list[ExportColumn]:
+def export_columns(run: RunReader) -> list[ExportColumn]:
     """Return the columns of a record: TRL's and the record's own, then each reward's, then those of the data.
 
     A reward's score has the reward's name, as in TRL's own table of completions, unless another column has that name:
@@ -66,7 +66,7 @@ def export_columns(run: RecordReader) -> list[ExportColumn]:
     ]
 
 
-def export_rows(run: RecordReader, columns: Sequence[ExportColumn], last: int) -> Iterator[dict[str, Any]]:
+def export_rows(run: RunReader, columns: Sequence[ExportColumn], last: int) -> Iterator[dict[str, Any]]:
     """Yield a row a completion, in the order of recording.
 
     Args:

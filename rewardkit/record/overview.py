@@ -50,7 +50,7 @@ def overviews(summaries: Sequence[StepSummary]) -> list[RewardOverview]:
     """Return each reward's numbers, in the order in which the rewards first appear.
 
     Args:
-        summaries: Of one split, as :meth:`~rewardkit.record.reader.RecordReader.summaries` gives them.
+        summaries: Of one split, as :meth:`~rewardkit.record.reader.RunReader.summaries` gives them.
     """
     rewards = dict.fromkeys(one.reward for one in summaries)
     return [_overview(name, [one for one in summaries if one.reward == name]) for name in rewards]

@@ -19,7 +19,7 @@ from rewardkit.record.database import writing
 from rewardkit.record.description import describe
 from rewardkit.record.recorder import Recorder, insert
 from rewardkit.record.rows import LETTERS, said_of
-from rewardkit.record.table import Floats, Table, Whole, Words
+from rewardkit.record.table import CompletionTable, Floats, Whole, Words
 from rewardkit.types import Outcome
 
 
@@ -156,7 +156,7 @@ def columns_of(rows: Sequence[sqlite3.Row]) -> PassColumns:
     )
 
 
-def second_scores(table: Table, passes: Sequence[tuple[Pass, PassColumns]]) -> dict[str, Floats]:
+def second_scores(table: CompletionTable, passes: Sequence[tuple[Pass, PassColumns]]) -> dict[str, Floats]:
     """Return, by reward, what a pass of the very version that a completion was scored with gave it a second time.
 
     Args:

@@ -23,7 +23,7 @@ from rewardkit.record.database import FILE, file_of, in_words, reading
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
 from rewardkit.record.sessions import is_alive
-from rewardkit.record.table import Floats, Table, Whole
+from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion, LogEntry, RecordedPrompt, StepSummary, Version
 from rewardkit.record.writer import unpacked
 from rewardkit.text import completion_text
@@ -34,7 +34,7 @@ PAGE = 500
 """Completions that are fetched at once."""
 
 
-class RecordReader:
+class RunReader:
     """The record of a run, read lazily. Reading does not disturb a process that is writing.
 
     A reader belongs to the thread that opened it. Steps count the optimizer steps done when a completion was scored:
@@ -150,7 +150,7 @@ class RecordReader:
         query = "SELECT completion, score, status FROM rescored WHERE pass = ? ORDER BY completion"
         return columns_of(self._rows(query, number))
 
-    def again(self, table: Table) -> dict[str, Floats]:
+    def again(self, table: CompletionTable) -> dict[str, Floats]:
         """Return the second scores of a table's completions, by reward and by the very version that gave the first."""
         return second_scores(table, [(one, self.pass_columns(one.id)) for one in self.passes])
 
@@ -328,7 +328,7 @@ class RecordReader:
 
     def table(
         self, steps: tuple[int, int] | None = None, split: str | None = "train", *, prompt: int | None = None
-    ) -> Table:
+    ) -> CompletionTable:
         """Return completions as columns.
 
         Args:

@@ -50,7 +50,7 @@ class Said(NamedTuple):
     unanswered: str | None
 
 
-class Summary(NamedTuple):
+class RewardSums(NamedTuple):
     """Sums over one reward's outcomes in a batch.
 
     Attributes:
@@ -124,7 +124,7 @@ class BatchRows:
     scores: Sequence[bytes]
     seconds: Sequence[bytes]
     said: Sequence[Said]
-    summaries: Sequence[Summary]
+    summaries: Sequence[RewardSums]
 
     @property
     def text_bytes(self) -> int:
@@ -313,13 +313,13 @@ def _floats(scores: Sequence[float | None]) -> Any:
     return np.array([math.nan if one is None else one for one in scores], dtype=float)
 
 
-def _summary(column: Sequence[Outcome], values: Any, told: Any, groups: Sequence[int]) -> Summary:
+def _summary(column: Sequence[Outcome], values: Any, told: Any, groups: Sequence[int]) -> RewardSums:
     status = Counter(one.status for one in column)
     causes = Counter(one.cause.value for one in column if one.cause is not None)
     known, found = told[~np.isnan(told)], values[~np.isnan(values)]
     ran = np.array([one.duration_s for one in column if not one.cached])
     sizes, flat = _flat(told, np.asarray(groups))
-    return Summary(
+    return RewardSums(
         scored=status[Status.SCORED],
         skipped=status[Status.SKIPPED],
         failed=status[Status.FAILED],

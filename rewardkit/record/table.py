@@ -15,7 +15,7 @@ Words: TypeAlias = NDArray[np.str_]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CompletionTable:
     """Completions in the order of recording; every array has one entry a completion, shape (n,).
 
     Attributes:
@@ -55,7 +55,7 @@ class Table:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def where(self, chosen: NDArray[Any]) -> Table:
+    def where(self, chosen: NDArray[Any]) -> CompletionTable:
         """Return the completions at some places, or where a mask holds."""
         parts: dict[str, Any] = {}
         for one in fields(self):
@@ -66,4 +66,4 @@ class Table:
                 else value[chosen]
             )
             parts[one.name] = taken
-        return Table(**parts)
+        return CompletionTable(**parts)

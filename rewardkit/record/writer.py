@@ -110,7 +110,7 @@ def packed_all(texts: Sequence[str]) -> Packed:
     return Packed(digests, bodies)
 
 
-class Known:
+class KnownDigests:
     """The digests of all texts in a file, in memory, 16 bytes each: a few sorted runs, which double in size."""
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ class Texts:
     def __init__(self, connection: sqlite3.Connection, pool: ThreadPoolExecutor | None = None) -> None:
         self._connection = connection
         remembered = connection.known if isinstance(connection, Connection) else {}
-        self._known: Known = remembered.setdefault("texts", Known())
+        self._known: KnownDigests = remembered.setdefault("texts", KnownDigests())
 
     def ids(self, texts: Sequence[str]) -> list[int]:
         """Return the ids of texts, which are stored where they are new."""

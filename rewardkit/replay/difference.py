@@ -13,7 +13,7 @@ import numpy as np
 from rewardkit.groups import group_places
 from rewardkit.registry import RewardSet
 from rewardkit.replay.compare import ZERO, Column, Comparison, Setting, compare
-from rewardkit.replay.scoring import PORTION_ROWS, Count, Portion, Scorer, Tick, UnitCost
+from rewardkit.replay.scoring import PORTION_ROWS, Count, Portion, SingleScorer, Tick, UnitCost
 from rewardkit.score_batch import outcome_row
 from rewardkit.types import Outcome, Rollout, Status
 
@@ -155,13 +155,13 @@ def of_data(
         rollouts: The rollouts.
         tick: Is called with the calls done, those known and those failed.
         shown: Completions to name.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.Scorer`.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.SingleScorer`.
     """
     groups = np.zeros(len(rollouts), dtype=np.int64)
     for number, places in enumerate(group_places(rollouts)):
         groups[list(places)] = number
     both = Both(shown)
-    with Scorer(old, **lane) as first, Scorer(new, **lane) as second:
+    with SingleScorer(old, **lane) as first, SingleScorer(new, **lane) as second:
         size = len(rollouts) if first.grouped or second.grouped else PORTION_ROWS
         count = Count(tick, 2 * len(rollouts))
         for start in range(0, len(rollouts), size):

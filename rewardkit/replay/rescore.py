@@ -12,10 +12,10 @@ import numpy as np
 
 from rewardkit.errors import RecordError
 from rewardkit.record.passes import PassWriter
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Completion
 from rewardkit.registry import RewardSet
-from rewardkit.replay.scoring import Count, Portion, Scorer, Tick, UnitCost, why_not
+from rewardkit.replay.scoring import Count, Portion, SingleScorer, Tick, UnitCost, why_not
 from rewardkit.replay.stored import Stored, Whole, needs_of, portions, with_their_groups
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.runtime.plan import check_rollouts
@@ -52,7 +52,7 @@ class Rescored:
 
 
 def rescore(
-    run: RecordReader,
+    run: RunReader,
     name: str,
     found: RewardSet,
     stored: Stored,
@@ -72,7 +72,7 @@ def rescore(
         wanted: The numbers of those to score; all of them unless given.
         about: What is asked, for the record.
         tick: Is called with the calls done, those known and those failed.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.Scorer`.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.SingleScorer`.
 
     Raises:
         RecordError: Nothing can be scored, or the record cannot be written.
@@ -81,7 +81,7 @@ def rescore(
     kept = stored.table.ids if wanted is None else wanted
     left_out: Counter[str] = Counter()
     outcomes = _Outcomes()
-    with Scorer(found, **lane) as scorer, contextlib.ExitStack() as stack:
+    with SingleScorer(found, **lane) as scorer, contextlib.ExitStack() as stack:
         writer: PassWriter | None = None
         for read, said in scored(run, scorer, stored, kept, left_out, tick):
             if writer is None:  # not before something was scored: what does not load leaves no pass
@@ -96,7 +96,7 @@ def rescore(
 
 
 def scored(
-    run: RecordReader, scorer: Scorer, stored: Stored, wanted: Whole, left_out: Counter[str], tick: Tick
+    run: RunReader, scorer: SingleScorer, stored: Stored, wanted: Whole, left_out: Counter[str], tick: Tick
 ) -> Iterator[tuple[Sequence[Completion], Sequence[Outcome]]]:
     """Yield completions and what a reward says of them now, a portion at a time; groups are scored whole.
 
@@ -126,13 +126,13 @@ def scored(
             yield [one for one, _ in pairs], [said for _, said in pairs]
 
 
-def score(run: RecordReader, scorer: Scorer, portion: Portion, count: Count) -> list[Outcome]:
+def score(run: RunReader, scorer: SingleScorer, portion: Portion, count: Count) -> list[Outcome]:
     """Return what a reward says of a portion; a column that is missing is told as the run's."""
     check_rollouts(scorer.reward.leaves, portion.rollouts, whose=f"a row of the run {run.name!r}")
     return scorer.score(portion, count)
 
 
-def unanswered(run: RecordReader, stored: Stored, name: str, version: int | None = None) -> Stored:
+def unanswered(run: RunReader, stored: Stored, name: str, version: int | None = None) -> Stored:
     """Return the completions that a reward failed on through no fault of theirs, and that no pass has answered since.
 
     Args:
@@ -159,7 +159,7 @@ def unanswered(run: RecordReader, stored: Stored, name: str, version: int | None
 
 
 def ask_again(
-    run: RecordReader,
+    run: RunReader,
     name: str,
     stored: Stored,
     *,
@@ -177,7 +177,7 @@ def ask_again(
         limit: Only the first so many of those that are unanswered.
         about: What is asked, for the record.
         tick: Is called with the calls done, those known and those failed.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.Scorer`.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.SingleScorer`.
 
     Returns:
         One pass a version; none where nothing is unanswered.

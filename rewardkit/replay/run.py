@@ -10,14 +10,14 @@ from rewardkit.html import number_cell, table_html
 from rewardkit.record.changes import RewardChange, changes_of
 from rewardkit.record.export import export_columns, export_rows, turned
 from rewardkit.record.overview import overviews
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.sparkline import sparkline
 
 if TYPE_CHECKING:
     from rewardkit.replay.update import RunConfig, Update
 
 
-class Run(RecordReader):
+class Run(RunReader):
     """A recorded run, read lazily: ``Run.open("runs/one")``. Reading does not disturb a process that is writing.
 
     A run belongs to the thread that opened it.

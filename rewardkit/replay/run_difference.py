@@ -17,13 +17,13 @@ import numpy as np
 
 from rewardkit.errors import RecordError
 from rewardkit.groups import group_places
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Version
 from rewardkit.registry import RewardSet
 from rewardkit.replay.compare import PARTIAL, Column, Floats, Places, Setting, compare, formula_of
 from rewardkit.replay.difference import SHOWN, Both, Difference
 from rewardkit.replay.rescore import score
-from rewardkit.replay.scoring import CostSum, Count, Portion, Scorer, Tick
+from rewardkit.replay.scoring import CostSum, Count, Portion, SingleScorer, Tick
 from rewardkit.replay.stored import Needs, Read, Stored, needs_of, portions, with_their_groups
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.types import Outcome
@@ -59,7 +59,7 @@ class _VersionSide:
     """What scores where it has none; ``None`` where nothing can."""
     why: str = ""
     """Why nothing can."""
-    scorer: Scorer | None = None
+    scorer: SingleScorer | None = None
     cost: CostSum = field(default_factory=CostSum)
 
     @property
@@ -69,7 +69,7 @@ class _VersionSide:
             return self.scorer.grouped
         return self.given.version is not None and self.given.version.settings.get("kind") == "group"
 
-    def outcomes(self, run: RecordReader, read: Read, count: Count) -> list[Outcome | None]:
+    def outcomes(self, run: RunReader, read: Read, count: Count) -> list[Outcome | None]:
         """Return what this version says of a portion."""
         said = self._recorded(run, read)
         lacking = [place for place, one in enumerate(said) if one is None]
@@ -82,7 +82,7 @@ class _VersionSide:
             self.cost.add(there, _sizes(read) if self.grouped else None)
         return said
 
-    def _recorded(self, run: RecordReader, read: Read) -> list[Outcome | None]:
+    def _recorded(self, run: RunReader, read: Read) -> list[Outcome | None]:
         version = self.given.version
         if version is None:
             return [None] * len(read.completions)
@@ -96,7 +96,7 @@ class _VersionSide:
 
 
 def of_run(
-    run: RecordReader,
+    run: RunReader,
     old: Given,
     new: Given,
     stored: Stored,
@@ -118,7 +118,7 @@ def of_run(
         limit: Only the groups among the first so many completions; ``None`` for all.
         tick: Is called with the calls done, those known and those failed.
         shown: Completions to name.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.Scorer`.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.SingleScorer`.
 
     Raises:
         RecordError: There is nothing to compare; says why.
@@ -136,7 +136,7 @@ def of_run(
         for side in sides:
             lacking = int((mask & ~side.known).sum())
             if lacking and side.found is not None:
-                side.scorer = stack.enter_context(Scorer(side.found, **lane))
+                side.scorer = stack.enter_context(SingleScorer(side.found, **lane))
                 calls += lacking
         _read(run, sides, stored, stored.table.ids[mask], both, left_out, Count(tick, calls))
     if not both.ids:
@@ -159,7 +159,7 @@ def of_run(
     )
 
 
-def _name(run: RecordReader, old: Given, new: Given) -> str:
+def _name(run: RunReader, old: Given, new: Given) -> str:
     """Return the name of the reward that is compared, under which the run has the one whose place is taken.
 
     Raises:
@@ -174,7 +174,7 @@ def _name(run: RecordReader, old: Given, new: Given) -> str:
     return next((name for name in names if name in run.rewards), names[0])
 
 
-def _side(run: RecordReader, given: Given, stored: Stored, finder: VersionFinder) -> _VersionSide:
+def _side(run: RunReader, given: Given, stored: Stored, finder: VersionFinder) -> _VersionSide:
     """Return a side with what the record has of it, and what can score the rest."""
     if given.version is None:
         return _VersionSide(given, known=np.zeros(len(stored), bool), found=given.found)
@@ -191,7 +191,7 @@ def _side(run: RecordReader, given: Given, stored: Stored, finder: VersionFinder
     return _VersionSide(given, passes, known, found, why)
 
 
-def _compared(run: RecordReader, sides: Sequence[_VersionSide], stored: Stored, left_out: Counter[str]) -> Places:
+def _compared(run: RunReader, sides: Sequence[_VersionSide], stored: Stored, left_out: Counter[str]) -> Places:
     """Return which completions are compared: those of which the record knows a side, and the other can be had."""
     recorded = [side.known for side in sides if side.given.version is not None]
     mask = np.logical_or.reduce(recorded) if recorded else np.ones(len(stored), bool)
@@ -205,7 +205,7 @@ def _compared(run: RecordReader, sides: Sequence[_VersionSide], stored: Stored, 
 
 
 def _read(
-    run: RecordReader,
+    run: RunReader,
     sides: Sequence[_VersionSide],
     stored: Stored,
     wanted: Any,
@@ -286,7 +286,7 @@ def _alike(one: Floats, two: Floats) -> bool:
     return bool(np.allclose(one, two, rtol=1e-5, atol=1e-6, equal_nan=True))
 
 
-def _parts(run: RecordReader, name: str, setting: Setting) -> Iterator[str]:
+def _parts(run: RunReader, name: str, setting: Setting) -> Iterator[str]:
     """Yield what is to be known of compositions that the compared reward is a part of."""
     counting = {one for one, weights in setting.other_weights.items() if weights.any()}
     for version in run.versions:

@@ -89,7 +89,7 @@ class Count:
         self._tick(self.done, self._known, self.failed)
 
 
-class Scorer:
+class SingleScorer:
     """One reward in a runtime of its own; use it in a ``with`` statement.
 
     Args:
@@ -123,7 +123,7 @@ class Scorer:
         self.cost.add(outcomes, _sizes(portion.rollouts) if self.grouped else None)
         return outcomes
 
-    def __enter__(self) -> Scorer:
+    def __enter__(self) -> SingleScorer:
         self._runtime.start()
         return self
 

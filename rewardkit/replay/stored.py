@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from rewardkit.compose import Composable, Composite
 from rewardkit.errors import ConfigError, RecordError
-from rewardkit.record.reader import RecordReader
-from rewardkit.record.table import Table
+from rewardkit.record.reader import RunReader
+from rewardkit.record.table import CompletionTable
 from rewardkit.record.values import Completion, Version
 from rewardkit.replay.scoring import PORTION_ROWS, Portion
 from rewardkit.spec import Kind
@@ -48,7 +48,7 @@ class Stored:
         batches: The number of each one's batch, from 0.
     """
 
-    table: Table
+    table: CompletionTable
     batches: Whole
 
     def where(self, mask: NDArray[np.bool_]) -> Stored:
@@ -92,7 +92,7 @@ def steps_of(words: str | None) -> tuple[int, int] | None:
     return first, last
 
 
-def choose(run: RecordReader, steps: tuple[int, int] | None = None, split: str = "train") -> Stored:
+def choose(run: RunReader, steps: tuple[int, int] | None = None, split: str = "train") -> Stored:
     """Return the completions of some steps, both included, or of all.
 
     Raises:
@@ -110,7 +110,7 @@ def choose(run: RecordReader, steps: tuple[int, int] | None = None, split: str =
     return Stored(table, batches.astype(np.int64))
 
 
-def version_of(run: RecordReader, label: str) -> Version:
+def version_of(run: RunReader, label: str) -> Version:
     """Return the version that a label names: ``format@2``, or ``format`` for the last one that the run used.
 
     Raises:
@@ -131,7 +131,7 @@ def version_of(run: RecordReader, label: str) -> Version:
     return found[0]
 
 
-def is_label(run: RecordReader, words: str) -> bool:
+def is_label(run: RunReader, words: str) -> bool:
     """Whether words name a version in the run and not a place where a reward is defined."""
     return words in run.rewards or (_LABEL.fullmatch(words) is not None and ":" not in words and "/" not in words)
 
@@ -151,7 +151,7 @@ def with_their_groups(stored: Stored, ids: Whole) -> Stored:
     return stored.where(np.isin(keys, keys[np.isin(table.ids, ids)]))
 
 
-def portions(run: RecordReader, stored: Stored, needs: Needs, left_out: Counter[str]) -> Iterator[Read]:
+def portions(run: RunReader, stored: Stored, needs: Needs, left_out: Counter[str]) -> Iterator[Read]:
     """Yield completions in the order of recording, as many at once as memory should hold.
 
     Args:

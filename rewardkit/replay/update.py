@@ -28,7 +28,7 @@ from rewardkit.record.changes import (
     trainers_of,
 )
 from rewardkit.record.database import writing
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Version
 from rewardkit.registry import RewardLike, RewardSet, resolve_set
 from rewardkit.replay.carried import carried, loaded
@@ -142,7 +142,7 @@ class _Checked:
     notes: Sequence[str]
 
 
-def running(run: RecordReader) -> Trainer:
+def running(run: RunReader) -> Trainer:
     """Return the process that trains, the one of rank 0.
 
     Raises:
@@ -167,7 +167,7 @@ def running(run: RecordReader) -> Trainer:
     return trainers[0]
 
 
-def config_of(run: RecordReader) -> RunConfig:
+def config_of(run: RunReader) -> RunConfig:
     """Return what of a running training can be changed.
 
     Raises:
@@ -218,7 +218,7 @@ def wishes(config: RunConfig, now: RunConfig, *, shadow: bool = False) -> list[W
 
 
 def update(
-    run: RecordReader, asked: Sequence[Wish], *, wait_s: float = WAIT_S, tried: int = TRIED, workers: int | None = None
+    run: RunReader, asked: Sequence[Wish], *, wait_s: float = WAIT_S, tried: int = TRIED, workers: int | None = None
 ) -> list[Update]:
     """Check changes, ask the training for them, and wait for its answer; where one check fails, nothing is asked.
 
@@ -262,7 +262,7 @@ def update(
     ]  # fmt: skip
 
 
-def _standing(run: RecordReader, trainer: Trainer) -> dict[str, tuple[float, bool]]:
+def _standing(run: RunReader, trainer: Trainer) -> dict[str, tuple[float, bool]]:
     """Return weight and whether it is a shadow, of each reward that there is when all that was asked is applied."""
     standing = {name: (one.weight, one.shadow) for name, one in trainer.rewards.items()}
     for change in changes_of(run._connection):
@@ -299,7 +299,7 @@ def _fits(wish: Wish, trainer: Trainer, standing: Mapping[str, tuple[float, bool
         raise RewardDefinitionError(f"no weight is given for {wish.name!r}")
 
 
-def _check(run: RecordReader, wish: Wish, tried: int, workers: int | None) -> _Checked:
+def _check(run: RunReader, wish: Wish, tried: int, workers: int | None) -> _Checked:
     """Return a change that passes here: it imports, and scores some of the run's last completions."""
     weight = {} if wish.weight is None else {"weight": float(wish.weight)}
     if wish.like is None:
@@ -315,7 +315,7 @@ def _check(run: RecordReader, wish: Wish, tried: int, workers: int | None) -> _C
 
 
 def _trial(
-    run: RecordReader, wish: Wish, coming: Composable, tried: int, workers: int | None
+    run: RunReader, wish: Wish, coming: Composable, tried: int, workers: int | None
 ) -> tuple[Difference | None, list[str]]:
     """Return what a new reward does on the run's last completions, beside the version that the training has.
 
@@ -344,7 +344,7 @@ def _trial(
     return found, notes
 
 
-def _old(run: RecordReader, wish: Wish, stored: Stored) -> Given:
+def _old(run: RunReader, wish: Wish, stored: Stored) -> Given:
     """Return the version that the training has, or one that skips everything where it has none."""
     numbers = stored.table.versions.get(wish.name)
     last = 0 if numbers is None else int(numbers[-1])
@@ -363,7 +363,7 @@ def _under(coming: Composable, name: str) -> Composable:
     return resolve_set({name: coming}).rewards[name]
 
 
-def _error(run: RecordReader, coming: Composable, completion: int) -> str:
+def _error(run: RunReader, coming: Composable, completion: int) -> str:
     """Return the error of a reward on one completion, asked once more."""
     rollouts = [one for one in run.rollouts([completion]) if one is not None]
     with Runtime([coming], workers=1, max_infrastructure_rate=1.0) as runtime:
@@ -372,7 +372,7 @@ def _error(run: RecordReader, coming: Composable, completion: int) -> str:
 
 
 def _answers(
-    connection: sqlite3.Connection, run: RecordReader, numbers: Sequence[int], wait_s: float
+    connection: sqlite3.Connection, run: RunReader, numbers: Sequence[int], wait_s: float
 ) -> list[RewardChange]:
     """Return the changes as they are when the last one is answered, or the wait is over."""
     end = time.monotonic() + wait_s

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.errors import DataError, RecordError, RewardDefinitionError, RewardLoadError, RewardTransportError
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Completion, Version
 from rewardkit.registry import RewardSet
 from rewardkit.replay.rescore import scored
-from rewardkit.replay.scoring import Scorer, Tick
+from rewardkit.replay.scoring import SingleScorer, Tick
 from rewardkit.replay.stored import Stored, Whole
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.types import Cause, Outcome
@@ -91,7 +91,7 @@ class VersionCheck:
 
 
 def verify(
-    run: RecordReader,
+    run: RunReader,
     stored: Stored,
     *,
     rewards: Collection[str] = (),
@@ -109,7 +109,7 @@ def verify(
         sample: How many of each version are scored again, chosen at random; ``None`` for all.
         seed: For choosing them.
         tick: Is called with the calls done, those known and those failed.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.Scorer`.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.SingleScorer`.
 
     Raises:
         RecordError: The run has no such reward.
@@ -152,7 +152,7 @@ def _chosen(mine: Stored, name: str, sample: int | None, seed: int) -> tuple[Who
 
 
 def _checked(
-    run: RecordReader,
+    run: RunReader,
     version: Version,
     found: RewardSet,
     stored: Stored,
@@ -165,7 +165,7 @@ def _checked(
     same, different, left_out = 0, 0, Counter[str]()
     differing: list[Differing] = []
     steady = True
-    with Scorer(found, **lane) as scorer:
+    with SingleScorer(found, **lane) as scorer:
         for completions, outcomes in scored(run, scorer, stored, chosen, left_out, tick):
             for completion, now in zip(completions, outcomes, strict=True):
                 recorded = completion.outcomes[version.reward]
@@ -187,7 +187,7 @@ def _checked(
     return VersionCheck(version.label, result, calls, same, different, dict(not_judged), examples=examples)
 
 
-def _steady(run: RecordReader, scorer: Scorer, stored: Stored, differing: Sequence[Differing], tick: Tick) -> bool:
+def _steady(run: RunReader, scorer: SingleScorer, stored: Stored, differing: Sequence[Differing], tick: Tick) -> bool:
     """Return whether a further try of the completions that differ gives what the last one gave."""
     now = {one.completion.id: one.now for one in differing}
     again = scored(run, scorer, stored, np.array(sorted(now), np.int64), Counter(), tick)

@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rewardkit.record.database import CHECKPOINT_PAGES
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status
@@ -153,7 +153,7 @@ def written(folder: Path, steps: int, told: Callable[[int, dict[str, float]], No
 def read(run: Path, pages: int = PAGES) -> dict[str, float]:
     """Return the milliseconds of pages and curves: p95 over pages of each kind."""
     draw = random.Random(1)
-    with RecordReader(run) as found:
+    with RunReader(run) as found:
         steps = found.steps()
         count = found.count()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rewardkit.health.evidence import PromptRow
 from rewardkit.health.watch import Watch
-from rewardkit.record.table import Table
+from rewardkit.record.table import CompletionTable
 
 GROUPS, SIZE = 16, 8
 _SYLLABLES = [a + b for a in "bcdfglmnprstvw" for b in ("a", "e", "i", "o", "u", "an", "er", "in", "ot")]
@@ -91,7 +91,7 @@ def draw(
 class SyntheticRun:
     """A run: its tables step by step, and its texts and prompts by the completions' ids."""
 
-    tables: list[Table] = field(default_factory=list)
+    tables: list[CompletionTable] = field(default_factory=list)
     bodies: dict[int, str] = field(default_factory=dict)
     prompt: str = "What is the sum?"
 
@@ -119,12 +119,12 @@ class SyntheticRun:
         return watch
 
 
-def table_of(drawn: Drawn, ids: np.ndarray) -> Table:
+def table_of(drawn: Drawn, ids: np.ndarray) -> CompletionTable:
     """Return a step's table."""
     count, names = len(ids), list(drawn.scores)
     weighted = np.stack([drawn.weights[name] * drawn.scores[name] for name in names])
     empty = np.isnan(weighted).all(axis=0)
-    return Table(
+    return CompletionTable(
         ids=ids,
         steps=np.full(count, drawn.step),
         prompts=drawn.prompts,

@@ -16,7 +16,7 @@ from tiny_grpo import G, train
 from transformers import TrainerCallback
 
 from rewardkit import reward
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Completion
 from trainer_adapter import RewardAdapter
 
@@ -148,7 +148,7 @@ def main() -> None:
 
 def read(folder: Path, split: str = "train") -> list[Completion]:
     """Return a record's completions of a split."""
-    with RecordReader(folder) as run:
+    with RunReader(folder) as run:
         return list(run.completions(split=split))
 
 

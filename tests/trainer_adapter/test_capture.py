@@ -16,7 +16,7 @@ import pytest
 from tiny_grpo import G, third_party_warnings, train
 
 from rewardkit import ConfigError, Recorder, RecordError, RewardFunctionsConfig, RewardFunctionsRuntimeConfig, reward
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from trainer_adapter import RewardAdapter
 
 pytest.importorskip("trl", reason="the extra train is not installed")
@@ -85,7 +85,7 @@ def test_each_batch_is_recorded_once(tmp_path: Path) -> None:
         one.model.training = False
         one.args.num_generations_eval = 1
         ask(adapter, ["b"], step=3)
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         first, second, third = run.completions()
     assert [("train", 0, 0.0, 2, False), ("train", 0, 0.0, 2, True), ("eval", 3, 0.3, 2, False)] == [
         (row.split, row.step, row.epoch, row.tokens, row.truncated) for row in (first, second, third)
@@ -180,7 +180,7 @@ def test_settings_are_recorded_and_keys_are_not(tmp_path: Path) -> None:
     config = RewardFunctionsConfig({"length": length}, RewardFunctionsRuntimeConfig(env={"PLACE": "also-a-secret"}))
     with RewardAdapter(config, weights=[0.5], lane="inline", record=tmp_path) as adapter:
         adapter.attach(one)
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         (about,) = [session["about"] for session in run.sessions]
     assert {"length": 0.5} == about["rewards"]
     assert ("Trl", 7, 2) == (
@@ -251,7 +251,7 @@ def check_log(folder: Path, history: list[dict[str, Any]]) -> None:
         for name, value in entry.items():
             if name != "step" and value is not None and not math.isnan(value):
                 expected[split, name, entry["step"]] = value
-    with RecordReader(folder) as run:
+    with RunReader(folder) as run:
         found = {
             (split, name, step): value
             for split in ("train", "eval")
@@ -270,7 +270,7 @@ def check_sums(folder: Path, history: list[dict[str, Any]], *, spreads: bool = T
         spreads: Whether TRL looks at each group's spread, and not at the batch's.
     """
     logged = {entry["step"]: entry for entry in history if "reward" in entry}
-    with RecordReader(folder) as run:
+    with RunReader(folder) as run:
         steps = run.steps()
         assert sorted(logged) == [step + 1 for step in steps]
         for name in run.rewards:
@@ -409,6 +409,6 @@ def test_two_processes_record_one_run(tiny: Path, tmp_path: Path, full: bool, op
             own = [own[0][6:], own[1][6:]]
         assert [[], []] == own
     check_log(tmp_path / "run", left[0]["log"])
-    with RecordReader(tmp_path / "run") as run:
+    with RunReader(tmp_path / "run") as run:
         assert [0, 1] == sorted(session["rank"] for session in run.sessions)
         assert {"trainer", "training"} <= run.sessions[1]["about"].keys()

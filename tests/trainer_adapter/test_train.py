@@ -16,7 +16,7 @@ import pytest
 import tiny_grpo
 
 from rewardkit import ConfigError, DataError, MissingColumnError, RewardLoadError, reward
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from trainer_adapter import RewardAdapter
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.models import INSTALL, load_model
@@ -121,7 +121,7 @@ def test_trains_an_adapter(finished: TrainResult) -> None:
 def test_a_run_records_itself(finished: TrainResult) -> None:
     """In its output folder, by default: every completion, the advantages, TRL's metrics, the configuration."""
     assert finished.record == finished.output_dir
-    with RecordReader(finished.output_dir) as run:
+    with RunReader(finished.output_dir) as run:
         assert (24, [0, 1, 2], ["digits", "exact"]) == (run.count(), run.steps(), run.rewards)
         assert all(one.advantage is not None and one.truncated is not None for one in run.completions())
         logged = [(entry["step"], entry["reward"]) for entry in finished.log_history if "reward" in entry]
@@ -149,13 +149,13 @@ def test_a_run_that_goes_on_has_no_step_twice_in_its_record(tiny: str, tmp_path:
         assert not list(tmp_path.rglob("*.db"))
         return
     assert resumed.record == place
-    with RecordReader(place) as run:
+    with RunReader(place) as run:
         assert (24, [0, 1, 2]) == (run.count(), run.steps())
         rewards = [(entry["step"], entry["reward"]) for entry in resumed.log_history if "reward" in entry]
         assert rewards == run.metrics("reward")
         assert 2 == len(run.sessions)
     (aside,) = place.glob("record-*.db")
-    with RecordReader(aside) as run:
+    with RunReader(aside) as run:
         assert [0] == run.steps()
     stamp = (place / "record.db").stat().st_mtime_ns
     assert (True, place) == ((again := train(once, ROWS, folder)).already_finished, again.record)

@@ -18,7 +18,7 @@ from rewardkit.health.evidence import Evidence, PromptRow
 from rewardkit.health.gradient import constant, zero_variance
 from rewardkit.health.lengths import length_reward
 from rewardkit.health.variety import duplicates_across_prompts
-from rewardkit.record.table import Table
+from rewardkit.record.table import CompletionTable
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -222,7 +222,7 @@ def _flags_of_texts(texts: list[str]) -> set[str]:
     return {flag.detector for flag in found} - {"duplicates_in_group", "duplicates_across_prompts", "length_reward"}
 
 
-def _rows(scores: object, groups: object, step: int = -1) -> Table:
+def _rows(scores: object, groups: object, step: int = -1) -> CompletionTable:
     """Return completions of one reward."""
     values, count = np.asarray(scores, dtype=float), len(np.asarray(scores))
     run = SyntheticRun()

@@ -11,7 +11,7 @@ from rewardkit import Runtime, reward
 from rewardkit.health.detectors import DETECTORS
 from rewardkit.health.examine import diagnose_rows, diagnose_run, table_of
 from rewardkit.record.passes import PassWriter
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Cause, Outcome, Rollout, Status
@@ -54,7 +54,7 @@ def run(tmp_path: Path) -> Path:
 
 def test_a_recorded_run_is_diagnosed(run: Path) -> None:
     """Flags with their steps and with ids of completions in the record, from scores and from the trainer's metrics."""
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         found = diagnose_run(reader)
         assert {"timeouts": (20, 39), "clipped": (0, 39)} == {
             flag.detector: (flag.first_step, flag.last_step) for flag in found.flags
@@ -68,7 +68,7 @@ def test_a_recorded_run_is_diagnosed(run: Path) -> None:
 
 def test_some_steps_of_a_run_are_diagnosed(run: Path) -> None:
     """What is before and after them does not count."""
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         found = diagnose_run(reader, steps=(5, 14))
     assert ["clipped"] == [flag.detector for flag in found.flags]
     assert (5, 14) == found.steps
@@ -76,7 +76,7 @@ def test_some_steps_of_a_run_are_diagnosed(run: Path) -> None:
 
 def test_a_second_scoring_is_told_as_noise(run: Path) -> None:
     """By reward, over all completions that have both scores."""
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         found = diagnose_run(reader, again=lambda table: {"correct": 1 - table.scores["correct"]})
     assert ["correct"] == list(found.noise)
     assert found.noise["correct"].share > 0.9
@@ -90,11 +90,11 @@ def test_noise_is_read_from_a_pass_of_rescoring(tmp_path: Path) -> None:
     with Runtime([shaky], lane="inline", record=tmp_path / "one") as runtime:
         runtime.score(rollouts, step=0)
     outcomes = [Outcome(Status.SCORED, float(rng.random()), version=shaky.version) for _ in rollouts]
-    with RecordReader(tmp_path / "one") as reader:
+    with RunReader(tmp_path / "one") as reader:
         ids = reader.table().ids.tolist()
     with PassWriter(tmp_path / "one", "shaky", shaky) as second:
         second.add(ids, outcomes)
-    with RecordReader(tmp_path / "one") as reader:
+    with RunReader(tmp_path / "one") as reader:
         found = diagnose_run(reader)
     assert ["shaky"] == list(found.noise)
     assert (64, 16) == found.noise["shaky"][:2]
@@ -105,7 +105,7 @@ def test_a_record_without_steps_is_looked_at_as_rows(tmp_path: Path) -> None:
     """As scoring a file makes it."""
     with Recorder(tmp_path / "rows") as recorder:
         recorder.record(_batch(np.random.default_rng(0)))
-    with RecordReader(tmp_path / "rows") as reader:
+    with RunReader(tmp_path / "rows") as reader:
         found = diagnose_run(reader)
     assert (GROUPS * SIZE, None, GROUPS) == (found.completions, found.steps, found.groups)
     assert "no earlier steps to compare with" == found.not_looked["reward_jump"]

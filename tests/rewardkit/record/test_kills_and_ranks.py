@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from recorded import batch
 
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 
 HELPERS = Path(__file__).parents[2] / "helpers"
@@ -65,7 +65,7 @@ def test_what_was_acknowledged_survives_kills(tmp_path: Path, full: bool) -> Non
             assert connection.execute("SELECT count(*) FROM batch").fetchone()[0] == (
                 connection.execute("SELECT count(*) FROM summary").fetchone()[0] // 2
             )
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         steps: dict[int, list[int]] = {}
         for one in run.completions():
             turn, step = map(int, str(one.completion).partition(":")[0].split("-"))
@@ -83,7 +83,7 @@ def test_ranks_write_one_run_and_lose_no_row(tmp_path: Path, full: bool) -> None
     ranks = 4 if full else 2
     children = [subprocess.Popen([sys.executable, "-c", RANK, tmp_path, str(rank)]) for rank in reversed(range(ranks))]
     assert [child.wait(120) for child in children] == [0] * ranks
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         found = list(run.completions())
         assert len(found) == len({one.id for one in found}) == ranks * 30 * SIZE
         for one in found:
@@ -107,7 +107,7 @@ def test_equal_texts_of_several_sessions_are_stored_once(tmp_path: Path) -> None
     with contextlib.closing(sqlite3.connect(tmp_path / "record.db")) as connection:
         assert connection.execute("SELECT count(*) FROM completion").fetchone() == (40,)
         assert connection.execute("SELECT count(*) FROM text").fetchone() == (8 + 2,)
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         assert len({one.completion for one in run.completions()}) == 8
 
 
@@ -120,7 +120,7 @@ def test_a_reader_sees_whole_batches_while_they_are_written(tmp_path: Path) -> N
             with contextlib.suppress(FileNotFoundError):
                 if (tmp_path / "record.db").stat().st_size == 0:
                     continue
-                with RecordReader(tmp_path) as run:
+                with RunReader(tmp_path) as run:
                     seen.append(run.count())
                     if seen[-1]:
                         assert len(list(run.completions(reward="exact", min_score=0.5, limit=50))) >= SIZE
@@ -128,7 +128,7 @@ def test_a_reader_sees_whole_batches_while_they_are_written(tmp_path: Path) -> N
         assert child.returncode == 0
     assert all(count % SIZE == 0 for count in seen)
     assert seen == sorted(seen)
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         assert run.count() == 60 * SIZE
 
 
@@ -142,7 +142,7 @@ def test_what_cannot_be_encoded_is_recorded_all_the_same(tmp_path: Path) -> None
     with Recorder(tmp_path) as one:
         one.record(made, step=0)
         assert one.flush()
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         first, _ = run.completions()
         assert (first.prompt, first.completion) == ("p\ud800", "c\ud800\x00d")
         assert first.outcomes["exact"].reason == "half ? and \x00"

@@ -10,7 +10,7 @@ import pytest
 from rewardkit import Cause, Outcome, Rollout, Runtime, Status, reward
 from rewardkit.errors import RecordError
 from rewardkit.record.passes import PassWriter
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 
 
 @reward
@@ -43,12 +43,12 @@ OUTCOMES = [
 
 def test_a_pass_is_read_back_and_the_run_s_own_scores_stay(run: Path) -> None:
     """Scored, skipped and failed outcomes come back with all that they said; the run is as it was."""
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         before = list(reader.completions())
     with PassWriter(run, "exact", lenient, about={"steps": "0-1"}) as writer:
         writer.add([1, 2], OUTCOMES[:2])
         writer.add([4], OUTCOMES[2:])
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         (one,) = reader.passes
         assert (1, "exact", 2, 3, {"steps": "0-1"}) == (one.id, one.reward, one.version, one.completions, one.about)
         assert one.ended is not None
@@ -70,7 +70,7 @@ def test_two_passes_of_one_version_stand_beside_each_other(run: Path) -> None:
     for score in (0.25, 0.75):
         with PassWriter(run, "exact", exact) as writer:
             writer.add([1], [Outcome(Status.SCORED, score)])
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         assert [(1, 1), (2, 1)] == [(one.id, one.version) for one in reader.passes]
         assert [0.25, 0.75] == [reader.rescored(one.id, [1])[1].score for one in reader.passes]
         assert 1 == len(reader.versions)
@@ -81,7 +81,7 @@ def test_a_pass_that_is_cut_short_keeps_what_it_has_and_says_so(run: Path) -> No
     writer = PassWriter(run, "exact", lenient)
     writer.add([1], OUTCOMES[:1])
     writer.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         assert [(1, None)] == [(one.completions, one.ended) for one in reader.passes]
 
 
@@ -91,7 +91,7 @@ def test_a_completion_is_scored_once_in_a_pass(run: Path) -> None:
         writer.add([1], OUTCOMES[:1])
         with pytest.raises(RecordError, match="UNIQUE constraint failed"):
             writer.add([2, 1], OUTCOMES[:2])
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         assert [1] == reader.pass_columns(1).ids.tolist()
 
 
@@ -103,7 +103,7 @@ def test_second_scores_are_those_of_the_same_version(run: Path) -> None:
             writer.add(list(scores), outcomes)
     with PassWriter(run, "exact", lenient) as writer:
         writer.add([3], OUTCOMES[:1])
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         (second,) = reader.again(reader.table()).values()
         assert [0.25, 0.75, None, None] == [None if math.isnan(one) else one for one in second.tolist()]
         assert [0.75] == reader.again(reader.table().where(reader.table().ids == 2))["exact"].tolist()

@@ -14,7 +14,7 @@ from recorded import batch
 
 from rewardkit.errors import RecordError
 from rewardkit.record import database
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.replay.run import Run
 
@@ -38,26 +38,26 @@ def refusal(act: Callable[[], object]) -> str:
 def test_what_is_no_record_is_refused_in_a_line(tmp_path: Path) -> None:
     """Missing, empty, of another kind, of another program, newer: each is said in words."""
     file = tmp_path / "record.db"
-    assert "there is no record" in refusal(lambda: RecordReader(tmp_path))
+    assert "there is no record" in refusal(lambda: RunReader(tmp_path))
     file.touch()
-    assert "empty" in refusal(lambda: RecordReader(tmp_path))
+    assert "empty" in refusal(lambda: RunReader(tmp_path))
     file.write_text("no database " * 1000)
-    assert "no SQLite file" in refusal(lambda: RecordReader(tmp_path))
+    assert "no SQLite file" in refusal(lambda: RunReader(tmp_path))
     assert "no SQLite file" in refusal(lambda: Recorder(tmp_path, append=True))
     assert file.read_text() == "no database " * 1000
     file.unlink()
     with contextlib.closing(sqlite3.connect(file)) as other:
         other.execute("CREATE TABLE theirs (x)")
-    assert "no record of rewardkit's" in refusal(lambda: RecordReader(tmp_path))
+    assert "no record of rewardkit's" in refusal(lambda: RunReader(tmp_path))
     assert "no record of rewardkit's" in refusal(lambda: Recorder(tmp_path, append=True))
     file.unlink()
     file.mkdir()
-    assert str(file) in refusal(lambda: RecordReader(tmp_path))
+    assert str(file) in refusal(lambda: RunReader(tmp_path))
     file.rmdir()
     recorded(tmp_path)
     with contextlib.closing(sqlite3.connect(file)) as newer:
         newer.execute(f"PRAGMA user_version = {database.VERSION + 1}")
-    assert "newer release" in refusal(lambda: RecordReader(tmp_path))
+    assert "newer release" in refusal(lambda: RunReader(tmp_path))
     assert "newer release" in refusal(lambda: Recorder(tmp_path, append=True))
 
 
@@ -68,7 +68,7 @@ def test_a_file_that_was_cut_short_is_refused_in_a_line(tmp_path: Path, share: f
     os.truncate(file, int(share * file.stat().st_size))
 
     def read() -> None:
-        with RecordReader(tmp_path) as run:
+        with RunReader(tmp_path) as run:
             repr(run)
             list(run.completions())
             list(run.logs())
@@ -103,7 +103,7 @@ def test_pages_go_on_after_the_last_one(tmp_path: Path) -> None:
         {}, {"step": 3}, {"prompt": 0}, {"reward": "other", "min_score": 0.5}, {"min_score": 3.5}, {"max_score": 1.0},
         {"prompt": 0, "step": 2, "reward": "exact", "status": "scored"}, {"reward": "exact", "min_score": 4.0},
     )  # fmt: skip
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         everything = list(run.completions())
         for search in searches:
             whole = [one.id for one in run.completions(**search)]  # type: ignore[arg-type]
@@ -125,12 +125,12 @@ def test_an_older_record_is_brought_up_to_date(tmp_path: Path, monkeypatch: pyte
     steps = {1: "CREATE TABLE added (x TEXT DEFAULT 'a;b'); INSERT INTO added DEFAULT VALUES;", 2: "DROP TABLE absent"}
     monkeypatch.setattr(database, "MIGRATIONS", steps)
     monkeypatch.setattr(database, "VERSION", 3)
-    assert "no such table: absent" in refusal(lambda: RecordReader(tmp_path))
+    assert "no such table: absent" in refusal(lambda: RunReader(tmp_path))
     with contextlib.closing(sqlite3.connect(file)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (2,)
         assert connection.execute("SELECT x FROM added").fetchall() == [("a;b",)]
     steps[2] = "INSERT INTO added VALUES ('third')"
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         assert run.count() == 24
     with Recorder(tmp_path, append=True) as one:
         one.record(batch(mark="later"), step=9)

@@ -10,7 +10,7 @@ import pytest
 from rewardkit import Rollout, Runtime, Score, Status, reward
 from rewardkit.errors import RecordError
 from rewardkit.record.database import move_aside
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.secrets import Secrets
 
@@ -40,7 +40,7 @@ def test_what_was_scored_is_read_back(tmp_path: Path) -> None:
     """Outcomes, sums, versions and the prompt's index come back from the file as the batch had them."""
     with Runtime([exact, fragile], workers=1, record=tmp_path / "one") as runtime:
         batch = runtime.score(rollouts("4", "bad", "none", "4"), step=3, epoch=0.5)
-    with RecordReader(tmp_path / "one") as run:
+    with RunReader(tmp_path / "one") as run:
         found = list(run.completions())
         for place, one in enumerate(found):
             for name, column in batch.items():
@@ -71,7 +71,7 @@ def test_any_text_is_read_back(tmp_path: Path, text: str) -> None:
     """Whatever letters a model put out, also those that the record itself uses."""
     with Runtime([exact], lane="inline", record=tmp_path) as runtime:
         runtime.score([Rollout(text, text, {"answer": text})])
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         (one,) = run.completions()
         assert (text, text, {"answer": text}) == (one.prompt, one.completion, one.columns)
         assert run.texts([one.id]) == [text]
@@ -82,7 +82,7 @@ def test_searches_find_what_fits(tmp_path: Path) -> None:
     with Runtime([exact, fragile], workers=1, record=tmp_path / "one") as runtime:
         runtime.score(rollouts("4", "bad", "5"), step=0)
         runtime.score(rollouts("4", "none"), step=1)
-    with RecordReader(tmp_path / "one") as run:
+    with RunReader(tmp_path / "one") as run:
         assert [one.completion for one in run.completions(reward="exact", min_score=0.5)] == ["4", "4"]
         assert [one.completion for one in run.completions(reward="exact", max_score=0.5)] == ["bad", "5", "none"]
         assert [one.completion for one in run.completions(reward="fragile", status=Status.FAILED)] == ["bad"]
@@ -110,7 +110,7 @@ def test_a_record_is_moved_aside_whole(tmp_path: Path) -> None:
     old = sorted(tmp_path.glob("record-*.db"))
     assert 2 == len(old)
     for place in (tmp_path, *old):
-        with RecordReader(place) as run:
+        with RunReader(place) as run:
             assert 1 == run.count()
     assert move_aside(tmp_path / "none") is None
 
@@ -125,7 +125,7 @@ def test_what_is_done_again_is_taken_out(tmp_path: Path) -> None:
             recorder.metrics(step + 1, {"reward": 1.0})
         recorder.rewind(1)
         recorder.record(batch, step=1, rewards=runtime.rewards)
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         assert ([0, 1], [0, 1], 8) == (run.steps(), run.steps("eval"), run.count())
         assert [(1, 1.0)] == run.metrics("reward")
         assert 4 == len(list(run.logs(reward="fragile")))
@@ -135,7 +135,7 @@ def test_what_becomes_known_later_is_in_the_session(tmp_path: Path) -> None:
     """Without keys, by the name of the setting; a process of a higher rank makes no file to say it."""
     with Recorder(tmp_path, about={"seed": 1}) as recorder:
         recorder.add_about({"training": {"hub_token": "hf-abc", "seed": 2}})
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         (session,) = run.sessions
     assert (1, {"hub_token": "***", "seed": 2}) == (session["about"]["seed"], session["about"]["training"])
     with Recorder(tmp_path / "other", rank=1) as recorder:
@@ -154,7 +154,7 @@ def test_secrets_of_the_environment_reach_no_record(tmp_path: Path, monkeypatch:
 
     with Runtime([leaking], lane="inline", record=tmp_path) as runtime:
         runtime.score(rollouts("4"))
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         (one,) = run.logs()
         assert one.outcome.logs == "<JUDGE_API_KEY>\n"
     assert not any(b"sk-very-secret" in file.read_bytes() for file in tmp_path.iterdir())

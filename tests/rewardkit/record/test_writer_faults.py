@@ -19,7 +19,7 @@ from recorded import batch
 
 from rewardkit.errors import RecordError
 from rewardkit.record import database, recorder, writer
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 
 
@@ -27,7 +27,7 @@ def marks(run: Path) -> list[str]:
     """Return the marks of the completions in a record, each once, in order; the file is checked first."""
     with contextlib.closing(sqlite3.connect(run / "record.db")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    with RecordReader(run) as found:
+    with RunReader(run) as found:
         return list(dict.fromkeys(str(one.completion).partition(":")[0] for one in found.completions()))
 
 
@@ -110,7 +110,7 @@ def test_a_record_that_was_renamed_is_left_as_it_is(tmp_path: Path, loud: Callab
             (tmp_path / "one" / name).rename(tmp_path / "one" / name.replace("record", "aside"))
         one.record(batch(mark="after"), step=1)
     assert marks(tmp_path / "one") == ["after"]
-    with RecordReader(tmp_path / "one" / "aside.db") as aside:
+    with RunReader(tmp_path / "one" / "aside.db") as aside:
         assert aside.count() == 8
     assert "was moved to aside.db" in loud()[0]
 
@@ -156,7 +156,7 @@ def test_a_file_system_that_is_read_only_is_waited_for(tmp_path: Path, loud: Cal
         with Recorder(disk / "one", rank=1) as one:
             one.record(batch(mark="meanwhile"), step=1)
             until(lambda: one.trouble)
-            with RecordReader(disk / "one") as run:
+            with RunReader(disk / "one") as run:
                 assert run.count() == 8
             subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
             assert one.flush()
@@ -169,7 +169,7 @@ def test_a_folder_of_another_user_is_named(tmp_path: Path) -> None:
     Recorder(tmp_path / "one").close()
     (tmp_path / "one" / "record.db").chmod(0o600)
     with as_nobody():
-        for act in (lambda: RecordReader(tmp_path / "one"), lambda: Recorder(tmp_path / "two")):
+        for act in (lambda: RunReader(tmp_path / "one"), lambda: Recorder(tmp_path / "two")):
             with pytest.raises(RecordError, match=r"record\.db: another user's") as refused:
                 act()
             assert "\n" not in str(refused.value)
@@ -270,7 +270,7 @@ def test_no_batch_makes_a_recorder_raise(tmp_path: Path, loud: Callable[[], list
         assert one.lost == 8
     assert marks(tmp_path) == ["fine"]
     assert loud()
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         assert run.metrics("fine") == [(0, 1.5)]
         assert run.metric_names() == ["fine", "none"]
         assert [one["kind"] for one in run.events] == ["odd", "lost"]
@@ -289,7 +289,7 @@ def test_a_job_that_fails_takes_no_other_with_it(tmp_path: Path) -> None:
         one.record(batch(mark="second"), step=1)
         assert not one.flush()
     assert marks(tmp_path) == ["first", "second"]
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         assert [event["kind"] for event in run.events] == []
 
 
@@ -310,7 +310,7 @@ def test_texts_are_left_out_before_anything_else(tmp_path: Path, monkeypatch: py
         assert one.flush()
         left_out = one.left_out
         assert 0 < left_out < 80
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         found = list(run.completions())
         assert len(found) == 80
         assert sum(one.completion is None for one in found) == left_out
@@ -334,7 +334,7 @@ def test_what_no_memory_is_left_for_is_counted(
     free.set()
     assert not one.flush()
     assert not one.close()
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         assert 0 < run.count() == 80 - one.lost < 80
         assert [event["body"] for event in run.events] == [{"completions": one.lost}]
     assert len(loud()) == 1
@@ -381,7 +381,7 @@ def test_numbers_are_not_given_twice(tmp_path: Path) -> None:
             one.record(batch(mark=f"a{step}"), step=step)
         one.rewind(1)
         one.record(batch(mark="b1"), step=1)
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         assert [found.id for found in run.completions()] == [*range(1, 9), *range(25, 33)]
         assert len(list(run.completions(after=24))) == 8
 
@@ -417,7 +417,7 @@ def test_an_interpreter_that_ends_writes_what_it_was_given(tmp_path: Path) -> No
         [sys.executable, "-c", script, tmp_path, Path(__file__).parents[2] / "helpers"], check=True, timeout=60
     )
     assert marks(tmp_path) == [str(step) for step in range(50)]
-    with RecordReader(tmp_path) as run:
+    with RunReader(tmp_path) as run:
         assert run.count() == 5000
 
 

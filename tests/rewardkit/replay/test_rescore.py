@@ -12,7 +12,7 @@ import pytest
 from small_run import COMPLETIONS, REVERSED, command, drawn, recorded, told
 
 from rewardkit import Recorder, Runtime, Status
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 from rewardkit.registry import resolve_set
 from rewardkit.replay.rescore import rescore, unanswered
 from rewardkit.replay.stored import choose
@@ -30,11 +30,11 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_changed_reward_becomes_a_further_version(work: Path) -> None:
     """Its scores are a pass beside the run's, of the steps that were asked for."""
     run = recorded(work, {"steady": 1.0, "longest": 0.5})
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         before = list(reader.completions())
     (one,) = told("rescore", run, "--reward", "new.py:steady", "--steps", "1-2", "--workers", "1")["passes"]
     assert ("steady@2", COMPLETIONS // 2, {}) == (one["version"], one["completions"], one["left_out"])
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         assert before == list(reader.completions())
         (kept,) = reader.passes
         assert (COMPLETIONS // 2, {"reward": "new.py:steady", "steps": "1-2", "split": "train"}) == (
@@ -62,7 +62,7 @@ def test_scoring_twice_gives_two_passes(work: Path) -> None:
     for number in (1, 2):
         (one,) = told("rescore", run, "--reward", "mine.py:coin", "--workers", "1")["passes"]
         assert (number, "coin@1") == (one["pass"], one["version"])
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         first, second = (reader.pass_columns(one.id).scores for one in reader.passes)
         assert COMPLETIONS == len(first) == int((first != second).sum())
 
@@ -71,7 +71,7 @@ def test_scoring_twice_gives_two_passes(work: Path) -> None:
 def test_the_same_version_says_the_same_again(work: Path, name: str) -> None:
     """Steps, groups and schedules are those of the run: of a reward, a group reward and a composition."""
     run = recorded(work, {name: 1.0})
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         found = resolve_set([f"mine.py:{name}"])
         rescore(reader, name, found, choose(reader), lane="inline")
         before = {one.id: one.outcomes[name] for one in reader.completions()}
@@ -87,7 +87,7 @@ def test_the_same_version_says_the_same_again(work: Path, name: str) -> None:
 def test_a_part_of_a_group_is_scored_with_the_whole(work: Path) -> None:
     """One completion that is wanted has the score that it has in its group, and only it is kept."""
     run = recorded(work, {"longest": 1.0})
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         before = {one.id: one.outcomes["longest"].score for one in reader.completions()}
         wanted = np.array([3, 6, 7])
         rescore(reader, "longest", resolve_set(["mine.py:longest"]), choose(reader), wanted=wanted, lane="inline")
@@ -99,7 +99,7 @@ def test_a_part_of_a_group_is_scored_with_the_whole(work: Path) -> None:
 def test_a_judge_that_was_down_is_asked_again(work: Path) -> None:
     """Only what it failed on, by the version that failed; and then nothing is left."""
     run = recorded(work, {"judge": 1.0, "longest": 0.5})
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         failed = [one.id for one in reader.completions(reward="judge", status="failed")]
     assert 0 < len(failed) < COMPLETIONS
     (one,) = told("rescore", run, "--only-failed", "judge", "--workers", "1")["passes"]
@@ -112,7 +112,7 @@ def test_a_judge_that_was_down_is_asked_again(work: Path) -> None:
     assert ({}, len(failed) - 2, "judge@1") == (one["failed"], one["scored"], one["version"])
     assert {"passes": [], "ok": True} == told("rescore", run, "--only-failed", "judge")
     assert (0, "judge: nothing is unanswered\n") == command("rescore", run, "--only-failed", "judge")[:2]
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         assert sorted(failed[:2]) == reader.pass_columns(2).ids.tolist()
         assert sorted(failed[2:]) == reader.pass_columns(3).ids.tolist()
         assert [1, 2, 3] == [one.id for one in reader.passes]
@@ -127,7 +127,7 @@ def test_another_judge_answers_in_its_place(work: Path) -> None:
     told("rescore", run, "--only-failed", "judge", "--reward", "other.py:small", "--workers", "1")
     again = told("rescore", run, "--only-failed", "judge", "--reward", "other.py:small", "--workers", "1")
     assert [] == again["passes"]
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         stored = choose(reader)
         (one,) = reader.passes
         assert ("judge", 2, len(unanswered(reader, stored, "judge"))) == (one.reward, one.version, one.completions)
@@ -153,7 +153,7 @@ def test_texts_that_were_left_out_are_counted(work: Path) -> None:
         connection.execute("UPDATE completion SET completion = NULL WHERE id = 2")
     connection.close()
     why = "its text was left out of the record"
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         found = rescore(reader, "steady", resolve_set(["mine.py:steady"]), choose(reader), lane="inline")
         assert (COMPLETIONS - 1, {why: 1}) == (found.completions, found.left_out)
         found = rescore(reader, "longest", resolve_set(["mine.py:longest"]), choose(reader), lane="inline")
@@ -186,7 +186,7 @@ def test_a_reward_that_cannot_score_leaves_no_pass(work: Path) -> None:
     ):
         code, _, err = command("rescore", run, *arguments, "--workers", "1")
         assert (2, True) == (code, words in err), err
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         assert ([], 1) == (reader.passes, len(reader.versions))
 
 
@@ -197,7 +197,7 @@ def test_a_run_that_is_being_recorded_can_be_rescored(work: Path) -> None:
         for step in (10, 11):
             runtime.score(drawn(step), step=step)
             told("rescore", run, "--reward", "new.py:steady", "--workers", "1")
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         assert [0, 1, 2, 3, 10, 11] == reader.steps()
         assert [("run", 2), ("rescore", 2)] == sorted(Counter(one["purpose"] for one in reader.sessions).items())[::-1]
         assert [True, True] == [one.ended is not None for one in reader.passes]

@@ -12,7 +12,7 @@ from small_run import COMPLETIONS, GROUP, REVERSED, command, drawn, forget, reco
 
 from rewardkit import Recorder, Rollout, Runtime, reward
 from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages
-from rewardkit.record.reader import RecordReader
+from rewardkit.record.reader import RunReader
 
 
 @reward
@@ -35,7 +35,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _advantages(run: Path) -> np.ndarray:
     """Return the recorded advantages, one row a group."""
-    with RecordReader(run) as reader:
+    with RunReader(run) as reader:
         return np.array([one.advantage for one in reader.completions()], dtype=float).reshape(-1, GROUP)
 
 
