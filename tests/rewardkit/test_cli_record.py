@@ -365,7 +365,7 @@ def test_show_of_a_prompt_has_its_completions_through_the_epochs(work: Path) -> 
     assert [["0", "0.00", "0", "1", "1", "-0.5", "4"], ["0", "0.00", "1", "1", "2", "1.5", "5"]] == [
         line.split() for line in out.splitlines()[5:7]
     ]
-    assert ["5", "1.25", "exception", "0", "0"] == out.splitlines()[-3].split()[:5]
+    assert ["5", "1.25", "exception", "0", "-"] == out.splitlines()[-3].split()[:5]
     assert ["5", "1.25", "0", "skipped", "0"] == out.splitlines()[-2].split()[:5]
     assert 4 + 1 + 24 == len(out.splitlines())
     told = _json("show", "one", "--prompt", "1")
@@ -656,7 +656,7 @@ def test_another_users_run_is_named(work: Path) -> None:
 
 def test_another_users_run_is_named_even_to_root(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same where the tests run as a user who may read all."""
-    monkeypatch.setattr("rewardkit.record.database.os.access", lambda path, mode: False)
+    monkeypatch.setattr("rewardkit.record.database.os.access", lambda path, mode, **options: False)
     code, _, err = _run("show", "one")
     assert (2, "error: runs/one/record.db: another user's; this one may not read it\n") == (code, err)
 
