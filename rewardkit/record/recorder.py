@@ -417,6 +417,7 @@ def _rewind(connection: sqlite3.Connection, step: int, before: float) -> None:
     ):
         _execute(connection, f"DELETE FROM {table} WHERE {column} IN ({those})", (step, before))  # noqa: S608 - ours
     _execute(connection, "DELETE FROM metric WHERE step > ?", (step,))
+    _execute(connection, "DELETE FROM event WHERE kind = 'flag' AND step >= ? AND time < ?", (step, before))
 
 
 def _execute(connection: sqlite3.Connection, words: str, values: Sequence[Any]) -> None:
