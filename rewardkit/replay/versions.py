@@ -96,6 +96,16 @@ class VersionFinder:
             self._known[key] = found if wrong is None else FoundVersion(None, wrong)
         return self._known[key]
 
+    def find_now(self, version: Described) -> FoundVersion:
+        """Return what a version's reference leads to now, under its recorded name; or else the version as recorded."""
+        if version.reference is not None:
+            now, _ = self._resolved(version.reference, version)
+            if now is not None:
+                as_recorded = now.version == version.digits
+                with contextlib.redirect_stdout(sys.stderr):
+                    return FoundVersion(now if as_recorded else _renamed(resolve(version.reference), version.reward))
+        return self.find(version)
+
     def _found(self, version: Described) -> FoundVersion:
         if not version.digits:
             return FoundVersion(None, "its fingerprint was not recorded")
@@ -157,10 +167,19 @@ def _as_recorded(found: Composable, version: Described) -> Composable:
     if found.version == version.digits:
         return found
     if isinstance(found, Composite):
-        return found if found.name == version.reward else found.named(version.reward)
+        return _renamed(found, version.reward)
     assert isinstance(found, Reward)
     options = _options(version)
     return found.with_options(**options) if options else found
+
+
+def _renamed(found: Composable, name: str) -> Composable:
+    if found.name == name:
+        return found
+    if isinstance(found, Composite):
+        return found.named(name)
+    assert isinstance(found, Reward)
+    return found.with_options(name=name)
 
 
 def _options(version: Described) -> dict[str, Any]:
