@@ -114,7 +114,7 @@ def audit_command(
             digits = {one.reward: one.digits for one in opened.versions if one.origin == "run"}
             tried = []
             for name, one in found.rewards.items():
-                audit = _exploited(found, one, pools[name], where, sample, settings, lane)
+                audit = _exploited(found, one, pools[name], where, sample, settings, lane, finder)
                 known = one.name in digits
                 changed = known and timeout is None and digits[one.name] != one.version
                 tried.append(replace(audit, differ=audit.differ if known else [], changed=changed))
@@ -157,6 +157,7 @@ def _exploited(
     sample: Mapping[str, Any],
     settings: AuditSettings,
     lane: Mapping[str, Any],
+    finder: VersionFinder,
 ) -> ExploitAudit:
     leaves = reward.leaves
     named = [p.name for leaf in leaves for p in leaf.spec.parameters if p.column]
@@ -167,7 +168,7 @@ def _exploited(
     runtime = Runtime(Leaves(found, reward), **lane, cache_entries=0, max_infrastructure_rate=1.0)
     with runtime, told_progress(f"audit of {reward.name}") as tick:
         trials = try_mutants(reward, rows, settings, runtime, tick, seed=sample["seed"], tokens=tokens)
-    mistakes = [one for leaf in leaves for one in lint(leaf)]
+    mistakes = [replace(one, file=finder.written_from(one.file)) for leaf in leaves for one in lint(leaf)]
     unread = [leaf.name for leaf in leaves if not has_source(leaf)]
     recorded = {one.id: one.score for one in pool}
     return ExploitAssessment(reward, rows, trials, settings, recorded).exploits(mistakes, unread)

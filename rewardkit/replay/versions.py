@@ -77,6 +77,7 @@ class VersionFinder:
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._known: dict[tuple[str, str], FoundVersion] = {}
+        self._origins: dict[str, str] = {}
         self._path = list(sys.path)
 
     def __enter__(self) -> VersionFinder:
@@ -105,6 +106,10 @@ class VersionFinder:
                 with contextlib.redirect_stdout(sys.stderr):
                     return FoundVersion(now if as_recorded else _renamed(resolve(version.reference), version.reward))
         return self.find(version)
+
+    def written_from(self, file: str) -> str:
+        """Return the file whose recorded text a file is; the file itself where it is none of these."""
+        return self._origins.get(file, file)
 
     def _found(self, version: Described) -> FoundVersion:
         if not version.digits:
@@ -159,6 +164,7 @@ class VersionFinder:
         folder.mkdir(exist_ok=True)
         file = folder / f"{stem}.py"
         file.write_text(version.module or "", encoding="utf-8")
+        self._origins[str(file)] = place if place.endswith(".py") else f"{stem}.py"
         return f"{file}:{name}"
 
 
