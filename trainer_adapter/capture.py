@@ -243,7 +243,8 @@ class Capture:
         seen = {name: scores for name, scores in told.items() if name not in self._shadows}
         rule = None if trainer is None else rule_of(trainer, list(seen), split)
         before = 0 if trainer is None else count * trainer.accelerator.process_index
-        advantages = [None] * count if rule is None else rule.advantages(seen, batch.weights, before)
+        weights = {name: batch.weights[name] for name in seen}
+        advantages = [None] * count if rule is None else rule.advantages(seen, weights, before)
         self.recorder.record(
             batch,
             step=step,

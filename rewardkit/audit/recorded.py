@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import deque
 
 from rewardkit.audit.exploits import PaidCompletion
+from rewardkit.compose import Composable
 from rewardkit.errors import RecordError
 from rewardkit.record.reader import RunReader
+from rewardkit.replay.versions import VersionFinder
 from rewardkit.types import Status
 
 NEWEST = 5_000
@@ -38,20 +40,20 @@ def pool_of(run: RunReader, reward: str, newest: int = NEWEST) -> list[PaidCompl
     return list(found)
 
 
-def references(run: RunReader) -> dict[str, tuple[str, str]]:
-    """Return, by reward, where its newest version in the run was defined, and the fingerprint of that version.
+def rewards_of(run: RunReader, finder: VersionFinder) -> dict[str, Composable]:
+    """Return the rewards of a run by name, each as its newest version's reference has it now, or as it was recorded.
 
     Raises:
-        RecordError: There are no rewards, or no reference leads to one of them.
+        RecordError: There are none, or one of them cannot be had.
     """
     newest = {one.reward: one for one in run.versions if one.origin == "run"}
     if not newest:
         raise RecordError(f"{run.path}: no rewards in this record; name some before --run")
-    lost = [name for name, one in newest.items() if one.reference is None]
-    if lost:
-        names = ", ".join(map(repr, lost))
+    found = {name: finder.find_now(version) for name, version in newest.items()}
+    lost = next((name for name, one in found.items() if one.reward is None), None)
+    if lost is not None:
         raise RecordError(
-            f"{run.path}: {names} was defined in a script or a notebook, where no reference leads; "
+            f"{run.path}: {lost!r} cannot be had: {found[lost].why}; "
             "name rewards before --run, as in: rewardkit audit rewards.py --run RUN"
         )
-    return {name: (str(one.reference), one.digits) for name, one in newest.items()}
+    return {name: one.reward for name, one in found.items() if one.reward is not None}

@@ -12,7 +12,7 @@ from rewardkit.audit import rows as rows_of_audits
 from rewardkit.audit.assessment import Assessment
 from rewardkit.audit.exploits import ExploitAssessment, ExploitAudit, PaidCompletion, rows_of, try_mutants
 from rewardkit.audit.lint import has_source, left_out, lint, skippable
-from rewardkit.audit.recorded import pool_of, references
+from rewardkit.audit.recorded import pool_of, rewards_of
 from rewardkit.audit.result import Limited, RewardAudit, passed
 from rewardkit.audit.result import as_json as rows_as_json
 from rewardkit.audit.run import AuditSettings
@@ -22,13 +22,14 @@ from rewardkit.cli.arguments import option, seconds_option, share_option
 from rewardkit.cli.audit_report import print_audits
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.exploits_report import print_exploits
-from rewardkit.cli.rewards import Leaves, chosen
+from rewardkit.cli.rewards import Leaves, chosen, with_timeout
 from rewardkit.cli.screen import told_progress
 from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError
 from rewardkit.record.places import run_path
 from rewardkit.registry import RewardSet
 from rewardkit.replay.run import Run
+from rewardkit.replay.versions import VersionFinder
 from rewardkit.runtime.runtime import Runtime
 from sandbox import LOAD_TIMEOUT_S
 
@@ -105,19 +106,18 @@ def audit_command(
     if run is not None:
         if data is not None or data_option:
             raise ConfigError(f"--run {str(run)!r} stands in place of DATA; give one of them")
-        with Run.open(run_path(run)) as opened:
-            names = rewards if rewards is not None else ",".join(one for one, _ in references(opened).values())
-            found = chosen(names, timeout)
+        with Run.open(run_path(run)) as opened, VersionFinder() as finder:
+            found = chosen(rewards, timeout) if rewards is not None else _of_run(opened, finder, timeout)
             sample = {"count": rows, "seed": seed, "gold": gold}
             pools = {name: pool_of(opened, one.name) for name, one in found.rewards.items()}
             where = str(opened.path)
             digits = {one.reward: one.digits for one in opened.versions if one.origin == "run"}
-        tried = []
-        for name, one in found.rewards.items():
-            audit = _exploited(found, one, pools[name], where, sample, settings, lane)
-            known = one.name in digits
-            changed = known and timeout is None and digits[one.name] != one.version
-            tried.append(replace(audit, differ=audit.differ if known else [], changed=changed))
+            tried = []
+            for name, one in found.rewards.items():
+                audit = _exploited(found, one, pools[name], where, sample, settings, lane, finder)
+                known = one.name in digits
+                changed = known and timeout is None and digits[one.name] != one.version
+                tried.append(replace(audit, differ=audit.differ if known else [], changed=changed))
         _finish(tried, limits, lambda: print_exploits(tried, limits), as_json=as_json, lint=fail_on_lint)
         return
     if rewards is None:
@@ -128,6 +128,11 @@ def audit_command(
     choose = functools.partial(rows_of_audits.chosen, lines, str(path), count=rows, seed=seed, gold=gold)
     audits = [_audited(found, reward, choose, settings, lane) for reward in found.rewards.values()]
     _finish(audits, limits, lambda: print_audits(audits, limits), as_json=as_json, lint=fail_on_lint)
+
+
+def _of_run(run: Run, finder: VersionFinder, timeout_s: float | None) -> RewardSet:
+    """Return the rewards of a run; the finder keeps what it had to write out."""
+    return with_timeout(RewardSet(rewards_of(run, finder)), timeout_s)
 
 
 def _finish(
@@ -152,6 +157,7 @@ def _exploited(
     sample: Mapping[str, Any],
     settings: AuditSettings,
     lane: Mapping[str, Any],
+    finder: VersionFinder,
 ) -> ExploitAudit:
     leaves = reward.leaves
     named = [p.name for leaf in leaves for p in leaf.spec.parameters if p.column]
@@ -162,7 +168,7 @@ def _exploited(
     runtime = Runtime(Leaves(found, reward), **lane, cache_entries=0, max_infrastructure_rate=1.0)
     with runtime, told_progress(f"audit of {reward.name}") as tick:
         trials = try_mutants(reward, rows, settings, runtime, tick, seed=sample["seed"], tokens=tokens)
-    mistakes = [one for leaf in leaves for one in lint(leaf)]
+    mistakes = [replace(one, file=finder.written_from(one.file)) for leaf in leaves for one in lint(leaf)]
     unread = [leaf.name for leaf in leaves if not has_source(leaf)]
     recorded = {one.id: one.score for one in pool}
     return ExploitAssessment(reward, rows, trials, settings, recorded).exploits(mistakes, unread)

@@ -100,10 +100,10 @@ def _followed(run: Run, wanted: dict[str, Any]) -> Iterator[LogEntry]:
 def _print(entry: LogEntry, console: Console) -> None:
     outcome = entry.outcome
     where = [f"step {entry.step}"] if entry.step is not None else []
-    where += [f"epoch {entry.epoch:.2f}"] if entry.epoch is not None else []
+    where += [f"completion {entry.completion}"]
     where += [entry.split] if entry.split != "train" else []
     where += [f"rank {entry.rank}"] if entry.rank else []
-    became = {"scored": number(outcome.score)}.get(outcome.status, str(outcome.cause or outcome.status))
+    became = {"scored": _short(outcome.score)}.get(outcome.status, str(outcome.cause or outcome.status))
     stands_in = outcome.status is Status.FAILED and outcome.score is not None
     style = "red" if outcome.status is Status.FAILED else "green" if outcome.status is Status.SCORED else "yellow"
     say(
@@ -112,9 +112,9 @@ def _print(entry: LogEntry, console: Console) -> None:
         (f"{entry.reward}@{entry.version}", "bold"),
         "  ",
         (f"{outcome.status} {became}".replace("skipped skipped", "skipped"), style),
-        f", {number(outcome.score)} stands in" if stands_in else "",
+        f", {_short(outcome.score)} stands in" if stands_in else "",
         f", {outcome.attempts} attempts" if outcome.attempts > 1 else "",
-        (f"  completion {entry.completion}", "dim"),
+        ("" if entry.epoch is None else f"  epoch {entry.epoch:.2f}", "dim"),
     )
     for label, text in (("reason", outcome.reason), ("", outcome.error), ("", outcome.traceback)):
         if text:
@@ -123,6 +123,10 @@ def _print(entry: LogEntry, console: Console) -> None:
         say_all(console, f"unanswered: {one}", "    ")
     if outcome.logs:
         say_all(console, outcome.logs.rstrip("\n"), "  | ")
+
+
+def _short(score: float | None) -> str:
+    return number(None) if score is None else f"{score:.4g}"
 
 
 def _told(entry: LogEntry) -> dict[str, Any]:

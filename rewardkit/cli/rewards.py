@@ -61,6 +61,11 @@ def chosen(references: str, timeout_s: float | None = None) -> RewardSet:
     with quiet():
         config = RewardFunctionsConfig.from_yaml(references) if is_config(references) else None
         found = resolve_set(config if config is not None else split(references))
+    return with_timeout(found, timeout_s)
+
+
+def with_timeout(found: RewardSet, timeout_s: float | None) -> RewardSet:
+    """Return rewards with seconds that stand in for every one's own timeout; ``None`` keeps these."""
     if timeout_s is None:
         return found
     changed = functools.cache(lambda leaf: leaf.with_options(timeout_s=timeout_s))  # what is shared stays shared

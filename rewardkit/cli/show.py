@@ -255,15 +255,16 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
         epoch = next((f", epoch {one.epoch:.2f}" for one in completions if one.epoch is not None), "")
         say(console, (f"{run.name}, step {step}", "bold"), f"{epoch}, {counted(len(completions), 'completion')}")
         _print_step(summaries, console)
-        if metrics:
-            heading(console, "the trainer's")
-            _print_lines([(name, number(value)) for name, value in sorted(metrics.items())], console)
         prompts = dict.fromkeys(one.prompt_index for one in completions)
         for index in prompts:
             those = [one for one in completions if one.prompt_index == index]
             heading(console, f"prompt {index}")
             say(console, (one_line(those[0].prompt), "dim"))
             _print_completions(those, console, when=False)
+        others = {name: value for name, value in metrics.items() if not _names_one(name, run.rewards)}
+        if others:
+            heading(console, "the trainer's")
+            _print_lines([(name, number(value)) for name, value in sorted(others.items())], console)
 
     told = {
         "name": run.name,
@@ -274,6 +275,11 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
         "completions": [_told(one) for one in completions],
     }
     finish(told, show, as_json=as_json)
+
+
+def _names_one(metric: str, rewards: Sequence[str]) -> bool:
+    """Whether a metric is that of one reward, such as ``rewards/format/mean``; these have a table of their own."""
+    return any(name in rewards for name in metric.split("/")[1:])
 
 
 def _print_step(summaries: Sequence[StepSummary], console: Console) -> None:
@@ -324,7 +330,8 @@ def _print_completions(completions: Sequence[Completion], console: Console, *, w
     ]
     lines = columns_of_text(row[:-1] for row in rows)
     width = max(map(len, lines))
-    beside = not console.is_terminal or width + _LEAST_TEXT <= console.width
+    room = min(_LEAST_TEXT, max(len(row[-1]) for row in rows))
+    beside = not console.is_terminal or width + len("  ") + room <= console.width
     for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
         style = "bold" if place == 0 else ""
         if beside:

@@ -107,7 +107,7 @@ def _print_words(one: VersionCheck, console: Console) -> None:
     if one.why:
         console.print(Shown.assemble((one.label, "bold"), f": {one.why}"), soft_wrap=True)
     for why, count in one.not_judged.items():
-        console.print(Shown.assemble((one.label, "bold"), f": not judged: {count:,}: {why}"), soft_wrap=True)
+        console.print(Shown.assemble((one.label, "bold"), f": {count:,} not judged: {why}"), soft_wrap=True)
     for differing in one.examples:
         where = place_of(differing.completion.step, differing.completion.id)
         words = f"  {where}  recorded {told(differing.recorded)}, now {told(differing.now)}"

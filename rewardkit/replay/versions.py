@@ -77,6 +77,7 @@ class VersionFinder:
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._known: dict[tuple[str, str], FoundVersion] = {}
+        self._origins: dict[str, str] = {}
         self._path = list(sys.path)
 
     def __enter__(self) -> VersionFinder:
@@ -95,6 +96,20 @@ class VersionFinder:
             wrong = None if found.reward is None else why_not(found.reward)
             self._known[key] = found if wrong is None else FoundVersion(None, wrong)
         return self._known[key]
+
+    def find_now(self, version: Described) -> FoundVersion:
+        """Return what a version's reference leads to now, under its recorded name; or else the version as recorded."""
+        if version.reference is not None:
+            now, _ = self._resolved(version.reference, version)
+            if now is not None:
+                as_recorded = now.version == version.digits
+                with contextlib.redirect_stdout(sys.stderr):
+                    return FoundVersion(now if as_recorded else _renamed(resolve(version.reference), version.reward))
+        return self.find(version)
+
+    def written_from(self, file: str) -> str:
+        """Return the file whose recorded text a file is; the file itself where it is none of these."""
+        return self._origins.get(file, file)
 
     def _found(self, version: Described) -> FoundVersion:
         if not version.digits:
@@ -149,6 +164,7 @@ class VersionFinder:
         folder.mkdir(exist_ok=True)
         file = folder / f"{stem}.py"
         file.write_text(version.module or "", encoding="utf-8")
+        self._origins[str(file)] = place if place.endswith(".py") else f"{stem}.py"
         return f"{file}:{name}"
 
 
@@ -157,10 +173,19 @@ def _as_recorded(found: Composable, version: Described) -> Composable:
     if found.version == version.digits:
         return found
     if isinstance(found, Composite):
-        return found if found.name == version.reward else found.named(version.reward)
+        return _renamed(found, version.reward)
     assert isinstance(found, Reward)
     options = _options(version)
     return found.with_options(**options) if options else found
+
+
+def _renamed(found: Composable, name: str) -> Composable:
+    if found.name == name:
+        return found
+    if isinstance(found, Composite):
+        return found.named(name)
+    assert isinstance(found, Reward)
+    return found.with_options(name=name)
 
 
 def _options(version: Described) -> dict[str, Any]:

@@ -1,17 +1,19 @@
 """What recording costs the thread that trains: milliseconds a step, and their share of a step.
 
-    python tests/benchmarks/bench_record_training.py [--steps 30] [--step-s 5.0] [--train]
+    python tests/benchmarks/bench_record_training.py [--steps 30] [--step-s 5.0] [--train] [--demo MINUTES]
 
 Batches are scored beforehand and then handed to an adapter's capture as in a training, a metrics log after each, while
 the writer thread writes. Each figure is the median over steps: as the clock has it, and the processor time in it, which
 other programs' load does not change. The slowest step stands beside it, and the first, at which versions are described.
 ``--train`` measures the same in a real TRL run of a tiny model. The share is that of the processor time in a step of
-``--step-s`` seconds: 5 is the demo's on two cores.
+``--step-s`` seconds: 5 is the demo's on two cores. ``--demo`` runs the demo itself, and tells the shares of its own
+steps' time; its record stays in ``--output``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import sys
 import tempfile
@@ -125,12 +127,45 @@ def trained(steps: int) -> Clock:
     return clock
 
 
+def demonstrated(minutes: float, output: Path) -> str:
+    """Run the demo, and return what recording takes of the time of its steps."""
+    folder = Path(__file__).parents[2] / "docs" / "examples" / "demo"
+    sys.path.insert(0, str(folder))
+    sys.argv = ["demo.py", "--minutes", str(minutes), "--output", str(output)]
+    import demo
+
+    clocks: list[Clock] = []
+    made = Capture.__init__
+
+    def timed(self: Capture, *arguments: Any, **keywords: Any) -> None:
+        made(self, *arguments, **keywords)
+        clocks.append(Clock(self))
+
+    Capture.__init__ = timed  # type: ignore[method-assign]
+    try:
+        demo.main()
+    finally:
+        Capture.__init__ = made  # type: ignore[method-assign]
+    (clock,) = clocks
+    whole = sum(json.loads((output / "summary.json").read_text())["seconds"])
+    spent, computed = sum(clock.spent.values()), sum(clock.computed.values())
+    return (
+        f"recording took {spent / whole:.3%} of the time of the demo's steps, {computed / whole:.3%} in processor "
+        f"time: {1000 * spent:.0f} and {1000 * computed:.0f} ms of {whole:.0f} s"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=30, help="steps of each run")
     parser.add_argument("--step-s", type=float, default=5.0, help="seconds of the step of which the share is told")
     parser.add_argument("--train", action="store_true", help="measure a real training of a tiny model too")
+    parser.add_argument("--demo", type=float, metavar="MINUTES", help="measure the demo instead, so long")
+    parser.add_argument("--output", type=Path, default=Path("runs/demo"), help="folder of the demo's run")
     asked = parser.parse_args()
+    if asked.demo:
+        print(demonstrated(asked.demo, asked.output))
+        return
     runs = {name: handed_over(*size, asked.steps) for name, size in SIZES.items()}
     if asked.train:
         runs["16, 3 rewards, in TRL"] = trained(asked.steps)

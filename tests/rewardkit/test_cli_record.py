@@ -357,6 +357,32 @@ def test_off_a_terminal_no_text_is_cut_or_wrapped(work: Path, arguments: list[st
     assert "\r" not in out
 
 
+def test_short_completions_stand_beside_their_scores(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several rewards leave room for them on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    rewards = [old_format.with_options(name=name) for name in ("format_ok", "correct", "troublesome")]
+    with Runtime(rewards, lane="inline", record="runs/short") as runtime:
+        runtime.score([Rollout("2+2=", "13 nails")] * 2, step=0, epoch=0.0)
+    shown = COLOURS.sub("", _run("show", "short", "--prompt", "0")[1])
+    assert 2 == len(re.findall(r"^0 +0\.00 .* 13 nails$", shown, re.MULTILINE))
+
+
+def test_a_step_has_the_trainers_metrics_that_are_not_a_rewards(work: Path) -> None:
+    """A reward's own numbers stand in the table above; --json has all of them."""
+    metrics = {"grad_norm": 2.0, "rewards/format_ok/mean": 1.0, "reward_time/format_ok/p95": 0.1}
+    with (
+        Recorder("runs/metrics") as recorder,
+        Runtime([old_format.with_options(name="format_ok")], lane="inline") as runtime,
+    ):
+        recorder.record(runtime.score([Rollout("2+2=", "4")]), step=0, rewards=runtime.rewards)
+        recorder.metrics(1, metrics)
+    out = _run("show", "metrics", "--step", "0")[1]
+    assert re.search(r"^grad_norm +2\.0000$", out, re.MULTILINE)
+    assert "format_ok/" not in out
+    assert metrics == _json("show", "metrics", "--step", "0")["metrics"]
+
+
 def test_show_of_a_prompt_has_its_completions_through_the_epochs(work: Path) -> None:
     """With each reward's score."""
     out = _run("show", "one", "--prompt", "1")[1]
@@ -403,7 +429,7 @@ def test_flags_of_the_health_checks_are_shown(work: Path) -> None:
 def test_logs_say_what_a_call_said(work: Path) -> None:
     """Where it was, what became of it, its reason, error with the reward's own frames, and output."""
     out = _run("logs", "one", "--status", "failed", "--step", "1")[1]
-    assert 2 == out.count("step 1  epoch 0.25  correct@1  failed exception  completion")
+    assert 2 == len(re.findall(r"^step 1  completion \d+  correct@1  failed exception  epoch 0.25$", out, re.MULTILINE))
     assert "    ValueError: cannot read it\n" in out
     assert '        raise ValueError("cannot read it")\n' in out
     assert "  | judging boom\n" in out

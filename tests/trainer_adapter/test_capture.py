@@ -24,6 +24,8 @@ from rewardkit import (
     RewardDefinitionError,
     RewardFunctionsConfig,
     RewardFunctionsRuntimeConfig,
+    Rollout,
+    Runtime,
     reward,
 )
 from rewardkit.record.reader import RunReader
@@ -33,7 +35,7 @@ pytest.importorskip("trl", reason="the extra train is not installed")
 import trl_rows
 from trl_rows import PROMPTS, Watch, hashed, rare, read, same, unsure
 
-from trainer_adapter.capture import AdvantageRule
+from trainer_adapter.capture import AdvantageRule, Capture
 
 HELPERS = Path(__file__).parents[1] / "helpers"
 WEIGHTS = {"hashed": 0.7, "unsure": 0.3, "rare": 1.0}
@@ -189,6 +191,21 @@ def test_advantages_that_cannot_be_computed_are_the_trainers(tmp_path: Path) -> 
             one._logs = {"rewards": {"length": logged}, "advantages": [-0.5, 0.25][: len(logged)]}
             adapter.callback.on_step_end(None, None, None)
     assert [-0.5, 0.25, None, None, None, None] == [row.advantage for row in read(tmp_path)]
+
+
+def test_a_shadow_stands_in_the_record_and_in_no_advantage(tmp_path: Path) -> None:
+    """A reward that the trainer does not see is recorded beside the others, whose advantages are as without it."""
+    one = trainer(["length"])
+    with Runtime([length, rare], weights=[1, 0], lane="inline") as runtime, Recorder(tmp_path) as recorder:
+        capture = Capture(recorder, runtime.rewards, {})
+        capture.attach(one)
+        capture.take(runtime.rewards, frozenset({"rare"}))
+        batch = runtime.score([Rollout("?", completion) for completion in ("a", "cut")])
+        capture.record(batch, batch.scores, 0, 0.0)
+    expected = 1 / (math.sqrt(2) + 1e-4)
+    rows = read(tmp_path)
+    assert [-expected, expected] == pytest.approx([row.advantage for row in rows])
+    assert [{"length", "rare"}] * 2 == [set(row.scores) for row in rows]
 
 
 def test_a_process_takes_its_own_rows(tmp_path: Path) -> None:
