@@ -254,7 +254,7 @@ class RewardAdapter:
             self.updates.end()
         self.runtime.close()
         if self.capture is not None:
-            self.capture.recorder.close()
+            self.capture.recorder.release()
 
     def __enter__(self) -> RewardAdapter:
         return self.start()
