@@ -198,7 +198,7 @@ class Capture:
         """End the health checks, and write what is still to be recorded."""
         if self._health is not None:
             self._health.close()
-        self.recorder.close()
+        self.recorder.release()
 
     @property
     def _trainer(self) -> Any:
