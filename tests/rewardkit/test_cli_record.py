@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import random
 import re
@@ -525,6 +526,21 @@ def test_exported_files_are_read_by_data_frames(work: Path, library: str) -> Non
     means = {end: round(frame["correct"].mean(), 9) for end, frame in read.items()}
     assert 1 == len(set(means.values())), means
     assert {48} == {len(frame) for frame in read.values()}
+
+
+def test_json_lines_have_no_number_that_json_lacks(work: Path) -> None:
+    """A column of the data that is not finite is null, so that strict readers take the file."""
+
+    @reward
+    def always(completion: str) -> float:
+        return 1.0
+
+    rows = [Rollout("p", "c", {"x": math.nan, "y": math.inf}), Rollout("q", "c", {"x": 1.0, "y": 2.0})]
+    with Runtime([always], lane="inline", record="runs/odd") as runtime:
+        runtime.score(rows)
+    assert 0 == _run("export", "odd", "--to", "odd.jsonl")[0]
+    told = [json.loads(line, parse_constant=pytest.fail) for line in Path("odd.jsonl").read_text().splitlines()]
+    assert [(None, None), (1.0, 2.0)] == [(one["column.x"], one["column.y"]) for one in told]
 
 
 def test_exported_files_are_read_by_datasets(work: Path) -> None:
