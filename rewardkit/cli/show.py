@@ -152,8 +152,10 @@ def _print_head(head: Mapping[str, Any], console: Console) -> None:
     size = f"{counted(head['completions'], 'completion')} of {counted(head['prompts'], 'prompt')}"
     say(console, f"{head['steps_told']}, {size}")
     if not head["processes"]:
-        words = "no process stands in it: a copy of a run that is being written lacks what its log, record.db-wal, has"
-        say(console, ("warning: ", "yellow"), words)
+        lacking = (
+            "no process stands in it: a copy of a run that is being written lacks what its log, record.db-wal, has"
+        )
+        say(console, ("warning: ", "yellow"), lacking)
     if head["left_out"]:
         words_left = f"{head['left_out']:,} without their text: the disk was slower than the run"
         say(console, ("warning: ", "yellow"), words_left)

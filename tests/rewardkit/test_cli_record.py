@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -526,6 +527,31 @@ def test_exported_files_are_read_by_data_frames(work: Path, library: str) -> Non
     means = {end: round(frame["correct"].mean(), 9) for end, frame in read.items()}
     assert 1 == len(set(means.values())), means
     assert {48} == {len(frame) for frame in read.values()}
+
+
+def test_a_run_without_steps_has_no_logs_of_a_step(work: Path) -> None:
+    """Rows that were scored at no step are no empty answer to a question about one."""
+
+    @reward
+    def always(completion: str) -> float:
+        return 1.0
+
+    with Runtime([always], lane="inline", record="runs/rows") as runtime:
+        runtime.score([Rollout("p", "c", {})])
+    code, _, said = _run("logs", "rows", "--step", "3")
+    assert (2, "error: rows: nothing at step 3; it has no steps\n") == (code, said)
+
+
+def test_a_copy_without_its_log_says_what_it_may_lack(work: Path) -> None:
+    """The file of a run that is being written may hold nothing yet: that is not shown as an empty run alone."""
+    with Recorder("runs/live") as recorder:
+        recorder.flush()
+        Path("runs/copy").mkdir()
+        shutil.copy("runs/live/record.db", "runs/copy/record.db")
+    with contextlib.closing(sqlite3.connect("runs/copy/record.db")) as copy:
+        copy.execute("DELETE FROM session")
+        copy.commit()
+    assert "a copy of a run that is being written lacks" in _run("show", "copy")[1]
 
 
 def test_json_lines_have_no_number_that_json_lacks(work: Path) -> None:
