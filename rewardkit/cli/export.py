@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -66,9 +67,14 @@ def _write_lines(path: Path, columns: Sequence[ExportColumn], rows: Rows) -> int
     written = 0
     with path.open("w", encoding="utf-8") as file:
         for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            file.write(json.dumps({name: _json_value(value) for name, value in row.items()}, ensure_ascii=False) + "\n")
             written += 1
     return written
+
+
+def _json_value(value: Any) -> Any:
+    """Return a value as JSON has it: it knows neither ``nan`` nor infinities, and strict readers refuse the file."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _write_csv(path: Path, columns: Sequence[ExportColumn], rows: Rows) -> int:

@@ -73,8 +73,9 @@ def logs_command(
 
 def _check(run: Run, step: int | None) -> None:
     steps = {*run.steps(), *run.steps("eval")}
-    if step is not None and steps and step not in steps and not run.running:
-        raise RecordError(f"{run.name}: nothing at step {step}; it has those from {min(steps)} to {max(steps)}")
+    if step is not None and step not in steps and not run.running:
+        have = f"it has those from {min(steps)} to {max(steps)}" if steps else "it has no steps"
+        raise RecordError(f"{run.name}: nothing at step {step}; {have}")
 
 
 def _followed(run: Run, wanted: dict[str, Any]) -> Iterator[LogEntry]:

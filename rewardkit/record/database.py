@@ -26,6 +26,7 @@ _DAMAGED = "damaged: the file is cut short, or something else has written to it"
 _WORDS = {
     "file is not a database": "not a record: the file is no SQLite file",
     "database disk image is malformed": _DAMAGED,
+    "attempt to write a readonly database": "can be read and not written: another user's, or a read-only disk",
     "unable to open database file": "the file cannot be opened; it may be another user's, or its folder not writable",
 }
 

@@ -19,7 +19,13 @@ from rewardkit.types import Outcome, Rollout, Status, Text
 LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
 """How a status is written: one letter a reward, in capitals where the outcome came from the cache."""
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=repr)
+
+def _as_json(value: object) -> object:
+    """Return what JSON has for a value that it does not know: numpy's numbers and arrays as numbers and lists."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else repr(value)
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_as_json)
 
 
 class Said(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any
 from rewardkit.compose import Composable
 from rewardkit.config import RewardFunctionsRuntimeConfig
 from rewardkit.decorator import reward
-from rewardkit.errors import RewardDefinitionError, UpdateRefusedError
+from rewardkit.errors import RecordError, RewardDefinitionError, UpdateRefusedError
 from rewardkit.record.changes import (
     Action,
     ChangeState,
@@ -27,7 +27,7 @@ from rewardkit.record.changes import (
     changes_of,
     trainers_of,
 )
-from rewardkit.record.database import writing
+from rewardkit.record.database import in_words, writing
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Version
 from rewardkit.registry import RewardLike, RewardSet, resolve_set
@@ -246,7 +246,10 @@ def update(
         _after(standing, wish.action, wish.name, wish.weight)
     running(run)  # a trial may take long
     with contextlib.closing(writing(run.path)) as connection:
-        numbers = [ask(connection, one.wish.name, one.wish.action, one.body) for one in checked]
+        try:
+            numbers = [ask(connection, one.wish.name, one.wish.action, one.body) for one in checked]
+        except sqlite3.Error as reason:
+            raise RecordError(f"{run.path}: {in_words(reason)}; nothing is asked") from reason
         answers = _answers(connection, run, numbers, wait_s)
     refused = [one for one in answers if one.state is ChangeState.REFUSED]
     if refused:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
+import math
 import os
 import random
 import re
@@ -551,6 +553,46 @@ def test_exported_files_are_read_by_data_frames(work: Path, library: str) -> Non
     means = {end: round(frame["correct"].mean(), 9) for end, frame in read.items()}
     assert 1 == len(set(means.values())), means
     assert {48} == {len(frame) for frame in read.values()}
+
+
+def test_a_run_without_steps_has_no_logs_of_a_step(work: Path) -> None:
+    """Rows that were scored at no step are no empty answer to a question about one."""
+
+    @reward
+    def always(completion: str) -> float:
+        return 1.0
+
+    with Runtime([always], lane="inline", record="runs/rows") as runtime:
+        runtime.score([Rollout("p", "c", {})])
+    code, _, said = _run("logs", "rows", "--step", "3")
+    assert (2, "error: rows: nothing at step 3; it has no steps\n") == (code, said)
+
+
+def test_a_copy_without_its_log_says_what_it_may_lack(work: Path) -> None:
+    """The file of a run that is being written may hold nothing yet: that is not shown as an empty run alone."""
+    with Recorder("runs/live") as recorder:
+        recorder.flush()
+        Path("runs/copy").mkdir()
+        shutil.copy("runs/live/record.db", "runs/copy/record.db")
+    with contextlib.closing(sqlite3.connect("runs/copy/record.db")) as copy:
+        copy.execute("DELETE FROM session")
+        copy.commit()
+    assert "a copy of a run that is being written lacks" in _run("show", "copy")[1]
+
+
+def test_json_lines_have_no_number_that_json_lacks(work: Path) -> None:
+    """A column of the data that is not finite is null, so that strict readers take the file."""
+
+    @reward
+    def always(completion: str) -> float:
+        return 1.0
+
+    rows = [Rollout("p", "c", {"x": math.nan, "y": math.inf}), Rollout("q", "c", {"x": 1.0, "y": 2.0})]
+    with Runtime([always], lane="inline", record="runs/odd") as runtime:
+        runtime.score(rows)
+    assert 0 == _run("export", "odd", "--to", "odd.jsonl")[0]
+    told = [json.loads(line, parse_constant=pytest.fail) for line in Path("odd.jsonl").read_text().splitlines()]
+    assert [(None, None), (1.0, 2.0)] == [(one["column.x"], one["column.y"]) for one in told]
 
 
 def test_exported_files_are_read_by_datasets(work: Path) -> None:

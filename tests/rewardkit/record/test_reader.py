@@ -14,7 +14,7 @@ import pytest
 from recorded import batch
 
 from rewardkit.errors import RecordError
-from rewardkit.record import database
+from rewardkit.record import database, recorder
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.replay.run import Run
@@ -101,6 +101,27 @@ def test_a_place_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", tmp_path / "file/run"):
         assert "a folder of its path is a file" in refusal(functools.partial(Recorder, place))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everybody's files")
+def test_a_record_that_cannot_be_written_is_refused_in_a_line(tmp_path: Path) -> None:
+    """It can be read; who appends to it is told why that does not go."""
+    file = recorded(tmp_path)
+    file.chmod(0o444)
+    assert "can be read and not written" in refusal(lambda: Recorder(tmp_path, append=True))
+    with RunReader(tmp_path) as run:
+        assert run.count() == 24
+
+
+def test_what_the_first_write_meets_is_said_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that opens and then refuses its first row, as a read-only one does, raises no error of SQLite's."""
+    recorded(tmp_path)
+
+    def read_only(path: Path, *, threads: bool = False) -> database.Connection:
+        return database.reading(path)
+
+    monkeypatch.setattr(recorder, "writing", read_only)
+    assert "can be read and not written" in refusal(lambda: Recorder(tmp_path, append=True))
 
 
 def test_a_search_for_what_cannot_be_says_so(tmp_path: Path) -> None:

@@ -94,8 +94,18 @@ def test_numbers_of_numpy_are_numbers_in_the_record(tmp_path: Path) -> None:
         assert (run.steps(), run.metrics("loss"), run.events[0]["step"]) == ([7], [(8, 0.5)], 7)
 
 
+def test_columns_of_numpy_are_what_a_reward_can_be_given_again(tmp_path: Path) -> None:
+    """A number of a data frame is a number in the record, so that a replay scores as the run did."""
+    row = {"n": np.int64(3), "x": np.float32(0.5), "yes": np.bool_(True), "many": np.arange(2), "odd": b"x"}
+    with Runtime([exact], lane="inline", record=tmp_path) as runtime:
+        runtime.score([Rollout("p", "c", {"answer": "4", **row})])
+    with RunReader(tmp_path) as run:
+        columns = run.prompt(0).columns
+    assert columns == {"answer": "4", "n": 3, "x": 0.5, "yes": True, "many": [0, 1], "odd": "b'x'"}
+
+
 def test_runtimes_share_a_recorder(tmp_path: Path) -> None:
-    """One that a ``with`` statement holds goes on after the first runtime has ended; another ends with its runtime."""
+    """One that a ``with`` statement holds goes on when a runtime has ended; another ends with its runtime."""
     with Recorder(tmp_path / "one") as recorder:
         for step in range(2):
             with Runtime([exact], lane="inline", record=recorder) as runtime:
