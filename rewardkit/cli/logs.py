@@ -38,7 +38,8 @@ def logs_command(
     """Show the calls of a recorded RUN that printed, logged, failed or gave a reason, in the order of recording.
 
     Each begins with its step, the completion, the reward and its version, and what became of it; below stand reason,
-    error, traceback and output. The numbers behind `completion` and `prompt` are those of `rewardkit show` and `rewardkit export`.
+    error, traceback and output. The numbers behind `completion` and `prompt` are those of `rewardkit show` and
+    `rewardkit export`.
 
     Examples:
 
