@@ -31,6 +31,7 @@ PUBLIC = {
     "rewardkit.commands": ("reference/api.md",),
     "rewardkit.advantages": ("reference/api.md",),
     "rewardkit.extending": ("reference/api.md",),
+    "rewardkit.health": ("reference/api.md",),
     "rewardkit.testing": ("reference/api.md",),
     "sandbox": ("reference/sandbox.md",),
     "sandbox.errors": ("reference/errors.md",),

@@ -20,6 +20,7 @@ import numpy as np
 
 from rewardkit import Composable, Recorder, Rollout, ScoreBatch
 from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages, weighted_rewards
+from rewardkit.health import LiveHealth, OnFlag
 
 _log = logging.getLogger("trainer_adapter")
 _P = ParamSpec("_P")
@@ -175,7 +176,29 @@ class Capture:
         self._shadows: frozenset[str] = frozenset()
         self._known: Callable[[], Any] = lambda: None
         self._pending: _Pending | None = None
+        self._health: LiveHealth | None = None
+        self._flagged: set[str] = set()
+        self._split = "train"
         recorder.add_about(about)
+
+    def check_health(self, every: int, on_flag: OnFlag | None) -> None:
+        """Have the record looked at every so many steps, by the first process alone; 0 for never."""
+        if every and self.recorder.rank == 0:
+            self._health = LiveHealth(self.recorder, every=every, on_flag=on_flag)
+
+    def health_metrics(self) -> list[tuple[str, float]]:
+        """Return ``health/<detector>`` for each detector that has raised a flag so far; none in an evaluation."""
+        if self._health is None or self._split != "train":
+            return []
+        now = self._health.metrics
+        self._flagged.update(name for name, value in now.items() if value)
+        return [(name, value) for name, value in now.items() if name in self._flagged]
+
+    def close(self) -> None:
+        """End the health checks, and write what is still to be recorded."""
+        if self._health is not None:
+            self._health.close()
+        self.recorder.release()
 
     @property
     def _trainer(self) -> Any:
@@ -214,6 +237,9 @@ class Capture:
         """
         trainer, count = self._trainer, len(batch.rollouts)
         split = "train" if trainer is None or trainer.model.training else "eval"  # by what TRL goes as well
+        self._split = split
+        if self._health is not None and step is not None and split == "train":
+            self._health.begins(step)
         seen = {name: scores for name, scores in told.items() if name not in self._shadows}
         rule = None if trainer is None else rule_of(trainer, list(seen), split)
         before = 0 if trainer is None else count * trainer.accelerator.process_index

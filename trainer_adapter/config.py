@@ -223,6 +223,11 @@ class GRPOConfig(_Checked):
         description="Whether every scored completion is recorded, in `record.db` in the output folder; or the folder "
         "of the record.",
     )
+    health_every: Count = Field(
+        default=10,
+        ge=0,
+        description="Steps from one look of the health checks at the record to the next; 0 for no checks.",
+    )
     workers: Count | None = Field(
         default=None, ge=1, description="Processes that score rewards; null is the cores at hand, at most 4."
     )

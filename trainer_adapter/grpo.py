@@ -35,6 +35,7 @@ from trainer_adapter.models import needing_extra
 
 if TYPE_CHECKING:
     from rewardkit import Recorder
+    from rewardkit.health import OnFlag
     from trainer_adapter.callback import RewardCallback
     from trainer_adapter.capture import Capture
     from trainer_adapter.updating import AdapterUpdates
@@ -102,6 +103,8 @@ class RewardAdapter:
         partial: ``"leave_out"`` or ``"sum"``, see :data:`Partial`.
         record: A run's folder, such as ``"runs/one"``, or a :class:`rewardkit.Recorder`: every scored batch is recorded
             in it, with TRL's metrics and advantages.
+        health_every: Steps from one look of the health checks at the record to the next; 0 for no checks.
+        on_flag: Called with each flag that they raise, a :class:`rewardkit.health.Flag`, in a thread of theirs.
         options: The other options of :class:`rewardkit.Runtime`.
 
     Raises:
@@ -118,11 +121,16 @@ class RewardAdapter:
         weights: Sequence[float] | Mapping[str, float] | None = None,
         partial: Partial = "leave_out",
         record: str | os.PathLike[str] | Recorder | None = None,
+        health_every: int = 10,
+        on_flag: OnFlag | None = None,
         **options: Unpack[RuntimeOptions],
     ) -> None:
         if partial not in get_args(Partial):
             raise RewardDefinitionError(f"partial={partial!r}: expected 'leave_out' or 'sum'")
+        if isinstance(health_every, bool) or not isinstance(health_every, int) or health_every < 0:
+            raise RewardDefinitionError(f"health_every={health_every!r}: expected a number of steps, or 0")
         self._partial = partial
+        self._health = health_every, on_flag
         self._env = rewards.runtime.env if isinstance(rewards, RewardFunctionsConfig) else {}
         self.runtime = Runtime(rewards, weights=weights, **options)
         self.check_weights(self.runtime.weights)
@@ -226,6 +234,7 @@ class RewardAdapter:
 
         about = {"rewards": self.runtime.weights, "partial": self._partial}
         self.capture = Capture(recorder_of(record, self._env), self.runtime.rewards, about)
+        self.capture.check_health(*self._health)
         from trainer_adapter.updating import AdapterUpdates
 
         self.updates = AdapterUpdates(self, self.capture.recorder.path)
@@ -254,7 +263,7 @@ class RewardAdapter:
             self.updates.end()
         self.runtime.close()
         if self.capture is not None:
-            self.capture.recorder.close()
+            self.capture.close()
 
     def __enter__(self) -> RewardAdapter:
         return self.start()
@@ -297,7 +306,8 @@ class RewardAdapter:
                 self.capture.attach(getattr(log_metric, "__self__", None))  # TRL's is a method of its trainer
                 self.capture.record(scored, dict(waiting), batch.step, batch.epoch)
             if callable(log_metric):
-                for metric, value in _metrics(scored):
+                health = [] if self.capture is None else self.capture.health_metrics()
+                for metric, value in (*_metrics(scored), *health):
                     log_metric(metric, value)
             self._timings.append(BatchTiming(batch.step, len(batch), 0.0))
             self._waiting = batch.digest, waiting

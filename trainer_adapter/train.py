@@ -103,6 +103,7 @@ def train(
         workers=config.workers,
         load_timeout_s=config.load_timeout_s,
         partial=config.partial,
+        health_every=config.health_every,
     )
     _check_columns(adapter, rows, "dataset")
     if eval_rows is not None:

@@ -151,6 +151,9 @@ def _print_head(head: Mapping[str, Any], console: Console) -> None:
     say(console, (", ".join(filter(None, words)), "dim"))
     size = f"{counted(head['completions'], 'completion')} of {counted(head['prompts'], 'prompt')}"
     say(console, f"{head['steps_told']}, {size}")
+    if not head["processes"]:
+        why = "no process stands in it: a copy of a run that is being written lacks what its log, record.db-wal, has"
+        say(console, ("warning: ", "yellow"), why)
     if head["left_out"]:
         words_left = f"{head['left_out']:,} without their text: the disk was slower than the run"
         say(console, ("warning: ", "yellow"), words_left)

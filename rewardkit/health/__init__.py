@@ -1,1 +1,21 @@
-"""Health checks over recorded completions: detectors of rewards that are flat, of exploits, of faults and of noise."""
+"""Public: health checks over recorded completions, of rewards that are flat, gamed, broken or noisy."""
+
+from rewardkit.health.detectors import DETECTORS
+from rewardkit.health.examine import Diagnosis, diagnose_rows, diagnose_run
+from rewardkit.health.flag import Flag
+from rewardkit.health.live import LiveHealth
+from rewardkit.health.noise import Noise, noise_of
+from rewardkit.health.watch import OnFlag, Watch
+
+__all__ = [
+    "DETECTORS",
+    "Diagnosis",
+    "Flag",
+    "LiveHealth",
+    "Noise",
+    "OnFlag",
+    "Watch",
+    "diagnose_rows",
+    "diagnose_run",
+    "noise_of",
+]

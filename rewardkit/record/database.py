@@ -22,9 +22,10 @@ CHECKPOINT_PAGES = 4000
 """Pages of the write-ahead log after which it is copied into the file: 16 MB."""
 RESCUES = 5
 """How often a deleted file is copied, where other processes go on writing to it meanwhile."""
+_DAMAGED = "damaged: the file is cut short, or something else has written to it"
 _WORDS = {
     "file is not a database": "not a record: the file is no SQLite file",
-    "database disk image is malformed": "damaged: the file is cut short, or something else has written to it",
+    "database disk image is malformed": _DAMAGED,
     "unable to open database file": "the file cannot be opened; it may be another user's, or its folder not writable",
 }
 
@@ -43,8 +44,14 @@ class Connection(sqlite3.Connection):
 
 
 def file_of(run: str | os.PathLike[str]) -> Path:
-    """Return the file of a run that is named by its folder, or by the file itself."""
+    """Return the file of a run that is named by its folder, or by the file itself.
+
+    Raises:
+        RecordError: The name is empty, or no file can have it.
+    """
     path = Path(run)
+    if not os.fspath(run) or "\x00" in str(path):
+        raise RecordError(f"run {str(run)[:60]!r}: expected a run's folder, such as 'runs/one'")
     return path if path.suffix == ".db" else path / FILE
 
 
@@ -52,7 +59,14 @@ def in_words(reason: Exception) -> str:
     """Return what SQLite or the file system says, in words that a user can act on."""
     if isinstance(reason, PermissionError):
         return "another user's; this one may not read it, or write there"
-    return _WORDS.get(str(reason), str(reason))
+    if isinstance(reason, FileExistsError | NotADirectoryError):
+        return "a folder of its path is a file; give another place"
+    if isinstance(reason, OSError):
+        return f"{reason.strerror or reason}"
+    words = str(reason)
+    if isinstance(reason, UnicodeDecodeError) or words.startswith(("malformed database schema", "Could not decode")):
+        return _DAMAGED  # of a text that is none, SQLite shows the bytes, with their breaks of lines
+    return _WORDS.get(words, words)
 
 
 def writing(path: Path, *, threads: bool = False) -> Connection:
@@ -294,5 +308,5 @@ def _named(path: Path) -> Iterator[None]:
     """Name the file in what SQLite and the file system raise."""
     try:
         yield
-    except (sqlite3.Error, OSError) as reason:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as reason:
         raise RecordError(f"{path}: {in_words(reason)}") from reason

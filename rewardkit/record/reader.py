@@ -137,13 +137,15 @@ class RunReader:
             " (SELECT count(*) FROM rescored WHERE rescored.pass = pass.id) AS completions"
             " FROM pass JOIN version ON version.id = pass.version ORDER BY pass.id"
         )
-        return [
-            Pass(
-                row["id"], row["reward"], row["number"], row["completions"], row["began"], row["ended"],
-                json.loads(row["about"]),
-            )
-            for row in self._rows(query)
-        ]  # fmt: skip
+        rows = self._rows(query)
+        with self._decoding():
+            return [
+                Pass(
+                    row["id"], row["reward"], row["number"], row["completions"], row["began"], row["ended"],
+                    json.loads(row["about"]),
+                )
+                for row in rows
+            ]  # fmt: skip
 
     def pass_columns(self, number: int) -> PassColumns:
         """Return the numbers of a pass, in the order of the completions."""
@@ -243,8 +245,12 @@ class RunReader:
             limit: At most so many.
 
         Raises:
-            RecordError: There is no such reward or status, or ``status`` is given without a reward.
+            RecordError: There is no such reward, status or split, ``status`` is given without a reward, or ``limit`` is
+                less than 0.
         """
+        _check_split(split)
+        if limit is not None and limit < 0:
+            raise RecordError(f"limit={limit}: expected 0 or more, or None for all")
         fits = self._fits(reward, min_score, max_score, status)
         parts = (
             self._of_batches(step, split, fits, after)
@@ -365,8 +371,9 @@ class RunReader:
             after: Only of completions with a greater ``id``.
 
         Raises:
-            RecordError: There is no such reward or status, or the expression is none.
+            RecordError: There is no such reward, status or split, or the expression is none.
         """
+        _check_split(split)
         self._fits(reward, None, None, None)
         wanted = None if status is None else _status(status)
         try:
@@ -509,6 +516,11 @@ class RunReader:
             raise RecordError(f"{self.path}: {reason}") from reason
         except (sqlite3.Error, UnicodeDecodeError) as reason:
             raise RecordError(f"{self.path}: {in_words(reason)}") from reason
+
+
+def _check_split(split: str | None) -> None:
+    if split not in (None, "train", "eval"):
+        raise RecordError(f"split={split!r}: expected 'train' or 'eval', or None for both")
 
 
 _COMPLETION = (

@@ -7,6 +7,7 @@ import functools
 import json
 import logging
 import numbers
+import operator
 import os
 import platform
 import sqlite3
@@ -40,7 +41,8 @@ class Recorder:
 
     Nothing that happens to the disk stops or slows what is recorded: see :class:`~rewardkit.record.writer.Writer`.
     Once there is a recorder, nothing it is given makes it raise: what cannot be recorded is logged and counted. A
-    recorder belongs to the process that made it, and does nothing in a fork of it.
+    recorder belongs to the process that made it, and does nothing in a fork of it. The runtime or adapter that it is
+    given to closes it, unless it is used in a ``with`` statement, which then does: so several runtimes share one.
 
     Args:
         run: The run's folder, or its file.
@@ -74,6 +76,7 @@ class Recorder:
         self._began = time.time()
         self._session = 0
         self._waits = rank > 0
+        self._held = False
         self._make_after = time.monotonic() + RANK_S if rank else 0.0
         self._described: dict[tuple[str, str], Description] = {}
         if rank == 0:
@@ -132,7 +135,7 @@ class Recorder:
                 self.left_out += count
                 text_bytes, rows = 0, rows.lean()
             self._waits = False
-            where = step, epoch, split, time.time()
+            where = _whole(step), None if epoch is None else float(epoch), split, time.time()
             job = functools.partial(self._write, rows=rows, where=where, texts=texts)
             self._writer.put(job, text_bytes, number_bytes, count)
 
@@ -158,7 +161,7 @@ class Recorder:
         for name, value in values.items():
             if isinstance(value, numbers.Real) and not isinstance(value, bool):
                 with contextlib.suppress(OverflowError):  # a whole number beyond all floats
-                    rows.append((split, storable(name), step, float(value)))
+                    rows.append((split, storable(name), operator.index(step), float(value)))
         self._writer.put(lambda connection: insert(connection, "metric", rows, replace=True))
 
     def advantages(self, step: int | None, split: str, values: Sequence[float | None]) -> None:
@@ -172,17 +175,20 @@ class Recorder:
 
         def write(connection: sqlite3.Connection) -> None:
             query = "SELECT max(id) FROM batch WHERE session = ? AND step IS ? AND split = ?"
-            (batch,) = connection.execute(query, (self._session, step, split)).fetchone()
+            (batch,) = connection.execute(query, (self._session, _whole(step), split)).fetchone()
             found = connection.execute("SELECT id FROM completion WHERE batch = ? ORDER BY id", (batch,)).fetchall()
             if len(found) == len(values):
-                rows = [(value, row["id"]) for value, row in zip(values, found, strict=True)]
+                rows = [
+                    (None if value is None else float(value), row["id"])
+                    for value, row in zip(values, found, strict=True)
+                ]
                 connection.executemany("UPDATE completion SET advantage = ? WHERE id = ?", rows)
 
         self._writer.put(write, number_bytes=256 + 16 * len(values))
 
     def event(self, kind: str, body: Mapping[str, Any], step: int | None = None) -> None:
         """Hand over something that happened: a version that changed, a flag of the health checks."""
-        row = (None, time.time(), step, kind, storable(self._secrets.hidden(_json(dict(body)))))
+        row = (None, time.time(), _whole(step), kind, storable(self._secrets.hidden(_json(dict(body)))))
         self._writer.put(lambda connection: insert(connection, "event", [row]))
 
     def add_about(self, about: Mapping[str, Any]) -> None:
@@ -209,7 +215,7 @@ class Recorder:
             step: Optimizer steps that the checkpoint has. Evaluations at this very step were before it, and stay.
         """
         before = time.time()
-        self._writer.put(lambda connection: _rewind(connection, step, before))
+        self._writer.put(lambda connection: _rewind(connection, operator.index(step), before))
 
     def flush(self, timeout_s: float = 60.0) -> bool:
         """Wait until all that was handed over is in the file; ``False`` where something is not."""
@@ -227,7 +233,15 @@ class Recorder:
         self._finalizer()
         return written
 
+    def release(self) -> None:
+        """Write what was handed over, and end unless a ``with`` statement will do so: for who records into it."""
+        if self._held:
+            self.flush()
+        else:
+            self.close()
+
     def __enter__(self) -> Recorder:
+        self._held = True
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -367,6 +381,11 @@ def insert(connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[A
         connection.executemany(f"{words} INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
 
 
+def _whole(step: int | None) -> int | None:
+    """Return a step as Python's own whole number: SQLite would keep one of numpy's as its bytes."""
+    return None if step is None else operator.index(step)
+
+
 def _unknown(digits: str) -> Description:
     return Description(digits, None, None, None, "{}")
 
@@ -417,6 +436,7 @@ def _rewind(connection: sqlite3.Connection, step: int, before: float) -> None:
     ):
         _execute(connection, f"DELETE FROM {table} WHERE {column} IN ({those})", (step, before))  # noqa: S608 - ours
     _execute(connection, "DELETE FROM metric WHERE step > ?", (step,))
+    _execute(connection, "DELETE FROM event WHERE kind = 'flag' AND step >= ? AND time < ?", (step, before))
 
 
 def _execute(connection: sqlite3.Connection, words: str, values: Sequence[Any]) -> None:

@@ -150,8 +150,9 @@ def running(run: RunReader) -> Trainer:
     """
     trainers = trainers_of(run._connection)
     if not trainers:
+        ended = "" if run.running else "the run has ended, and "
         raise UpdateRefusedError(
-            f"{run.path}: no training has taken changes in this run; one does that records into it with `rewardkit "
+            f"{run.path}: {ended}no training has taken changes in it; one does that records into it with `rewardkit "
             "train` or RewardAdapter(record=...), or a LiveRuntime"
         )
     lacking = sorted(set(range(trainers[0].ranks)) - {one.rank for one in trainers})
@@ -168,18 +169,19 @@ def running(run: RunReader) -> Trainer:
 
 
 def config_of(run: RunReader) -> RunConfig:
-    """Return what of a running training can be changed.
+    """Return what of a running training can be changed: its rewards, with the changes that are asked for and to come.
 
     Raises:
         UpdateRefusedError: The training has ended, or takes no changes.
     """
     trainer = running(run)
     versions = {(one.reward, one.digits): one for one in run.versions}
+    standing, digits = _standing(run, trainer), _digits(run, trainer)
     rewards = {
-        name: RunningReward(name, one.digits, one.weight, versions.get((name, one.digits)))
-        for name, one in trainer.rewards.items()
+        name: RunningReward(name, digits[name], weight, versions.get((name, digits[name])))
+        for name, (weight, _) in standing.items()
     }
-    weights = {name: one.weight for name, one in trainer.rewards.items() if not one.shadow}
+    weights = {name: weight for name, (weight, shadow) in standing.items() if not shadow}
     return RunConfig(RunningRewards(dict(rewards)), weights)
 
 
@@ -265,11 +267,29 @@ def update(
 def _standing(run: RunReader, trainer: Trainer) -> dict[str, tuple[float, bool]]:
     """Return weight and whether it is a shadow, of each reward that there is when all that was asked is applied."""
     standing = {name: (one.weight, one.shadow) for name, one in trainer.rewards.items()}
-    for change in changes_of(run._connection):
-        coming = change.step is None or change.step > trainer.step
-        if change.state in (ChangeState.ASKED, ChangeState.ACCEPTED) and coming:
-            _after(standing, change.action, change.reward, change.body.get("weight"))
+    for change in _coming(run, trainer):
+        _after(standing, change.action, change.reward, change.body.get("weight"))
     return standing
+
+
+def _digits(run: RunReader, trainer: Trainer) -> dict[str, str]:
+    """Return the version of each reward that there is when all that was asked is applied."""
+    found = {name: one.digits for name, one in trainer.rewards.items()}
+    for change in _coming(run, trainer):
+        if "digits" in change.body:
+            name = shadow_of(change.reward) if change.action is Action.SHADOW else change.reward
+            found[name] = change.body["digits"]
+    return found
+
+
+def _coming(run: RunReader, trainer: Trainer) -> list[RewardChange]:
+    """Return the changes that are asked for and not yet applied, and those of the step that begins, oldest first."""
+    return [
+        change
+        for change in changes_of(run._connection)
+        if change.state in (ChangeState.ASKED, ChangeState.ACCEPTED)
+        and (change.step is None or change.step >= trainer.step)
+    ]
 
 
 def _after(standing: dict[str, tuple[float, bool]], action: Action, name: str, weight: float | None) -> None:

@@ -296,7 +296,7 @@ class Runtime:
             self._finalizer()
             self._pool.close()  # the finalizer acts once; a second caller waits all the same
         if self._recorder is not None:
-            self._recorder.close()
+            self._recorder.release()
 
     def __enter__(self) -> Runtime:
         return self.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit import reward
+from rewardkit.record.changes import trainers_of
+from rewardkit.record.database import file_of, reading
 from rewardkit.replay.updates import RewardState, Updates
 
 
@@ -60,12 +63,21 @@ class Scoring:
         return sorted((name, *standing) for name, standing in self.state.told.items())
 
 
+def _wait_for_all(run: Path, ranks: int) -> None:
+    """Wait, for a minute at most, until every process is there: one that starts late would find the others done."""
+    until = time.monotonic() + 60
+    with contextlib.closing(reading(file_of(run))) as connection:
+        while len(trainers_of(connection)) < ranks and time.monotonic() < until:
+            time.sleep(0.02)
+
+
 def main(run: str, rank: int, ranks: int, steps: int, slow_s: float, begin: int = 0) -> None:
     """Go through steps, and write down what each was scored with, twice: at its beginning and at its end."""
     scoring = Scoring(slow_s)
     updates = Updates(run, scoring, rank=rank, ranks=ranks)
     updates.join(step=begin, actions=["replace", "shadow", "weight", "add", "remove"])
     own_s = slow_s * random.random()
+    _wait_for_all(Path(run), ranks)
     with (Path(run) / f"told-{rank}.jsonl").open("a", encoding="utf-8") as file:
         for step in range(begin, steps):
             updates.begin(step)

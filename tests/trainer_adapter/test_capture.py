@@ -7,6 +7,8 @@ import math
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +21,7 @@ from rewardkit import (
     ConfigError,
     Recorder,
     RecordError,
+    RewardDefinitionError,
     RewardFunctionsConfig,
     RewardFunctionsRuntimeConfig,
     Rollout,
@@ -83,6 +86,40 @@ def ask(adapter: RewardAdapter, completions: list[str], step: int = 0, **keyword
 def length(completion: str) -> float:
     """The number of characters."""
     return float(len(completion))
+
+
+@reward
+def constant(completion: str) -> float:
+    """The same for everything."""
+    return 1.0
+
+
+def test_a_flag_of_the_health_checks_goes_to_the_log_and_to_the_caller(tmp_path: Path) -> None:
+    """Groups without any gradient are flagged once, and the metric stays up in what the trainer logs."""
+    flags: list[Any] = []
+    logged: dict[str, float] = {}
+    health = {"health_every": 3, "on_flag": flags.append}
+    with RewardAdapter([constant], record=tmp_path, lane="inline", **health) as adapter:
+        for step in range(40):
+            for prompt in range(12):
+                completions = [f"{prompt} {step}", f"{prompt} {step} more"]
+                ask(adapter, completions, step, log_metric=logged.__setitem__)
+            if flags and "health/zero_variance" in logged:
+                break
+            time.sleep(0.05)
+    assert [flag.detector for flag in flags].count("zero_variance") == 1
+    assert logged["health/zero_variance"] == 1.0
+    with RunReader(tmp_path) as run:
+        assert {"flag"} == {event["kind"] for event in run.events}
+
+
+def test_health_checks_can_be_turned_off(tmp_path: Path) -> None:
+    """No thread looks at the record, and a wrong interval is refused."""
+    with RewardAdapter([constant], record=tmp_path, lane="inline", health_every=0) as adapter:
+        ask(adapter, ["a", "b"])
+        assert "rewardkit-health" not in {thread.name for thread in threading.enumerate()}
+    with pytest.raises(RewardDefinitionError, match="health_every=-1"):
+        RewardAdapter([constant], health_every=-1)
 
 
 def test_each_batch_is_recorded_once(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_training_goes_on_while_the_judges_server_is_gone(
         )
         adapter = stack.enter_context(RewardAdapter([judge.fallback(by_rule)]))
         outage = Outage(server, first, last)
-        monkeypatch.setattr(tiny_grpo, "Recorder", lambda function: Watched(function, outage))
+        monkeypatch.setattr(tiny_grpo, "Relay", lambda function: Watched(function, outage))
         rows = [{"prompt": f"{number}+{number}="} for number in range(4 * steps)]
         run = tiny_grpo.train(tiny, adapter, rows, steps=steps)
         judged = len(server.seen)

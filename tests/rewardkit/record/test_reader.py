@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sqlite3
 import threading
@@ -76,6 +77,39 @@ def test_a_file_that_was_cut_short_is_refused_in_a_line(tmp_path: Path, share: f
             raise RecordError("nothing that was read lay in the part that is gone")
 
     assert refusal(read)
+
+
+def test_bytes_that_changed_are_refused_in_a_line(tmp_path: Path) -> None:
+    """A schema or a text that something else has written over is damaged, and its bytes are not shown."""
+    file = recorded(tmp_path)
+    whole = file.read_bytes()
+    for old, new in ((b"CREATE TABLE said", b"CREATE TAB\xffE said"), (b"CREATE TABLE said", b"CREATE TABLO said")):
+        file.write_bytes(whole.replace(old, new))
+        assert refusal(lambda: RunReader(tmp_path)).endswith(
+            "damaged: the file is cut short, or something else has written to it"
+        )
+    file.write_bytes(whole.replace(b"train", b"tr\n\xffn"))
+    with RunReader(tmp_path) as run:
+        assert "damaged" in refusal(lambda: run.summaries(split=None))
+
+
+def test_a_place_that_is_none_is_refused(tmp_path: Path) -> None:
+    """An empty name would make a record in the folder that the program runs in; a file is no folder."""
+    for name in ("", "a\x00b"):
+        assert "expected a run's folder, such as 'runs/one'" in refusal(functools.partial(RunReader, name))
+        assert "expected a run's folder, such as 'runs/one'" in refusal(functools.partial(Recorder, name))
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file/run"):
+        assert "a folder of its path is a file" in refusal(functools.partial(Recorder, place))
+
+
+def test_a_search_for_what_cannot_be_says_so(tmp_path: Path) -> None:
+    """A split that there is none of, or less than no completions, is no empty answer."""
+    recorded(tmp_path)
+    with RunReader(tmp_path) as run:
+        assert "split='test': expected 'train' or 'eval'" in refusal(lambda: list(run.completions(split="test")))
+        assert "split='test': expected 'train' or 'eval'" in refusal(lambda: list(run.logs(split="test")))
+        assert "limit=-1: expected 0 or more" in refusal(lambda: list(run.completions(limit=-1)))
 
 
 def test_a_reader_says_whose_it_is(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rewardkit import Rollout, Runtime, Score, Status, reward
@@ -75,6 +76,36 @@ def test_any_text_is_read_back(tmp_path: Path, text: str) -> None:
         (one,) = run.completions()
         assert (text, text, {"answer": text}) == (one.prompt, one.completion, one.columns)
         assert run.texts([one.id]) == [text]
+
+
+def test_numbers_of_numpy_are_numbers_in_the_record(tmp_path: Path) -> None:
+    """A step that was counted with numpy is read back as that step; one that is no number costs its batch only."""
+    with Recorder(tmp_path) as recorder, Runtime([exact], lane="inline", record=recorder) as runtime:
+        runtime.score(rollouts("4"), step=np.int64(7), epoch=np.float32(0.5))
+        recorder.advantages(np.int64(7), "train", np.array([0.25], np.float32))
+        recorder.metrics(np.int64(8), {"loss": np.float32(0.5)})
+        recorder.event("seen", {}, step=np.int64(7))
+        runtime.score(rollouts("5"), step=1.5)  # type: ignore[arg-type]
+        assert not recorder.flush()
+        assert recorder.lost == 1
+    with RunReader(tmp_path) as run:
+        (one,) = run.completions()
+        assert (one.step, one.epoch, one.advantage) == (7, 0.5, 0.25)
+        assert (run.steps(), run.metrics("loss"), run.events[0]["step"]) == ([7], [(8, 0.5)], 7)
+
+
+def test_runtimes_share_a_recorder(tmp_path: Path) -> None:
+    """One that a ``with`` statement holds goes on after the first runtime has ended; another ends with its runtime."""
+    with Recorder(tmp_path / "one") as recorder:
+        for step in range(2):
+            with Runtime([exact], lane="inline", record=recorder) as runtime:
+                runtime.score(rollouts("4"), step=step)
+    with RunReader(tmp_path / "one") as run:
+        assert (run.steps(), recorder.lost, run.running) == ([0, 1], 0, False)
+    with Runtime([exact], lane="inline", record=Recorder(tmp_path / "two")) as runtime:
+        runtime.score(rollouts("4"), step=0)
+    with RunReader(tmp_path / "two") as run:
+        assert not run.running
 
 
 def test_searches_find_what_fits(tmp_path: Path) -> None:

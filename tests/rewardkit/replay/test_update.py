@@ -147,6 +147,37 @@ def test_a_training_that_has_ended_says_so(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["error"]["type"] == "UpdateRefusedError"
 
 
+def test_a_run_that_never_took_changes_has_ended_too(tmp_path: Path) -> None:
+    """A run that only recorded says that it is over, and who would take a change."""
+    with Runtime([brief], lane="inline", record=tmp_path / "run") as runtime:
+        runtime.score(ROWS, step=0)
+        with Run.open(tmp_path / "run") as run, pytest.raises(UpdateRefusedError, match="no training has taken") as now:
+            run.get_config()
+    assert "ended" not in str(now.value)
+    with Run.open(tmp_path / "run") as run, pytest.raises(UpdateRefusedError, match="the run has ended"):
+        run.get_config()
+
+
+def test_a_configuration_has_the_changes_to_come(tmp_path: Path) -> None:
+    """Between the answer and its step a configuration shows what will hold, so a second change builds on the first."""
+    with live(tmp_path) as runtime, Run.open(tmp_path / "run") as run:
+        config = run.get_config()
+        config.reward_fns.functions["again"] = f"{__file__}:brief_v2"
+        config.reward_weights["again"] = 0.5
+        del config.reward_fns.functions["other"]
+        run.update_config(config)
+        coming = run.get_config()
+        assert list(coming.reward_fns.functions) == ["brief", "again"]
+        assert coming.reward_weights == {"brief": 1.0, "again": 0.5}
+        coming.reward_fns.functions["again"] = f"{__file__}:brief"
+        (update,) = run.update_config(coming)
+        assert (update.action, update.step) == (Action.REPLACE, 1)
+        runtime.score(ROWS, step=1)
+        now = run.get_config()
+        assert now.reward_fns.functions["again"].digits == update.digits
+        assert now.reward_weights == coming.reward_weights
+
+
 def test_no_answer_in_time_is_no_refusal(tmp_path: Path) -> None:
     """Who does not wait is told that the change is asked for, and it is applied all the same."""
     with live(tmp_path, "inline") as runtime, Run.open(tmp_path / "run") as run:
