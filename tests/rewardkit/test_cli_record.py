@@ -436,6 +436,16 @@ def test_logs_say_what_a_call_said(work: Path) -> None:
     assert "reason: equal" in _run("logs", "one", "--grep", "^equal")[1]
 
 
+def test_logs_on_a_narrow_terminal_leave_the_epoch_out(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is there whole or not at all: half a number would be another one."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for columns, epochs in (("80", 2), ("58", 0)):
+        monkeypatch.setenv("COLUMNS", columns)
+        out = COLOURS.sub("", _run("logs", "one", "--status", "failed", "--step", "1")[1])
+        assert (2, epochs) == (out.count("failed exception"), out.count("epoch 0.25"))
+        assert "epo…" not in out
+
+
 def test_logs_of_hostile_output_are_whole_and_harmless(work: Path) -> None:
     """Each line of it behind a mark, so that none passes for one of ours."""
     out = _run("logs", "one", "--grep", "script")[1]
