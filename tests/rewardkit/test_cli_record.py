@@ -419,8 +419,13 @@ def test_flags_of_the_health_checks_are_shown(work: Path) -> None:
     with Recorder("runs/one", append=True) as recorder:
         recorder.event("flag", {"detector": "length drift", "words": "completions grow \x1b[31m"}, step=4)
     out = _run("show", "one")[1]
-    assert "1 flag, the last of them\nstep 4  length drift  completions grow \\x1b[31m\n" in out
+    assert "1 flag\nstep 4  length drift  completions grow \\x1b[31m\n" in out
     assert "length drift" == _json("show", "one")["flags"][0]["body"]["detector"]
+    with Recorder("runs/one", append=True) as recorder:
+        for step in range(5, 11):
+            recorder.event("flag", {"detector": "ceiling", "words": "all is paid"}, step=step)
+    out = _run("show", "one")[1]
+    assert "7 flags, the last 5 of them\nstep 6  ceiling" in out
 
 
 # logs
