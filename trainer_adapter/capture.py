@@ -243,8 +243,7 @@ class Capture:
         seen = {name: scores for name, scores in told.items() if name not in self._shadows}
         rule = None if trainer is None else rule_of(trainer, list(seen), split)
         before = 0 if trainer is None else count * trainer.accelerator.process_index
-        weights = {name: batch.weights[name] for name in seen}
-        advantages = [None] * count if rule is None else rule.advantages(seen, weights, before)
+        advantages = [None] * count if rule is None else _advantages(rule, seen, batch.weights, before, count)
         self.recorder.record(
             batch,
             step=step,
@@ -277,6 +276,15 @@ class Capture:
             numbers = {name: value for name, value in logs.items() if not _is_nan(value)}
             split = "eval" if any(name.startswith("eval_") for name in logs) else "train"
             self.recorder.metrics(step, numbers, split)
+
+
+def _advantages(rule: AdvantageRule, seen: Told, weights: Mapping[str, float], before: int, count: int) -> Advantages:
+    """Return the advantages; none of them known where they cannot be computed, for scores are recorded all the same."""
+    try:
+        return rule.advantages(seen, {name: weights[name] for name in seen}, before)
+    except Exception:
+        _log.exception("the advantages of a batch could not be computed; it is recorded without them")
+        return [None] * count
 
 
 def _truncated(trainer: Any, rollouts: Sequence[Rollout]) -> list[bool | None]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 from rich.console import Console
+from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
@@ -37,8 +38,9 @@ def logs_command(
 ) -> None:
     """Show the calls of a recorded RUN that printed, logged, failed or gave a reason, in the order of recording.
 
-    Each begins with its step, the reward and its version, and what became of it; below stand reason, error, traceback
-    and output. The numbers behind `completion` and `prompt` are those of `rewardkit show` and `rewardkit export`.
+    Each begins with its step, the completion, the reward and its version, and what became of it; below stand reason,
+    error, traceback and output. The numbers behind `completion` and `prompt` are those of `rewardkit show` and
+    `rewardkit export`.
 
     Examples:
 
@@ -107,16 +109,18 @@ def _print(entry: LogEntry, console: Console) -> None:
     became = {"scored": _short(outcome.score)}.get(outcome.status, str(outcome.cause or outcome.status))
     stands_in = outcome.status is Status.FAILED and outcome.score is not None
     style = "red" if outcome.status is Status.FAILED else "green" if outcome.status is Status.SCORED else "yellow"
-    say(
-        console,
+    parts: list[str | tuple[str, str]] = [
         ("".join(f"{one}  " for one in where), "dim"),
         (f"{entry.reward}@{entry.version}", "bold"),
         "  ",
         (f"{outcome.status} {became}".replace("skipped skipped", "skipped"), style),
         f", {_short(outcome.score)} stands in" if stands_in else "",
         f", {outcome.attempts} attempts" if outcome.attempts > 1 else "",
-        ("" if entry.epoch is None else f"  epoch {entry.epoch:.2f}", "dim"),
-    )
+    ]
+    epoch = "" if entry.epoch is None else f"  epoch {entry.epoch:.2f}"
+    if not console.is_terminal or Text.assemble(*parts, epoch).cell_len <= console.width:
+        parts.append((epoch, "dim"))  # rather none than half a number
+    say(console, *parts)
     for label, text in (("reason", outcome.reason), ("", outcome.error), ("", outcome.traceback)):
         if text:
             say_all(console, f"{label}: {text}" if label else text, "    ")

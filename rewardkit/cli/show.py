@@ -228,7 +228,8 @@ def _print_versions(versions: Sequence[Mapping[str, Any]], console: Console) -> 
 def _print_flags(flags: Sequence[Mapping[str, Any]], name: str, console: Console) -> None:
     if not flags:
         return
-    heading(console, f"{counted(len(flags), 'flag')}, the last of them")
+    last = f", the last {_FLAGS} of them" if len(flags) > _FLAGS else ""
+    heading(console, f"{counted(len(flags), 'flag')}{last}")
     for one in flags[-_FLAGS:]:
         body = one["body"]
         words = body.get("words") or body.get("message") or json.dumps(body, ensure_ascii=False)

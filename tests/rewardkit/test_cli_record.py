@@ -421,8 +421,13 @@ def test_flags_of_the_health_checks_are_shown(work: Path) -> None:
     with Recorder("runs/one", append=True) as recorder:
         recorder.event("flag", {"detector": "length drift", "words": "completions grow \x1b[31m"}, step=4)
     out = _run("show", "one")[1]
-    assert "1 flag, the last of them\nstep 4  length drift  completions grow \\x1b[31m\n" in out
+    assert "1 flag\nstep 4  length drift  completions grow \\x1b[31m\n" in out
     assert "length drift" == _json("show", "one")["flags"][0]["body"]["detector"]
+    with Recorder("runs/one", append=True) as recorder:
+        for step in range(5, 11):
+            recorder.event("flag", {"detector": "ceiling", "words": "all is paid"}, step=step)
+    out = _run("show", "one")[1]
+    assert "7 flags, the last 5 of them\nstep 6  ceiling" in out
 
 
 # logs
@@ -436,6 +441,16 @@ def test_logs_say_what_a_call_said(work: Path) -> None:
     assert '        raise ValueError("cannot read it")\n' in out
     assert "  | judging boom\n" in out
     assert "reason: equal" in _run("logs", "one", "--grep", "^equal")[1]
+
+
+def test_logs_on_a_narrow_terminal_leave_the_epoch_out(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is there whole or not at all: half a number would be another one."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for columns, epochs in (("80", 2), ("58", 0)):
+        monkeypatch.setenv("COLUMNS", columns)
+        out = COLOURS.sub("", _run("logs", "one", "--status", "failed", "--step", "1")[1])
+        assert (2, epochs) == (out.count("failed exception"), out.count("epoch 0.25"))
+        assert "epo…" not in out
 
 
 def test_logs_of_hostile_output_are_whole_and_harmless(work: Path) -> None:

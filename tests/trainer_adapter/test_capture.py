@@ -208,6 +208,23 @@ def test_a_shadow_stands_in_the_record_and_in_no_advantage(tmp_path: Path) -> No
     assert [{"length", "rare"}] * 2 == [set(row.scores) for row in rows]
 
 
+def test_scores_are_recorded_where_advantages_cannot_be_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fault there costs the advantages alone, and is logged."""
+
+    def fails(*_: Any) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(AdvantageRule, "advantages", fails)
+    one = trainer(["length"])
+    with RewardAdapter([length], lane="inline", record=tmp_path) as adapter:
+        adapter.attach(one)
+        ask(adapter, ["a", "bb"])
+    assert [(1.0, None), (2.0, None)] == [(row.total, row.advantage) for row in read(tmp_path)]
+    assert "it is recorded without them" in caplog.text
+
+
 def test_a_process_takes_its_own_rows(tmp_path: Path) -> None:
     """Of the advantages of all processes, in their order; a group's number is that of the whole batch."""
     one = trainer(["length"], rank=1, processes=2, num_generations=3)

@@ -167,6 +167,7 @@ def test_an_attached_trainer_takes_weights_and_rewards_that_come_and_go(tiny: Pa
     assert done.trainer.reward_func_names == ["other", "more"]
     assert "brief" not in done.trainer._logs["rewards"]
     with Run.open(run) as found:
+        assert list(range(6)) == found.steps()
         for one in found.completions(split="train"):
             assert one.step is not None
             expected = weights[one.step]
