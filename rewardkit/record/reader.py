@@ -191,10 +191,11 @@ class RunReader:
         rows = self._rows(
             "SELECT batch.step, batch.split, version.reward, version.number, summary.* FROM summary"
             " JOIN batch ON batch.id = summary.batch JOIN version ON version.id = summary.version"
-            " WHERE (?1 IS NULL OR version.reward = ?1) AND (?2 IS NULL OR batch.split = ?2)"
+            " WHERE (:reward IS NULL OR version.reward = :reward) AND (:split IS NULL OR batch.split = :split)"
             " ORDER BY batch.step, version.id, batch.id",
-            reward, split,
-        )  # fmt: skip
+            reward=reward,
+            split=split,
+        )
         keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
         with self._decoding():
             return [_added(key, list(parts)) for key, parts in keyed]
@@ -382,12 +383,12 @@ class RunReader:
             raise RecordError(f"grep={grep!r}: not a regular expression: {wrong}") from None
         query = (
             f"{_SAID} JOIN version ON version.id = said.version JOIN completion ON completion.id = said.completion"
-            " JOIN batch ON batch.id = completion.batch WHERE said.pass = 0 AND said.completion > ?1"
-            " AND (?2 IS NULL OR version.reward = ?2) AND (?3 IS NULL OR batch.step = ?3)"
-            " AND (?4 IS NULL OR batch.split = ?4) ORDER BY said.completion, said.version LIMIT ?5"
+            " JOIN batch ON batch.id = completion.batch WHERE said.pass = 0 AND said.completion > :after"
+            " AND (:reward IS NULL OR version.reward = :reward) AND (:step IS NULL OR batch.step = :step)"
+            " AND (:split IS NULL OR batch.split = :split) ORDER BY said.completion, said.version LIMIT :most"
         )
         while True:
-            rows = self._rows(query, after, reward, step, split, PAGE)
+            rows = self._rows(query, after=after, reward=reward, step=step, split=split, most=PAGE)
             whole = len(rows) < PAGE
             if not whole:  # a completion's last calls may lie on the next page
                 last = rows[-1]["completion"]
@@ -425,7 +426,7 @@ class RunReader:
     ) -> Iterator[list[int]]:
         """Yield the ids of a prompt's completions that fit, some at a time."""
         query = _OF_PROMPT.format(fits.column)
-        while rows := self._tuples(query, prompt, after, step, split, PAGE):
+        while rows := self._tuples(query, prompt=prompt, after=after, step=step, split=split, most=PAGE):
             keyed = itertools.groupby(rows, lambda row: str(row[-1]))
             with self._decoding():
                 found = [one for versions, some in keyed for one in fits.ids(list(some), self._names(versions))]
@@ -440,7 +441,15 @@ class RunReader:
         query = _OF_BATCH.format(fits.column)
         first, many = found[0][0], 1
         while batches := self._tuples(
-            _BATCHES, first, step, split, fits.reward, fits.low, fits.high, fits.status, many
+            _BATCHES,
+            first=first,
+            step=step,
+            split=split,
+            reward=fits.reward,
+            low=fits.low,
+            high=fits.high,
+            status=fits.status,
+            most=many,
         ):
             for batch, versions in batches:
                 rows = self._tuples(query, batch, after)
@@ -490,16 +499,16 @@ class RunReader:
         except (zlib.error, struct.error, ValueError, LookupError, TypeError) as wrong:
             raise RecordError(f"{self.path}: damaged: {type(wrong).__name__}: {wrong}") from wrong
 
-    def _rows(self, words: str, *values: Any) -> list[sqlite3.Row]:
+    def _rows(self, words: str, *values: Any, **named: Any) -> list[sqlite3.Row]:
         with self._asked():
-            return self._connection.execute(words, values).fetchall()
+            return self._connection.execute(words, named or values).fetchall()
 
-    def _tuples(self, words: str, *values: Any) -> list[tuple[Any, ...]]:
+    def _tuples(self, words: str, *values: Any, **named: Any) -> list[tuple[Any, ...]]:
         """Return rows as plain tuples: half the time where there are a thousand."""
         with self._asked():
             cursor = self._connection.cursor()
             cursor.row_factory = None
-            return cursor.execute(words, values).fetchall()
+            return cursor.execute(words, named or values).fetchall()
 
     @contextlib.contextmanager
     def _asked(self) -> Iterator[None]:
@@ -543,17 +552,18 @@ _TEXT = "SELECT completion.id, text.body FROM completion JOIN text ON text.id = 
 _OF_BATCH = "SELECT id, {} FROM completion WHERE batch = ? AND id > ? ORDER BY id"
 _OF_PROMPT = (
     "SELECT completion.id, {}, batch.versions FROM completion CROSS JOIN batch ON batch.id = completion.batch"
-    " WHERE completion.prompt = ?1 AND completion.id > ?2 AND (?3 IS NULL OR batch.step = ?3)"
-    " AND (?4 IS NULL OR batch.split = ?4) ORDER BY completion.id LIMIT ?5"
+    " WHERE completion.prompt = :prompt AND completion.id > :after AND (:step IS NULL OR batch.step = :step)"
+    " AND (:split IS NULL OR batch.split = :split) ORDER BY completion.id LIMIT :most"
 )
 _BATCHES = (
     "SELECT batch.id, batch.versions FROM batch"
-    " WHERE batch.id >= ?1 AND (?2 IS NULL OR step = ?2) AND (?3 IS NULL OR split = ?3) AND"
-    " CASE WHEN ?4 IS NULL THEN (?5 IS NULL OR batch.high >= ?5) AND (?6 IS NULL OR batch.low <= ?6) ELSE"
-    " EXISTS (SELECT 1 FROM summary JOIN version ON version.id = summary.version"
-    "  WHERE summary.batch = batch.id AND version.reward = ?4 AND (?5 IS NULL OR summary.max >= ?5)"
-    "  AND (?6 IS NULL OR summary.min <= ?6) AND (?7 IS NULL OR CASE ?7 WHEN 'failed' THEN summary.failed"
-    "  WHEN 'skipped' THEN summary.skipped ELSE summary.scored END > 0)) END ORDER BY batch.id LIMIT ?8"
+    " WHERE batch.id >= :first AND (:step IS NULL OR step = :step) AND (:split IS NULL OR split = :split) AND"
+    " CASE WHEN :reward IS NULL THEN (:low IS NULL OR batch.high >= :low) AND (:high IS NULL OR batch.low <= :high)"
+    " ELSE EXISTS (SELECT 1 FROM summary JOIN version ON version.id = summary.version"
+    "  WHERE summary.batch = batch.id AND version.reward = :reward AND (:low IS NULL OR summary.max >= :low)"
+    "  AND (:high IS NULL OR summary.min <= :high) AND (:status IS NULL OR CASE :status WHEN 'failed' THEN"
+    "  summary.failed WHEN 'skipped' THEN summary.skipped ELSE summary.scored END > 0)) END"
+    " ORDER BY batch.id LIMIT :most"
 )
 _STARTS = "SELECT batch, min(id) AS first FROM completion GROUP BY batch ORDER BY first"
 _RESCORED = (

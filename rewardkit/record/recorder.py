@@ -427,8 +427,8 @@ def _prompts(connection: sqlite3.Connection, rows: BatchRows) -> list[int]:
 
 
 def _rewind(connection: sqlite3.Connection, step: int, before: float) -> None:
-    done_again = "(split = 'train' AND step >= ?1) OR (split != 'train' AND step > ?1)"
-    batches = f"SELECT id FROM batch WHERE scored < ?2 AND ({done_again})"  # noqa: S608 - words of ours
+    done_again = "(split = 'train' AND step >= :step) OR (split != 'train' AND step > :step)"
+    batches = f"SELECT id FROM batch WHERE scored < :before AND ({done_again})"  # noqa: S608 - words of ours
     completions = f"SELECT id FROM completion WHERE batch IN ({batches})"  # noqa: S608 - words of ours
     for table, column, those in (
         ("said", "completion", completions),
@@ -437,7 +437,8 @@ def _rewind(connection: sqlite3.Connection, step: int, before: float) -> None:
         ("summary", "batch", batches),
         ("batch", "id", batches),
     ):
-        _execute(connection, f"DELETE FROM {table} WHERE {column} IN ({those})", (step, before))  # noqa: S608 - ours
+        words = f"DELETE FROM {table} WHERE {column} IN ({those})"  # noqa: S608 - words of ours
+        connection.execute(words, {"step": step, "before": before})
     _execute(connection, "DELETE FROM metric WHERE step > ?", (step,))
     _execute(connection, "DELETE FROM event WHERE kind = 'flag' AND step >= ? AND time < ?", (step, before))
 
