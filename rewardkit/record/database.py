@@ -117,11 +117,15 @@ def reading(path: Path) -> Connection:
                 raise
             # A folder in which nothing can be made: SQLite wants files beside a record unless it cannot change.
             connection = _checked(_connected(path, "ro&immutable=1"), path)
-        if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
+        try:
+            if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
+                connection.close()
+                writing(path).close()
+                connection = _connected(path, "ro")
+            connection.execute("PRAGMA cache_size = -32768")
+        except BaseException:
             connection.close()
-            writing(path).close()
-            connection = _connected(path, "ro")
-        connection.execute("PRAGMA cache_size = -32768")
+            raise
         return connection
 
 
