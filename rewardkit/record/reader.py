@@ -165,16 +165,17 @@ class RunReader:
             said = self._rows(f"{_SAID} WHERE said.pass = ? AND said.completion IN ({marks})", number, *some)
             by_completion = {one["completion"]: one for one in said}
             rows = self._rows(f"{_RESCORED} AND rescored.completion IN ({marks})", number, *some)
-            found |= {
-                row["completion"]: _outcome(
-                    row["status"],
-                    math.nan if row["score"] is None else row["score"],
-                    row["seconds"],
-                    row["digits"],
-                    by_completion.get(row["completion"]),
-                )
-                for row in rows
-            }
+            with self._decoding():
+                found |= {
+                    row["completion"]: _outcome(
+                        row["status"],
+                        math.nan if row["score"] is None else row["score"],
+                        row["seconds"],
+                        row["digits"],
+                        by_completion.get(row["completion"]),
+                    )
+                    for row in rows
+                }
         return found
 
     def count(self) -> int:

@@ -18,7 +18,6 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,12 +68,10 @@ def unpacked(body: bytes) -> str:
     """Return a stored text.
 
     Raises:
-        RecordError: The bytes are damaged.
+        zlib.error: The bytes are damaged.
+        UnicodeDecodeError: They are no text.
     """
-    try:
-        return zlib.decompress(body).decode("utf-8", "surrogatepass")
-    except (zlib.error, UnicodeDecodeError) as reason:
-        raise RecordError(f"a stored text is damaged: {reason}") from None
+    return zlib.decompress(body).decode("utf-8", "surrogatepass")
 
 
 def _encoded(text: str) -> bytes:
@@ -144,7 +141,7 @@ class KnownDigests:
 class Texts:
     """The texts of a file, each distinct one once, as one transaction adds to them."""
 
-    def __init__(self, connection: sqlite3.Connection, pool: ThreadPoolExecutor | None = None) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         remembered = connection.known if isinstance(connection, Connection) else {}
         self._known: KnownDigests = remembered.setdefault("texts", KnownDigests())

@@ -133,6 +133,17 @@ def test_a_search_for_what_cannot_be_says_so(tmp_path: Path) -> None:
         assert "limit=-1: expected 0 or more" in refusal(lambda: list(run.completions(limit=-1)))
 
 
+def test_a_damaged_text_is_told_with_its_file(tmp_path: Path) -> None:
+    """The error names the record, also where a part of it that is no page of SQLite's is damaged."""
+    recorded(tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / "record.db")) as connection:
+        connection.execute("UPDATE text SET body = x'00'")
+        connection.commit()
+    with Run.open(tmp_path) as run:
+        assert f"{tmp_path / 'record.db'}: damaged" in refusal(lambda: list(run.completions()))
+        assert f"{tmp_path / 'record.db'}: damaged" in refusal(lambda: run.texts([1]))
+
+
 def test_a_reader_says_whose_it_is(tmp_path: Path) -> None:
     """Used in another thread or after it was closed, a reader says so, and its repr raises nothing."""
     recorded(tmp_path)
