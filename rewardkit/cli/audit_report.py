@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,18 +32,28 @@ T = TypeVar("T")
 
 def print_audits(audits: Sequence[RewardAudit], limits: Mapping[str, Any]) -> None:
     """Print one audit after the other."""
+    print_each(audits, lambda one, console: print_audit(one, limits, console))
+
+
+def print_each(audits: Sequence[T], show: Callable[[T, Console], None]) -> None:
+    """Print one audit after the other, a blank line between two."""
     console = screen()
     for place, one in enumerate(audits):
         if place:
             console.print()
-        print_audit(one, limits, console)
+        show(one, console)
+
+
+def print_head(reward: str, rows: str, gold_column: str | None, console: Console) -> None:
+    """Print an audit's first line: the reward, what was audited, and where the right answers are."""
+    gold = f"gold in {gold_column!r}" if gold_column else "no gold column"
+    console.print(Text.assemble((reward, "bold"), f"  {rows}, {gold}"))
 
 
 def print_audit(audit: RewardAudit, limits: Mapping[str, Any], console: Console) -> None:
     """Print the table of families, the worst examples, the lint and the verdict."""
     rows = f"{audit.audited} of {counted(audit.rows, 'row')} audited ({audit.total_rows:,} in the file)"
-    gold = f"gold in {audit.gold_column!r}" if audit.gold_column else "no gold column"
-    console.print(Text.assemble((audit.reward, "bold"), f"  {rows}, {gold}"))
+    print_head(audit.reward, rows, audit.gold_column, console)
     families = _table(audit)
     if families.row_count:
         console.print(families)
