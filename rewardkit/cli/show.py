@@ -82,7 +82,8 @@ def show_command(
 def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     summaries = run.summaries(split=split)
     rewards = overviews(summaries)
-    metrics = {name: run.metrics(name, split) for name in METRICS if name in run.metric_names(split)}
+    named = {*run.metric_names(split)}
+    metrics = {name: run.metrics(name, split) for name in METRICS if name in named}
     last = next((one.step for one in reversed(summaries) if one.step is not None), None)
     ends = {which: run.by_id(run.ranked(last, _ENDS, best=which == "best", split=split)) for which in ("worst", "best")}
     head = _head(run)
@@ -246,11 +247,9 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
         have = f"it has those from {steps[0]} to {steps[-1]}" if steps else "it has no steps"
         raise RecordError(f"{run.name}: no step {step} of {split}; {have}")
     summaries = [one for one in run.summaries(split=split) if one.step == step]
+    logged = step + 1 if split == "train" else step  # the trainer counts a step when it is done, and evaluates then
     metrics = {
-        name: value
-        for name in run.metric_names(split)
-        for at, value in run.metrics(name, split)
-        if at == step + 1  # the trainer counts a step when it is done
+        name: value for name in run.metric_names(split) for at, value in run.metrics(name, split) if at == logged
     }
     completions = list(run.completions(step=step, split=split))
 

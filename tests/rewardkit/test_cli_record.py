@@ -385,6 +385,18 @@ def test_a_step_has_the_trainers_metrics_that_are_not_a_rewards(work: Path) -> N
     assert metrics == _json("show", "metrics", "--step", "0")["metrics"]
 
 
+def test_a_step_of_an_evaluation_has_the_metrics_of_that_evaluation(work: Path) -> None:
+    """Evaluated after 5 steps and logged at 5; a training step that began at 5 is logged at 6."""
+    with Recorder("runs/both") as recorder, Runtime([old_format], lane="inline") as runtime:
+        for split in ("train", "eval"):
+            recorder.record(runtime.score([Rollout("2+2=", "4")]), step=5, split=split, rewards=runtime.rewards)
+        for step, value in ((5, 0.25), (6, 0.75)):
+            recorder.metrics(step, {"loss": value})
+            recorder.metrics(step, {"eval_loss": value}, "eval")
+    assert {"loss": 0.75} == _json("show", "both", "--step", "5")["metrics"]
+    assert {"eval_loss": 0.25} == _json("show", "both", "--step", "5", "--split", "eval")["metrics"]
+
+
 def test_show_of_a_prompt_has_its_completions_through_the_epochs(work: Path) -> None:
     """With each reward's score."""
     out = _run("show", "one", "--prompt", "1")[1]
