@@ -15,6 +15,7 @@ from recorded import batch
 
 from rewardkit.errors import RecordError
 from rewardkit.record import database, recorder
+from rewardkit.record.overview import overviews
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.replay.run import Run
@@ -160,6 +161,20 @@ def test_a_reader_says_whose_it_is(tmp_path: Path) -> None:
     run.close()
     assert "closed" in refusal(run.count)
     assert "cannot be read here" in repr(run)
+
+
+def test_the_extremes_of_a_step_count_what_the_trainer_was_not_told(tmp_path: Path) -> None:
+    """A batch of which the trainer was told nothing has its lowest and highest score all the same, and no mean."""
+    with Recorder(tmp_path) as one:
+        one.record(batch(4, score=2.0), step=0)
+        one.record(batch(4, score=7.0), step=0, handed={"exact": [None] * 4, "other": [0.0, 1.0] * 2})
+        one.record(batch(4, score=9.0), step=1, handed={"exact": [None] * 4, "other": [0.0, 1.0] * 2})
+    with RunReader(tmp_path) as run:
+        first, second = run.summaries("exact")
+        (whole,) = overviews([first, second])
+    assert (4, 2.0, 2.0, 7.0) == (first.counted, first.mean, first.low, first.high)
+    assert (0, None, 9.0, 9.0) == (second.counted, second.mean, second.low, second.high)
+    assert (2.0, 9.0) == (whole.low, whole.high)
 
 
 def test_pages_go_on_after_the_last_one(tmp_path: Path) -> None:
