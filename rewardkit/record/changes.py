@@ -13,17 +13,18 @@ vote is missing, so there is no decision. One change is voted on at a time, in t
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import platform
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from rewardkit.record.database import transaction
 
 SILENT_S = 120.0
 """A process on another machine that has not been heard of for so long is gone; it says a word every few seconds."""
@@ -147,19 +148,6 @@ def born(pid: int) -> str | None:
     except OSError:
         return None
     return None if fields[0] in "ZX" else fields[19]
-
-
-@contextlib.contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Within it nobody else writes; what was written is kept unless it ends with an error."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def ask(connection: sqlite3.Connection, reward: str, action: Action, body: Mapping[str, Any]) -> int:

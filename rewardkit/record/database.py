@@ -70,6 +70,15 @@ def in_words(reason: Exception) -> str:
     return _WORDS.get(words, words)
 
 
+@contextlib.contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Name the file in what SQLite and the file system raise."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as reason:
+        raise RecordError(f"{path}: {in_words(reason)}") from reason
+
+
 def writing(path: Path, *, threads: bool = False) -> Connection:
     """Return a connection for writing to a record, which is made where there is none and brought up to this version.
 
@@ -80,7 +89,7 @@ def writing(path: Path, *, threads: bool = False) -> Connection:
     Raises:
         RecordError: The file is no record, is of a newer version, or cannot be made or written.
     """
-    with _named(path):
+    with named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.closing(_connected(path, "rwc")) as connection:
             _make(connection)
@@ -103,7 +112,7 @@ def reading(path: Path) -> Connection:
     Raises:
         RecordError: The file is missing, empty, no record, of a newer version, or of another user.
     """
-    with _named(path):
+    with named(path):
         if not path.exists():
             raise RecordError(f"{path}: there is no record; `rewardkit runs` lists those that there are")
         if path.stat().st_size == 0:
@@ -135,7 +144,7 @@ def has_content(path: Path) -> bool:
     Raises:
         RecordError: This user may not look.
     """
-    with _named(path):
+    with named(path):
         return path.exists() and path.stat().st_size > 0
 
 
@@ -149,7 +158,7 @@ def move_aside(run: str | os.PathLike[str]) -> Path | None:
         RecordError: It cannot be moved.
     """
     path = file_of(run)
-    with _named(path):
+    with named(path):
         if not path.exists():
             return None
         stamp = time.strftime("%Y%m%d-%H%M%S")
@@ -172,6 +181,21 @@ def wal_works(folder: Path) -> bool:
                 return bool(mode == "wal")
         except sqlite3.Error:
             return False
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Within it nobody else writes; what was written is kept unless it ends with an error."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if isinstance(connection, Connection):
+            connection.known.clear()
+        if connection.in_transaction:  # SQLite has taken some back itself, such as one that filled the disk
+            connection.execute("ROLLBACK")
+        raise
 
 
 def put_back(held: sqlite3.Connection, path: Path) -> bool:
@@ -306,12 +330,3 @@ def _log_ahead(connection: sqlite3.Connection, folder: Path) -> None:
 
 def _log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
-
-
-@contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Name the file in what SQLite and the file system raise."""
-    try:
-        yield
-    except (sqlite3.Error, OSError, UnicodeDecodeError) as reason:
-        raise RecordError(f"{path}: {in_words(reason)}") from reason

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.compose import Composable
-from rewardkit.errors import RecordError
-from rewardkit.record.database import writing
+from rewardkit.record.database import named, transaction, writing
 from rewardkit.record.description import describe
 from rewardkit.record.recorder import Recorder, insert
 from rewardkit.record.rows import LETTERS, said_of
@@ -134,17 +133,8 @@ class PassWriter:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        connection = self._connection
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-        except sqlite3.Error as reason:
-            raise RecordError(f"{self._recorder.path}: {reason}") from reason
+        with named(self._recorder.path), transaction(self._connection):
+            yield self._connection
 
 
 def columns_of(rows: Sequence[sqlite3.Row]) -> PassColumns:

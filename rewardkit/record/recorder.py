@@ -22,7 +22,7 @@ from typing import Any
 
 from rewardkit.compose import Composable
 from rewardkit.errors import RecordError
-from rewardkit.record.database import Connection, file_of, has_content, in_words, move_aside, writing
+from rewardkit.record.database import Connection, file_of, has_content, move_aside, named, writing
 from rewardkit.record.description import Description, describe, plain
 from rewardkit.record.rows import BatchRows, Said, rows_of, storable
 from rewardkit.record.secrets import Secrets
@@ -84,10 +84,8 @@ class Recorder:
                 move_aside(self.path)
             if not append and has_content(self.path):
                 raise RecordError(f"{self.path}: this run has a record; append to it (--append), or give another name")
-            try:
+            with named(self.path):
                 self._connected().close()
-            except sqlite3.Error as reason:
-                raise RecordError(f"{self.path}: {in_words(reason)}") from reason
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
         self._writer = Writer(self._connected, self.path)
         self.left_out = 0

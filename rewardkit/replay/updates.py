@@ -21,7 +21,7 @@ from rewardkit.compose import Composable
 from rewardkit.errors import RecordError, RewardDefinitionError, RewardError, RewardLoadError
 from rewardkit.record import changes
 from rewardkit.record.changes import BEFORE, Action, ChangeState, RewardChange, Standing
-from rewardkit.record.database import file_of, writing
+from rewardkit.record.database import file_of, named, writing
 from rewardkit.replay.carried import FOLDER, loaded
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.spec import Kind
@@ -362,10 +362,11 @@ class Updates:
     def _entered(self, *, anew: bool) -> list[RewardChange]:
         """Enter this process, and name the file in what goes wrong."""
         try:
-            return self._enter(anew=anew)
-        except (sqlite3.Error, OSError) as reason:
+            with named(self.path):
+                return self._enter(anew=anew)
+        except RecordError:
             self._shut()
-            raise RecordError(f"{self.path}: {reason}") from reason
+            raise
 
     def _enter(self, *, anew: bool) -> list[RewardChange]:
         self._process, accepted = changes.join(

@@ -108,3 +108,18 @@ def test_second_scores_are_those_of_the_same_version(run: Path) -> None:
         assert [0.25, 0.75, None, None] == [None if math.isnan(one) else one for one in second.tolist()]
         assert [0.75] == reader.again(reader.table().where(reader.table().ids == 2))["exact"].tolist()
         assert {} == reader.again(reader.table(steps=(1, 1)))
+
+
+def test_a_full_disk_is_told_in_words_and_leaves_nothing_behind(run: Path) -> None:
+    """What was to be written with it is taken back, its texts too; once there is room the pass goes on."""
+    long = OUTCOMES[2]._replace(logs="".join(map(chr, range(0x4E00, 0x9F00))))
+    with PassWriter(run, "exact", lenient) as writer:
+        (pages,) = writer._connection.execute("PRAGMA page_count").fetchone()
+        writer._connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(RecordError, match=r"record\.db: database or disk is full"):
+            writer.add([4], [long])
+        writer._connection.execute("PRAGMA max_page_count = 1000000")
+        writer.add([4], OUTCOMES[2:])
+    with RunReader(run) as reader:
+        (said,) = reader.rescored(1, [4]).values()
+        assert ("the frames", "") == (said.traceback, said.logs)
