@@ -44,6 +44,10 @@ class RewardSet:
     overlay: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
 
+    def resolve(self) -> RewardSet:
+        """Return the set itself, so that a set can be given where rewards are."""
+        return self
+
 
 @runtime_checkable
 class HasRewards(Protocol):
@@ -207,7 +211,7 @@ def resolve_set(rewards: Any) -> RewardSet:
         return rewards.resolve()
     if isinstance(rewards, Mapping):
         return RewardSet(
-            {name: _as_named(_resolved(like, f"reward {name!r}"), name) for name, like in _some(rewards).items()}
+            {name: as_named(_resolved(like, f"reward {name!r}"), name) for name, like in _some(rewards).items()}
         )
     if isinstance(rewards, Composable | str) or callable(rewards):
         rewards = [rewards]
@@ -224,7 +228,8 @@ def resolve_set(rewards: Any) -> RewardSet:
     return RewardSet(named)
 
 
-def _as_named(reward: Composable, name: str) -> Composable:
+def as_named(reward: Composable, name: str) -> Composable:
+    """Return a reward under a name."""
     if reward.name == name:
         return reward
     if isinstance(reward, Composite):

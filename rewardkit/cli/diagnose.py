@@ -17,7 +17,6 @@ from rewardkit.health.scored_rows import are_scored, batch_of
 from rewardkit.health.watch import WINDOW_STEPS
 from rewardkit.record.places import run_path
 from rewardkit.record.reader import RunReader
-from rewardkit.registry import RewardSet
 from rewardkit.replay.stored import steps_of
 from rewardkit.runtime.runtime import Runtime
 from sandbox import LOAD_TIMEOUT_S
@@ -80,7 +79,7 @@ def _of_rows(
 ) -> Diagnosis:
     if steps is not None:
         raise ConfigError(f"--steps {steps}: rows have no steps; --steps goes with a recorded run")
-    given = None if rewards is None else _Given(chosen(rewards, timeout_s))
+    given = None if rewards is None else chosen(rewards, timeout_s)
     rollouts = read_rollouts(path)
     if given is None:
         if not are_scored(rollouts):
@@ -101,14 +100,3 @@ def _between(words: str | None, run: RunReader) -> tuple[int, int] | None:
         has = f"it has {there[0]} to {there[-1]}" if there else "it has none"
         raise ConfigError(f"--steps {words}: {run.path} lacks these steps; {has}")
     return asked
-
-
-class _Given:
-    """A set of rewards, as a Runtime takes them."""
-
-    def __init__(self, found: RewardSet) -> None:
-        self._found = found
-
-    def resolve(self) -> RewardSet:
-        """Return the set."""
-        return self._found

@@ -26,7 +26,7 @@ from rewardkit.options import RewardOptions
 from rewardkit.own_modules import is_own
 from rewardkit.record.description import Description, describe
 from rewardkit.record.secrets import Secrets
-from rewardkit.registry import RewardLike, resolve, resolve_set
+from rewardkit.registry import RewardLike, as_named, resolve
 from rewardkit.source import TextReward, reward_from_source
 from rewardkit.transport import dumps
 
@@ -52,7 +52,7 @@ def carried(like: RewardLike | Mapping[str, Any], name: str) -> dict[str, Any]:
             return {"kind": "file", "reference": f"{Path(place).resolve()}:{attribute}", "text": _read(Path(place))}
         if like.endswith(".py"):
             raise RewardLoadError(f"{like!r}: name the function, as {like}:correct")
-    reward = _named(resolve(like), name)
+    reward = as_named(resolve(like), name)
     if isinstance(reward, TextReward):
         options = _options(reward)
         source = described(reward.spec.function).source_text
@@ -71,7 +71,7 @@ def loaded(body: Mapping[str, Any], name: str, folder: Path) -> Composable:
     Raises:
         RewardError: It does not import, or is another version here.
     """
-    found = _named(_found(body, folder), name)
+    found = as_named(_found(body, folder), name)
     wanted, options = body.get("digits"), body.get("options")
     if wanted is not None and found.version != wanted and options and isinstance(found, Reward):
         found = found.with_options(**{**options, "name": name})
@@ -161,10 +161,6 @@ def _written(body: Mapping[str, Any], folder: Path) -> str:
     if original.parent.is_dir() and str(original.parent) not in sys.path:
         sys.path.append(str(original.parent))  # what the file imports lies there
     return f"{target}:{attribute}"
-
-
-def _named(reward: Composable, name: str) -> Composable:
-    return resolve_set({name: reward}).rewards[name]
 
 
 def _options(reward: Composable) -> dict[str, Any] | None:

@@ -104,7 +104,7 @@ class SingleScorer:
     ) -> None:
         ((self.name, self.reward),) = found.rewards.items()
         self._runtime = Runtime(
-            _Given(found), workers=workers, lane=lane, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0
+            found, workers=workers, lane=lane, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0
         )
         self.cost = CostSum()
 
@@ -129,16 +129,6 @@ class SingleScorer:
 
     def __exit__(self, *error: object) -> None:
         self._runtime.close()
-
-
-class _Given:
-    """A set of rewards as a runtime takes it, with the folders and variables of its workers."""
-
-    def __init__(self, found: RewardSet) -> None:
-        self._found = found
-
-    def resolve(self) -> RewardSet:
-        return self._found
 
 
 def why_not(reward: Composable) -> str | None:

@@ -30,7 +30,7 @@ from rewardkit.record.changes import (
 from rewardkit.record.database import in_words, writing
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Version
-from rewardkit.registry import RewardLike, RewardSet, resolve_set
+from rewardkit.registry import RewardLike, RewardSet, as_named
 from rewardkit.replay.carried import carried, loaded
 from rewardkit.replay.difference import Difference
 from rewardkit.replay.run_difference import Given, of_run
@@ -353,7 +353,7 @@ def _trial(
     if not steps:
         return None, ["not tried: nothing is recorded yet"]
     stored = choose(run, (steps[-1], steps[-1]))
-    new = Given("new", found=RewardSet({wish.name: _under(coming, wish.name)}))
+    new = Given("new", found=RewardSet({wish.name: as_named(coming, wish.name)}))
     found = of_run(run, _old(run, wish, stored), new, stored, weight=wish.weight, limit=tried, workers=workers)
     numbers = found.comparison
     if numbers.new.failed == numbers.completions:
@@ -380,10 +380,6 @@ def _old(run: RunReader, wish: Wish, stored: Stored) -> Given:
 def _nothing(completion: str) -> float | None:
     """Skip every completion: what a reward that is not there says."""
     return None
-
-
-def _under(coming: Composable, name: str) -> Composable:
-    return resolve_set({name: coming}).rewards[name]
 
 
 def _error(run: RunReader, coming: Composable, completion: int) -> str:

@@ -17,7 +17,7 @@ from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
 from rewardkit.errors import RewardError
 from rewardkit.options import RewardOptions
-from rewardkit.registry import resolve
+from rewardkit.registry import as_named, resolve
 from rewardkit.replay.scoring import why_not
 from rewardkit.source import reward_from_source
 
@@ -104,7 +104,7 @@ class VersionFinder:
             if now is not None:
                 as_recorded = now.version == version.digits
                 with contextlib.redirect_stdout(sys.stderr):
-                    return FoundVersion(now if as_recorded else _renamed(resolve(version.reference), version.reward))
+                    return FoundVersion(now if as_recorded else as_named(resolve(version.reference), version.reward))
         return self.find(version)
 
     def written_from(self, file: str) -> str:
@@ -173,19 +173,10 @@ def _as_recorded(found: Composable, version: Described) -> Composable:
     if found.version == version.digits:
         return found
     if isinstance(found, Composite):
-        return _renamed(found, version.reward)
+        return as_named(found, version.reward)
     assert isinstance(found, Reward)
     options = _options(version)
     return found.with_options(**options) if options else found
-
-
-def _renamed(found: Composable, name: str) -> Composable:
-    if found.name == name:
-        return found
-    if isinstance(found, Composite):
-        return found.named(name)
-    assert isinstance(found, Reward)
-    return found.with_options(name=name)
 
 
 def _options(version: Described) -> dict[str, Any]:

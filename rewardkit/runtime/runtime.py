@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError, RuntimeClosedError
-from rewardkit.registry import RewardSet, resolve_set
+from rewardkit.registry import resolve_set
 from rewardkit.runtime.alarms import Alarms
 from rewardkit.runtime.batch import check_lost, combine
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
@@ -215,7 +215,7 @@ class Runtime:
             rewards: The rewards by name.
             weights: Their weights by name.
         """
-        given = _Given(dataclasses.replace(self._resolved, rewards=resolve_set(rewards).rewards))
+        given = dataclasses.replace(self._resolved, rewards=resolve_set(rewards).rewards)
         return Runtime(given, weights=weights, **self._options)
 
     def take_over(self, other: Runtime) -> None:
@@ -328,16 +328,6 @@ class Runtime:
             raise RuntimeClosedError("this runtime is closed; make a new one")
         if os.getpid() != self._owner:
             raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
-
-
-class _Given:
-    """A set of rewards that is resolved already."""
-
-    def __init__(self, found: RewardSet) -> None:
-        self._found = found
-
-    def resolve(self) -> RewardSet:
-        return self._found
 
 
 def _recorder(record: str | os.PathLike[str] | Recorder, env: Mapping[str, str]) -> Recorder:
