@@ -30,6 +30,15 @@ def group_places(rollouts: Sequence[Rollout]) -> list[tuple[int, ...]]:
     return [tuple(members) for members in groups.values()]
 
 
+def group_numbers(rollouts: Sequence[Rollout]) -> list[int]:
+    """Return the number of each rollout's group, from 0 in the order of :func:`group_places`."""
+    found = [0] * len(rollouts)
+    for number, places in enumerate(group_places(rollouts)):
+        for place in places:
+            found[place] = number
+    return found
+
+
 def _key(rollout: Rollout, place: int) -> bytes:
     """Return bytes that are equal for equal prompts and rows, whichever of their parts are one object."""
     buffer = io.BytesIO()

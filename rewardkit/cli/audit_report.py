@@ -19,6 +19,7 @@ from rewardkit.audit.probe import Family
 from rewardkit.audit.result import Example, RewardAudit, passed
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
 from rewardkit.cli.screen import screen, table
+from rewardkit.cli.text import counted
 from rewardkit.shown import plain, shortened
 from rewardkit.types import Outcome, Status
 
@@ -177,11 +178,6 @@ def _earned(outcome: Outcome) -> str:
         return "is skipped"
     failed = "fails and " if outcome.status is Status.FAILED else ""
     return f"{failed}earns {'nothing' if outcome.score is None else format(outcome.score, '.3g')}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:

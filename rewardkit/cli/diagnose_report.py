@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rewardkit.cli.screen import table
-from rewardkit.cli.text import folded
+from rewardkit.cli.text import counted, folded
 from rewardkit.health.examine import Diagnosis
 from rewardkit.health.flag import Flag
 from rewardkit.health.noise import Noise
@@ -54,10 +55,9 @@ def print_diagnosis(found: Diagnosis, place: str, console: Console) -> None:
 
 
 def _looked_at(found: Diagnosis) -> str:
-    where = "row" if found.steps is None else "completion"
-    where += "" if found.completions == 1 else "s"
+    size = counted(found.completions, "row" if found.steps is None else "completion")
     steps = "" if found.steps is None else f", steps {found.steps[0]:,} to {found.steps[1]:,}"
-    return f"{found.completions:,} {where}{steps}; rewards: {plain(', '.join(found.rewards)) or 'none'}"
+    return f"{size}{steps}; rewards: {plain(', '.join(found.rewards)) or 'none'}"
 
 
 def _gradient(found: Diagnosis) -> str:
@@ -105,8 +105,7 @@ def _noise(noise: Mapping[str, Noise]) -> Table:
     for name, one in noise.items():
         shown.add_row(
             Text(folded(name, _NAME_CHARS), style="bold"),
-            f"{one.share:.0%}",
-            f"{one.right:.0%}",
+            *(_NONE if math.isnan(share) else f"{share:.0%}" for share in (one.share, one.right)),
             _NONE if one.generations is None else f"{one.generations:,}",
             _NONE if one.scorings is None else f"{one.scorings:,}",
         )

@@ -10,6 +10,7 @@ from rich.text import Text as Shown
 
 from rewardkit.cli.report import duration, number
 from rewardkit.cli.screen import print_table, table
+from rewardkit.cli.text import counted
 from rewardkit.replay.compare import Side
 from rewardkit.replay.difference import ChangedCompletion, Difference
 from rewardkit.replay.scoring import UnitCost
@@ -79,7 +80,7 @@ def _costs(old: UnitCost | None, new: UnitCost | None) -> list[tuple[str, str, s
 
 def _words(found: Difference) -> list[tuple[str, str]]:
     one = found.comparison
-    ranks = f"{one.ranked_groups:,} {_plural('group', one.ranked_groups)}"
+    ranks = counted(one.ranked_groups, "group")
     flat = f"; {one.unranked_groups:,} flat on one side" if one.unranked_groups else ""
     correlation = "not known" if one.rank_correlation is None else f"{one.rank_correlation:.3f}"
     share = f" ({one.sign_flips / one.completions:.1%})" if one.completions else ""
@@ -95,8 +96,7 @@ def _words(found: Difference) -> list[tuple[str, str]]:
 def _notes(found: Difference) -> list[str]:
     one = found.comparison
     beside = ", ".join(f"{weight:g} {name}" for name, weight in found.beside.items())
-    completions, groups = _plural("completion", one.completions), _plural("group", one.groups)
-    notes = [f"{one.completions:,} {completions} in {one.groups:,} {groups}"]
+    notes = [f"{counted(one.completions, 'completion')} in {counted(one.groups, 'group')}"]
     if beside:
         notes[0] += f"; the total has weight {found.weight:g} for this reward, and beside it {beside}"
     if not one.grouped:
@@ -106,7 +106,7 @@ def _notes(found: Difference) -> list[str]:
     stand_ins = one.old.stand_ins + one.new.stand_ins
     if stand_ins:
         notes.append("a failed call counts in the advantages with its reward's default, and nowhere else")
-    notes += [f"left out: {count:,} {_plural('completion', count)}: {why}" for why, count in found.left_out.items()]
+    notes += [f"left out: {counted(count, 'completion')}: {why}" for why, count in found.left_out.items()]
     return [*notes, *found.notes]
 
 
@@ -154,8 +154,4 @@ def _count(count: int) -> str:
 
 
 def _groups(count: int, verb: str = "gain") -> str:
-    return f"{count:,} {_plural('group', count)} {verb}{'s' if count == 1 else ''}"
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
+    return f"{counted(count, 'group')} {verb}{'s' if count == 1 else ''}"

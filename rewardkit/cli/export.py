@@ -15,7 +15,7 @@ import typer
 from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.output import check_writable, replaced
-from rewardkit.cli.view import counted
+from rewardkit.cli.text import counted
 from rewardkit.errors import ConfigError
 from rewardkit.record.database import file_of
 from rewardkit.record.export import ExportColumn, export_columns, export_rows, turned

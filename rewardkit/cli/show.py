@@ -13,11 +13,10 @@ from rich.text import Text
 from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.report import duration, number
-from rewardkit.cli.text import folded
+from rewardkit.cli.text import counted, folded
 from rewardkit.cli.view import (
     NONE,
     columns_of_text,
-    counted,
     day,
     grid,
     heading,

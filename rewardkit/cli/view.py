@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rewardkit.cli.screen import PlainConsole, table
+from rewardkit.cli.text import counted
 from rewardkit.replay.run import Run
 from rewardkit.shown import plain
 from rewardkit.types import Text as Said
@@ -79,13 +80,8 @@ def steps_told(run: Run) -> str:
     steps = run.steps()
     if not steps:
         return "no steps"
-    count = f"{len(steps):,} {'step' if len(steps) == 1 else 'steps'}"
+    count = counted(len(steps), "step")
     return f"{count} ({steps[0]} to {steps[-1]})" if len(steps) > 1 else f"{count} ({steps[0]})"
-
-
-def counted(number_of: int, word: str) -> str:
-    """Return a number with its word: ``1 run``, ``2 runs``."""
-    return f"{number_of:,} {word if number_of == 1 else word + 's'}"
 
 
 def size_told(size: int) -> str:

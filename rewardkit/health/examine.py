@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rewardkit.errors import RecordError
-from rewardkit.groups import group_places
+from rewardkit.groups import group_numbers
 from rewardkit.health.detectors import DETECTORS, flags_of, lacking
 from rewardkit.health.evidence import Evidence, PromptRow, joined
 from rewardkit.health.flag import Flag
@@ -18,15 +18,15 @@ from rewardkit.health.noise import Noise, noise_of
 from rewardkit.health.watch import WINDOW_STEPS, Watch
 from rewardkit.record.passes import second_scores
 from rewardkit.record.reader import RunReader
+from rewardkit.record.rows import LETTERS
 from rewardkit.record.table import CompletionTable, Floats
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.text import completion_text, content_text
-from rewardkit.types import Outcome, Status, Text
+from rewardkit.types import Outcome, Text
 
 READ_STEPS = 50
 """Steps that are read of a record at once."""
 
-_LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
 
 Again = Callable[[CompletionTable], Mapping[str, Floats]]
 
@@ -158,9 +158,7 @@ def _noise(scored: Sequence[tuple[CompletionTable, Mapping[str, Floats]]]) -> di
 def table_of(batch: ScoreBatch) -> CompletionTable:
     """Return scored rollouts as columns, without steps; an id is the rollout's place."""
     count = len(batch.rollouts)
-    groups = np.zeros(count, np.int64)
-    for number, places in enumerate(group_places(batch.rollouts)):
-        groups[list(places)] = number
+    groups = np.array(group_numbers(batch.rollouts), np.int64)
     tokens = [np.nan if one.completion_ids is None else len(one.completion_ids) for one in batch.rollouts]
     totals = _numbers(batch.totals)
     plain = ScoreBatch(batch.rollouts, batch.outcomes, dict.fromkeys(batch.weights, 1.0))
@@ -177,7 +175,7 @@ def table_of(batch: ScoreBatch) -> CompletionTable:
         rewards=totals,
         advantages=unknown,
         scores={name: _numbers([one.score for one in column]) for name, column in columns.items()},
-        status={name: np.array([_LETTERS[one.status] for one in column]) for name, column in columns.items()},
+        status={name: np.array([LETTERS[one.status] for one in column]) for name, column in columns.items()},
         causes={name: np.array([_cause(one) for one in column], "<U16") for name, column in columns.items()},
         seconds={
             name: np.array([one.duration_s for one in column], dtype=np.float64) for name, column in columns.items()

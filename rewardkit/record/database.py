@@ -16,6 +16,8 @@ from rewardkit.record.schema import APPLICATION_ID, MIGRATIONS, TABLES, VERSION
 
 FILE = "record.db"
 """The file's name in a run's folder."""
+BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite adds to a record's name for its own files."""
 BUSY_S = 30.0
 """Seconds that one writer waits for another; 16 writers of one file waited for at most 3."""
 CHECKPOINT_PAGES = 4000
@@ -164,7 +166,7 @@ def move_aside(run: str | os.PathLike[str]) -> Path | None:
         stamp = time.strftime("%Y%m%d-%H%M%S")
         names = (f"{path.stem}-{stamp}{again}.db" for again in ("", *(f"-{number}" for number in range(2, 1000))))
         place = next(place for name in names if not (place := path.with_name(name)).exists())
-        for ending in ("-wal", "-shm", "-journal", ""):  # what is not yet in the file itself lies beside it
+        for ending in (*BESIDE, ""):  # what is not yet in the file itself lies beside it
             with contextlib.suppress(FileNotFoundError):
                 path.with_name(path.name + ending).rename(place.with_name(place.name + ending))
         return place
@@ -253,7 +255,7 @@ def _linked(copy: Path, path: Path) -> bool:
     """Give a file its name unless there is one of that name; the logs of the deleted one must not be taken for its."""
     if path.exists():
         return False
-    for suffix in ("-wal", "-shm", "-journal"):
+    for suffix in BESIDE:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     try:
         os.link(copy, path)

@@ -6,12 +6,10 @@ import os
 from pathlib import Path
 
 from rewardkit.errors import RecordError
-from rewardkit.record.database import FILE, file_of
+from rewardkit.record.database import BESIDE, FILE, file_of
 
 RUNS = Path("runs")
 """The folder in which a plain name is looked for."""
-BESIDE = ("-wal", "-shm", "-journal")
-"""What SQLite adds to a record's name for its own files."""
 
 
 def run_path(run: str | os.PathLike[str], folder: Path = RUNS) -> Path:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.advantages import group_advantages, weighted_rewards
-from rewardkit.groups import group_places
+from rewardkit.groups import group_numbers
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status, Text
 
@@ -155,7 +155,6 @@ def rows_of(
     batch: ScoreBatch,
     *,
     num_generations: int | None = None,
-    scale: str = "group",
     truncated: Sequence[bool | None] | None = None,
     handed: Mapping[str, Sequence[float | None]] | None = None,
     advantages: Sequence[float | None] | None = None,
@@ -168,7 +167,6 @@ def rows_of(
         batch: The outcomes.
         num_generations: Completions a group where the trainer's groups stand side by side; ``None`` for groups by
             prompt and row, whose advantages are computed for each by itself.
-        scale: How advantages are scaled, see :func:`~rewardkit.advantages.group_advantages`.
         truncated: Whether each completion was cut; ``None`` where nobody knows.
         handed: The scores as the trainer was told them, whose weighted sums are then its rewards; without them, the
             rewards are the batch's totals.
@@ -189,7 +187,7 @@ def rows_of(
         reward = weighted_rewards(told, batch.weights)
     groups = _groups(rollouts, num_generations, before)
     if advantages is None:
-        advantages = _known(_advantages(reward, groups, num_generations, scale))
+        advantages = _known(_advantages(reward, groups))
     seconds = np.array([[one.duration_s for one in column] for column in columns], dtype="<f4")
     return BatchRows(
         rewards=names,
@@ -261,16 +259,10 @@ def _columns(rollouts: Sequence[Rollout]) -> list[str]:
 def _groups(rollouts: Sequence[Rollout], num_generations: int | None, before: int) -> list[int]:
     if num_generations is not None:
         return [place // num_generations for place in range(before, before + len(rollouts))]
-    found = [0] * len(rollouts)
-    for number, places in enumerate(group_places(rollouts)):
-        for place in places:
-            found[place] = number
-    return found
+    return group_numbers(rollouts)
 
 
-def _advantages(reward: Any, groups: Sequence[int], num_generations: int | None, scale: str) -> Any:
-    if num_generations is not None and len(reward) % num_generations == 0:
-        return group_advantages(reward, num_generations, scale=scale)
+def _advantages(reward: Any, groups: Sequence[int]) -> Any:
     labels = np.asarray(groups, np.int64)
     order = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages
 from rewardkit.errors import RewardDefinitionError
-from rewardkit.types import Outcome, Status
+from rewardkit.record.rows import LETTERS
+from rewardkit.record.table import Floats, Whole
+from rewardkit.types import Outcome
 
-Floats: TypeAlias = NDArray[np.float64]
-Whole: TypeAlias = NDArray[np.int64]
 Places: TypeAlias = NDArray[np.bool_]
 
 FORMULAS = ("group", "batch", "none", "leave_one_out", "gdpo")
@@ -28,7 +28,6 @@ PARTIAL = ("leave_out", "sum")
 """What becomes of a completion that some reward could not score, as ``RewardAdapter(partial=...)`` has it."""
 ZERO = 1e-9
 """An advantage or a change of a score below this is 0: what a sum of floats leaves over is neither."""
-_LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Column:
     def of(cls, outcomes: Sequence[Outcome]) -> Column:
         """Return the column of outcomes."""
         scores = [np.nan if one.score is None else one.score for one in outcomes]
-        return cls(np.array(scores, dtype=float), np.array([_LETTERS[one.status] for one in outcomes], dtype="<U1"))
+        return cls(np.array(scores, dtype=float), np.array([LETTERS[one.status] for one in outcomes], dtype="<U1"))
 
     @property
     def own(self) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rewardkit.groups import group_places
+from rewardkit.groups import group_numbers
 from rewardkit.registry import RewardSet
 from rewardkit.replay.compare import ZERO, Column, Comparison, Setting, compare
 from rewardkit.replay.scoring import PORTION_ROWS, Count, Portion, SingleScorer, Tick, UnitCost
@@ -157,9 +157,7 @@ def of_data(
         shown: Completions to name.
         lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.SingleScorer`.
     """
-    groups = np.zeros(len(rollouts), dtype=np.int64)
-    for number, places in enumerate(group_places(rollouts)):
-        groups[list(places)] = number
+    groups = np.array(group_numbers(rollouts), np.int64)
     both = Both(shown)
     with SingleScorer(old, **lane) as first, SingleScorer(new, **lane) as second:
         size = len(rollouts) if first.grouped or second.grouped else PORTION_ROWS

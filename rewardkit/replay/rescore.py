@@ -13,10 +13,11 @@ import numpy as np
 from rewardkit.errors import RecordError
 from rewardkit.record.passes import PassWriter
 from rewardkit.record.reader import RunReader
+from rewardkit.record.table import Whole
 from rewardkit.record.values import Completion
 from rewardkit.registry import RewardSet
 from rewardkit.replay.scoring import Count, Portion, SingleScorer, Tick, UnitCost, why_not
-from rewardkit.replay.stored import Stored, Whole, needs_of, portions, with_their_groups
+from rewardkit.replay.stored import Stored, needs_of, portions, with_their_groups
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.runtime.plan import check_rollouts
 from rewardkit.types import Cause, Outcome, Status

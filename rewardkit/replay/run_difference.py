@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from rewardkit.errors import RecordError
-from rewardkit.groups import group_places
 from rewardkit.record.reader import RunReader
+from rewardkit.record.table import Floats
 from rewardkit.record.values import Version
 from rewardkit.registry import RewardSet
-from rewardkit.replay.compare import PARTIAL, Column, Floats, Places, Setting, compare, formula_of
+from rewardkit.replay.compare import PARTIAL, Column, Places, Setting, compare, formula_of
 from rewardkit.replay.difference import SHOWN, Both, Difference
 from rewardkit.replay.rescore import score
-from rewardkit.replay.scoring import CostSum, Count, Portion, SingleScorer, Tick
+from rewardkit.replay.scoring import CostSum, Count, Portion, SingleScorer, Tick, group_sizes
 from rewardkit.replay.stored import Needs, Read, Stored, needs_of, portions, with_their_groups
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.types import Outcome
@@ -79,7 +79,7 @@ class _VersionSide:
                 said[place] = said[place] or outcome
         there = [one for one in said if one is not None]
         if len(there) == len(said):
-            self.cost.add(there, _sizes(read) if self.grouped else None)
+            self.cost.add(there, group_sizes(read.portion.rollouts) if self.grouped else None)
         return said
 
     def _recorded(self, run: RunReader, read: Read) -> list[Outcome | None]:
@@ -301,11 +301,3 @@ def _part(read: Read, places: Sequence[int]) -> Portion:
     return portion._replace(
         ids=[portion.ids[place] for place in places], rollouts=[portion.rollouts[place] for place in places]
     )
-
-
-def _sizes(read: Read) -> list[int]:
-    sizes = [1] * len(read.completions)
-    for places in group_places(read.portion.rollouts):
-        for place in places:
-            sizes[place] = len(places)
-    return sizes

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from rewardkit.compose import Composable
-from rewardkit.groups import group_places
+from rewardkit.groups import group_numbers
 from rewardkit.registry import RewardSet
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.score_batch import per_1000
@@ -120,7 +121,7 @@ class SingleScorer:
             found[finished.row] = finished.outcome
             told(finished.outcome)
         outcomes = [found[row] for row in range(len(portion.rollouts))]
-        self.cost.add(outcomes, _sizes(portion.rollouts) if self.grouped else None)
+        self.cost.add(outcomes, group_sizes(portion.rollouts) if self.grouped else None)
         return outcomes
 
     def __enter__(self) -> SingleScorer:
@@ -140,9 +141,8 @@ def why_not(reward: Composable) -> str | None:
     return f"{names[0]!r} reads completion_ids, which a record does not keep" if names else None
 
 
-def _sizes(rollouts: Sequence[Rollout]) -> list[int]:
-    sizes = [1] * len(rollouts)
-    for places in group_places(rollouts):
-        for place in places:
-            sizes[place] = len(places)
-    return sizes
+def group_sizes(rollouts: Sequence[Rollout]) -> list[int]:
+    """Return how many rollouts the group of each has."""
+    numbers = group_numbers(rollouts)
+    sizes = Counter(numbers)
+    return [sizes[number] for number in numbers]

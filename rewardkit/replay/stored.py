@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from rewardkit.compose import Composable, Composite
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.reader import RunReader
-from rewardkit.record.table import CompletionTable
+from rewardkit.record.table import CompletionTable, Whole
 from rewardkit.record.values import Completion, Version
 from rewardkit.replay.scoring import PORTION_ROWS, Portion
 from rewardkit.spec import Kind
 from rewardkit.types import Rollout
-
-Whole: TypeAlias = NDArray[np.int64]
 
 NO_TEXT = "its text was left out of the record"
 _STEPS = re.compile(r"(\d+)(?:-(\d+))?")

@@ -18,11 +18,12 @@ import numpy as np
 
 from rewardkit.errors import DataError, RecordError, RewardDefinitionError, RewardLoadError, RewardTransportError
 from rewardkit.record.reader import RunReader
+from rewardkit.record.table import Whole
 from rewardkit.record.values import Completion, Version
 from rewardkit.registry import RewardSet
 from rewardkit.replay.rescore import scored
 from rewardkit.replay.scoring import SingleScorer, Tick
-from rewardkit.replay.stored import Stored, Whole
+from rewardkit.replay.stored import Stored
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.types import Cause, Outcome
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
+from rewardkit.cli.diagnose_report import print_diagnosis
 from rewardkit.cli.program import app
+from rewardkit.health import diagnose_rows, noise_of
 from rewardkit.record.recorder import Recorder
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status
@@ -51,8 +55,13 @@ def _record(run: Path, share: float, score: float | None = None) -> None:
         for step in range(12):
             rollouts = [Rollout(f"{n // 4}", f"answer {n} {step}", {}) for n in range(32)]
             values = [float(rng.random() < share) if score is None else score for _ in rollouts]
-            outcomes = [Outcome(Status.SCORED, value, version="a" * 12) for value in values]
-            recorder.record(ScoreBatch(rollouts, {"correct": outcomes}, {"correct": 1.0}), step=step)
+            recorder.record(_batch(values, rollouts), step=step)
+
+
+def _batch(values: list[float], rollouts: list[Rollout] | None = None) -> ScoreBatch:
+    outcomes = [Outcome(Status.SCORED, value, version="a" * 12) for value in values]
+    rollouts = [Rollout("2+2=", "4", {})] * len(values) if rollouts is None else rollouts
+    return ScoreBatch(rollouts, {"correct": outcomes}, {"correct": 1.0})
 
 
 def _run(*arguments: str) -> tuple[int, str, str]:
@@ -151,3 +160,10 @@ def test_bad_input_is_named_in_one_line(work: Path, arguments: list[str], words:
     assert (True, "") == (code != 0, out)
     assert words in err
     assert 1 == len(err.strip().splitlines())
+
+
+def test_noise_of_what_never_varies_is_not_known(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two scorings that are one constant tell no share: a dash stands there and no number."""
+    told = {"correct": noise_of([0.5] * 8, [0.5] * 8, [0] * 4 + [1] * 4)}
+    print_diagnosis(replace(diagnose_rows(_batch([0.5] * 8)), noise=told), "rows.jsonl", Console())
+    assert ["correct", "-", "-", "-", "-"] == capsys.readouterr().out.partition("reward scored twice")[2].split()[5:10]
