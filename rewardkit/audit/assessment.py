@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rewardkit.audit.honest import Honest, untagged
 from rewardkit.audit.lint import Mistake
@@ -63,24 +64,30 @@ class Assessment:
         for counts in families.values():
             if not counts.tried and counts.not_applicable is None:
                 counts.not_applicable = "nothing of the kind can be made of these rows"
-            counts.accepted.sort(key=lambda e: -((e.outcome.score or 0.0) / (abs(e.full or 0.0) or 1.0)))
+            counts.accepted.sort(key=lambda e: -e.pay)
             counts.slow.sort(key=lambda e: -e.outcome.duration_s)
         return RewardAudit(
-            reward=self._reward.name,
-            rows=len(self._rows.rows),
-            total_rows=self._rows.total,
-            gold_column=self._rows.gold_column,
-            traits=self.traits,
-            unaudited={self._rows.rows[place].line: why for place, why in self._unaudited.items()},
+            **self._whole(lint, unread),
             paid_forms=self._paid_forms(),
             families=families,
-            findings=self._findings(),
-            lint=lint,
-            unread=unread,
-            untried=self._trials.untried,
             left_out={name: why for name, why in self._settings.skipped.items() if name in KINDS},
-            unit=self._rows.unit,
         )
+
+    def _whole(self, lint: Sequence[Mistake], unread: Sequence[str]) -> dict[str, Any]:
+        """Return what an :class:`~rewardkit.audit.result.Audit` has of every reward."""
+        return {
+            "reward": self._reward.name,
+            "rows": len(self._rows.rows),
+            "total_rows": self._rows.total,
+            "gold_column": self._rows.gold_column,
+            "traits": self.traits,
+            "unaudited": {self._rows.rows[place].line: why for place, why in self._unaudited.items()},
+            "findings": self._findings(),
+            "lint": list(lint),
+            "unread": list(unread),
+            "untried": self._trials.untried,
+            "unit": self._rows.unit,
+        }
 
     def _all_outcomes(self) -> Iterable[Outcome]:
         yield from (outcome for forms in self._trials.honest for _, outcome in forms)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.audit.lint import Mistake
 from rewardkit.audit.probe import Family, Probe
@@ -43,6 +44,11 @@ class Example:
         """The text that was tried, of messages these as JSON."""
         said = self.probe.said
         return self.probe.text if said is None else json.dumps(list(said), ensure_ascii=False)
+
+    @property
+    def pay(self) -> float:
+        """What it earns, over what the best honest form does."""
+        return (self.outcome.score or 0.0) / (abs(self.full or 0.0) or 1.0)
 
     @property
     def said(self) -> str | None:
@@ -127,19 +133,17 @@ class Traits:
         return self.declares_gold or self.depends or self.tells_apart or self.tests
 
 
-@dataclass(slots=True)
-class RewardAudit:
-    """The result for one reward, by its name.
+@dataclass(slots=True, kw_only=True)
+class Audit(ABC):
+    """What an audit found of one reward, by its name, be it on rows or on a run's completions.
 
     Attributes:
-        rows: Rows audited with, of ``total_rows`` in the file.
+        rows: Rows audited with, of ``total_rows`` that there are.
         unaudited: Rows that tell nothing about it, by line, with the reason.
-        paid_forms: By honest form: rows on which it was paid, and tried.
         findings: What is wrong with it as a whole.
         unread: Parts of it whose source could not be read.
         untried: Completions that were not tried, because the time was over.
-        left_out: Rules of thumb that the author left out within their families, with the reasons.
-        unit: What the numbers of rows count: lines of a file, or rows.
+        unit: What the numbers of rows count: lines of a file, rows, or a run's completions.
     """
 
     reward: str
@@ -148,24 +152,26 @@ class RewardAudit:
     gold_column: str | None
     traits: Traits
     unaudited: dict[int, str]
-    paid_forms: dict[str, tuple[int, int]]
-    families: dict[Family, FamilyCounts]
     findings: list[Finding]
     lint: list[Mistake]
     unread: list[str]
-    untried: int = 0
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    unit: str = "line"
+    untried: int
+    unit: str
+
+    @property
+    @abstractmethod
+    def counts(self) -> Collection[FamilyCounts]:
+        """What was tried, and what became of it."""
 
     @property
     def flaws(self) -> dict[str, list[Example]]:
         """The evidence by the rule of thumb that is broken: wrongly paid, slow, crashed."""
         found: dict[str, list[Example]] = {}
-        for one in self.families.values():
+        for one in self.counts:
             for example in one.accepted:
                 found.setdefault(rule_of(example.probe), []).append(example)
         for name in ("slow", "crashed"):
-            examples = [example for one in self.families.values() for example in getattr(one, name)]
+            examples = [example for one in self.counts for example in getattr(one, name)]
             if examples:
                 found[name] = examples
         return found
@@ -173,18 +179,17 @@ class RewardAudit:
     @property
     def false_accepts(self) -> int:
         """Completions wrongly paid."""
-        return sum(len(one.accepted) for one in self.families.values())
+        return sum(len(one.accepted) for one in self.counts)
 
     @property
     def false_reject_share(self) -> float:
-        """Honest forms refused, as a share of those tried."""
-        forms = self.families[Family.FORMS]
-        return len(forms.refused) / forms.judged if forms.judged else 0.0
+        """Honest forms refused, as a share of those tried; 0 where none are tried."""
+        return 0.0
 
     @property
     def failed(self) -> int:
         """Calls that were slow or crashed."""
-        return sum(len(one.slow) + len(one.crashed) for one in self.families.values())
+        return sum(len(one.slow) + len(one.crashed) for one in self.counts)
 
     @property
     def audited(self) -> int:
@@ -192,28 +197,34 @@ class RewardAudit:
         return self.rows - len(self.unaudited)
 
 
+@dataclass(slots=True, kw_only=True)
+class RewardAudit(Audit):
+    """The result for one reward, on rows.
+
+    Attributes:
+        paid_forms: By honest form: rows on which it was paid, and tried.
+        left_out: Rules of thumb that the author left out within their families, with the reasons.
+    """
+
+    paid_forms: dict[str, tuple[int, int]]
+    families: dict[Family, FamilyCounts]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> Collection[FamilyCounts]:
+        return self.families.values()
+
+    @property
+    def false_reject_share(self) -> float:
+        forms = self.families[Family.FORMS]
+        return len(forms.refused) / forms.judged if forms.judged else 0.0
+
+
 Limited: TypeAlias = Mapping[str, Any]
 """The limits of an audit: ``false_accept``, ``false_reject`` and ``failed``."""
 
 
-class Judged(Protocol):
-    """What decides whether an audit passes, be it of rows or of a run's completions."""
-
-    untried: int
-
-    @property
-    def audited(self) -> int: ...
-    @property
-    def findings(self) -> list[Finding]: ...
-    @property
-    def false_accepts(self) -> int: ...
-    @property
-    def false_reject_share(self) -> float: ...
-    @property
-    def failed(self) -> int: ...
-
-
-def passed(audit: Judged, limits: Limited) -> bool:
+def passed(audit: Audit, limits: Limited) -> bool:
     """Whether an audit tried all that it has, within the limits ``false_accept``, ``false_reject`` and ``failed``."""
     return (
         audit.audited > 0
@@ -225,7 +236,7 @@ def passed(audit: Judged, limits: Limited) -> bool:
     )
 
 
-def as_json(audit: RewardAudit, limits: Mapping[str, Any]) -> dict[str, Any]:
+def as_json(audit: RewardAudit, limits: Limited) -> dict[str, Any]:
     """Return everything about an audit, ready for JSON."""
     return {
         "reward": audit.reward,

@@ -14,9 +14,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rewardkit.audit.exploits import ExploitAudit
 from rewardkit.audit.probe import Family
-from rewardkit.audit.result import Example, RewardAudit, passed
+from rewardkit.audit.result import Audit, Example, RewardAudit, passed
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
 from rewardkit.cli.screen import screen, table
 from rewardkit.cli.text import counted
@@ -202,7 +201,7 @@ def _print_forms(audit: RewardAudit, console: Console) -> None:
         print_labelled(console, "refused (rows)", shown)
 
 
-def print_unaudited(audit: RewardAudit | ExploitAudit, console: Console) -> None:
+def print_unaudited(audit: Audit, console: Console) -> None:
     """Print the rows that tell nothing about a reward, with the reasons."""
     reasons: dict[str, dict[int, str]] = {}  # values differ, what is wrong with them does not
     for line, why in audit.unaudited.items():
@@ -216,7 +215,7 @@ def print_unaudited(audit: RewardAudit | ExploitAudit, console: Console) -> None
         print_labelled(console, "not audited", words, "yellow")
 
 
-def print_lint(audit: RewardAudit | ExploitAudit, console: Console) -> None:
+def print_lint(audit: Audit, console: Console) -> None:
     """Print the known mistakes in a reward's source."""
     for one in audit.lint:
         print_labelled(console, f"lint {one.rule}", f"{_near(one.file)}:{one.line}: {one.code}", "bold yellow")
