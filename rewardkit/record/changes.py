@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from rewardkit.record.database import transaction
 
 SILENT_S = 120.0
-"""A process on another machine that has not been heard of for so long is gone; it says a word every few seconds."""
+"""A process that has not been heard of for so long is gone, also where it runs; it says a word every few seconds."""
 BEFORE = -1
 """The step of a process that has not begun any."""
 
@@ -134,7 +134,7 @@ class Trainer:
         """Why it cannot answer any more; ``None`` where it may."""
         if self.ended is not None:
             return f"ended at {_clock(self.ended)}"
-        if self.host == platform.node() and self.born != born(self.pid):
+        if self.host == platform.node() and self.born != (born(self.pid) or ""):
             return f"is gone: its process {self.pid} was last heard of at {_clock(self.seen)}"
         if time.time() - self.seen > SILENT_S:
             return f"is gone: process {self.pid} of {self.host} was last heard of at {_clock(self.seen)}"

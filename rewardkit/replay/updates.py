@@ -31,7 +31,11 @@ POLL_S = 0.25
 SAY_S = 5.0
 """Seconds between two signs of life."""
 BUSY_S = 30.0
-"""Seconds that a step waits for a file that others write."""
+"""Seconds that a step waits for a file that others write, where it has to know what became of a change."""
+BUSY_MS = 100
+"""Milliseconds that a look waits for such a file. The step that begins meanwhile waits for the look."""
+PATIENT_MS = 5000
+"""The same where a training begins or ends."""
 _log = logging.getLogger("rewardkit")
 
 Load = Callable[[Mapping[str, Any], str], Composable]
@@ -194,6 +198,7 @@ class Updates:
         self._voted: _Ready | None = None
         self._accepted: list[_Ready] = []
         self._trouble: str | None = None
+        self._busy_since: float | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -216,7 +221,12 @@ class Updates:
         self.leave()
         with self._lock:
             self._actions, self._step, self._said = actions, step - 1, 0.0
-            accepted = self._entered(anew=step <= 0)
+            try:
+                with named(self.path):
+                    accepted = self._enter(anew=step <= 0, busy_ms=PATIENT_MS)
+            except RecordError:
+                self._shut()
+                raise
             base = self._scoring.state
             for change in accepted:
                 try:
@@ -261,7 +271,7 @@ class Updates:
             thread.join(10.0)  # it may be loading a file that takes longer; then its vote is not cast
         with self._lock:
             try:
-                changes.leave(self._opened(), self._process)
+                changes.leave(self._opened(PATIENT_MS), self._process)
             except (sqlite3.Error, RecordError, OSError) as reason:
                 _log.warning("%s: the end of this training could not be noted: %s", self.path, reason)
             self._shut()
@@ -276,11 +286,13 @@ class Updates:
         while not stop.is_set():
             try:
                 self._turn(stop)
+                self._busy_since = None
                 self._tell(None)
             except (sqlite3.Error, RecordError, OSError) as reason:
-                self._tell(str(reason))
-                with self._lock:
-                    self._shut()
+                if not self._briefly_busy(reason):
+                    self._tell(str(reason))
+                    with self._lock:
+                        self._shut()
             except Exception:
                 _log.exception("%s: changes of rewards are looked for no more", self.path)
                 return
@@ -359,18 +371,10 @@ class Updates:
         """Return what scores after all that is accepted; ``None`` where it is still to be made."""
         return self._accepted[-1].runtime if self._accepted else self._scoring.runtime
 
-    def _entered(self, *, anew: bool) -> list[RewardChange]:
-        """Enter this process, and name the file in what goes wrong."""
-        try:
-            with named(self.path):
-                return self._enter(anew=anew)
-        except RecordError:
-            self._shut()
-            raise
-
-    def _enter(self, *, anew: bool) -> list[RewardChange]:
+    def _enter(self, *, anew: bool, busy_ms: int = BUSY_MS) -> list[RewardChange]:
+        """Enter this process among those that train; return the changes accepted before."""
         self._process, accepted = changes.join(
-            self._opened(), rank=self._rank, ranks=self._ranks, step=self._step,
+            self._opened(busy_ms), rank=self._rank, ranks=self._ranks, step=self._step,
             actions=list(self._actions), rewards=self._scoring.state.told, anew=anew,
         )  # fmt: skip
         return accepted
@@ -419,10 +423,10 @@ class Updates:
     def _load(self, body: Mapping[str, Any], name: str) -> Composable:
         return loaded(body, name, self.path.parent / FOLDER)
 
-    def _opened(self) -> sqlite3.Connection:
+    def _opened(self, busy_ms: int = BUSY_MS) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = writing(self.path, threads=True)
-            self._connection.execute("PRAGMA busy_timeout = 5000")
+        self._connection.execute(f"PRAGMA busy_timeout = {busy_ms}")
         return self._connection
 
     def _shut(self) -> None:
@@ -430,6 +434,14 @@ class Updates:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
         self._connection = None
+
+    def _briefly_busy(self, reason: Exception) -> bool:
+        """Whether others write to the file, as they do at each step, and have not done so for long."""
+        if (getattr(reason, "sqlite_errorcode", None) or 0) & 0xFF != sqlite3.SQLITE_BUSY:
+            return False
+        now = time.monotonic()
+        self._busy_since = self._busy_since or now
+        return now - self._busy_since < BUSY_S
 
     def _tell(self, trouble: str | None) -> None:
         """Log when the record cannot be asked, and when it can again."""

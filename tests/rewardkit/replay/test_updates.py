@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import random
 import signal
@@ -20,7 +21,9 @@ from rewardkit import RecordError, Rollout, Run, Runtime, UpdateRefusedError, re
 from rewardkit.record import changes
 from rewardkit.record.changes import Action, ChangeState, RewardChange
 from rewardkit.record.database import file_of, writing
+from rewardkit.record.recorder import Recorder
 from rewardkit.record.schema import TABLES
+from rewardkit.replay import updates
 from rewardkit.replay.carried import carried
 from rewardkit.replay.updates import LiveRuntime
 
@@ -259,6 +262,42 @@ def test_a_training_that_was_killed_is_not_asked(tmp_path: Path) -> None:
         runtime.score(ROWS)
     with Run.open(tmp_path / "other") as reader, pytest.raises(UpdateRefusedError, match="no training has taken"):
         reader.get_config()
+
+
+def test_a_step_that_begins_does_not_wait_for_a_file_that_others_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A look gives way at once and comes again; a lock that others hold for a while is nothing to be told of."""
+    waits: list[int] = []
+
+    def note(connection: sqlite3.Connection, *said: Any) -> bool:
+        waits.extend(connection.execute("PRAGMA busy_timeout").fetchone())
+        return noted(connection, *said)
+
+    noted = changes.note
+    monkeypatch.setattr(changes, "note", note)
+    monkeypatch.setattr(updates, "SAY_S", 0.0)
+    with record(tmp_path) as held, LiveRuntime(Runtime([brief], lane="inline", record=Recorder(tmp_path, append=True))):
+        until(lambda: waits)
+        held.execute("BEGIN IMMEDIATE")
+        looked = len(waits)
+        until(lambda: len(waits) > looked + 2)
+        held.execute("ROLLBACK")
+        until(lambda: len(waits) > looked + 5)
+    assert {updates.BUSY_MS} == {*waits}
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
+def test_a_training_is_there_where_the_machine_does_not_tell_processes_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without /proc its last word counts, as that of a process on another machine."""
+    monkeypatch.setattr(changes, "born", lambda pid: None)
+    with record(tmp_path) as connection:
+        changes.join(connection, rank=0, ranks=1, step=-1, actions=[], rewards={}, anew=True)
+        (trainer,) = changes.trainers_of(connection)
+        assert trainer.gone is None
+        assert "last heard of" in str(dataclasses.replace(trainer, seen=trainer.seen - changes.SILENT_S - 1).gone)
 
 
 def test_a_loop_without_a_record_takes_no_changes() -> None:
