@@ -158,12 +158,13 @@ class Recorder:
 
     def metrics(self, step: int, values: Mapping[str, object], split: str = "train") -> None:
         """Hand over a step's metrics, under the trainer's names; what is no number is left out."""
-        rows = []
-        for name, value in values.items():
-            if isinstance(value, numbers.Real) and not isinstance(value, bool):
-                with contextlib.suppress(OverflowError):  # a whole number beyond all floats
-                    rows.append((split, storable(name), operator.index(step), float(value)))
-        self._writer.put(lambda connection: insert(connection, "metric", rows, replace=True))
+        with self._counted():
+            at, rows = operator.index(step), []
+            for name, value in values.items():
+                if isinstance(value, numbers.Real) and not isinstance(value, bool):
+                    with contextlib.suppress(OverflowError):  # a whole number beyond all floats
+                        rows.append((split, storable(name), at, float(value)))
+            self._writer.put(lambda connection: insert(connection, "metric", rows, replace=True))
 
     def advantages(self, step: int | None, split: str, values: Sequence[float | None]) -> None:
         """Hand over the trainer's own advantages of the batch that this process recorded last at a step.
@@ -185,24 +186,29 @@ class Recorder:
                 ]
                 connection.executemany("UPDATE completion SET advantage = ? WHERE id = ?", rows)
 
-        self._writer.put(write, number_bytes=256 + 16 * len(values))
+        with self._counted():
+            self._writer.put(write, number_bytes=256 + 16 * len(values))
 
     def event(self, kind: str, body: Mapping[str, Any], step: int | None = None) -> None:
         """Hand over something that happened: a version that changed, a flag of the health checks."""
-        row = (None, time.time(), _whole(step), kind, storable(self._secrets.hidden(_json(dict(body)))))
-        self._writer.put(lambda connection: insert(connection, "event", [row]))
+        with self._counted():
+            row = (None, time.time(), _whole(step), kind, storable(self._secrets.hidden(_json(dict(body)))))
+            self._writer.put(lambda connection: insert(connection, "event", [row]))
 
     def add_about(self, about: Mapping[str, Any]) -> None:
         """Hand over what became known of the run after the recorder was made; settings that name keys are hidden.
 
         A process of a higher rank keeps it until its first batch: it makes no file before the first process has looked.
         """
-        self._about = {**self._about, **plain(dict(about))}
-        if self._waits:
-            return
-        text = self._about_text()
-        words = "UPDATE session SET about = ? WHERE id = ?"
-        self._writer.put(lambda connection: _execute(connection, words, (text, self._session)), number_bytes=len(text))
+        with self._counted():
+            self._about = {**self._about, **plain(dict(about))}
+            if self._waits:
+                return
+            text = self._about_text()
+            words = "UPDATE session SET about = ? WHERE id = ?"
+            self._writer.put(
+                lambda connection: _execute(connection, words, (text, self._session)), number_bytes=len(text)
+            )
 
     def _about_text(self) -> str:
         return storable(self._secrets.hidden(_json(self._about)))
@@ -215,8 +221,9 @@ class Recorder:
         Args:
             step: Optimizer steps that the checkpoint has. Evaluations at this very step were before it, and stay.
         """
-        before = time.time()
-        self._writer.put(lambda connection: _rewind(connection, operator.index(step), before))
+        with self._counted():
+            at, before = operator.index(step), time.time()
+            self._writer.put(lambda connection: _rewind(connection, at, before))
 
     def flush(self, timeout_s: float = 60.0) -> bool:
         """Wait until all that was handed over is in the file; ``False`` where something is not."""

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recorded import batch
@@ -274,6 +275,21 @@ def test_no_batch_makes_a_recorder_raise(tmp_path: Path, loud: Callable[[], list
         assert run.metrics("fine") == [(0, 1.5)]
         assert run.metric_names() == ["fine", "none"]
         assert [one["kind"] for one in run.events] == ["odd", "lost"]
+
+
+def test_nothing_that_a_recorder_is_given_makes_it_raise(tmp_path: Path, loud: Callable[[], list[str]]) -> None:
+    """A step that is none, or a body that is no mapping: it is logged, and no completion is counted as lost."""
+    wrong: Any = "seven"  # no number, and no mapping
+    with Recorder(tmp_path) as one:
+        one.metrics(wrong, {"fine": 1.5})
+        one.event("odd", wrong)
+        one.event("odd", {}, wrong)
+        one.add_about(wrong)
+        one.rewind(wrong)
+        one.advantages(0, "train", None)  # type: ignore[arg-type]
+        assert not one.flush()
+        assert (0, None) == (one.lost, one.trouble)
+    assert loud()
 
 
 def test_a_job_that_fails_takes_no_other_with_it(tmp_path: Path) -> None:
