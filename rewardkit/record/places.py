@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -70,7 +71,11 @@ def _is_run(name: str, folder: Path) -> bool:
 
 def size_of(run: Path) -> int:
     """Return the bytes of a run's record, with those that SQLite keeps beside it."""
-    return sum(one.stat().st_size for one in files_of(run))
+    sizes = 0
+    for one in files_of(run):
+        with contextlib.suppress(FileNotFoundError):  # a run that ends takes its log away
+            sizes += one.stat().st_size
+    return sizes
 
 
 def files_of(run: Path) -> list[Path]:
@@ -83,7 +88,7 @@ def files_of(run: Path) -> list[Path]:
 def remove(run: Path) -> bool:
     """Delete a run's record, and its folder where nothing else is in it; return whether the folder is gone."""
     for file in reversed(files_of(run)):
-        file.unlink()
+        file.unlink(missing_ok=True)
     if run.suffix == ".db" or any(run.iterdir()):
         return False
     run.rmdir()

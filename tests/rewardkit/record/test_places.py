@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rewardkit.errors import RecordError
+from rewardkit.record import places
 from rewardkit.record.places import named_run, remove, run_path, runs_in, size_of
 
 
@@ -81,3 +82,11 @@ def test_removing_a_run_leaves_what_else_is_in_its_folder(work: Path) -> None:
     assert not Path("runs/one").exists()
     assert not remove(Path("runs/two"))
     assert ["checkpoint"] == [one.name for one in Path("runs/two").iterdir()]
+
+
+def test_a_log_that_goes_away_meanwhile_has_no_size(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ends between two looks takes SQLite's files with it, and is listed and removed all the same."""
+    there = [Path("runs/one/record.db"), Path("runs/one/record.db-wal")]
+    monkeypatch.setattr(places, "files_of", lambda run: there)
+    assert 10 == size_of(Path("runs/one"))
+    assert remove(Path("runs/one"))
