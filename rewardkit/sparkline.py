@@ -40,7 +40,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _bar(value: float, low: float, high: float) -> str:
-    if high == low:
+    if high / 2 == low / 2:  # the least of all numbers has no half
         return _LEVELS[len(_LEVELS) // 2 - 1]
     share = value / 2 / (high / 2 - low / 2) - low / 2 / (high / 2 - low / 2)
     return _LEVELS[min(len(_LEVELS) - 1, max(0, int(share * len(_LEVELS))))]

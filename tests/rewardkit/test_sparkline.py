@@ -19,6 +19,7 @@ from rewardkit.sparkline import sparkline
         ([0.0, None, 1.0], "▁ █"),
         ([None, math.nan, math.inf], "   "),
         ([-1e308, 1e308], "▁█"),
+        ([0.0, 5e-324], "▄▄"),
         (range(8), "▁▂▃▄▅▆▇█"),
     ],
 )
