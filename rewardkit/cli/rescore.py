@@ -120,7 +120,7 @@ def _print(passes: Sequence[Rescored], only_failed: str | None) -> None:
         took = duration(one.cost.seconds)
         label = Shown(folded(one.label, 20) if console.is_terminal else plain(one.label), style="bold")
         numbers = (number(one.mean), number(one.before), took)
-        shown.add_row(str(one.number), label, f"{one.scored:,}", f"{one.skipped:,}" or "-", failed, *numbers)
+        shown.add_row(str(one.number), label, f"{one.scored:,}", f"{one.skipped:,}", failed, *numbers)
     print_table(shown, console)
     for one in passes:
         if one.cost.metrics:

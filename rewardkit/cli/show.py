@@ -248,7 +248,7 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
     summaries = [one for one in run.summaries(split=split) if one.step == step]
     logged = step + 1 if split == "train" else step  # the trainer counts a step when it is done, and evaluates then
     metrics = {
-        name: value for name in run.metric_names(split) for at, value in run.metrics(name, split) if at == logged
+        name: value for name in run.metric_names(split) for _, value in run.metrics(name, split, (logged, logged))
     }
     completions = list(run.completions(step=step, split=split))
 

@@ -211,9 +211,17 @@ class RunReader:
         )  # fmt: skip
         return [(step, mean) for step, mean in found]
 
-    def metrics(self, name: str, split: str = "train") -> list[tuple[int, float]]:
-        """Return the steps and values of one of the trainer's metrics, under the trainer's name and step."""
-        found = self._rows("SELECT step, value FROM metric WHERE split = ? AND name = ? ORDER BY step", split, name)
+    def metrics(self, name: str, split: str = "train", steps: tuple[int, int] | None = None) -> list[tuple[int, float]]:
+        """Return the steps and values of one of the trainer's metrics, under the trainer's name and step.
+
+        Args:
+            name: The metric.
+            split: ``"train"`` or ``"eval"``.
+            steps: From this step of the trainer's to that one, both included; all unless given.
+        """
+        query = "SELECT step, value FROM metric WHERE split = ? AND name = ?"
+        between = "" if steps is None else " AND step BETWEEN ? AND ?"
+        found = self._rows(f"{query}{between} ORDER BY step", split, name, *(steps or ()))
         return [(step, math.nan if value is None else value) for step, value in found]
 
     def metric_names(self, split: str = "train") -> list[str]:
@@ -307,12 +315,13 @@ class RunReader:
         Raises:
             RecordError: There is no such prompt.
         """
-        found = next(self.prompts(index - 1), None)
-        if found is None or found.index != index:
+        rows = self._rows(_PROMPT, index - 1, 1)
+        if not rows or rows[0]["id"] != index:
             count = self.prompt_count
             those = f"it has those from 0 to {count - 1}" if count else "it has none yet"
             raise RecordError(f"{self.name}: no prompt {index}; {those}")
-        return found
+        with self._decoding():
+            return _prompt(rows[0])
 
     def rollouts(self, ids: Sequence[int]) -> list[Rollout | None]:
         """Return completions as they can be scored again; ``None`` for one whose text was left out, or that is gone."""
@@ -382,38 +391,32 @@ class RunReader:
             pattern = None if grep is None else re.compile(grep)
         except re.error as wrong:
             raise RecordError(f"grep={grep!r}: not a regular expression: {wrong}") from None
-        query = (
-            f"{_SAID} JOIN version ON version.id = said.version JOIN completion ON completion.id = said.completion"
-            " JOIN batch ON batch.id = completion.batch WHERE said.pass = 0 AND said.completion > :after"
-            " AND (:reward IS NULL OR version.reward = :reward) AND (:step IS NULL OR batch.step = :step)"
-            " AND (:split IS NULL OR batch.split = :split) ORDER BY said.completion, said.version LIMIT :most"
-        )
         while True:
-            rows = self._rows(query, after=after, reward=reward, step=step, split=split, most=PAGE)
+            rows = self._rows(_LOGS, after=after, reward=reward, step=step, split=split, most=PAGE)
             whole = len(rows) < PAGE
             if not whole:  # a completion's last calls may lie on the next page
                 last = rows[-1]["completion"]
                 rows = [row for row in rows if row["completion"] < last] or rows
-            yield from self._entries(rows, reward, wanted, pattern)
+            for one in map(self._entry, rows):
+                outcome = one.outcome
+                if wanted not in (None, outcome.status):
+                    continue
+                words = (outcome.logs, outcome.error, outcome.traceback, outcome.reason)
+                if pattern is None or any(pattern.search(text) for text in words if text):
+                    yield one
             if whole:
                 return
             after = rows[-1]["completion"]
 
-    def _entries(
-        self, rows: Sequence[sqlite3.Row], reward: str | None, status: Status | None, pattern: re.Pattern[str] | None
-    ) -> Iterator[LogEntry]:
-        known = {one.id: one for one in self.by_id(list(dict.fromkeys(row["completion"] for row in rows)))}
-        for row in rows:
-            one = known.get(row["completion"])
-            if one is None:
-                continue
-            name, number, _ = self._named([row["version"]])[0]
-            outcome = one.outcomes[name]
-            words = (outcome.logs, outcome.error, outcome.traceback, outcome.reason)
-            if status not in (None, outcome.status):
-                continue
-            if pattern is None or any(pattern.search(text) for text in words if text):
-                yield LogEntry(one.id, one.step, one.epoch, one.split, one.rank, name, number, outcome)
+    def _entry(self, row: sqlite3.Row) -> LogEntry:
+        with self._decoding():
+            place = json.loads(row["versions"]).index(row["version"])
+            ((name, number, digits),) = self._named([row["version"]])
+            (score,) = struct.unpack_from("<d", row["scores"], 8 * place)
+            (took,) = struct.unpack_from("<f", row["seconds"], 4 * place)
+            outcome = _outcome(row["status"][place], score, took, digits, row)
+        where = row["completion"], row["step"], row["epoch"], row["split"], row["rank"]
+        return LogEntry(*where, name, number, outcome)
 
     def _fits(self, reward: str | None, low: float | None, high: float | None, status: str | Status | None) -> Fits:
         if reward is not None and reward not in (names := self.rewards):
@@ -571,9 +574,16 @@ _RESCORED = (
     "SELECT rescored.*, version.digits FROM rescored JOIN pass ON pass.id = rescored.pass"
     " JOIN version ON version.id = pass.version WHERE rescored.pass = ?"
 )
-_SAID = (
-    "SELECT said.*, trace.body AS trace_body, log.body AS log_body FROM said"
-    " LEFT JOIN text trace ON trace.id = said.traceback LEFT JOIN text log ON log.id = said.logs"
+_SAYS = "SELECT said.*, trace.body AS trace_body, log.body AS log_body"
+_OF_SAID = " FROM said LEFT JOIN text trace ON trace.id = said.traceback LEFT JOIN text log ON log.id = said.logs"
+_SAID = f"{_SAYS}{_OF_SAID}"
+_LOGS = (
+    f"{_SAYS}, status, scores, seconds, completion.epoch, batch.step, batch.split, batch.versions, session.rank"
+    f"{_OF_SAID} JOIN version ON version.id = said.version JOIN completion ON completion.id = said.completion"
+    " JOIN batch ON batch.id = completion.batch JOIN session ON session.id = batch.session"
+    " WHERE said.pass = 0 AND said.completion > :after AND (:reward IS NULL OR version.reward = :reward)"
+    " AND (:step IS NULL OR batch.step = :step) AND (:split IS NULL OR batch.split = :split)"
+    " ORDER BY said.completion, said.version LIMIT :most"
 )
 
 
