@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rewardkit.health import exploits, faults, gradient, lengths, noise, trends, variety
-from rewardkit.health.evidence import Evidence
+from rewardkit.health.evidence import CLIPPED, Evidence
 from rewardkit.health.evidence import lengths as lengths_of
 from rewardkit.health.flag import Flag
 from rewardkit.health.measures import grouped
@@ -91,7 +91,7 @@ NEEDS: Mapping[str, _Need] = {
     "held_out": _Need(lambda window, _: 0 in window.weights.values(), "no reward of weight 0"),
     "lengths": _Need(lambda window, _: not np.isnan(lengths_of(window)).all(), "no lengths and no texts are recorded"),
     "truncated": _Need(
-        lambda window, _: not np.isnan(window.table.truncated).all() or "completions/clipped_ratio" in window.metrics,
+        lambda window, _: not np.isnan(window.table.truncated).all() or CLIPPED in window.metrics,
         "whether completions were cut off is not recorded",
     ),
     "texts": _Need(lambda window, _: bool(window.sampled().texts), "no texts are recorded"),
@@ -105,7 +105,7 @@ _WITHOUT_SIGNAL = ("zero_variance", "ceiling", "std_collapse")
 
 
 def _groups(window: Evidence) -> int:
-    return int((grouped(window.table.rewards, window.table.groups).counts > 1).sum())
+    return window.kept("groups", lambda: int((grouped(window.table.rewards, window.table.groups).counts > 1).sum()))
 
 
 def lacking(detector: Detector, window: Evidence, baseline: Evidence | None) -> str | None:

@@ -13,6 +13,8 @@ from rewardkit.record.table import CompletionTable, Floats
 
 SAMPLED = 256
 """Completions of a window whose texts are read, in whole groups."""
+CLIPPED = "completions/clipped_ratio"
+"""The trainer's metric that stands in where the record does not say which completions were cut off."""
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import numpy as np
 from rewardkit.errors import RecordError
 from rewardkit.groups import group_numbers
 from rewardkit.health.detectors import DETECTORS, flags_of, lacking
-from rewardkit.health.evidence import Evidence, PromptRow, joined
+from rewardkit.health.evidence import CLIPPED, Evidence, PromptRow, joined
 from rewardkit.health.flag import Flag
 from rewardkit.health.measures import grouped
 from rewardkit.health.noise import Noise, noise_of
@@ -206,12 +206,12 @@ def _again_of(run: RunReader) -> Again | None:
 
 
 def metrics_of(run: RunReader) -> Callable[[int, int], dict[str, list[float]]]:
-    """Return what reads the trainer's metrics that detectors want, between two steps, both included."""
+    """Return what reads the trainer's metrics that detectors want, of the steps between two, both included."""
 
     def metrics(first: int, last: int) -> dict[str, list[float]]:
-        names = [name for name in run.metric_names() if name.startswith(("completions/", "step_time"))]
-        between = {name: [value for at, value in run.metrics(name) if first <= at <= last] for name in names}
-        return {name: values for name, values in between.items() if values}
+        logged = first + 1, last + 1  # the trainer counts a step when it is done
+        values = [value for _, value in run.metrics(CLIPPED, steps=logged)]
+        return {CLIPPED: values} if values else {}
 
     return metrics
 

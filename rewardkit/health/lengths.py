@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rewardkit.health.evidence import Evidence, by_step, lengths
+from rewardkit.health.evidence import CLIPPED, Evidence, by_step, lengths
 from rewardkit.health.flag import Flag
 from rewardkit.health.gradient import raised
 from rewardkit.health.measures import change, grouped, inside_groups, known, lower_share, upper_share
@@ -96,7 +96,7 @@ def clipped(window: Evidence, baseline: Evidence | None, reward: str | None) -> 
     size = float(cut.counts.mean()) if len(cut.counts) else 1.0
     shares, shown = cut.means, window.table.truncated == 1
     if not len(known(shares)):
-        shares = np.array(window.metrics.get("completions/clipped_ratio", ()), dtype=float)
+        shares = np.array(window.metrics.get(CLIPPED, ()), dtype=float)
         size = len(window.table) / max(len(shares), 1)
         shown = np.zeros(len(window.table), dtype=bool)
     if len(known(shares)) < 5:

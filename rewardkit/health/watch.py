@@ -55,7 +55,7 @@ class Watch:
     ) -> None:
         if every < 1:
             raise RewardDefinitionError(f"Watch: every={every!r}: expected a number of steps, 1 or more")
-        self._empty = Evidence(joined_none(), texts, asked)
+        self._empty = Evidence(_no_completions(), texts, asked)
         self._on_flag, self._every, self._metrics_of, self._again = on_flag, every, metrics, again
         self._recent: dict[int, list[CompletionTable]] = {}
         self._before: dict[int, list[CompletionTable]] = {}  # the steps of the last look, which fill up a short window
@@ -183,7 +183,7 @@ def _versions(table: CompletionTable) -> tuple[tuple[str, int], ...]:
     return tuple(sorted((name, version) for name, version in newest if version))
 
 
-def joined_none() -> CompletionTable:
+def _no_completions() -> CompletionTable:
     """Return a table without completions."""
     whole, floats = np.empty(0, np.int64), np.empty(0)
     return CompletionTable(whole, whole, whole, whole, floats, floats, floats, floats, floats, {}, {}, {}, {}, {}, {})

@@ -9,7 +9,7 @@ import pytest
 
 from rewardkit import Runtime, reward
 from rewardkit.health.detectors import DETECTORS
-from rewardkit.health.examine import diagnose_rows, diagnose_run, table_of
+from rewardkit.health.examine import diagnose_rows, diagnose_run, metrics_of, table_of
 from rewardkit.record.passes import PassWriter
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
@@ -139,3 +139,13 @@ def test_rows_become_columns_without_steps() -> None:
     np.testing.assert_array_equal([2.0, np.nan, 1.0], table.rewards)
     np.testing.assert_array_equal([2.0, np.nan, 1.0], table.totals)
     assert [2.0, 2.0, 2.0] == table.tokens.tolist()
+
+
+def test_the_trainer_s_metrics_are_those_of_the_steps_looked_at(tmp_path: Path) -> None:
+    """It logs a step when it is done, under the number of the next."""
+    with Recorder(tmp_path) as recorder:
+        for step in range(8):
+            recorder.metrics(step + 1, {"completions/clipped_ratio": step / 8, "completions/mean_length": 9.0})
+    with RunReader(tmp_path) as run:
+        assert {"completions/clipped_ratio": [3 / 8, 4 / 8]} == metrics_of(run)(3, 4)
+        assert {} == metrics_of(run)(8, 9)
