@@ -27,7 +27,7 @@ from rewardkit.record.changes import (
     changes_of,
     trainers_of,
 )
-from rewardkit.record.database import in_words, writing
+from rewardkit.record.database import in_words, named, transaction, writing
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Version
 from rewardkit.registry import RewardLike, RewardSet, as_named
@@ -247,10 +247,12 @@ def update(
     running(run)  # a trial may take long
     with contextlib.closing(writing(run.path)) as connection:
         try:
-            numbers = [ask(connection, one.wish.name, one.wish.action, one.body) for one in checked]
+            with transaction(connection):  # all are asked for, or none
+                numbers = [ask(connection, one.wish.name, one.wish.action, one.body) for one in checked]
         except sqlite3.Error as reason:
             raise RecordError(f"{run.path}: {in_words(reason)}; nothing is asked") from reason
-        answers = _answers(connection, run, numbers, wait_s)
+        with named(run.path):
+            answers = _answers(connection, numbers, wait_s)
     refused = [one for one in answers if one.state is ChangeState.REFUSED]
     if refused:
         first = refused[0]
@@ -390,9 +392,7 @@ def _error(run: RunReader, coming: Composable, completion: int) -> str:
     return next((one.error for one in outcomes if one.error), "no reason is known")
 
 
-def _answers(
-    connection: sqlite3.Connection, run: RunReader, numbers: Sequence[int], wait_s: float
-) -> list[RewardChange]:
+def _answers(connection: sqlite3.Connection, numbers: Sequence[int], wait_s: float) -> list[RewardChange]:
     """Return the changes as they are when the last one is answered, or the wait is over."""
     end = time.monotonic() + wait_s
     while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from rewardkit import (
     MissingColumnError,
+    RecordError,
     RewardDefinitionError,
     RewardError,
     RewardLoadError,
@@ -24,7 +26,9 @@ from rewardkit import (
     reward,
 )
 from rewardkit.cli.program import app
+from rewardkit.record import changes
 from rewardkit.record.changes import Action, ChangeState
+from rewardkit.replay import update as module
 from rewardkit.replay.update import RunConfig, RunningReward, RunningRewards, wishes
 from rewardkit.replay.updates import LiveRuntime
 
@@ -188,6 +192,23 @@ def test_no_answer_in_time_is_no_refusal(tmp_path: Path) -> None:
         while run.changes[0].state is ChangeState.ASKED:
             continue
         assert runtime.score(ROWS[:1], step=1).totals == [2.5]
+
+
+def test_changes_that_cannot_all_be_asked_for_are_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full at the second one: the first is taken back, as the words say."""
+
+    def ask(connection: sqlite3.Connection, name: str, *said: Any) -> int:
+        if name == "other":
+            raise sqlite3.OperationalError("database or disk is full")
+        return changes.ask(connection, name, *said)
+
+    monkeypatch.setattr(module, "ask", ask)
+    with live(tmp_path, "inline"), Run.open(tmp_path / "run") as run:
+        config = run.get_config()
+        config.reward_weights |= {"brief": 0.25, "other": 0.75}
+        with pytest.raises(RecordError, match="disk is full; nothing is asked"):
+            run.update_config(config)
+        assert [] == run.changes
 
 
 def test_the_command_shows_what_a_change_does(tmp_path: Path) -> None:
