@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 
 from rich.console import Console
@@ -133,8 +134,11 @@ def _spread(spread: Spread) -> list[str]:
 
 
 def number(value: float | None) -> str:
-    """Return a number with four decimals, fewer for large ones, in powers of ten where these would not do."""
-    if value is None:
+    """Return a number with four decimals, fewer for large ones, in powers of ten where these would not do.
+
+    One that is not known, ``None`` or ``nan``, is a dash.
+    """
+    if value is None or math.isnan(value):
         return _NONE
     size = abs(value)
     if not size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -82,7 +83,8 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     summaries = run.summaries(split=split)
     rewards = overviews(summaries)
     named = {*run.metric_names(split)}
-    metrics = {name: run.metrics(name, split) for name in METRICS if name in named}
+    prefix = "" if split == "train" else "eval_"
+    metrics = {name: run.metrics(name, split) for one in METRICS if (name := f"{prefix}{one}") in named}
     last = next((one.step for one in reversed(summaries) if one.step is not None), None)
     ends = {which: run.by_id(run.ranked(last, _ENDS, best=which == "best", split=split)) for which in ("worst", "best")}
     head = _head(run)
@@ -186,14 +188,14 @@ def _name(reward: str, console: Console) -> Text:
     return Text(folded(reward, _NAME_CHARS) if console.is_terminal else reward, style="bold")
 
 
-def _print_metrics(metrics: Mapping[str, Sequence[tuple[int, float | None]]], console: Console) -> None:
+def _print_metrics(metrics: Mapping[str, Sequence[tuple[int, float]]], console: Console) -> None:
     if not metrics:
         return
     console.print()
     shown = grid("the trainer's", "curve", "first", "last", left=2)
     shown.columns[1].no_wrap = True
     for name, series in metrics.items():
-        known = [value for _, value in series if value is not None]
+        known = [value for _, value in series if not math.isnan(value)]
         ends = [number(known[0]), number(known[-1])] if known else [NONE, NONE]
         shown.add_row(Text(name, style="bold"), sparkline([value for _, value in series], _SPARK), *ends)
     console.print(shown)

@@ -397,6 +397,20 @@ def test_a_step_of_an_evaluation_has_the_metrics_of_that_evaluation(work: Path) 
     assert {"eval_loss": 0.25} == _json("show", "both", "--step", "5", "--split", "eval")["metrics"]
 
 
+def test_a_metric_that_is_not_known_is_a_dash(work: Path) -> None:
+    """And the first and the last of a curve are those that are known."""
+    with Recorder("runs/gaps") as recorder, Runtime([old_format], lane="inline") as runtime:
+        for step, value in enumerate((math.nan, 1.0, 2.0, math.nan)):
+            for split, prefix in (("train", ""), ("eval", "eval_")):
+                recorder.record(runtime.score([Rollout("2+2=", "4")]), step=step, split=split, rewards=runtime.rewards)
+                recorder.metrics(step + 1, {f"{prefix}kl": value, f"{prefix}loss": math.nan}, split)
+    for split, prefix in (("train", ""), ("eval", "eval_")):
+        lines = [line.split() for line in _run("show", "gaps", "--split", split)[1].splitlines()]
+        assert [f"{prefix}kl", "1.0000", "2.0000"] == next([one[0], *one[-2:]] for one in lines if f"{prefix}kl" in one)
+        assert [f"{prefix}loss", "-", "-"] == next(one for one in lines if f"{prefix}loss" in one)
+    assert re.search(r"^loss +-$", _run("show", "gaps", "--step", "0")[1], re.MULTILINE)
+
+
 def test_show_of_a_prompt_has_its_completions_through_the_epochs(work: Path) -> None:
     """With each reward's score."""
     out = _run("show", "one", "--prompt", "1")[1]
