@@ -91,5 +91,7 @@ def remove(run: Path) -> bool:
         file.unlink(missing_ok=True)
     if run.suffix == ".db" or any(run.iterdir()):
         return False
-    run.rmdir()
+    run.resolve().rmdir()
+    if run.is_symlink():
+        run.unlink()
     return True

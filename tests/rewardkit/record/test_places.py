@@ -90,3 +90,10 @@ def test_a_log_that_goes_away_meanwhile_has_no_size(work: Path, monkeypatch: pyt
     monkeypatch.setattr(places, "files_of", lambda run: there)
     assert 10 == size_of(Path("runs/one"))
     assert remove(Path("runs/one"))
+
+
+def test_a_run_that_is_a_link_is_removed_with_what_it_leads_to(work: Path) -> None:
+    """Both lie in the runs folder; nothing is left of either."""
+    Path("runs/link").symlink_to("one")
+    assert remove(Path("runs/link"))
+    assert ["empty"] == [one.name for one in Path("runs").iterdir()]
