@@ -219,9 +219,7 @@ def page_files() -> dict[str, File]:
             elif not one.name.startswith("."):
                 kind = mimetypes.guess_type(one.name)[0] or "application/octet-stream"
                 text = kind.startswith("text/")
-                found[f"{place}{one.name}"] = file_of_page(
-                    one.read_bytes(), f"{kind}; charset=utf-8" if text else kind
-                )
+                found[f"{place}{one.name}"] = file_of_page(one.read_bytes(), f"{kind}; charset=utf-8" if text else kind)
 
     root = importlib.resources.files("rewardkit.dashboard") / "page"
     if root.is_dir():
@@ -329,7 +327,7 @@ async def _body(request: Request) -> Response | dict[str, Any]:
         return _json({"error": "the request did not arrive"}, 408)
     try:
         body = json.loads(b"".join(parts))
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     return body if isinstance(body, dict) else _json({"error": "expected a JSON object"}, 400)
 

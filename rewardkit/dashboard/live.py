@@ -70,6 +70,17 @@ class Live:
         """Whether there are as many streams as there may be."""
         return self._streams >= MOST_STREAMS
 
+    @property
+    def watched(self) -> set[str]:
+        """The names of the runs that are watched."""
+        with self._lock:
+            return set(self._watched)
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread has not ended."""
+        return self._thread.is_alive()
+
     async def state(self, name: str) -> dict[str, Any]:
         """Return the state of a run, once.
 
