@@ -203,8 +203,9 @@ def _total_cells(batches: Sequence[BatchSums]) -> Iterator[tuple[Place, Number]]
     total = _mean((one.totals, one.total) for one in batches)
     std = _std(batches, total)
     yield TOTAL, total
-    yield ("total_reward", "total", LOW), None if total is None or std is None else total - std
-    yield ("total_reward", "total", HIGH), None if total is None or std is None else total + std
+    lowest = min((one.low for one in batches if one.low is not None), default=None)
+    highest = max((one.high for one in batches if one.high is not None), default=None)
+    yield from _band(("total_reward", "total"), total, std, lowest, highest)
     yield WEIGHTED, _mean((one.rewards, one.reward) for one in batches)
     yield ("total_reward_std", "total", VALUES), std
     length = _mean((one.lengths, one.tokens) for one in batches)
@@ -220,11 +221,12 @@ def _total_cells(batches: Sequence[BatchSums]) -> Iterator[tuple[Place, Number]]
 def _reward_cells(name: str, parts: Sequence[StepSummary]) -> Iterator[tuple[Place, Number]]:
     mean = _mean((one.counted, one.mean) for one in parts)
     std = parts[0].std if len(parts) == 1 else None  # over two versions nobody knows it
+    lowest = min((one.low for one in parts if one.low is not None), default=None)
+    highest = max((one.high for one in parts if one.high is not None), default=None)
     yield (f"reward/{name}", "mean", VALUES), mean
-    yield (f"reward/{name}", "mean", LOW), None if mean is None or std is None else mean - std
-    yield (f"reward/{name}", "mean", HIGH), None if mean is None or std is None else mean + std
-    yield (f"reward/{name}", "lowest", VALUES), min((one.low for one in parts if one.low is not None), default=None)
-    yield (f"reward/{name}", "highest", VALUES), max((one.high for one in parts if one.high is not None), default=None)
+    yield from _band((f"reward/{name}", "mean"), mean, std, lowest, highest)
+    yield (f"reward/{name}", "lowest", VALUES), lowest
+    yield (f"reward/{name}", "highest", VALUES), highest
     failed = sum(sum(one.failed.values()) for one in parts)
     skipped = sum(one.skipped for one in parts)
     calls = failed + skipped + sum(one.scored for one in parts)
@@ -237,6 +239,16 @@ def _reward_cells(name: str, parts: Sequence[StepSummary]) -> Iterator[tuple[Pla
     groups = sum(one.groups for one in parts)
     if groups:
         yield ("flat_groups", name, VALUES), sum(one.flat_groups for one in parts) / groups
+
+
+def _band(
+    line: tuple[str, str], mean: Number, std: Number, lowest: Number, highest: Number
+) -> Iterator[tuple[Place, Number]]:
+    """Yield one standard deviation to either side of a mean, no further than there are scores."""
+    if mean is None or std is None or lowest is None or highest is None:
+        yield from (((*line, LOW), None), ((*line, HIGH), None))
+    else:
+        yield from (((*line, LOW), max(mean - std, lowest)), ((*line, HIGH), min(mean + std, highest)))
 
 
 def _no_mean(parts: Sequence[StepSummary]) -> str:

@@ -201,7 +201,7 @@ class RunReader:
             "SELECT batch.step, batch.split, version.reward, version.number, summary.* FROM summary"
             " JOIN batch ON batch.id = summary.batch JOIN version ON version.id = summary.version"
             " WHERE (:reward IS NULL OR version.reward = :reward) AND (:split IS NULL OR batch.split = :split)"
-            f"{'' if since is None else ' AND batch.step >= :since'} ORDER BY batch.step, version.id, batch.id",
+            " AND (:since IS NULL OR batch.step >= :since) ORDER BY batch.step, version.id, batch.id",
             reward=reward,
             split=split,
             since=since,

@@ -112,7 +112,8 @@ def _graphs(part: Part, rewards: Sequence[str], split: str) -> Iterator[dict[str
         name = key.removeprefix("reward/")
         about = _ABOUT[key] if key in _ABOUT else _About(name, "rewards", "", _REWARD)
         notes = part.notes.get(name, ()) if key in own else ()
-        yield _graph(key, about, lines[key], notes)
+        ordered = [*(one for one in rewards if one in lines[key]), *(one for one in lines[key] if one not in rewards)]
+        yield _graph(key, about, {one: lines[key][one] for one in ordered}, notes)
 
 
 def _metric_graphs(part: Part, metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
