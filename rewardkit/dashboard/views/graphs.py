@@ -31,7 +31,8 @@ class _About(NamedTuple):
 _ABOUT = {
     "total_reward": _About(
         "total_reward", "rewards", "",
-        "The plain sum of a completion's scores: the mean of each step, with a band of one standard deviation."
+        "The plain sum of all scores of a completion, whatever a reward weighs: the mean of each step, with a band of"
+        " one standard deviation."
         " weighted is the sum that the trainer uses, with each reward's weight.",
     ),
     "total_reward_std": _About(

@@ -192,7 +192,7 @@ function options(latest, box, syncKey) {
   const state = () => latest.current;
   const axis = {
     stroke: () => colour("--ink-3"),
-    font: () => `11px ${getComputedStyle(document.body).fontFamily}`,
+    font: `11px ${getComputedStyle(document.body).fontFamily}`,
     grid: { stroke: () => colour("--line"), width: 1 },
     ticks: { show: false },
   };
@@ -204,7 +204,7 @@ function options(latest, box, syncKey) {
     legend: { show: false },
     scales: { x: { time: false }, y: { range: (plot, low, high) => yRange(low, high, state()) } },
     axes: [
-      { ...axis, grid: { show: false }, size: 24, gap: 4, space: 48, incrs: [1, 2, 5].flatMap(tens).sort((a, b) => a - b) },
+      { ...axis, grid: { show: false }, size: 26, gap: 6, space: 48, incrs: [1, 2, 5].flatMap(tens).sort((a, b) => a - b) },
       { ...axis, size: 46, gap: 4, space: 30, values: (_, ticks) => ticks.map(written(state().unit)) },
     ],
     series: [{}, ...state().lines.flatMap((line, place) => seriesOf(line, state().shades[place], state().smoothing))],
@@ -212,7 +212,7 @@ function options(latest, box, syncKey) {
     cursor: {
       y: false,
       drag: { x: true, y: false, setScale: false, dist: CLICK_PX },
-      points: { size: 7 },
+      points: { size: (plot, place) => (plot.series[place].told ? 7 : 0) },
       bind: { dblclick: () => () => state().onRange?.(null) },
       ...(syncKey && { sync: { key: syncKey, scales: ["x", null], setSeries: false, filters: shown } }),
     },
@@ -232,6 +232,7 @@ function seriesOf(line, shade, smoothing) {
   const unseen = { stroke: "transparent", width: 0, points: { show: false } };
   const stroke = () => colour(shade);
   const main = {
+    told: true,
     stroke,
     width: line.edge ? 1 : 1.75,
     ...(line.edge && { dash: [2, 3] }),
@@ -304,7 +305,8 @@ function onCursor(plot, state) {
   const label = plot.root.closest(".chart-plot")?.querySelector(".chart-mark");
   if (!label) return;
   const { left } = plot.cursor;
-  const marks = left >= 0 ? marksNear(plot, state.markers, left) : NONE;
+  const here = plot.over.matches(":hover") || plot.root.parentElement === document.activeElement;
+  const marks = here && left >= 0 ? marksNear(plot, state.markers, left) : NONE;
   label.hidden = !marks.length;
   if (!marks.length) return;
   label.textContent = marks.map((mark) => `step ${mark.x}: ${visible(mark.words)}`).join("\n");
