@@ -28,7 +28,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{8,200}")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Address:
     """Where a server listens.
 
     Attributes:
@@ -52,7 +52,7 @@ def serve(
     *,
     write: bool = False,
     open_page: bool = False,
-    tell: Callable[[Place], None] = lambda place: None,
+    tell: Callable[[Address], None] = lambda place: None,
 ) -> None:
     """Serve the dashboard until it is stopped.
 
@@ -93,7 +93,7 @@ def check(folder: Path, host: str, token: str | None) -> None:
         raise ConfigError(f"--host {host}: others can reach this address; give a --token of your own as well")
 
 
-class Server(uvicorn.Server):
+class DashboardServer(uvicorn.Server):
     """A server that ends its streams first, for they would never end by themselves."""
 
     def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:
@@ -105,7 +105,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Server:
+def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> DashboardServer:
     """Return the server of a dashboard, which listens nowhere yet."""
     config = uvicorn.Config(
         application(dashboard, token, host),
@@ -118,7 +118,7 @@ def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Server:
         limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=END_S,
     )
-    return Server(config, dashboard)
+    return DashboardServer(config, dashboard)
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -136,8 +136,8 @@ def _listening(host: str, port: int) -> socket.socket:
     raise ConfigError(f"--port {port}: none of the ports {port} to {last} is free: {reason}")
 
 
-def _place(host: str, port: int, token: str, write_token: str | None) -> Place:
+def _place(host: str, port: int, token: str, write_token: str | None) -> Address:
     anywhere = host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
     shown = socket.gethostname() if anywhere else f"[{host}]" if ":" in host else host
     tunnel = f"ssh -N -L {port}:127.0.0.1:{port} you@{socket.gethostname()}"
-    return Place(f"http://{shown}:{port}/?token={token}", tunnel, port, write_token)
+    return Address(f"http://{shown}:{port}/?token={token}", tunnel, port, write_token)
