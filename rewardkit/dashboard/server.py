@@ -24,6 +24,7 @@ PORTS_TRIED = 20
 MOST_CONNECTIONS = 512
 END_S = 1
 """Seconds that a stopped server gives its last answers."""
+_BACKLOG = 128
 _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{8,200}")
 
 
@@ -70,15 +71,14 @@ def serve(
     """
     check(folder, host, token)
     token = token or secrets.token_urlsafe(24)
-    listening = _listening(host, port)
-    with listening:
+    with listening(host, port) as bound:
         dashboard = Dashboard(folder, secrets.token_urlsafe(12) if write else None)
         try:
-            place = _place(host, listening.getsockname()[1], token, dashboard.write_token)
+            place = _place(host, bound.getsockname()[1], token, dashboard.write_token)
             tell(place)
             if open_page:
                 threading.Thread(target=webbrowser.open, args=(place.url,), daemon=True).start()
-            server(dashboard, token, host).run(sockets=[listening])
+            server(dashboard, token, host).run(sockets=[bound])
         finally:
             dashboard.close()
 
@@ -121,19 +121,40 @@ def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Dashboa
     return DashboardServer(config, dashboard)
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at the first port that is free."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at the first port that is free.
+
+    Raises:
+        ConfigError: None of those that are tried is, or the host is no address of this machine.
+    """
     last = min(port + PORTS_TRIED - 1, 65535)
     reason: OSError | None = None
     for one in range(port, last + 1):
         try:
-            return socket.create_server((host, one), family=family, backlog=128)
+            return _bound(host, one)
         except OSError as wrong:
             reason = wrong
             if wrong.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise ConfigError(f"--host {host}: no address of this machine: {wrong.strerror}") from wrong
     raise ConfigError(f"--port {port}: none of the ports {port} to {last} is free: {reason}")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at a port.
+
+    It says that it is TCP's, as ``socket.create_server`` does not: only then asyncio sends the parts of an answer at
+    once, and does not wait 40 ms for the browser to acknowledge the first.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(_BACKLOG)
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 def _place(host: str, port: int, token: str, write_token: str | None) -> Address:
