@@ -20,16 +20,17 @@ import numpy as np
 from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
 from rewardkit.record.database import FILE, file_of, in_words, reading
+from rewardkit.record.log_pages import BUDGET_S, LogPage, Place, Wanted, read_page
+from rewardkit.record.outcomes import outcome_of
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
 from rewardkit.record.sessions import is_alive
 from rewardkit.record.table import CompletionTable, Floats, Whole
-from rewardkit.record.values import Completion, LogEntry, RecordedPrompt, StepSummary, Version
+from rewardkit.record.values import BatchSums, Completion, LogEntry, RecordedPrompt, StepSummary, Version
 from rewardkit.record.writer import unpacked
 from rewardkit.text import completion_text
-from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
+from rewardkit.types import Outcome, Rollout, Status
 
-_STATUS = {letter: status for status, letter in LETTERS.items()}
 PAGE = 500
 """Completions that are fetched at once."""
 
@@ -167,7 +168,7 @@ class RunReader:
             rows = self._rows(f"{_RESCORED} AND rescored.completion IN ({marks})", number, *some)
             with self._decoding():
                 found |= {
-                    row["completion"]: _outcome(
+                    row["completion"]: outcome_of(
                         row["status"],
                         math.nan if row["score"] is None else row["score"],
                         row["seconds"],
@@ -187,15 +188,24 @@ class RunReader:
         found = self._rows("SELECT DISTINCT step FROM batch WHERE split = ? AND step IS NOT NULL ORDER BY step", split)
         return [step for (step,) in found]
 
-    def summaries(self, reward: str | None = None, split: str | None = "train") -> list[StepSummary]:
-        """Return each step's sums over all ranks, oldest first, of one reward or of all."""
+    def summaries(
+        self, reward: str | None = None, split: str | None = "train", *, since: int | None = None
+    ) -> list[StepSummary]:
+        """Return each step's sums over all ranks, oldest first, of one reward or of all.
+
+        Args:
+            reward: The reward; all unless given.
+            split: ``"train"``, ``"eval"``, or ``None`` for both.
+            since: From this step on; all unless given.
+        """
         rows = self._rows(
             "SELECT batch.step, batch.split, version.reward, version.number, summary.* FROM summary"
             " JOIN batch ON batch.id = summary.batch JOIN version ON version.id = summary.version"
             " WHERE (:reward IS NULL OR version.reward = :reward) AND (:split IS NULL OR batch.split = :split)"
-            " ORDER BY batch.step, version.id, batch.id",
+            " AND (:since IS NULL OR batch.step >= :since) ORDER BY batch.step, version.id, batch.id",
             reward=reward,
             split=split,
+            since=since,
         )
         keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
         with self._decoding():
@@ -211,9 +221,24 @@ class RunReader:
         )  # fmt: skip
         return [(step, mean) for step, mean in found]
 
-    def metrics(self, name: str, split: str = "train") -> list[tuple[int, float]]:
+    def batches(self, split: str = "train", after: int = 0) -> tuple[int, list[tuple[int, int | None]]]:
+        """Return how many batches a split has, and the numbers and steps of those with a greater number."""
+        count = int(self._rows("SELECT count(*) FROM batch WHERE split = ?", split)[0][0])
+        return count, self._tuples("SELECT id, step FROM batch WHERE id > ? AND split = ? ORDER BY id", after, split)
+
+    def batch_sums(self, first: int, last: int, split: str = "train") -> list[BatchSums]:
+        """Return the sums over the completions of each batch, from one number of a batch to another."""
+        return [BatchSums(*row) for row in self._tuples(_BATCH_SUMS, first, last, split)]
+
+    def session_steps(self) -> dict[int, int]:
+        """Return the first training step that each session recorded, by the session's number."""
+        query = "SELECT session, min(step) FROM batch WHERE split = 'train' AND step IS NOT NULL GROUP BY session"
+        return dict(self._tuples(query))
+
+    def metrics(self, name: str, split: str = "train", *, since: int = 0) -> list[tuple[int, float]]:
         """Return the steps and values of one of the trainer's metrics, under the trainer's name and step."""
-        found = self._rows("SELECT step, value FROM metric WHERE split = ? AND name = ? ORDER BY step", split, name)
+        query = "SELECT step, value FROM metric WHERE split = ? AND name = ? AND step >= ? ORDER BY step"
+        found = self._rows(query, split, name, since)
         return [(step, math.nan if value is None else value) for step, value in found]
 
     def metric_names(self, split: str = "train") -> list[str]:
@@ -399,6 +424,29 @@ class RunReader:
                 return
             after = rows[-1]["completion"]
 
+    def log_page(
+        self,
+        wanted: Wanted,
+        start: Place | None = None,
+        *,
+        backwards: bool = False,
+        limit: int = 50,
+        budget_s: float = BUDGET_S,
+    ) -> LogPage:
+        """Return a page of what calls said, from a place on or back from it.
+
+        Args:
+            wanted: Which entries.
+            start: The place, which itself is left out; the beginning or the end unless given.
+            backwards: Whether the newest come first.
+            limit: At most so many entries.
+            budget_s: Seconds after which the page ends early, and says where.
+        """
+        with self._decoding():
+            return read_page(
+                self._rows, self._named, wanted, start, backwards=backwards, limit=limit, budget_s=budget_s
+            )
+
     def _entries(
         self, rows: Sequence[sqlite3.Row], reward: str | None, status: Status | None, pattern: re.Pattern[str] | None
     ) -> Iterator[LogEntry]:
@@ -495,7 +543,7 @@ class RunReader:
         scores = struct.unpack(f"<{len(named)}d", row["scores"])
         seconds = struct.unpack(f"<{len(named)}f", row["seconds"])
         outcomes = {
-            name: _outcome(letter, score, took, digits, said.get((row["id"], version)))
+            name: outcome_of(letter, score, took, digits, said.get((row["id"], version)))
             for (name, _, digits), version, letter, score, took in zip(
                 named, versions, row["status"], scores, seconds, strict=True
             )
@@ -573,6 +621,12 @@ _OF_PROMPT = (
     "SELECT completion.id, {}, batch.versions FROM completion CROSS JOIN batch ON batch.id = completion.batch"
     " WHERE completion.prompt = :prompt AND completion.id > :after AND (:step IS NULL OR batch.step = :step)"
     " AND (:split IS NULL OR batch.split = :split) ORDER BY completion.id LIMIT :most"
+)
+_BATCH_SUMS = (
+    "SELECT completion.batch, count(*), count(total), avg(total), sum((total - low) * (total - low)), avg(total - low),"
+    " min(total), max(total), count(weighted), avg(weighted), count(tokens), avg(tokens), min(tokens), max(tokens),"
+    " count(truncated), avg(truncated) FROM completion INDEXED BY completion_batch JOIN batch ON batch.id ="
+    " completion.batch WHERE completion.batch BETWEEN ? AND ? AND batch.split = ? GROUP BY completion.batch"
 )
 _BATCHES = (
     "SELECT batch.id, batch.versions FROM batch"
@@ -663,18 +717,6 @@ def _prompt(row: sqlite3.Row) -> RecordedPrompt:
 
 def _unpacked(body: bytes | None) -> str | None:
     return None if body is None else unpacked(body)
-
-
-def _outcome(letter: str, score: float, took: float, digits: str, said: sqlite3.Row | None) -> Outcome:
-    status, value = _STATUS[letter.lower()], None if math.isnan(score) else score
-    if said is None:
-        return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper())
-    return Outcome(
-        status, value, said["reason"], json.loads(said["metrics"] or "{}"),
-        None if said["cause"] is None else Cause(said["cause"]), said["error"], _unpacked(said["trace_body"]),
-        said["attempts"], took, _unpacked(said["log_body"]) or "", digits, letter.isupper(),
-        tuple(Unanswered(**one) for one in json.loads(said["unanswered"] or "[]")),
-    )  # fmt: skip
 
 
 def _added(key: tuple[Any, ...], parts: Sequence[sqlite3.Row]) -> StepSummary:
