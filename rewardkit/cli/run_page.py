@@ -265,7 +265,7 @@ def _health(report: _Report) -> Markup:
     if found is None:
         words = "The health checks look at training completions." if report.split != "train" else "No completions."
         return section("health", "Health", element("p", words, kind="quiet"))
-    parts = [element("p", _gradient(found))]
+    parts = [element("p", f"{found.gradient[0].upper()}{found.gradient[1:]}.")]
     if not found.flags:
         parts.append(element("p", f"No flags: {len(found.looked)} detectors looked and found nothing.", kind="up"))
     parts += [_flag(report, flag) for flag in found.flags]
@@ -278,12 +278,6 @@ def _health(report: _Report) -> Markup:
                                                                   for why, names in reasons.items())))  # fmt: skip
     note = "A flag is a reason to read the completions that it names, and no proof."
     return section("health", "Health", *parts, note=note)
-
-
-def _gradient(found: Diagnosis) -> str:
-    if found.flat is None:
-        return "No group has two completions with a reward, so nothing can be said of gradients."
-    return f"{found.flat:.0%} of groups give no gradient ({round(found.flat * found.groups):,} of {found.groups:,})."
 
 
 def _flag(report: _Report, flag: Flag) -> Markup:
@@ -506,8 +500,8 @@ def _prompts(report: _Report) -> Markup:
     ]  # fmt: skip
     head = ["prompt", "text", *names, "completions", "epochs", "first", "last", "change", "best"]
     note = (
-        "First and last are the mean rewards (weighted sums) of the prompt's first and last epoch, best is the best reward"
-        " of all. The prompts that changed most come first. " + report.shown("prompts", _PROMPTS, len(moves))
+        "First and last are the mean rewards (weighted sums) of the prompt's first and last epoch, best is the best"
+        " reward of all. The prompts that changed most come first. " + report.shown("prompts", _PROMPTS, len(moves))
     )
     return section("prompts", "Prompts", table(head, rows, left=2 + len(names), wide=("text",)), note=note)
 
