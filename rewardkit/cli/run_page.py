@@ -343,20 +343,24 @@ def _completions(report: _Report) -> Markup:
         parts += [element("h3", f"All completions{of_step} have the same reward, such as"), _whole(best[0])]
     else:
         parts += [element("h3", f"Worst and best completions{of_step}, by the weighted sum")]
-        parts += [_sides(("worst", low), ("best", high)) for low, high in zip(worst, best, strict=False)]
+        parts += [
+            _sides(("worst", low), ("best", high))
+            for low, high in zip(worst, best, strict=False)
+            if low.reward != high.reward
+        ]
     parts += _most_changed(report)
     return section("completions", "Completions", *parts)
 
 
 def _most_changed(report: _Report) -> Iterator[Markup]:
-    """Yield the prompts whose mean reward fell and rose most, each with the best completions of its ends."""
+    """Yield the prompts whose mean reward fell and rose most, each with two completions."""
     moved = [one for one in _moves(report.run, report.split) if one.change is not None]
     ranked = sorted(moved, key=lambda one: one.change or 0.0)
     falls = [one for one in ranked[:_MOVED] if (one.change or 0.0) < 0]
     rises = [one for one in ranked[::-1][:_MOVED] if (one.change or 0.0) > 0]
     for words, those in (("got worse", falls), ("got better", rises)):
         for one in those:
-            ends = _best_of_ends(report, one)
+            ends = _ends_of(report, one)
             if ends is None:
                 continue
             yield element("h3", f"Prompt {one.index:,} {words}: mean reward {_number(one.first)} in epoch "
@@ -394,16 +398,23 @@ def _move(index: int, rows: Sequence[tuple[int | None, int, float | None, float 
     return _Move(index, sum(row[1] for row in rows), epochs, timed[0][2], timed[-1][2], best)
 
 
-def _best_of_ends(report: _Report, one: _Move) -> tuple[tuple[str, Completion], tuple[str, Completion]] | None:
-    """Return the best completion of the first and of the last epoch; ``None`` where one of them has no reward."""
+def _ends_of(report: _Report, one: _Move) -> tuple[tuple[str, Completion], tuple[str, Completion]] | None:
+    """Return a completion of the first and one of the last epoch, those that show the change best.
+
+    ``None`` where no completion of one of these epochs has a reward.
+    """
     found: list[tuple[str, Completion]] = []
-    those = [each for each in report.run.completions(prompt=one.index, split=report.split) if each.reward is not None]
-    for epoch in (one.epochs[0], one.epochs[-1]):
-        of_epoch = [each for each in those if each.epoch is not None and int(each.epoch) == epoch]
-        if not of_epoch:
+    worse = (one.change or 0.0) < 0
+    those = list(report.run.completions(prompt=one.index, split=report.split))
+    for epoch, best in ((one.epochs[0], worse), (one.epochs[-1], not worse)):
+        rewards = [
+            (each.reward, -each.id, each)
+            for each in those
+            if each.reward is not None and each.epoch is not None and int(each.epoch) == epoch
+        ]
+        if not rewards:
             return None
-        best = max(of_epoch, key=lambda each: each.reward or 0.0)
-        found.append((f"best of epoch {epoch:,}", best))
+        found.append((f"{'best' if best else 'worst'} of epoch {epoch:,}", (max if best else min)(rewards)[-1]))
     return found[0], found[1]
 
 

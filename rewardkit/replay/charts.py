@@ -71,10 +71,10 @@ def other_charts(
             lines = {name: one for name, one in lines.items() if any(one[VALUES])}
         if lines:
             most = 1.0 if key == "flat_groups" else 0.1
-            yield Chart(title, part.steps, _curves(lines), markers, told=_percent, bounds=(0.0, most))
+            yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, told=_percent, bounds=(0.0, most))
     for key, title in _TIMES.items():
         if lines := _lines(part, key):
-            yield Chart(title, part.steps, _curves(lines), markers, told=seconds, bounds=(0.0,))
+            yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, told=seconds, bounds=(0.0,))
     if _known(lengths := _lines(part, "length")):
         yield Chart("completion length in tokens", part.steps, _curves(lengths), markers, bounds=(0.0,))
     if _known(cut := _lines(part, "truncated")):
@@ -90,6 +90,11 @@ def _lines(part: Part, graph: str) -> _Lines:
         if key == graph:
             found.setdefault(line, {})[which] = column
     return found
+
+
+def _titled(title: str, lines: _Lines) -> str:
+    """Return the title, with the name of the only line, which has no legend."""
+    return f"{title}: {next(iter(lines))}" if len(lines) == 1 else title
 
 
 def _known(lines: _Lines) -> bool:
