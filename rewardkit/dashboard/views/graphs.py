@@ -80,7 +80,7 @@ def view(opened: Opened, query: Query) -> dict[str, Any]:
         "from": part.first,
         "unscored": part.unscored,
         "graphs": [*_graphs(part, opened.run.rewards, split), *_metric_graphs(part, metrics)],
-        "markers": opened.kept.get(("markers", split), opened.version, lambda: markers(opened.run)),
+        "markers": opened.kept.get("markers", opened.version, lambda: markers(opened.run)),
         "mark": part.mark,
         "unread": part.unread,
     }

@@ -6,16 +6,18 @@ import { alone, columnsOf, csvOf, parts, told, written } from "./chart-data.js";
 import { colour, marksNear, paintMarks, pictureOf, save, seriesColour } from "./chart-paint.js";
 
 const HEIGHT = 168;
+const TALL_PX = 300;
 const TABLE_ROWS = 50;
 const CLICK_PX = 4;
+const DOUBLE_MS = 220;
 const AHEAD = "400px";
 const NONE = [];
 
 /**
  * A chart of lines over steps, with what happened as marks.
  *
- * lines: [{name, values, low, high, x, colour, edge}]; a line with its own x need not have the others' steps; colour is
- * a CSS custom property or a colour; edge is a thin line beside the main one. A null is a gap; undefined is none.
+ * lines: [{name, values, low, high, x, colour, edge, dashed}]; a line with its own x need not have the others' steps; colour is
+ * a CSS custom property or a colour; edge is a thin line beside the main one, dashed one to compare with. A null is a gap; undefined is none.
  * markers: [{x, kind: "version"|"flag"|"change"|"resume", words}]. notes: {step: words} for steps without a value.
  * range: [from, to] in steps or null; onRange hears of another one. onPick hears of the step that is chosen.
  * Charts with one syncKey share the cursor. zero: the y range has 0 in it. actions: buttons beside the title.
@@ -36,16 +38,17 @@ export function Chart({
     title, x, lines, shades, markers, notes, unit, smoothing, zero, range, onRange, onPick, columns, hidden,
     readout: (place) => tellReadout(figure.current, latest.current, place),
   };
-  const layout = JSON.stringify([lines.map((line) => [line.name, !line.low, line.edge]), shades, smoothing > 0, unit]);
+  const layout = JSON.stringify([lines.map((line) => [line.name, !line.low, line.edge, line.dashed]), shades, smoothing > 0, unit]);
   const plot = usePlot({ box, latest, near: near && known, layout, columns, range, zero, hidden, markers, syncKey });
 
   const toggle = (name) => setHidden(hidden.includes(name) ? hidden.filter((one) => one !== name) : [...hidden, name]);
-  const saveCsv = () => save(new Blob([csvOf(x, lines)], { type: "text/csv;charset=utf-8" }), `${title}.csv`);
+  const ordered = [...lines].sort((a, b) => Number(Boolean(a.dashed)) - Number(Boolean(b.dashed)));
+  const saveCsv = () => save(new Blob([csvOf(x, ordered)], { type: "text/csv;charset=utf-8" }), `${title}.csv`);
   const savePng = async () => {
     const names = lines.map((line, place) => ({ name: visible(line.name), shade: shades[place] }));
     save(await pictureOf(plot.current, visible(title), names), `${title}.png`);
   };
-  const spoken = `${visible(title)}. ${lines.map((line) => told(line, x, unit)).join("; ") || "No values."}`;
+  const spoken = `${visible(title)}. ${ordered.map((line) => told(line, x, unit)).join("; ") || "No values."}`;
 
   return html`
     <figure class="chart" ref=${figure}>
@@ -70,12 +73,12 @@ export function Chart({
           <button
             type="button"
             key=${line.name}
-            class="chart-line"
+            class=${line.dashed ? "chart-line is-later" : "chart-line"}
             aria-pressed=${!hidden.includes(line.name)}
             onClick=${() => toggle(line.name)}
             title=${`Show or hide ${visible(line.name)}`}
           >
-            <i class=${line.edge ? "chart-swatch edge" : "chart-swatch"} style=${{ color: cssColour(shades[place]) }}></i>
+            <i class=${`chart-swatch${line.edge ? " is-edge" : ""}${line.dashed ? " is-dashed" : ""}`} style=${{ color: cssColour(shades[place]) }}></i>
             <span class="chart-name">${visible(line.name)}</span>
             <span class="chart-value" data-at=${place}></span>
           </button>
@@ -205,7 +208,7 @@ function options(latest, box, syncKey) {
     scales: { x: { time: false }, y: { range: (plot, low, high) => yRange(low, high, state()) } },
     axes: [
       { ...axis, grid: { show: false }, size: 26, gap: 6, space: 48, incrs: [1, 2, 5].flatMap(tens).sort((a, b) => a - b) },
-      { ...axis, size: 46, gap: 4, space: 30, values: (_, ticks) => ticks.map(written(state().unit)) },
+      { ...axis, size: 46, gap: 4, space: box.clientHeight > TALL_PX ? 56 : 30, values: (_, ticks) => ticks.map(written(state().unit)) },
     ],
     series: [{}, ...state().lines.flatMap((line, place) => seriesOf(line, state().shades[place], state().smoothing))],
     bands: bandsOf(state()),
@@ -234,8 +237,9 @@ function seriesOf(line, shade, smoothing) {
   const main = {
     told: true,
     stroke,
-    width: line.edge ? 1 : 1.75,
+    width: line.edge ? 1 : line.dashed ? 1.25 : 1.75,
     ...(line.edge && { dash: [2, 3] }),
+    ...(line.dashed && { dash: [6, 3] }),
     points: { size: 5, stroke, fill: stroke, ...(line.edge ? { show: false } : { filter: lonely }) },
   };
   const raw = { stroke: () => colour(shade, 0.3), width: 1, points: { show: false } };
@@ -279,13 +283,23 @@ function listen(plot, latest) {
   const down = (event) => {
     began = event.clientX;
   };
-  const click = (event) => {
+  let touched = null;
+  let choice = null;
+  const choose = () => {
     const { onPick, columns } = latest.current;
-    if (Math.abs(event.clientX - began) < CLICK_PX && plot.cursor.idx !== null) onPick?.(columns[0][plot.cursor.idx]);
+    if (plot.cursor.idx !== null) onPick?.(columns[0][plot.cursor.idx]);
+  };
+  const click = (event) => {
+    clearTimeout(choice);
+    if (Math.abs(event.clientX - began) >= CLICK_PX || event.detail > 1) return;
+    const again = event.pointerType !== "touch" || touched === plot.cursor.idx; // a first touch only points
+    touched = plot.cursor.idx;
+    if (again) choice = setTimeout(choose, DOUBLE_MS);
   };
   plot.over.addEventListener("mousedown", down);
   plot.over.addEventListener("click", click);
   return () => {
+    clearTimeout(choice);
     sizes.disconnect();
     document.removeEventListener("theme", redraw);
   };
@@ -323,7 +337,7 @@ function tellReadout(figure, state, place) {
   const at = pointed ? place : columns[0].length - 1;
   const step = columns[0][at];
   const note = pointed ? notes[step] : undefined;
-  const stepWords = step === undefined ? "" : `step ${step}`;
+  const stepWords = pointed ? `step ${step}` : "last";
   put(figure.querySelector("[data-at='step']"), note ? `${stepWords}: ${visible(note)}` : stepWords);
   let row = 1;
   const values = lines.map((line, number) => {

@@ -18,6 +18,7 @@ const MARKS = { version: "new version", flag: "health flag", change: "change", r
 const RETRY_MS = 2000;
 const MOST_FOUND = 30;
 const NONE = [];
+const TOTALS = ["total_reward", "total_reward_std"];
 
 /** The tab. */
 export default function Graphs({ run, overview, query }) {
@@ -39,7 +40,7 @@ export default function Graphs({ run, overview, query }) {
   return html`
     <div class="stack graphs">
       <h1 class="unseen">Graphs of ${visible(run)}</h1>
-      <${Controls} view=${view} splits=${splits} split=${split} marks=${data.markers} unread=${data.unread} />
+      ${(data.steps.length > 0 || splits.length > 1) && html`<${Controls} view=${view} splits=${splits} split=${split} marks=${data.markers} unread=${data.unread} />`}
       ${view.sought && html`<${Found} sought=${view.sought} names=${names} pinned=${pinned} />`}
       ${problem && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
       ${data.steps.length
@@ -173,8 +174,10 @@ function drawn(graph, data, rewards) {
     low: place(line.low),
     high: place(line.high),
     edge: reward !== null && line.name !== "mean",
+    dashed: TOTALS.includes(graph.key) && line.name !== "total",
     colour: shade(graph, line, reward, rewards),
   }));
+  lines.sort((a, b) => Number(b.dashed) - Number(a.dashed)); // what is compared with lies behind
   const marks = data.markers.filter((mark) => reward === null || mark.reward === null || mark.reward === reward);
   return {
     ...graph,
