@@ -264,7 +264,9 @@ class _Search:
             self.done += 1
 
 
-def _within(run: RunReader, start: int, count: int, clock: Callable[[], float] = time.monotonic) -> Iterator[RecordedPrompt]:
+def _within(
+    run: RunReader, start: int, count: int, clock: Callable[[], float] = time.monotonic
+) -> Iterator[RecordedPrompt]:
     """Yield prompts and columns from one prompt to another, until the time is over."""
     until = clock() + SLICE_S
     for one in itertools.islice(run.prompts(start - 1), max(0, count - start)):

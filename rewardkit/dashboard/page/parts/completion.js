@@ -106,7 +106,7 @@ function Conversation({ body }) {
 function MessageBox({ role, name, parts }) {
   return html`
     <section class=${`message message-${ROLES.includes(role) ? role : "other"}`}>
-      <h4 class="message-role">${visible(role || "message")}${name && html` <span class="message-name">${visible(name)}</span>`}</h4>
+      <h3 class="message-role">${visible(role || "message")}${name && html` <span class="message-name">${visible(name)}</span>`}</h3>
       ${parts.flatMap(thinkingApart).map((part, place) => html`<${Part} key=${place} ...${part} />`)}
       ${!parts.length && html`<p class="text-missing">empty</p>`}
     </section>
@@ -239,7 +239,7 @@ function FigureRow({ figure, title, hint, sides }) {
         (side, place) => html`
           <td key=${place}>
             <span class="score">${number(values[place])}</span>
-            ${figure === "tokens" && side?.truncated && html` <span class="chip cut">cut at the limit</span>`}
+            ${figure === "tokens" && side?.truncated && html` <span class="chip is-warn">cut at the limit</span>`}
           </td>
         `,
       )}
