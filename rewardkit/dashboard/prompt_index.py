@@ -77,7 +77,8 @@ class PromptIndex:
     @property
     def mean(self) -> Floats:
         """The mean total of each prompt; ``nan`` where no completion has one."""
-        return np.divide(self._sums, self._known, out=np.full(self._count, np.nan), where=self._known > 0)
+        found: Floats = np.divide(self._sums, self._known, out=np.full(self._count, np.nan), where=self._known > 0)
+        return found
 
     @property
     def column_names(self) -> list[str]:
