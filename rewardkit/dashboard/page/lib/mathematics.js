@@ -4,7 +4,16 @@ const DELIMITED = /\$\$([\s\S]+?)\$\$|\\\[([\s\S]+?)\\\]|\\\(([\s\S]+?)\\\)|\$(?
 const MOST_FORMULAS = 400;
 const MOST_CHARS = 2_000;
 const TIME_MS = 300;
-const OPTIONS = { output: "mathml", trust: false, strict: "ignore", throwOnError: true, maxExpand: 200, maxSize: 20 };
+const REFUSED = "#c0ffe1"; // how KaTeX colours a command that it does not trust
+const OPTIONS = {
+  output: "mathml",
+  trust: false,
+  strict: "ignore",
+  throwOnError: true,
+  errorColor: REFUSED,
+  maxExpand: 200,
+  maxSize: 20,
+};
 
 let katex = null;
 
@@ -48,7 +57,8 @@ export function rendered(text) {
 
 function markupOf(formula, displayMode) {
   try {
-    return katex.renderToString(formula, { ...OPTIONS, displayMode });
+    const markup = katex.renderToString(formula, { ...OPTIONS, displayMode });
+    return markup.includes(REFUSED) ? null : markup;
   } catch {
     return null;
   }

@@ -250,7 +250,8 @@ function FigureRow({ figure, title, hint, sides }) {
 
 function Difference({ from, to }) {
   if (from === null || to === null) return "–";
-  const by = to - from;
+  const exact = to - from;
+  const by = Math.abs(exact) < 1e-9 * Math.max(Math.abs(from), Math.abs(to)) ? 0 : exact;
   const way = by > 0 ? "more" : by < 0 ? "less" : "even";
   return html`<span class=${`difference difference-${way}`}>${by === 0 ? "0" : signed(by)}</span>`;
 }

@@ -201,6 +201,7 @@ function useDiff(left, right, on) {
 
 function diffWords({ way, changed }) {
   if (way === "same") return "The two texts are the same";
+  if (way === "apart") return "The two texts share next to nothing";
   if (way === "none") return "Too long and too different to compare in time";
   const what = counted(changed, "piece differs", "pieces differ");
   return way === "lines" ? `${what}, compared by lines: the texts are long` : what;
