@@ -14,7 +14,7 @@ import Logs from "./tabs/logs.js";
 import Runs from "./tabs/runs.js";
 
 const SHOWN = { graphs: Graphs, logs: Logs, completions: Completions, health: Health, change: Change };
-const LIST_EVERY_MS = 5000;
+const LIST_EVERY_MS = 3000;
 
 function App() {
   const { run, tab, query } = useAddress();
