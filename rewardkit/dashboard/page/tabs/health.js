@@ -3,7 +3,7 @@ import { go, href } from "../lib/address.js";
 import { of, useApi } from "../lib/api.js";
 import { count, counted, number, percent, seconds, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
-import { html, useEffect, useRef, useState } from "../lib/view.js";
+import { html, useEffect, useState } from "../lib/view.js";
 import { Status, VersionChip } from "../parts/chip.js";
 import { Loading, ProblemNote } from "../parts/states.js";
 
@@ -31,11 +31,19 @@ export default function Health({ run, query }) {
 }
 
 const nameOf = (detector) => detector.replace(/_/g, " ");
-const keyOf = (flag) => `${flag.detector}:${flag.reward ?? ""}:${flag.first_step ?? ""}`;
+const kindOf = (flag) => `${flag.detector}:${flag.reward ?? ""}`;
+const keyOf = (flag) => `${kindOf(flag)}:${flag.first_step ?? ""}`;
 const stepsOf = (flag) => {
   if (flag.first_step === null) return "";
   return flag.first_step === flag.last_step ? `step ${count(flag.first_step)}` : `steps ${count(flag.first_step)} to ${count(flag.last_step)}`;
 };
+
+/** Return the flags by detector and reward, each oldest first. */
+function byKind(flags) {
+  const kinds = new Map();
+  for (const flag of flags) kinds.set(kindOf(flag), [...(kinds.get(kindOf(flag)) || []), flag]);
+  return [...kinds];
+}
 
 /** The diagnosis in words, how it answers each question, and as of which step. */
 function Verdict({ data }) {
@@ -104,21 +112,16 @@ function Timeline({ data, found }) {
   const [low, high] = found.steps;
   const across = Math.max(high - low + 1, 1);
   const left = (step) => `${((step - low) / across) * 100}%`;
-  const rows = new Map();
-  for (const flag of timed) {
-    const key = `${flag.detector} ${flag.reward ?? ""}`;
-    rows.set(key, [...(rows.get(key) || []), flag]);
-  }
   const begun = data.versions.filter((one) => one.first_step !== null && one.first_step > low && one.first_step <= high);
   return html`
     <section class="panel" aria-label="Flags over the steps">
       <div class="panel-head"><h2>When</h2><span class="muted">flags over steps ${count(low)} to ${count(high)}${begun.length ? ", with new versions of rewards" : ""}</span></div>
       <div class="timeline">
-        <div class="timeline-marks" aria-hidden="true">
-          ${begun.map((one) => html`<span key=${`${one.reward} ${one.version}`} class="timeline-mark" style=${{ left: left(one.first_step) }} />`)}
-        </div>
-        <ul>
-          ${[...rows].map(
+        <ul class="timeline-rows">
+          <li class="timeline-marks" aria-hidden="true">
+            ${begun.map((one) => html`<span key=${`${one.reward} ${one.version}`} class="timeline-mark" style=${{ left: left(one.first_step) }} />`)}
+          </li>
+          ${byKind(timed).map(
             ([key, flags]) => html`
               <li key=${key} class="timeline-row">
                 <span class="timeline-name cut">${nameOf(flags[0].detector)}${flags[0].reward && html` <span class="faint">${visible(flags[0].reward)}</span>`}</span>
@@ -161,24 +164,25 @@ function Timeline({ data, found }) {
 
 function show(flag) {
   go({ query: { flag: keyOf(flag) } }, { replace: true });
-  requestAnimationFrame(() => document.getElementById(`flag-${keyOf(flag)}`)?.scrollIntoView({ block: "center" }));
+  requestAnimationFrame(() => document.getElementById(`flag-${kindOf(flag)}`)?.scrollIntoView({ block: "center" }));
 }
+
+const isOf = (opened, kind) => opened === kind || Boolean(opened?.startsWith(`${kind}:`));
 
 /** The detectors by family: their flags, and what was looked at or could not be. */
 function Families({ run, data, found, opened }) {
-  const flags = useRef([]);
-  flags.current = Object.keys(data.families).flatMap((family) => found.flags.filter((one) => one.family === family));
+  const kinds = Object.keys(data.families).flatMap((family) => byKind(found.flags.filter((one) => one.family === family)));
   const [at, setAt] = useState(null);
   const step = (by) => {
-    const place = flags.current.findIndex((one) => keyOf(one) === at);
-    const next = flags.current[Math.min(Math.max(place < 0 ? 0 : place + by, 0), flags.current.length - 1)];
+    const place = kinds.findIndex(([kind]) => kind === at);
+    const next = kinds[Math.min(Math.max(place < 0 ? 0 : place + by, 0), kinds.length - 1)]?.[0];
     if (!next) return;
-    setAt(keyOf(next));
-    const head = document.getElementById(`flag-${keyOf(next)}`)?.querySelector("button");
+    setAt(next);
+    const head = document.getElementById(`flag-${next}`)?.querySelector("button");
     head?.focus();
     head?.scrollIntoView({ block: "nearest" });
   };
-  const toggle = (key) => go({ query: { flag: opened === key ? null : key } }, { replace: true });
+  const toggle = (kind) => go({ query: { flag: isOf(opened, kind) ? null : kind } }, { replace: true });
   useKeys([
     ["j", "Next flag", () => step(1)],
     ["k", "Flag before", () => step(-1)],
@@ -198,7 +202,20 @@ function Family({ run, family, words, data, found, opened, toggle }) {
         <h2>${title}</h2><span class="muted">${question}</span>
         <span class="push">${flags.length ? html`<span class="chip is-warn">${counted(flags.length, "flag")}</span>` : html`<span class="faint">no flag</span>`}</span>
       </div>
-      ${flags.map((flag) => html`<${Flag} key=${keyOf(flag)} run=${run} flag=${flag} about=${data.detectors.find((one) => one.name === flag.detector)} open=${opened === keyOf(flag) || (opened === undefined && found.flags.length === 1)} toggle=${toggle} />`)}
+      ${byKind(flags).map(
+        ([kind, those]) => html`
+          <${Flag}
+            key=${kind}
+            run=${run}
+            kind=${kind}
+            flags=${those}
+            about=${data.detectors.find((one) => one.name === those[0].detector)}
+            open=${isOf(opened, kind) || (opened === undefined && found.flags.length === 1)}
+            opened=${opened}
+            toggle=${toggle}
+          />
+        `,
+      )}
       ${family === "hacking" && html`<${Proof} data=${data} />`}
       ${family === "noise" && html`<${NoiseTable} noise=${found.noise} />`}
       <${Looked} family=${family} data=${data} found=${found} />
@@ -210,13 +227,11 @@ function Family({ run, family, words, data, found, opened, toggle }) {
 function Proof({ data }) {
   return html`
     <div class="proof">
-      <p>Detectors see traces. The proof is the audit: it changes this run's best completions, and tells what the rewards wrongly pay for.</p>
-      <${Command} words=${`rewardkit audit rewards.py --run ${quoted(data.name)}`} />
+      <p><strong>Is it hacking?</strong> Detectors see traces. The proof is the audit: it changes this run's best completions, and tells what the rewards wrongly pay for.</p>
+      <${Command} words=${data.audit} />
     </div>
   `;
 }
-
-const quoted = (name) => (/^[\w./-]+$/.test(name) ? name : `'${name.replace(/'/g, "'\\''")}'`);
 
 function Command({ words }) {
   const [told, setTold] = useState("Copy");
@@ -233,26 +248,33 @@ function Command({ words }) {
 }
 
 /** One flag: what was found, against which bound, what to do next, and the completions that show it. */
-function Flag({ run, flag, about, open, toggle }) {
-  const key = keyOf(flag);
+function Flag({ run, kind, flags, about, open, opened, toggle }) {
+  const flag = flags.find((one) => keyOf(one) === opened) ?? flags.at(-1);
+  const span = { first_step: flags[0].first_step, last_step: flags.at(-1).last_step };
   const bounds = [
     ["Measured", flag.value],
     ["Threshold", flag.threshold],
     ["At first", flag.baseline],
   ].filter(([, value]) => value !== null);
   return html`
-    <article class=${`flag${open ? " is-open" : ""}`} id=${`flag-${key}`}>
-      <button type="button" class="flag-head" aria-expanded=${String(open)} onClick=${() => toggle(key)}>
+    <article class=${`flag${open ? " is-open" : ""}`} id=${`flag-${kind}`}>
+      <button type="button" class="flag-head" aria-expanded=${String(open)} onClick=${() => toggle(kind)}>
         <svg class="flag-fold" viewBox="0 0 12 12" aria-hidden="true"><path d="m4.5 3 3 3-3 3" /></svg>
         <span class="flag-name">${nameOf(flag.detector)}</span>
         ${flag.reward && html`<span class="chip mono">${visible(flag.reward)}</span>`}
         <span class="flag-words">${visible(capital(flag.words))}</span>
-        <span class="faint flag-steps">${stepsOf(flag)}</span>
+        <span class="faint flag-steps">${flags.length > 1 ? `${flags.length} times, ${stepsOf(span)}` : stepsOf(flag)}</span>
       </button>
       <p class="flag-next"><strong>Next</strong> ${visible(flag.action)}</p>
       ${open &&
       html`
         <div class="flag-body">
+          ${flags.length > 1 &&
+          html`
+            <div class="line" role="group" aria-label="Which time">
+              ${flags.map((one) => html`<button key=${keyOf(one)} type="button" class="button" aria-pressed=${String(one === flag)} onClick=${() => go({ query: { flag: keyOf(one) } }, { replace: true })}>${stepsOf(one)}</button>`)}
+            </div>
+          `}
           <dl class="flag-bounds">
             ${bounds.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${number(value)}</dd></div>`)}
           </dl>

@@ -154,7 +154,7 @@ function rangeOf(filters, low, width, places) {
 function Bar({ place, parts: [scored, skipped, failed], low, width }) {
   const all = scored + skipped + failed;
   if (!all) return null;
-  const tall = (part) => (part ? Math.max((part / all) * (HEIGHT - 2), 3) : 0);
+  const tall = (part) => (part ? Math.max(Math.sqrt(part / all) * (HEIGHT - 2), 3) : 0); // a root, so that few are seen
   const first = low + place * width;
   const where = width === 1 ? `step ${first}` : `steps ${first} to ${first + width - 1}`;
   return html`
