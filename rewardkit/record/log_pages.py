@@ -24,10 +24,12 @@ from rewardkit.types import Cause, Status
 Ask: TypeAlias = Callable[..., list[Any]]
 Named: TypeAlias = Callable[[Sequence[int]], list[tuple[str, int, str]]]
 
-BUDGET_S = 0.1
-"""Seconds after which a search answers with what it has."""
+BUDGET_S = 0.015
+"""Seconds after which a page answers with what it has."""
+SEARCH_S = 0.1
+"""The same for a page of a search for a text, which opens what it looks at."""
 _CHUNK = 500
-_FIRST_WINDOW, _LARGEST_WINDOW = 1000, 20_000
+_FIRST_WINDOW, _LARGEST_WINDOW = 500, 4000
 _BATCHES = 100
 _END = 2**62
 
@@ -91,7 +93,7 @@ def newest(last_id: int) -> Place:
 
 
 def read_page(
-    ask: Ask, named: Named, wanted: Wanted, start: Place | None, *, backwards: bool, limit: int, budget_s: float
+    ask: Ask, named: Named, wanted: Wanted, start: Place | None, *, backwards: bool, limit: int, budget_s: float | None
 ) -> LogPage:
     """Return the entries that follow a place, or that stand before it.
 
@@ -102,10 +104,12 @@ def read_page(
         start: The place, which itself is left out; the beginning or the end unless given.
         backwards: Whether the newest come first.
         limit: At most so many entries.
-        budget_s: Seconds after which the page ends early.
+        budget_s: Seconds after which the page ends early; ``None`` for what is usual.
     """
     search = _Search(ask, named, wanted, backwards)
     place = start or (Place(_END, _END) if backwards else Place(0, 0))
+    if budget_s is None:
+        budget_s = BUDGET_S if wanted.text is None else SEARCH_S
     end = time.monotonic() + budget_s
     found: list[Place] = []
     for span in search.spans(place):
@@ -152,7 +156,7 @@ class _Search:
     def _completions(self) -> tuple[int | None, int | None]:
         """Return the first and last number of a completion that is of the steps; a step has all its batches between."""
         if self.wanted.first is None and self.wanted.last is None:
-            low, high = self.ask("SELECT min(id), max(id) FROM completion")[0]
+            low, high = self.ask(_ENDS)[0]
             return low, high
         query = (
             "SELECT min(id), max(id) FROM batch WHERE split IN ('train', 'eval') AND step IS NOT NULL"
@@ -314,6 +318,7 @@ def _listed(column: str, numbers: tuple[int, ...] | None) -> str:
     return "" if numbers is None else f" AND {column} IN ({','.join(str(int(one)) for one in numbers)})"
 
 
+_ENDS = "SELECT (SELECT min(id) FROM completion), (SELECT max(id) FROM completion)"  # both at once read all
 _BATCH_AT = "SELECT batch FROM completion WHERE id {}= ? ORDER BY id {} LIMIT 1"
 _TEXTS = "SELECT id, body FROM text WHERE id IN ({})"
 _FIRST_OF = "(SELECT id FROM completion WHERE batch = {} ORDER BY id LIMIT 1)"

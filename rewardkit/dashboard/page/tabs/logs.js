@@ -14,7 +14,7 @@ const FILTERS = ["reward", "version", "first", "last", "status", "cause", "text"
 const CAUSES = ["exception", "timeout", "bad_return", "coercion", "crashed", "infrastructure"];
 const PAGE = 60;
 const NEWS = 200;
-const SLICES = 12;
+const SLICES = { text: 40, other: 150 };
 const AHEAD_PX = 600;
 const ROW_PX = { wide: 33, narrow: 57 };
 const NARROW = window.matchMedia("(max-width: 760px)");
@@ -84,7 +84,7 @@ function Strip({ one, counts, filters, set }) {
       </button>
       <${Bars} one=${one} counts=${counts} filters=${filters} set=${set} />
       <span class="strip-counts">
-        <button type="button" class="tally" aria-pressed=${on("scored", null)} onClick=${pick("scored", null)}>${count(one.scored)} scored</button>
+        ${one.scored > 0 && html`<button type="button" class="tally" aria-pressed=${on("scored", null)} onClick=${pick("scored", null)}>${count(one.scored)} scored</button>`}
         ${one.skipped > 0 && html`<button type="button" class="tally is-skipped" aria-pressed=${on("skipped", null)} onClick=${pick("skipped", null)}>${count(one.skipped)} skipped</button>`}
         ${Object.entries(one.failed).map(
           ([cause, times]) => html`
@@ -93,7 +93,7 @@ function Strip({ one, counts, filters, set }) {
             </button>
           `,
         )}
-        ${!failed && !one.skipped && html`<span class="faint">none failed</span>`}
+        ${!failed && !one.skipped && html`<span class="faint">${one.scored ? "none failed" : "no calls"}</span>`}
       </span>
     </li>
   `;
@@ -364,9 +364,10 @@ function Entries({ run, filters, order, opened, set }) {
     if (order === "oldest" && wasAtEnd.current && list.ended) box.current.scrollTop = box.current.scrollHeight;
     wasAtEnd.current = list.ended && isAtEnd();
   });
+  const most = filters.text ? SLICES.text : SLICES.other;
   const below = entries.length * px + tall - view.top - view.height;
   useEffect(() => {
-    if (!list.loading && !list.problem && !list.ended && below < AHEAD_PX && list.slices < SLICES) list.more();
+    if (!list.loading && !list.problem && !list.ended && below < AHEAD_PX && list.slices < most) list.more();
   }, [list.loading, list.problem, list.ended, below < AHEAD_PX, list.slices, entries.length]);
 
   const topOf = (place) => place * px + (openAt >= 0 && place > openAt ? tall : 0);
@@ -421,7 +422,7 @@ function Entries({ run, filters, order, opened, set }) {
             )}
           </ul>
         </div>
-        <${Foot} list=${list} order=${order} filters=${filters} set=${set} running=${running} />
+        <${Foot} list=${list} order=${order} filters=${filters} set=${set} running=${running} most=${most} />
       </div>
       ${list.fresh.length > 0 && html`<button type="button" class="log-pill" onClick=${follow}>${order === "newest" ? "↑" : "↓"} ${count(list.fresh.length)}${list.fresh.length >= NEWS ? "+" : ""} new</button>`}
       <div class="log-state faint" role="status">
@@ -433,7 +434,7 @@ function Entries({ run, filters, order, opened, set }) {
 }
 
 /** What stands below the last entry: loading, how far a search came, or that there is no more. */
-function Foot({ list, order, filters, set, running }) {
+function Foot({ list, order, filters, set, running, most }) {
   if (list.problem) return html`<${ProblemNote} problem=${list.problem} retry=${list.more} />`;
   const some = FILTERS.some((name) => filters[name] !== undefined);
   if (list.ended && !list.entries.length) {
@@ -443,7 +444,7 @@ function Foot({ list, order, filters, set, running }) {
     return html`<${Empty} title=${running ? "Nothing was said yet" : "No reward said anything"} hint=${hint} />`;
   }
   if (list.ended) return html`<p class="log-foot faint">${order === "newest" ? "This is the first entry." : running ? "New entries appear here." : "This is the last entry."}</p>`;
-  if (list.slices >= SLICES && !list.loading) {
+  if (list.slices >= most && !list.loading) {
     return html`
       <p class="log-foot">
         <span>Searched to ${list.searchedTo === null ? "here" : `step ${count(list.searchedTo)}`}.</span>
@@ -546,17 +547,19 @@ function Detail({ run, entryKey, text, close }) {
         <div class="stack">
           <section>
             <h3 class="block-title">Completion ${count(one.completion)} <span class="faint">${one.tokens === null ? "" : counted(one.tokens, "token")}${one.truncated ? ", cut off" : ""}</span></h3>
-            <div class="block">${one.text === null ? html`<p class="faint">its text was left out of the record</p>` : html`<${CompletionText} text=${one.text} />`}</div>
+            <div class="block">${one.text === null ? html`<p class="faint">its text was left out of the record</p>` : html`<${CompletionText} text=${one.text} mode=${modeOf(one.text)} />`}</div>
           </section>
           <section>
             <h3 class="block-title">Prompt ${count(one.prompt_index)}</h3>
-            <div class="block"><${CompletionText} text=${one.prompt} /></div>
+            <div class="block"><${CompletionText} text=${one.prompt} mode=${modeOf(one.prompt)} /></div>
           </section>
         </div>
       </div>
     </div>
   `;
 }
+
+const modeOf = (text) => (text.messages ? "conversation" : "text");
 
 function whereOf(one) {
   const parts = [one.step === null ? null : `step ${count(one.step)}`, one.epoch === null ? null : `epoch ${number(one.epoch)}`];
