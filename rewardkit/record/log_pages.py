@@ -140,18 +140,25 @@ class _Search:
 
     def spans(self, place: Place) -> Iterator[tuple[int, int]]:
         """Yield the first and last number of completions that may have such entries, in the order of the search."""
+        start = self._begins(place)
         if self.wanted.counted is not None:
-            yield from self._spans_of_batches(place)
+            yield from self._spans_of_batches(start)
             return
         low, high = self._completions()
         if low is None or high is None:
             return
-        at = min(high, place.completion) if self.backwards else max(low, place.completion)
+        at = min(high, start) if self.backwards else max(low, start)
         size = _FIRST_WINDOW
         while low <= at <= high:
             yield (max(low, at - size + 1), at) if self.backwards else (at, min(high, at + size - 1))
             at += -size if self.backwards else size
             size = min(2 * size, _LARGEST_WINDOW)
+
+    def _begins(self, place: Place) -> int:
+        """Return the completion that the search opens first: that of the place, unless it was seen to its end."""
+        if self.backwards:
+            return place.completion if place.version > 0 else place.completion - 1
+        return place.completion if place.version < _END else place.completion + 1
 
     def _completions(self) -> tuple[int | None, int | None]:
         """Return the first and last number of a completion that is of the steps; a step has all its batches between."""
@@ -166,7 +173,7 @@ class _Search:
         low, high = self.ask(f"SELECT {_FIRST_OF.format('?')}, {_LAST_OF.format('?')}", *batches)[0]
         return low, high
 
-    def _spans_of_batches(self, place: Place) -> Iterator[tuple[int, int]]:
+    def _spans_of_batches(self, start: int) -> Iterator[tuple[int, int]]:
         """Yield the spans of batches that have such calls; of batches that follow one another as one."""
         versions = _listed("summary.version", self.wanted.versions)
         cause = "" if self.wanted.cause is None else " AND instr(summary.causes, :cause)"
@@ -177,7 +184,7 @@ class _Search:
             f" summary WHERE summary.batch = batch.id AND summary.{self.wanted.counted} > 0{versions}{cause})"
             f" ORDER BY batch.id {self._order} LIMIT {_BATCHES}"
         )
-        at = self._batch_before(place)
+        at = self._batch_before(start)
         while rows := self.ask(
             query,
             at=at,
@@ -189,10 +196,10 @@ class _Search:
             yield from _merged([(row["low"], row["high"]) for row in rows if row["low"] is not None], self.backwards)
             at = rows[-1]["id"]
 
-    def _batch_before(self, place: Place) -> int:
-        """Return the number of a batch such that the one of a place is the next in the order of the search."""
+    def _batch_before(self, start: int) -> int:
+        """Return the number of a batch such that the one of a completion is the next in the order of the search."""
         query = _BATCH_AT.format(self._beyond, self._order)
-        found = self.ask(query, min(place.completion, _END))
+        found = self.ask(query, start)
         if not found:
             return 0 if self.backwards else _END
         return int(found[0][0]) + (1 if self.backwards else -1)
