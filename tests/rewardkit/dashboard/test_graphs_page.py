@@ -84,7 +84,7 @@ def test_pointing_at_one_graph_reads_all_of_them(page: Any) -> None:
     box = plot(page, "good").locator(".u-over").bounding_box()
     page.mouse.move(box["x"] + box["width"] * GAP / (STEPS - 1), box["y"] + 30)
     expect(chart(page, "good")).to_contain_text(f"step {GAP}: 8 failed (timeout)")
-    expect(chart(page, "good").get_by_role("button", name="mean")).to_contain_text("–")
+    expect(chart(page, "good").get_by_role("button", name="mean")).to_contain_text("\u2013")
     expect(chart(page, "total_reward")).to_contain_text(f"step {GAP}")
     page.mouse.move(box["x"] + box["width"] * CHANGED / (STEPS - 1), box["y"] + 30)
     expect(chart(page, "good").locator(".chart-mark")).to_have_text(f"step {CHANGED}: good@2 scores from here on")

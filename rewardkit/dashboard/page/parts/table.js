@@ -40,6 +40,7 @@ export function Table({ columns, rows, sort, onSort, onRow, selected, rowKey = (
             const name = rowKey(row);
             return html`<${Row}
               key=${name}
+              name=${name}
               row=${row}
               columns=${columns}
               onRow=${onRow}
@@ -62,7 +63,7 @@ function Head({ column, sort, onSort }) {
   return html`
     <th
       scope="col"
-      class=${column.align === "right" ? "right" : null}
+      class=${classOf(column)}
       style=${column.width ? { width: column.width } : null}
       title=${column.hint}
       aria-sort=${sorted ? (down ? "descending" : "ascending") : null}
@@ -78,7 +79,11 @@ function Head({ column, sort, onSort }) {
   `;
 }
 
-function Row({ row, columns, onRow, selected, onStep }) {
+function classOf(column) {
+  return [column.align === "right" && "right", column.className].filter(Boolean).join(" ") || null;
+}
+
+function Row({ row, name, columns, onRow, selected, onStep }) {
   const open = (event) => {
     if (event.target.closest("a, button, input, select, label") || String(window.getSelection())) return;
     onRow(row);
@@ -91,12 +96,12 @@ function Row({ row, columns, onRow, selected, onStep }) {
     else return;
     event.preventDefault();
   };
-  const ways = onRow ? { tabindex: 0, onClick: open, onKeyDown, class: `row-opens${row.dim ? " is-dim" : ""}` } : {};
+  const ways = onRow ? { "data-row": name, tabindex: 0, onClick: open, onKeyDown, class: `row-opens${row.dim ? " is-dim" : ""}` } : {};
   return html`
     <tr ...${ways} aria-selected=${onRow ? String(selected) : null}>
       ${columns.map(
         (column) => html`
-          <td key=${column.key} class=${[column.align === "right" && "right", column.className].filter(Boolean).join(" ") || null}>
+          <td key=${column.key} class=${classOf(column)}>
             ${column.render ? column.render(row) : row[column.key]}
           </td>
         `,
