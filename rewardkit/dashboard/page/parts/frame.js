@@ -4,7 +4,7 @@ import { count, counted, visible } from "../lib/format.js";
 import { activeKeys, useKeys } from "../lib/keys.js";
 import { useLive } from "../lib/live.js";
 import { THEMES, useTheme } from "../lib/store.js";
-import { html, useEffect, useRef, useState } from "../lib/view.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/view.js";
 
 export const TITLES = {
   graphs: "Graphs",
@@ -140,7 +140,7 @@ function Switcher({ run, tab, runs }) {
     else go({ run: one.name, tab });
   };
   useKeys([["s", "Another run", show]], "Everywhere");
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!open) return undefined;
     field.current?.focus();
     const outside = (event) => !box.current?.contains(event.target) && setOpen(false);
