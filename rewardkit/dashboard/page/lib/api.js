@@ -7,6 +7,7 @@ const KEPT = 40;
 const PAUSE_MS = 250;
 const RETRY_MS = [1000, 2000, 4000];
 const FINAL = [400, 404];
+const PASSING = [0, 401, 408, 503];
 const kept = new Map();
 
 /** What went wrong with a request: status 0 means that the server did not answer; state names some that pass. */
@@ -70,7 +71,8 @@ function keep(address, data) {
 
 /**
  * Ask for JSON and ask again at each tick of the run (or every `every` milliseconds).
- * The last data stays while it loads anew and while the server is away; a null path asks for nothing.
+ * The last data stays while it loads anew and while the server is away: the frame says so, and `problem` is what the
+ * view itself must say; `trouble` is either. A null path asks for nothing.
  */
 export function useApi(path, query = {}, { every = 0 } = {}) {
   const address = path === null || path === undefined ? null : url(path, query);
@@ -91,7 +93,9 @@ export function useApi(path, query = {}, { every = 0 } = {}) {
   const ours = heard.path === path;
   const data = ours ? (heard.address === address ? heard.data : (kept.get(address) ?? heard.data)) : kept.get(address);
   const pending = address !== null && heard.address !== address;
-  return { data: data ?? null, problem: pending ? null : heard.problem, loading: loading || pending, reload };
+  const trouble = pending ? null : heard.problem;
+  const problem = data && PASSING.includes(trouble?.status) ? null : trouble;
+  return { data: data ?? null, problem, trouble, loading: loading || pending, reload };
 }
 
 /** What of the last data still holds: nothing, where the question was wrong or its subject is gone. */
