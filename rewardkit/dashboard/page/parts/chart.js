@@ -324,6 +324,8 @@ function onCursor(plot, state) {
   label.hidden = !marks.length;
   if (!marks.length) return;
   label.textContent = marks.map((mark) => `step ${mark.x}: ${visible(mark.words)}`).join("\n");
+  const main = plot.series.findLastIndex((one) => one.told);
+  label.classList.toggle("is-low", plot.valToPos(plot.data[main][plot.cursor.idx] ?? 0, "y") < plot.over.clientHeight / 2);
   const room = label.parentElement.clientWidth - label.offsetWidth - 4;
   label.style.left = `${Math.max(4, Math.min(room, plot.over.offsetLeft + left + 8))}px`;
 }
