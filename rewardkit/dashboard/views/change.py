@@ -93,7 +93,9 @@ def ask(opened: Opened, body: Mapping[str, Any]) -> Answer:
     name = _words(body, "reward")
     if action is Action.ADD and _NAME.fullmatch(name) is None:
         raise ConfigError(f"reward {shortened(name, 40)!r}: expected a name of letters, digits and _")
-    running(run)
+    trainer, why = _trainer(run)
+    if trainer is None:
+        raise UpdateRefusedError(f"{why}; trying a reward still works")
     waiting = [one for one in run.changes if one.state is ChangeState.ASKED]
     if waiting:
         first = waiting[0]

@@ -1,0 +1,142 @@
+"""The server: where it listens, what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from rewardkit.dashboard.app import Dashboard, application
+from rewardkit.dashboard.guard import is_loopback
+from rewardkit.errors import ConfigError
+
+PORT = 8642
+PORTS_TRIED = 20
+"""How many ports are tried, from the first one on."""
+MOST_CONNECTIONS = 512
+END_S = 1
+"""Seconds that a stopped server gives its last answers."""
+_TOKEN = re.compile(r"[A-Za-z0-9_.~-]{8,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a server listens.
+
+    Attributes:
+        url: What to open in a browser; the token is in it.
+        tunnel: The command that brings the port of this machine to another one.
+        port: The port.
+        write_token: What allows rewards to be changed.
+    """
+
+    url: str
+    tunnel: str
+    port: int
+    write_token: str | None
+
+
+def serve(
+    folder: Path,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    token: str | None = None,
+    *,
+    write: bool = False,
+    open_page: bool = False,
+    tell: Callable[[Place], None] = lambda place: None,
+) -> None:
+    """Serve the dashboard until it is stopped.
+
+    Args:
+        folder: The folder of runs, which need not be there, or a run's own.
+        host: The address to listen on.
+        port: The first port to try.
+        token: What opens the page; drawn at random unless given.
+        write: Whether rewards may be changed, with a further token.
+        open_page: Whether a browser is opened.
+        tell: Told where it listens, before the first request is answered.
+
+    Raises:
+        ConfigError: The folder is a file, no port is free, or the address is open to others and no token is given.
+    """
+    check(folder, host, token)
+    token = token or secrets.token_urlsafe(24)
+    listening = _listening(host, port)
+    with listening:
+        dashboard = Dashboard(folder, secrets.token_urlsafe(12) if write else None)
+        try:
+            place = _place(host, listening.getsockname()[1], token, dashboard.write_token)
+            tell(place)
+            if open_page:
+                threading.Thread(target=webbrowser.open, args=(place.url,), daemon=True).start()
+            server(dashboard, token, host).run(sockets=[listening])
+        finally:
+            dashboard.close()
+
+
+def check(folder: Path, host: str, token: str | None) -> None:
+    """Raise ConfigError where a server cannot be started so."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder}: is a file; expected a folder of runs, or a run's folder")
+    if token is not None and not _TOKEN.fullmatch(token):
+        raise ConfigError("--token: expected 8 to 200 letters, digits and -_.~, so that it can stand in an address")
+    if token is None and not is_loopback(host):
+        raise ConfigError(f"--host {host}: others can reach this address; give a --token of your own as well")
+
+
+class Server(uvicorn.Server):
+    """A server that ends its streams first, for they would never end by themselves."""
+
+    def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:
+        super().__init__(config)
+        self._dashboard = dashboard
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._dashboard.live.end()
+        await super().shutdown(sockets)
+
+
+def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Server:
+    """Return the server of a dashboard, which listens nowhere yet."""
+    config = uvicorn.Config(
+        application(dashboard, token, host),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_graceful_shutdown=END_S,
+    )
+    return Server(config, dashboard)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at the first port that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    last = min(port + PORTS_TRIED - 1, 65535)
+    reason: OSError | None = None
+    for one in range(port, last + 1):
+        try:
+            return socket.create_server((host, one), family=family, backlog=128)
+        except OSError as wrong:
+            reason = wrong
+            if isinstance(wrong, socket.gaierror):
+                raise ConfigError(f"--host {host}: no address of this machine") from wrong
+    raise ConfigError(f"--port {port}: none of the ports {port} to {last} is free: {reason}")
+
+
+def _place(host: str, port: int, token: str, write_token: str | None) -> Place:
+    anywhere = host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+    shown = socket.gethostname() if anywhere else f"[{host}]" if ":" in host else host
+    tunnel = f"ssh -N -L {port}:127.0.0.1:{port} you@{socket.gethostname()}"
+    return Place(f"http://{shown}:{port}/?token={token}", tunnel, port, write_token)
