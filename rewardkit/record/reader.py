@@ -20,6 +20,8 @@ import numpy as np
 from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
 from rewardkit.record.database import FILE, file_of, in_words, reading
+from rewardkit.record.log_pages import BUDGET_S, LogPage, Place, Wanted, read_page
+from rewardkit.record.outcomes import outcome_of
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
 from rewardkit.record.sessions import is_alive
@@ -27,9 +29,8 @@ from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion, LogEntry, RecordedPrompt, StepSummary, Version
 from rewardkit.record.writer import unpacked
 from rewardkit.text import completion_text
-from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
+from rewardkit.types import Outcome, Rollout, Status
 
-_STATUS = {letter: status for status, letter in LETTERS.items()}
 PAGE = 500
 """Completions that are fetched at once."""
 
@@ -167,7 +168,7 @@ class RunReader:
             rows = self._rows(f"{_RESCORED} AND rescored.completion IN ({marks})", number, *some)
             with self._decoding():
                 found |= {
-                    row["completion"]: _outcome(
+                    row["completion"]: outcome_of(
                         row["status"],
                         math.nan if row["score"] is None else row["score"],
                         row["seconds"],
@@ -399,6 +400,29 @@ class RunReader:
                 return
             after = rows[-1]["completion"]
 
+    def log_page(
+        self,
+        wanted: Wanted,
+        start: Place | None = None,
+        *,
+        backwards: bool = False,
+        limit: int = 50,
+        budget_s: float = BUDGET_S,
+    ) -> LogPage:
+        """Return a page of what calls said, from a place on or back from it.
+
+        Args:
+            wanted: Which entries.
+            start: The place, which itself is left out; the beginning or the end unless given.
+            backwards: Whether the newest come first.
+            limit: At most so many entries.
+            budget_s: Seconds after which the page ends early, and says where.
+        """
+        with self._decoding():
+            return read_page(
+                self._rows, self._named, wanted, start, backwards=backwards, limit=limit, budget_s=budget_s
+            )
+
     def _entries(
         self, rows: Sequence[sqlite3.Row], reward: str | None, status: Status | None, pattern: re.Pattern[str] | None
     ) -> Iterator[LogEntry]:
@@ -477,7 +501,7 @@ class RunReader:
         scores = struct.unpack(f"<{len(named)}d", row["scores"])
         seconds = struct.unpack(f"<{len(named)}f", row["seconds"])
         outcomes = {
-            name: _outcome(letter, score, took, digits, said.get((row["id"], version)))
+            name: outcome_of(letter, score, took, digits, said.get((row["id"], version)))
             for (name, _, digits), version, letter, score, took in zip(
                 named, versions, row["status"], scores, seconds, strict=True
             )
@@ -635,18 +659,6 @@ def _prompt(row: sqlite3.Row) -> RecordedPrompt:
 
 def _unpacked(body: bytes | None) -> str | None:
     return None if body is None else unpacked(body)
-
-
-def _outcome(letter: str, score: float, took: float, digits: str, said: sqlite3.Row | None) -> Outcome:
-    status, value = _STATUS[letter.lower()], None if math.isnan(score) else score
-    if said is None:
-        return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper())
-    return Outcome(
-        status, value, said["reason"], json.loads(said["metrics"] or "{}"),
-        None if said["cause"] is None else Cause(said["cause"]), said["error"], _unpacked(said["trace_body"]),
-        said["attempts"], took, _unpacked(said["log_body"]) or "", digits, letter.isupper(),
-        tuple(Unanswered(**one) for one in json.loads(said["unanswered"] or "[]")),
-    )  # fmt: skip
 
 
 def _added(key: tuple[Any, ...], parts: Sequence[sqlite3.Row]) -> StepSummary:
