@@ -51,16 +51,17 @@ def view(opened: Opened, query: Query) -> Answer:
     trainer, why = _trainer(run)
     labels = [label for label in (query.text("version"), query.text("other")) if label]
     steps = run.steps()
+    step = None if trainer is None else _step(run, trainer)
     return {
         "can_write": opened.can_write,
         "refused": why,
-        "trainer": None if trainer is None else {"step": trainer.step, "ranks": trainer.ranks},
+        "trainer": None if trainer is None else {"step": step, "ranks": trainer.ranks},
         "blocked": {} if trainer is None else _blocked(trainer),
         "rewards": _rewards(run, trainer),
         "columns": _columns(run),
         "steps": [steps[0], steps[-1], len(steps)] if steps else None,
         "most_tried": MOST_TRIED,
-        "changes": [_change(one, trainer) for one in run.changes[-MOST_CHANGES:]][::-1],
+        "changes": [_change(one, step) for one in run.changes[-MOST_CHANGES:]][::-1],
         "texts": {label: _text(run, label) for label in labels},
         "job": under_way,
     }
@@ -136,7 +137,13 @@ def _trainer(run: Run) -> tuple[Trainer | None, str | None]:
     try:
         return running(run), None
     except UpdateRefusedError as reason:
-        return None, str(reason).removeprefix(f"{run.path}: ")
+        return None, str(reason).removeprefix(f"{run.path}: ").removesuffix("; nothing is changed")
+
+
+def _step(run: Run, trainer: Trainer) -> int:
+    """Return the last step that is known to have begun: the process says so every few seconds, its scores at once."""
+    last = run.by_id([run.last_id]) if trainer.step >= 0 else []
+    return max([trainer.step, *(one.step for one in last if one.split == "train" and one.step is not None)])
 
 
 def _blocked(trainer: Trainer) -> dict[str, str]:
@@ -222,11 +229,11 @@ def _columns(run: Run) -> list[str]:
     return list(run.prompt(0).columns) if run.prompt_count else []
 
 
-def _change(one: RewardChange, trainer: Trainer | None) -> Answer:
+def _change(one: RewardChange, step: int | None) -> Answer:
     body = one.body
     told = {
         ChangeState.ASKED: "asked", ChangeState.REFUSED: "refused", ChangeState.DROPPED: "dropped",
-        ChangeState.ACCEPTED: "accepted" if trainer is not None and trainer.step < (one.step or 0) else "applied",
+        ChangeState.ACCEPTED: "accepted" if step is not None and step < (one.step or 0) else "applied",
     }  # fmt: skip
     return {
         "id": one.id,
@@ -239,7 +246,7 @@ def _change(one: RewardChange, trainer: Trainer | None) -> Answer:
         "weight": body.get("weight"),
         "digits": body.get("digits"),
         "reference": body.get("reference"),
-        "unheard": one.state is ChangeState.ASKED and trainer is None,
+        "unheard": one.state is ChangeState.ASKED and step is None,
     }
 
 

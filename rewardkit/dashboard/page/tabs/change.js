@@ -57,7 +57,7 @@ function Page({ run, query, data, reload }) {
       reload();
     } catch (wrong) {
       if (wrong.status === 403) writing.forget();
-      setWords(wrong.words || String(wrong));
+      setWords([action === "ask" ? "not asked" : action === "try" ? "not tried" : "not done", wrong.words || String(wrong)]);
     }
   };
   const able = writing.can && !running && (mode === "file" ? file.trim() : draft.text);
@@ -66,7 +66,7 @@ function Page({ run, query, data, reload }) {
     send("try", { reward: reward.name, old: chosen.other?.label, steps: stepsOf(span, data.steps), ...brought });
   };
   const ofEditor = job.now?.state === "failed" && (job.now.about.new || "").startsWith(EDITED);
-  const wrong = lineOf(words) ?? (ofEditor ? lineOf(job.now.words) : null);
+  const wrong = lineOf(words?.[1]) ?? (ofEditor ? lineOf(job.now.words) : null);
   useKeys([
     ["e", "Edit the source", () => document.querySelector(".editor-text")?.focus()],
     ["d", "Differences or source", () => go({ query: { mode: mode === "differences" ? null : "differences" } }, { replace: true })],
@@ -97,7 +97,7 @@ function Page({ run, query, data, reload }) {
               onTry=${attempt}
               onAsk=${(action) => setConfirming(action)}
             />
-            ${words && html`<p class="change-words" role="alert"><span class="chip is-bad">refused</span> ${visible(words)}</p>`}
+            ${words && html`<p class="change-words" role="alert"><span class="chip is-bad">${words[0]}</span> ${visible(words[1])}</p>`}
           </section>
           ${
             job.now &&
@@ -119,7 +119,7 @@ function Page({ run, query, data, reload }) {
           action=${confirming}
           reward=${reward}
           trainer=${data.trainer}
-          what=${mode === "file" ? file : `${draft.named || "the function"} of the editor`}
+          what=${mode === "file" ? file : `The function ${draft.named} in the editor`.replace("  ", " ")}
           onCancel=${() => setConfirming(null)}
           onDone=${(more) => {
             setConfirming(null);
@@ -139,8 +139,9 @@ function Standing({ data }) {
     return html`
       <p class="change-standing">
         <span class="dot is-running" aria-hidden="true"></span>
-        ${step < 0 ? "The training has not begun its first step." : html`The training is at step <b>${count(step)}</b>.`}${" "}
-        A change takes effect at the beginning of a later step, or not at all.
+        <span>
+          ${step < 0 ? "The training has not begun its first step." : html`The training is at step <b>${count(step)}</b>.`} A change takes effect at the beginning of a later step, or not at all.
+        </span>
       </p>
     `;
   }
@@ -291,7 +292,7 @@ function Source({ mode, draft, chosen, data, file, setFile, wrong, onSend, rewar
     const other = chosen.other && draft.texts[chosen.other.label];
     const lacking = [[chosen.other, other?.text], [chosen.version, draft.text]].find(([, text]) => text === null || text === undefined);
     if (chosen.other && other === undefined) return html`<${Loading} rows=${4} label="Loading the source" />`;
-    if (lacking) return html`<p class="diff-same muted">The source of ${visible(lacking[0]?.label)} is not recorded.</p>`;
+    if (lacking) return html`<p class="diff-none muted">The source of ${visible(lacking[0]?.label)} is not recorded.</p>`;
     const newer = `${visible(chosen.version.label)}${draft.edited ? ", edited" : ""}`;
     return html`
       <p class="muted diff-title"><code>${visible(chosen.other.label)}</code> → <code>${newer}</code></p>

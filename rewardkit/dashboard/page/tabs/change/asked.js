@@ -1,8 +1,8 @@
 /** The changes that the training was asked for, with its answers. */
 import { ago, clock, count, number, visible } from "../../lib/format.js";
 import { html } from "../../lib/view.js";
+import { WHAT } from "./trial.js";
 
-const WHAT = { replace: "Apply", shadow: "Run as shadow", weight: "Set weight", add: "Add", remove: "Remove" };
 const LOOKS = { asked: "is-warn", accepted: "is-good", applied: "is-good", refused: "is-bad", dropped: "" };
 
 /** The list, newest first; `fresh` is the one that was asked for here. */

@@ -1,8 +1,7 @@
 /** The question before a training is asked for a change: what happens, and at which step. */
 import { count, number, visible } from "../../lib/format.js";
 import { html, useEffect, useRef, useState } from "../../lib/view.js";
-
-const WORDS = { replace: "Apply", shadow: "Run as shadow", weight: "Set weight", remove: "Remove" };
+import { WHAT } from "./trial.js";
 
 /** A dialog; onDone is told what else to send. */
 export function Confirm({ action, reward, trainer, what, onCancel, onDone }) {
@@ -19,7 +18,7 @@ export function Confirm({ action, reward, trainer, what, onCancel, onDone }) {
   const name = visible(reward.name);
   return html`
     <dialog ref=${dialog} class="confirm" aria-labelledby="confirm-title" onClose=${onCancel} onClick=${(event) => event.target === dialog.current && dialog.current.close()}>
-      <h2 id="confirm-title">${WORDS[action]}: ${name}${aside ? "_shadow" : ""}</h2>
+      <h2 id="confirm-title">${WHAT[action]}: ${name}${aside ? "_shadow" : ""}</h2>
       ${
         asksWeight &&
         html`
@@ -49,7 +48,7 @@ export function Confirm({ action, reward, trainer, what, onCancel, onDone }) {
       </ul>
       <p class="confirm-ways">
         <button type="button" class="button" onClick=${() => dialog.current.close()}>Cancel</button>
-        <button type="button" class=${action === "remove" ? "button is-bad" : "button is-main"} disabled=${asksWeight && !valid} onClick=${send}>${WORDS[action]}</button>
+        <button type="button" class=${action === "remove" ? "button is-bad" : "button is-main"} disabled=${asksWeight && !valid} onClick=${send}>${WHAT[action]}</button>
       </p>
     </dialog>
   `;

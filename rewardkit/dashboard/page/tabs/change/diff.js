@@ -6,6 +6,7 @@ import { html, useMemo, useState } from "../../lib/view.js";
 const NEAR = 3;
 const MOST_WORDS = 4000;
 const TIMEOUT_MS = 400;
+const LEAST_SHARED = 0.4;
 const { diffLines, diffWordsWithSpace } = globalThis.Diff;
 
 /** The differences of two texts; long parts that are the same are folded. */
@@ -15,8 +16,8 @@ export function SourceDiff({ before, after, label }) {
     return rows && folded(rows);
   }, [before, after]);
   const [open, setOpen] = useState(() => new Set());
-  if (ended(before) === ended(after)) return html`<p class="diff-same muted">Both are the same.</p>`;
-  if (!blocks) return html`<p class="diff-same muted">They differ too much to be laid side by side.</p>`;
+  if (ended(before) === ended(after)) return html`<p class="diff-none muted">Both are the same.</p>`;
+  if (!blocks) return html`<p class="diff-none muted">They differ too much to be laid side by side.</p>`;
   const show = (place) => setOpen(new Set([...open, place]));
   return html`
     <div class="diff" role="region" aria-label=${label} tabindex="0">
@@ -90,9 +91,12 @@ function plain(text) {
   return text.replace(/\n$/, "").split("\n").map((line) => [{ value: line, changed: false }]);
 }
 
+/** Both sides of a changed part as lines of words; where they have little in common, whole lines say more. */
 function words(before, after) {
   if (before.length + after.length > MOST_WORDS) return [plain(before), plain(after)];
   const parts = diffWordsWithSpace(before, after);
+  const shared = parts.reduce((sum, part) => sum + (part.added || part.removed ? 0 : part.value.length), 0);
+  if (shared < LEAST_SHARED * Math.max(before.length, after.length)) return [plain(before), plain(after)];
   return [lined(parts.filter((part) => !part.added)), lined(parts.filter((part) => !part.removed))];
 }
 

@@ -1,8 +1,10 @@
 /** A trial of a changed reward: how far it is, and what the change would do. */
+import { href } from "../../lib/address.js";
 import { count, counted, number, percent, seconds, signed, visible } from "../../lib/format.js";
 import { html } from "../../lib/view.js";
 import { Status } from "../../parts/chip.js";
 
+export const WHAT = { replace: "Apply", shadow: "Run as shadow", weight: "Set weight", add: "Add", remove: "Remove" };
 const COSTS = { cost_usd: "USD", prompt_tokens: "Prompt tokens", completion_tokens: "Completion tokens" };
 
 /** What is under way, with a way to end it; then its result, or why there is none. */
@@ -11,9 +13,9 @@ export function Trial({ job, onCancel, onLine }) {
   return html`
     <section class="panel trial" aria-labelledby="trial-title">
       <div class="panel-head">
-        <h2 id="trial-title">${job.kind === "try" ? "Trial" : "Check before asking"}</h2>
+        <h2 id="trial-title">${job.kind === "try" ? "Trial" : WHAT[about.action]}</h2>
         <span class="muted cut trial-about">
-          ${visible(about.reward)}${about.old ? html`: <code>${visible(about.old)}</code>` : ": now"} → <code>${visible(about.new ?? about.action)}</code>
+          ${visible(about.reward)}${about.old && html` <code>${visible(about.old)}</code>`}${about.new && html` → <code>${visible(about.new)}</code>`}
         </span>
         <span class="push faint">${seconds(job.seconds)}</span>
         ${job.state === "running" && onCancel && html`<button type="button" class="button" onClick=${onCancel}>Cancel</button>`}
@@ -30,7 +32,7 @@ export function Trial({ job, onCancel, onLine }) {
 
 function Progress({ job }) {
   const known = job.known > 0;
-  const words = known ? `${count(job.done)} of ${counted(job.known, "call")}` : "starting a process that loads the reward";
+  const words = known ? `${count(job.done)} of ${counted(job.known, "call")}` : job.kind === "try" ? "loading the reward in a process of its own" : "checking it before the training is asked";
   return html`
     <div class="trial-progress" role="status">
       <progress max=${known ? job.known : null} value=${known ? job.done : null} aria-label="Progress of the trial"></progress>
@@ -57,7 +59,7 @@ function Outcome({ job }) {
   const found = job.kind === "try" ? job.result : job.result.difference;
   const notes = job.kind === "ask" ? job.result.notes : [];
   return html`
-    ${job.kind === "ask" && html`<p role="status">The checks passed. Change ${job.result.change} is asked for; the training's answer is among the changes.</p>`}
+    ${job.kind === "ask" && html`<p role="status">The checks passed, and the training is asked (change ${job.result.change}). Its answer is under “Changes asked for”.</p>`}
     ${notes.map((note) => html`<p class="muted" key=${note}>${visible(note)}</p>`)}
     ${found && html`<${Difference} found=${found} />`}
   `;
@@ -66,8 +68,10 @@ function Outcome({ job }) {
 /** The numbers of a difference, its notes, and the completions that change most. */
 export function Difference({ found }) {
   return html`
-    <${Figures} found=${found} />
-    <${Sides} found=${found} />
+    <div class="trial-numbers">
+      <${Figures} found=${found} />
+      <${Sides} found=${found} />
+    </div>
     <ul class="trial-notes muted">${found.notes.map((note) => html`<li key=${note}>${visible(note)}</li>`)}</ul>
     <${Examples} examples=${found.examples} />
   `;
@@ -163,7 +167,7 @@ function Example({ one }) {
     <li class="example">
       <p class="line">
         <span class="example-scores"><${Said} row=${one.old} /> <span class="faint">→</span> <${Said} row=${one.new} /></span>
-        <span class="faint push">${one.step === null ? "" : `step ${count(one.step)}, `}completion ${one.id}</span>
+        <span class="faint push">${one.step === null ? "" : `step ${count(one.step)}, `}<a href=${href({ tab: "completions", query: { id: one.id } })}>completion ${one.id}</a></span>
       </p>
       <p class="text example-prompt">${visible(one.prompt)}</p>
       <p class="text example-completion">${visible(one.completion)}</p>
