@@ -165,6 +165,7 @@ def of_run(
     with VersionFinder() as finder, contextlib.ExitStack() as stack:
         sides = [_side(run, given, stored, finder) for given in (old, new)]
         mask = _compared(run, sides, stored, left_out)
+        left_out.update(_unasked(sides) if not mask.any() else {})
         if limit is not None:
             mask &= np.isin(stored.table.groups, stored.table.groups[mask][:limit])
         calls = 0
@@ -237,6 +238,15 @@ def _compared(run: RunReader, sides: Sequence[_VersionSide], stored: Stored, lef
                 left_out[f"{side.given.label} has not scored them and cannot be had: {side.why}"] += lacking
             mask = mask & side.known
     return np.asarray(mask)
+
+
+def _unasked(sides: Sequence[_VersionSide]) -> dict[str, int]:
+    """Return which recorded versions have scored none of the completions, for a difference that has none."""
+    absent = [side for side in sides if side.given.version is not None and not side.known.any()]
+    return {
+        f"{side.given.label} has scored none of these completions; choose steps at which it did": len(side.known)
+        for side in absent
+    }
 
 
 def _read(

@@ -14,6 +14,7 @@ import { Editor } from "./change/editor.js";
 import { Trial } from "./change/trial.js";
 import { WriteToken, useWriting } from "./change/writing.js";
 
+const SPANS = [5, 20];
 const JOB_EVERY_MS = 400;
 const EDITED = "rewards/edited/";
 const MODES = [
@@ -50,6 +51,7 @@ function Page({ run, query, data, reload }) {
 
   const brought = mode === "file" ? { reference: file } : { source: draft.text ?? "", function: draft.named ?? "" };
   const running = job.now?.state === "running";
+  const reach = reachOf(chosen.other, reward, data.steps);
   const send = async (action, body) => {
     setWords(null);
     try {
@@ -63,7 +65,7 @@ function Page({ run, query, data, reload }) {
   const able = writing.can && !running && (mode === "file" ? file.trim() : draft.text);
   const attempt = () => {
     if (!able) return;
-    send("try", { reward: reward.name, old: chosen.other?.label, steps: stepsOf(span, data.steps), ...brought });
+    send("try", { reward: reward.name, old: chosen.other?.label, steps: stepsOf(span, reach), ...brought });
   };
   const ofEditor = job.now?.state === "failed" && (job.now.about.new || "").startsWith(EDITED);
   const wrong = lineOf(words?.[1]) ?? (ofEditor ? lineOf(job.now.words) : null);
@@ -89,6 +91,7 @@ function Page({ run, query, data, reload }) {
             <${Actions}
               data=${data}
               reward=${reward}
+              reach=${reach}
               span=${span}
               setSpan=${setSpan}
               able=${able}
@@ -210,9 +213,19 @@ function useJob(run, told, reload) {
   return { now, take: setTaken };
 }
 
-function stepsOf(span, steps) {
-  if (!steps || span === "all") return null;
+/** The first and last step at which a version scored, as far as the versions after it tell. */
+function reachOf(version, reward, steps) {
+  if (!steps || !version) return null;
   const [first, last] = steps;
+  const later = reward.versions.filter((one) => one.origin === "run" && one.first_step > (version.first_step ?? first));
+  const after = later.filter((one) => !one.shadow || version.shadow).map((one) => one.first_step);
+  return [version.first_step ?? first, Math.min(last, ...after.map((step) => step - 1))];
+}
+
+function stepsOf(span, reach) {
+  if (!reach) return null;
+  const [first, last] = reach;
+  if (span === "all") return reach;
   return [span === "last" ? last : Math.max(first, last - Number(span) + 1), last];
 }
 
@@ -330,14 +343,8 @@ function FileField({ file, setFile, onSend, reward }) {
   `;
 }
 
-function Actions({ data, reward, span, setSpan, able, running, writing, onTry, onAsk }) {
-  const steps = data.steps;
-  const spans = [
-    ["last", `step ${count(steps?.[1])}`],
-    ["5", "the last 5 steps"],
-    ["20", "the last 20 steps"],
-    ["all", `all ${counted(steps?.[2], "step")}`],
-  ];
+function Actions({ data, reward, reach, span, setSpan, able, running, writing, onTry, onAsk }) {
+  const spans = reach ? [["last", `${count(reach[1])} alone`], ...SPANS.map((size) => [String(size), `${count(Math.max(reach[0], reach[1] - size + 1))} to ${count(reach[1])}`]), ["all", "all its steps"]] : [["last", "no step yet"]];
   const open = writing.can && !running;
   const why = (action) => (data.trainer ? data.blocked[action] || null : `Nothing can be applied: ${data.refused}`);
   const button = (action, words, more = {}) => html`
@@ -353,7 +360,7 @@ function Actions({ data, reward, span, setSpan, able, running, writing, onTry, o
   `;
   return html`
     <div class="change-actions">
-      <${Choice} label="On" value=${span} options=${spans} onChange=${setSpan} />
+      <${Choice} label="On steps" value=${span} options=${spans} onChange=${setSpan} />
       <button type="button" class="button is-main" disabled=${!able} onClick=${onTry} title="Nothing is applied">${running ? "Trying …" : "Try"}</button>
       <span class="push"></span>
       ${button("shadow", "Run as shadow", { disabled: !able || !reward.now })}

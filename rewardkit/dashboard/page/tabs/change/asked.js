@@ -25,9 +25,8 @@ function One({ one, step, fresh }) {
         <span class=${`chip ${LOOKS[one.state]}`}>${one.state}</span>
         <b>${WHAT[one.action]}${one.action === "weight" ? weight : ""}</b>
         <span class="cut">${visible(one.reward)}</span>
-        <span class="faint push" title=${clock(one.asked)}>${ago(one.asked)}</span>
       </p>
-      <p class="muted asked-words">${visible(told(one, step))}</p>
+      <p class="muted asked-words">${visible(told(one, step))} <span class="faint" title=${clock(one.asked)}>· ${ago(one.asked)}</span></p>
       ${one.reference && html`<p class="faint cut" title=${visible(one.reference)}><code>${visible(one.reference.split("/").pop())}</code>${one.digits && html` · ${one.digits}`}</p>`}
     </li>
   `;
