@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rewardkit.cli.arguments import AsJson, argument, option
-from rewardkit.cli.exits import finish
+from rewardkit.cli.exits import INTERRUPTED, finish
 from rewardkit.errors import ConfigError
 from rewardkit.record.places import RUNS
 from rewardkit.shown import plain
@@ -51,7 +51,11 @@ def ui_command(
         told = {"url": place.url, "folder": str(folder), "tunnel": place.tunnel, "write_token": place.write_token}
         finish(told, lambda: _show(place, folder), as_json=as_json)
 
-    serve(folder, host, port, token, write=write, open_page=open_page, tell=tell)
+    try:
+        serve(folder, host, port, token, write=write, open_page=open_page, tell=tell)
+    except KeyboardInterrupt:  # how it is meant to be stopped: no error, and no second object
+        typer.echo("stopped", err=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _show(place: Place, folder: Path) -> None:

@@ -9,7 +9,6 @@ import platform
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from hmac import compare_digest
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -73,12 +72,11 @@ class Guard:
             return 421, "this server does not answer to that name; use the address that `rewardkit ui` printed", {}
         if scope["method"] not in METHODS:
             return 405, "only GET, HEAD and POST are answered", {"allow": ", ".join(METHODS)}
-        if not self._has_cookie(headers.get("cookie", "")):
-            return self._asked_in(scope)
+        known = self._has_cookie(headers.get("cookie", ""))
+        if not known or (_in_address(scope) and not scope["path"].startswith("/api/")):
+            return self._asked_in(scope, known=known)
         if _TRICKS.search(scope.get("raw_path") or b"") or "\x00" in scope["path"]:
             return 404, "there is nothing at this address", {}
-        if any(name == "token" for name, _ in _parameters(scope)):
-            return self._asked_in(scope)  # a reload of the first address
         return _foreign(scope, headers, host)
 
     def _knows(self, host: str) -> bool:
@@ -92,21 +90,17 @@ class Guard:
         return is_loopback(name) or (self._anywhere and _is_address(name))
 
     def _has_cookie(self, header: str) -> bool:
-        cookie: SimpleCookie = SimpleCookie()
-        try:
-            cookie.load(header)
-        except CookieError:
-            return False
-        found = cookie.get(self._cookie)
-        return found is not None and self._is_token(found.value)
+        """Whether the token is among the cookies, some of which are those of other servers on this machine."""
+        pairs = (one.strip().partition("=") for one in header.split(";"))
+        return any(name == self._cookie and self._is_token(value) for name, _, value in pairs)
 
     def _is_token(self, given: str) -> bool:
         return compare_digest(given.encode("utf-8", "replace"), self._token.encode())
 
-    def _asked_in(self, scope: Message) -> Refusal:
-        """Answer a request with the token in its address: a cookie, and the address without it."""
-        given = [value for name, value in _parameters(scope) if name == "token"]
-        if not given or not self._is_token(given[-1]):
+    def _asked_in(self, scope: Message, *, known: bool) -> Refusal:
+        """Answer a request with the token in its address: with a cookie, and the address without the token."""
+        given = _in_address(scope)
+        if scope["method"] == "POST" or not (known or (given and self._is_token(given[-1]))):
             return 401, "wrong token" if given else "no token", {}
         others = urlencode([pair for pair in _parameters(scope) if pair[0] != "token"])
         place = "/" + quote(scope["path"], safe="/").lstrip("/") + (f"?{others}" if others else "")
@@ -154,6 +148,11 @@ def _foreign(scope: Message, headers: dict[str, str], host: str) -> Refusal | No
 
 def _parameters(scope: Message) -> list[tuple[str, str]]:
     return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+
+def _in_address(scope: Message) -> list[str]:
+    """Return the tokens in a request's address."""
+    return [value for name, value in _parameters(scope) if name == "token"]
 
 
 def _with_headers(send: Send) -> Send:

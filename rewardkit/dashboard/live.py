@@ -7,10 +7,11 @@ import contextlib
 import itertools
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import Any
 
-from rewardkit.dashboard.readers import Missing, Opened, Readers, Unreadable
+from rewardkit.dashboard.readers import Missing, Opened, Readers
+from rewardkit.dashboard.workers import BusyError
 from rewardkit.errors import RecordError
 
 POLL_S = 0.25
@@ -19,6 +20,10 @@ HEARTBEAT_S = 10.0
 """Seconds after which a stream says that it is still there."""
 MOST_STREAMS = 64
 """Streams at a time."""
+FIRST_S = 10.0
+"""Seconds to wait for the first look at a run."""
+MOST_WATCHED = 256
+"""Runs that are watched at a time."""
 _LOOK_S = 2.0
 """Seconds after which a run is looked at though nothing was written: its process may have died."""
 _FORGET_S = 30.0
@@ -65,15 +70,34 @@ class Live:
         """Whether there are as many streams as there may be."""
         return self._streams >= MOST_STREAMS
 
-    async def state(self, name: str) -> dict[str, Any]:
-        """Return the state of a run, once."""
-        with self._listening(name) as (one, told):
-            while one.state is None and not self._ended.is_set():
-                await told.wait()
-                told.clear()
-            return dict(one.state or {})
+    @property
+    def watched(self) -> set[str]:
+        """The names of the runs that are watched."""
+        with self._lock:
+            return set(self._watched)
 
-    async def states(self, name: str) -> AsyncIterator[dict[str, Any] | None]:
+    @property
+    def running(self) -> bool:
+        """Whether the thread has not ended."""
+        return self._thread.is_alive()
+
+    async def state(self, name: str) -> dict[str, Any]:
+        """Return the state of a run, once.
+
+        Raises:
+            BusyError: There is no answer in a few seconds, or too many runs are watched.
+        """
+        with self._listening(name) as (one, told):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_S):
+                    while one.state is None and not self._ended.is_set():
+                        await told.wait()
+                        told.clear()
+            if one.state is None:
+                raise BusyError(f"{name}: no answer of its record yet; try again in a moment")
+            return dict(one.state)
+
+    async def states(self, name: str) -> AsyncGenerator[dict[str, Any] | None]:
         """Yield the state of a run and then each new one, and ``None`` where there was none for a while.
 
         Who is slow misses those between, never the last one.
@@ -109,6 +133,8 @@ class Live:
         self._loop = asyncio.get_running_loop()
         told = asyncio.Event()
         with self._lock:
+            if name not in self._watched and len(self._watched) >= MOST_WATCHED:
+                raise BusyError(f"{MOST_WATCHED} runs are watched already; close some pages")
             one = self._watched.setdefault(name, Watched())
             one.listeners.add(told)
         self._woken.set()
@@ -171,11 +197,11 @@ def _look(readers: Readers, name: str, one: Watched, numbers: Iterator[int]) -> 
         if seen == one.seen and now - one.looked < _LOOK_S:
             return False
         found = _state(opened)
-    except RecordError as wrong:
-        if not isinstance(wrong, Missing | Unreadable):
-            readers.drop(name)
+    except Exception as wrong:  # whatever stands in a damaged record, the other runs are watched on
+        readers.drop(name)
         state = "missing" if isinstance(wrong, Missing) else "unreadable"
-        seen = found = {"state": state, "problem": str(wrong), "last_id": None, "last_step": None}
+        words = str(wrong) if isinstance(wrong, RecordError) else f"{name}: damaged: {type(wrong).__name__}: {wrong}"
+        seen = found = {"state": state, "problem": words, "last_id": None, "last_step": None}
     changed = seen != one.seen or one.state is None or any(one.state[key] != found[key] for key in found)
     one.seen, one.looked = seen, now
     if changed:

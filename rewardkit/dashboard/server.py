@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import secrets
 import socket
@@ -130,8 +131,8 @@ def _listening(host: str, port: int) -> socket.socket:
             return socket.create_server((host, one), family=family, backlog=128)
         except OSError as wrong:
             reason = wrong
-            if isinstance(wrong, socket.gaierror):
-                raise ConfigError(f"--host {host}: no address of this machine") from wrong
+            if wrong.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise ConfigError(f"--host {host}: no address of this machine: {wrong.strerror}") from wrong
     raise ConfigError(f"--port {port}: none of the ports {port} to {last} is free: {reason}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeAlias
@@ -58,12 +59,13 @@ class Workers:
         except TimeoutError:
             raise BusyError(f"the answer took longer than {wait_s:g} s; ask for less, or again") from None
 
-    def close(self, wait_s: float = 1.0) -> None:
+    def close(self, wait_s: float = 0.5) -> None:
         """End the threads that have nothing to do; one that works on ends with the process."""
         for _ in self._threads:
             self._queue.put(None)
+        until = time.monotonic() + wait_s
         for one in self._threads:
-            one.join(wait_s)
+            one.join(max(0.0, until - time.monotonic()))
 
     def _work(self) -> None:
         readers = self._readers()

@@ -26,7 +26,7 @@ from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
 from rewardkit.record.sessions import is_alive
 from rewardkit.record.table import CompletionTable, Floats, Whole
-from rewardkit.record.values import Completion, LogEntry, RecordedPrompt, StepSummary, Version
+from rewardkit.record.values import BatchSums, Completion, LogEntry, RecordedPrompt, StepSummary, Version
 from rewardkit.record.writer import unpacked
 from rewardkit.text import completion_text
 from rewardkit.types import Outcome, Rollout, Status
@@ -188,15 +188,24 @@ class RunReader:
         found = self._rows("SELECT DISTINCT step FROM batch WHERE split = ? AND step IS NOT NULL ORDER BY step", split)
         return [step for (step,) in found]
 
-    def summaries(self, reward: str | None = None, split: str | None = "train") -> list[StepSummary]:
-        """Return each step's sums over all ranks, oldest first, of one reward or of all."""
+    def summaries(
+        self, reward: str | None = None, split: str | None = "train", *, since: int | None = None
+    ) -> list[StepSummary]:
+        """Return each step's sums over all ranks, oldest first, of one reward or of all.
+
+        Args:
+            reward: The reward; all unless given.
+            split: ``"train"``, ``"eval"``, or ``None`` for both.
+            since: From this step on; all unless given.
+        """
         rows = self._rows(
             "SELECT batch.step, batch.split, version.reward, version.number, summary.* FROM summary"
             " JOIN batch ON batch.id = summary.batch JOIN version ON version.id = summary.version"
             " WHERE (:reward IS NULL OR version.reward = :reward) AND (:split IS NULL OR batch.split = :split)"
-            " ORDER BY batch.step, version.id, batch.id",
+            " AND (:since IS NULL OR batch.step >= :since) ORDER BY batch.step, version.id, batch.id",
             reward=reward,
             split=split,
+            since=since,
         )
         keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
         with self._decoding():
@@ -212,9 +221,24 @@ class RunReader:
         )  # fmt: skip
         return [(step, mean) for step, mean in found]
 
-    def metrics(self, name: str, split: str = "train") -> list[tuple[int, float]]:
+    def batches(self, split: str = "train", after: int = 0) -> tuple[int, list[tuple[int, int | None]]]:
+        """Return how many batches a split has, and the numbers and steps of those with a greater number."""
+        count = int(self._rows("SELECT count(*) FROM batch WHERE split = ?", split)[0][0])
+        return count, self._tuples("SELECT id, step FROM batch WHERE id > ? AND split = ? ORDER BY id", after, split)
+
+    def batch_sums(self, first: int, last: int, split: str = "train") -> list[BatchSums]:
+        """Return the sums over the completions of each batch, from one number of a batch to another."""
+        return [BatchSums(*row) for row in self._tuples(_BATCH_SUMS, first, last, split)]
+
+    def session_steps(self) -> dict[int, int]:
+        """Return the first training step that each session recorded, by the session's number."""
+        query = "SELECT session, min(step) FROM batch WHERE split = 'train' AND step IS NOT NULL GROUP BY session"
+        return dict(self._tuples(query))
+
+    def metrics(self, name: str, split: str = "train", *, since: int = 0) -> list[tuple[int, float]]:
         """Return the steps and values of one of the trainer's metrics, under the trainer's name and step."""
-        found = self._rows("SELECT step, value FROM metric WHERE split = ? AND name = ? ORDER BY step", split, name)
+        query = "SELECT step, value FROM metric WHERE split = ? AND name = ? AND step >= ? ORDER BY step"
+        found = self._rows(query, split, name, since)
         return [(step, math.nan if value is None else value) for step, value in found]
 
     def metric_names(self, split: str = "train") -> list[str]:
@@ -579,6 +603,12 @@ _OF_PROMPT = (
     "SELECT completion.id, {}, batch.versions FROM completion CROSS JOIN batch ON batch.id = completion.batch"
     " WHERE completion.prompt = :prompt AND completion.id > :after AND (:step IS NULL OR batch.step = :step)"
     " AND (:split IS NULL OR batch.split = :split) ORDER BY completion.id LIMIT :most"
+)
+_BATCH_SUMS = (
+    "SELECT completion.batch, count(*), count(total), avg(total), sum((total - low) * (total - low)), avg(total - low),"
+    " min(total), max(total), count(weighted), avg(weighted), count(tokens), avg(tokens), min(tokens), max(tokens),"
+    " count(truncated), avg(truncated) FROM completion INDEXED BY completion_batch JOIN batch ON batch.id ="
+    " completion.batch WHERE completion.batch BETWEEN ? AND ? AND batch.split = ? GROUP BY completion.batch"
 )
 _BATCHES = (
     "SELECT batch.id, batch.versions FROM batch"

@@ -80,6 +80,8 @@ def _read(name: str, file: Path) -> dict[str, Any]:
             }
     except RecordError as wrong:
         return {**told, "state": "unreadable", "problem": str(wrong)}
+    except (TypeError, ValueError, LookupError, AttributeError) as wrong:  # what stands in it is not what was written
+        return {**told, "state": "unreadable", "problem": f"{file}: damaged: {type(wrong).__name__}: {wrong}"}
 
 
 def _reward(run: Run, name: str) -> dict[str, Any]:
