@@ -74,7 +74,7 @@ mimetypes.add_type("text/javascript", ".js")
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class PageFile:
     """A file of the page, read when the server starts.
 
     Attributes:
@@ -90,10 +90,10 @@ class File:
     tag: str = ""
 
 
-def file_of_page(body: bytes, kind: str) -> File:
+def file_of_page(body: bytes, kind: str) -> PageFile:
     """Return a file with its tag, packed where that is worth it."""
     packed = gzip.compress(body, 6, mtime=0) if len(body) > _PACKED_BYTES else None
-    return File(body, kind, packed, f'"{hashlib.sha256(body).hexdigest()[:20]}"')
+    return PageFile(body, kind, packed, f'"{hashlib.sha256(body).hexdigest()[:20]}"')
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Gu
         host: The address that it is bound to.
     """
     files = page_files()
-    index = files.get("/index.html", File(page(404, "").encode(), "text/html; charset=utf-8"))
+    index = files.get("/index.html", PageFile(page(404, "").encode(), "text/html; charset=utf-8"))
 
     async def shell(request: Request) -> Response:
         return _file(request, index)
@@ -211,9 +211,9 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Gu
     return Guard(Starlette(routes=routes), token, host)
 
 
-def page_files() -> dict[str, File]:
+def page_files() -> dict[str, PageFile]:
     """Return the files of the page by their addresses; no other file is ever read for a visitor."""
-    found: dict[str, File] = {}
+    found: dict[str, PageFile] = {}
 
     def walk(folder: Traversable, place: str) -> None:
         for one in folder.iterdir():
@@ -264,7 +264,7 @@ async def _nothing(request: Request) -> Response:
     return _json({"error": "there is nothing at this address"}, 404)
 
 
-def _file(request: Request, file: File) -> Response:
+def _file(request: Request, file: PageFile) -> Response:
     headers = {"cache-control": "no-cache", "etag": file.tag, "vary": "accept-encoding"}
     if file.tag and request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)

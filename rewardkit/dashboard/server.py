@@ -24,11 +24,12 @@ PORTS_TRIED = 20
 MOST_CONNECTIONS = 512
 END_S = 1
 """Seconds that a stopped server gives its last answers."""
+_BACKLOG = 128
 _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{8,200}")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Address:
     """Where a server listens.
 
     Attributes:
@@ -52,7 +53,7 @@ def serve(
     *,
     write: bool = False,
     open_page: bool = False,
-    tell: Callable[[Place], None] = lambda place: None,
+    tell: Callable[[Address], None] = lambda place: None,
 ) -> None:
     """Serve the dashboard until it is stopped.
 
@@ -70,15 +71,14 @@ def serve(
     """
     check(folder, host, token)
     token = token or secrets.token_urlsafe(24)
-    listening = _listening(host, port)
-    with listening:
+    with listening(host, port) as bound:
         dashboard = Dashboard(folder, secrets.token_urlsafe(12) if write else None)
         try:
-            place = _place(host, listening.getsockname()[1], token, dashboard.write_token)
+            place = _place(host, bound.getsockname()[1], token, dashboard.write_token)
             tell(place)
             if open_page:
                 threading.Thread(target=webbrowser.open, args=(place.url,), daemon=True).start()
-            server(dashboard, token, host).run(sockets=[listening])
+            server(dashboard, token, host).run(sockets=[bound])
         finally:
             dashboard.close()
 
@@ -93,7 +93,7 @@ def check(folder: Path, host: str, token: str | None) -> None:
         raise ConfigError(f"--host {host}: others can reach this address; give a --token of your own as well")
 
 
-class Server(uvicorn.Server):
+class DashboardServer(uvicorn.Server):
     """A server that ends its streams first, for they would never end by themselves."""
 
     def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:
@@ -105,7 +105,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Server:
+def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> DashboardServer:
     """Return the server of a dashboard, which listens nowhere yet."""
     config = uvicorn.Config(
         application(dashboard, token, host),
@@ -118,17 +118,20 @@ def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Server:
         limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=END_S,
     )
-    return Server(config, dashboard)
+    return DashboardServer(config, dashboard)
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at the first port that is free."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at the first port that is free.
+
+    Raises:
+        ConfigError: None of those that are tried is, or the host is no address of this machine.
+    """
     last = min(port + PORTS_TRIED - 1, 65535)
     reason: OSError | None = None
     for one in range(port, last + 1):
         try:
-            return socket.create_server((host, one), family=family, backlog=128)
+            return _bound(host, one)
         except OSError as wrong:
             reason = wrong
             if wrong.errno not in (errno.EADDRINUSE, errno.EACCES):
@@ -136,8 +139,26 @@ def _listening(host: str, port: int) -> socket.socket:
     raise ConfigError(f"--port {port}: none of the ports {port} to {last} is free: {reason}")
 
 
-def _place(host: str, port: int, token: str, write_token: str | None) -> Place:
+def _bound(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at a port.
+
+    It says that it is TCP's, as ``socket.create_server`` does not: only then asyncio sends the parts of an answer at
+    once, and does not wait 40 ms for the browser to acknowledge the first.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(_BACKLOG)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _place(host: str, port: int, token: str, write_token: str | None) -> Address:
     anywhere = host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
     shown = socket.gethostname() if anywhere else f"[{host}]" if ":" in host else host
     tunnel = f"ssh -N -L {port}:127.0.0.1:{port} you@{socket.gethostname()}"
-    return Place(f"http://{shown}:{port}/?token={token}", tunnel, port, write_token)
+    return Address(f"http://{shown}:{port}/?token={token}", tunnel, port, write_token)

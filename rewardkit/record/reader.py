@@ -20,7 +20,7 @@ import numpy as np
 from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
 from rewardkit.record.database import FILE, file_of, in_words, reading
-from rewardkit.record.log_pages import BUDGET_S, LogPage, Place, Wanted, read_page
+from rewardkit.record.log_pages import LogPage, Place, Wanted, read_page
 from rewardkit.record.outcomes import outcome_of
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
@@ -326,18 +326,28 @@ class RunReader:
             yield from found
             after = rows[-1]["id"]
 
+    def prompts_by_index(self, indices: Sequence[int]) -> list[RecordedPrompt]:
+        """Return prompts by their indices, in order of these; those that are not there are left out."""
+        found: list[RecordedPrompt] = []
+        for start in range(0, len(indices), PAGE):
+            some = sorted(indices)[start : start + PAGE]
+            rows = self._rows(_PROMPTS.format(",".join("?" * len(some))), *some)
+            with self._decoding():
+                found += [_prompt(row) for row in rows]
+        return found
+
     def prompt(self, index: int) -> RecordedPrompt:
         """Return a prompt by its index.
 
         Raises:
             RecordError: There is no such prompt.
         """
-        found = next(self.prompts(index - 1), None)
-        if found is None or found.index != index:
+        found = self.prompts_by_index([index])
+        if not found:
             count = self.prompt_count
             those = f"it has those from 0 to {count - 1}" if count else "it has none yet"
             raise RecordError(f"{self.name}: no prompt {index}; {those}")
-        return found
+        return found[0]
 
     def rollouts(self, ids: Sequence[int]) -> list[Rollout | None]:
         """Return completions as they can be scored again; ``None`` for one whose text was left out, or that is gone."""
@@ -372,6 +382,31 @@ class RunReader:
         low, high = steps or (None, None)
         with self._decoding():
             return read_table(self._rows, self._named, low, high, split, prompt)
+
+    def prompt_sums(self, after: int, until: int) -> list[tuple[int, int | None, int, int, float | None, float | None]]:
+        """Return sums over a stretch of completions, by prompt and by whole epoch.
+
+        Args:
+            after: Only completions with a greater ``id``.
+            until: Only those with this ``id`` or a smaller one.
+
+        Returns:
+            The prompt's index, the epoch without its fraction, the number of completions, the number of those with a
+            total, the best total and the sum of the totals.
+        """
+        return self._tuples(_PROMPT_SUMS, after, until)
+
+    def batches_until(self, last: int) -> tuple[int, int]:
+        """Return how many batches there are up to that of a completion, and its number; 0 where there is none."""
+        query = "SELECT batch FROM completion WHERE id <= ? ORDER BY id DESC LIMIT 1"
+        found = self._tuples(query, last)
+        greatest = found[0][0] if found else 0
+        ((count,),) = self._tuples("SELECT count(*) FROM batch WHERE id <= ?", greatest)
+        return count, greatest
+
+    def moments(self, prompt: int) -> list[tuple[int, float | None, str]]:
+        """Return the number, the epoch and the split of each of a prompt's completions, in the order of recording."""
+        return self._tuples(_MOMENTS, prompt)
 
     def batch_starts(self) -> Whole:
         """Return the first completion's number of each batch, in order; those of a batch follow one another."""
@@ -431,7 +466,7 @@ class RunReader:
         *,
         backwards: bool = False,
         limit: int = 50,
-        budget_s: float = BUDGET_S,
+        budget_s: float | None = None,
     ) -> LogPage:
         """Return a page of what calls said, from a place on or back from it.
 
@@ -440,7 +475,7 @@ class RunReader:
             start: The place, which itself is left out; the beginning or the end unless given.
             backwards: Whether the newest come first.
             limit: At most so many entries.
-            budget_s: Seconds after which the page ends early, and says where.
+            budget_s: Seconds after which the page ends early, and says where; a few hundredths unless given.
         """
         with self._decoding():
             return read_page(
@@ -462,6 +497,24 @@ class RunReader:
                 continue
             if pattern is None or any(pattern.search(text) for text in words if text):
                 yield LogEntry(one.id, one.step, one.epoch, one.split, one.rank, name, number, outcome)
+
+    def failed_calls(self, split: str = "train") -> list[tuple[str, str, int, int, int]]:
+        """Return the kinds of failed calls, the most frequent first.
+
+        Returns:
+            The reward's name, the cause, how many calls failed so, and the ``id`` of the first and of the last
+            completion among them.
+        """
+        return self._tuples(_FAILED, split)
+
+    def prompt_epochs(self, split: str = "train") -> list[tuple[int, int | None, int, float | None, float | None]]:
+        """Return what became of the prompts, by prompt and then by epoch.
+
+        Returns:
+            The prompt's index, the epoch without its fraction, the number of completions, and of their weighted sums
+            the mean and the greatest.
+        """
+        return self._tuples(_PROMPT_EPOCHS, split)
 
     def _fits(self, reward: str | None, low: float | None, high: float | None, status: str | Status | None) -> Fits:
         if reward is not None and reward not in (names := self.rewards):
@@ -588,6 +641,10 @@ _COMPLETION = (
     " JOIN text p ON p.id = prompt.prompt JOIN text c ON c.id = prompt.columns"
     " LEFT JOIN text t ON t.id = completion.completion"
 )
+_PROMPTS = (
+    "SELECT prompt.id, p.body AS prompt_body, c.body AS columns_body FROM prompt JOIN text p ON p.id = prompt.prompt"
+    " JOIN text c ON c.id = prompt.columns WHERE prompt.id IN ({}) ORDER BY prompt.id"
+)
 _PROMPT = (
     "SELECT prompt.id, p.body AS prompt_body, c.body AS columns_body FROM prompt JOIN text p ON p.id = prompt.prompt"
     " JOIN text c ON c.id = prompt.columns WHERE prompt.id > ? ORDER BY prompt.id LIMIT ?"
@@ -620,7 +677,25 @@ _BATCHES = (
     "  summary.failed WHEN 'skipped' THEN summary.skipped ELSE summary.scored END > 0)) END"
     " ORDER BY batch.id LIMIT :most"
 )
+_PROMPT_SUMS = (
+    "SELECT prompt, CAST(epoch AS INTEGER) AS passed, count(*), count(total), max(total), sum(total) FROM completion"
+    " WHERE id > ? AND id <= ? GROUP BY prompt, passed"
+)
+_MOMENTS = (
+    "SELECT completion.id, completion.epoch, batch.split FROM completion"
+    " CROSS JOIN batch ON batch.id = completion.batch WHERE completion.prompt = ? ORDER BY completion.id"
+)
 _STARTS = "SELECT batch, min(id) AS first FROM completion GROUP BY batch ORDER BY first"
+_FAILED = (
+    "SELECT version.reward, said.cause, count(*) AS calls, min(said.completion), max(said.completion) FROM said"
+    " JOIN version ON version.id = said.version JOIN completion ON completion.id = said.completion"
+    " JOIN batch ON batch.id = completion.batch WHERE said.pass = 0 AND said.cause IS NOT NULL AND batch.split = ?"
+    " GROUP BY version.reward, said.cause ORDER BY calls DESC, version.reward, said.cause"
+)
+_PROMPT_EPOCHS = (
+    "SELECT prompt, CAST(completion.epoch AS INTEGER) AS passed, count(*), avg(weighted), max(weighted) FROM completion"
+    " JOIN batch ON batch.id = completion.batch WHERE batch.split = ? GROUP BY prompt, passed ORDER BY prompt, passed"
+)
 _RESCORED = (
     "SELECT rescored.*, version.digits FROM rescored JOIN pass ON pass.id = rescored.pass"
     " JOIN version ON version.id = pass.version WHERE rescored.pass = ?"

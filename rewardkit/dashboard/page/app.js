@@ -1,6 +1,7 @@
 /** The page: the address says which run and tab are shown. */
 import { TABS, followLinks, go, useAddress } from "./lib/address.js";
 import { of, useApi } from "./lib/api.js";
+import { visible } from "./lib/format.js";
 import { useKeys } from "./lib/keys.js";
 import { html, render, useErrorBoundary } from "./lib/view.js";
 import { Frame, TITLES } from "./parts/frame.js";
@@ -13,13 +14,14 @@ import Logs from "./tabs/logs.js";
 import Runs from "./tabs/runs.js";
 
 const SHOWN = { graphs: Graphs, logs: Logs, completions: Completions, health: Health, change: Change };
-const LIST_EVERY_MS = 5000;
+const LIST_EVERY_MS = 3000;
+const SWITCHER_EVERY_MS = 15000;
 
 function App() {
   const { run, tab, query } = useAddress();
-  const list = useApi("/api/runs", {}, { every: LIST_EVERY_MS });
+  const list = useApi("/api/runs", {}, { every: run ? SWITCHER_EVERY_MS : LIST_EVERY_MS });
   const overview = useApi(run ? of(run, "overview") : null);
-  const gone = run !== null && overview.problem?.status === 404;
+  const gone = run !== null && ["missing", "unreadable"].includes(overview.problem?.state);
   useKeys(
     [
       ["g r", "All runs", () => go({ run: null, tab: null })],
@@ -31,6 +33,7 @@ function App() {
     <${Frame} run=${run} tab=${tab} list=${list} overview=${overview}>
       <${Guarded} key=${`${run}/${tab}`}>
         ${run === null && html`<${Runs} list=${list} query=${query} />`}
+        ${run !== null && html`<h1 class="unseen">${TITLES[tab]} of ${visible(run)}</h1>`}
         ${gone && html`<${ProblemNote} problem=${overview.problem} />`}
         ${run !== null && !gone && html`<${Shown} run=${run} tab=${tab} query=${query} overview=${overview} />`}
       <//>

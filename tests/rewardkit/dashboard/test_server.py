@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from rewardkit.cli import ui
 from rewardkit.cli.program import app
 from rewardkit.dashboard import server
-from rewardkit.dashboard.server import PORTS_TRIED, Place, check, serve
+from rewardkit.dashboard.server import PORTS_TRIED, Address, check, serve
 from rewardkit.errors import ConfigError
 
 TOKEN = "a-token-of-the-tests"
@@ -149,7 +149,7 @@ def test_a_file_is_no_folder_of_runs(tmp_path: Path) -> None:
 
 def test_the_command_prints_where_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address, the tunnel and the write token, each on a line of its own; no token in the command's own words."""
-    told = Place("http://127.0.0.1:8642/?token=abc", "ssh -N -L 8642:127.0.0.1:8642 you@box", 8642, "write-abc")
+    told = Address("http://127.0.0.1:8642/?token=abc", "ssh -N -L 8642:127.0.0.1:8642 you@box", 8642, "write-abc")
     monkeypatch.setattr(server, "serve", lambda *given, tell, **options: tell(told))
     done = CliRunner().invoke(app, ["ui", str(tmp_path), "--write"])
     assert ALL_IS_WELL == done.exit_code

@@ -6,14 +6,16 @@ import { readPreference } from "./store.js";
 const KEPT = 40;
 const PAUSE_MS = 250;
 const RETRY_MS = [1000, 2000, 4000];
+const FINAL = [400, 404];
 const kept = new Map();
 
-/** What went wrong with a request: status 0 means that the server did not answer. */
+/** What went wrong with a request: status 0 means that the server did not answer; state names some that pass. */
 export class Problem extends Error {
-  constructor(status, words) {
+  constructor(status, words, state = null) {
     super(words);
     this.status = status;
     this.words = words;
+    this.state = state;
   }
 }
 
@@ -54,7 +56,9 @@ async function answer(address, options) {
     if (wrong.name === "AbortError") throw wrong;
     return null;
   });
-  if (!response.ok) throw new Problem(response.status, body?.error || `The server answered ${response.status}.`);
+  if (!response.ok) {
+    throw new Problem(response.status, body?.error || `The server answered ${response.status}.`, body?.state);
+  }
   return body;
 }
 
@@ -90,8 +94,12 @@ export function useApi(path, query = {}, { every = 0 } = {}) {
   return { data: data ?? null, problem: pending ? null : heard.problem, loading: loading || pending, reload };
 }
 
+/** What of the last data still holds: nothing, where the question was wrong or its subject is gone. */
 function lastOf(before, address, path, problem) {
-  if (problem.status === 400 || problem.status === 404) return null;
+  if (FINAL.includes(problem.status)) {
+    kept.delete(address);
+    return null;
+  }
   return before.path === path ? before.data : (kept.get(address) ?? null);
 }
 
@@ -100,6 +108,7 @@ function asking(address, every, setLoading, tell) {
   let stopped = false;
   let flight = null;
   let stale = false;
+  let heard = false;
   let failures = 0;
   let timer = null;
 
@@ -109,6 +118,10 @@ function asking(address, every, setLoading, tell) {
   };
   const again = async () => {
     if (stopped) return;
+    if (document.hidden && heard) {
+      document.addEventListener("visibilitychange", again, { once: true });
+      return;
+    }
     if (flight) {
       stale = true;
       return;
@@ -120,14 +133,15 @@ function asking(address, every, setLoading, tell) {
       const data = await get(address, {}, { signal: flight.signal });
       if (stopped) return;
       failures = 0;
+      heard = true;
       keep(address, data);
       tell(data, null);
       if (every) later(every);
     } catch (wrong) {
       if (stopped || wrong.name === "AbortError") return;
       tell(null, wrong instanceof Problem ? wrong : new Problem(0, String(wrong.message || wrong)));
-      later(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]);
       failures += 1;
+      if (every || !FINAL.includes(wrong.status)) later(RETRY_MS[Math.min(failures, RETRY_MS.length) - 1]);
     } finally {
       flight = null;
       if (!stopped) setLoading(false);
@@ -135,7 +149,7 @@ function asking(address, every, setLoading, tell) {
     if (stale && !failures) later(PAUSE_MS);
     stale = false;
   };
-  const leave = onTick(() => again());
+  const leave = every ? () => {} : onTick(again);
   again();
   return {
     again,
@@ -143,6 +157,7 @@ function asking(address, every, setLoading, tell) {
       stopped = true;
       leave();
       clearTimeout(timer);
+      document.removeEventListener("visibilitychange", again);
       flight?.abort();
     },
   };

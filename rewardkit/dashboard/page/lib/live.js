@@ -3,6 +3,7 @@ import { useEffect, useState } from "./view.js";
 
 const POLL_MS = 2000;
 const SILENCE_MS = 4000;
+const REOPEN_MS = 15000;
 const listeners = new Set();
 const watchers = new Set();
 const nothing = { run: null, tick: 0, link: "polling", state: null, problem: null };
@@ -52,10 +53,12 @@ function connected(run) {
   const base = `/api/runs/${encodeURIComponent(run)}`;
   let closed = false;
   let source = null;
+  let opened = 0;
   let timer = null;
 
   const open = () => {
     source?.close();
+    opened = Date.now();
     source = new EventSource(`${base}/live`);
     source.addEventListener("state", (event) => {
       clearTimeout(timer);
@@ -73,7 +76,8 @@ function connected(run) {
     if (closed) return;
     if (state) {
       tick(state, "polling");
-      if (wasLost || source?.readyState === EventSource.CLOSED) return open();
+      const dead = source.readyState === EventSource.CLOSED && Date.now() - opened > REOPEN_MS;
+      if (wasLost || dead) return open();
     } else if (now.problem !== status || !wasLost) {
       set({ link: "lost", problem: status });
       if (status) listeners.forEach((listener) => listener(now)); // gone or refused: whoever asks is told why

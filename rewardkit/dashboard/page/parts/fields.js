@@ -57,7 +57,7 @@ export function Choice({ value, options, onChange, label, shown = true, disabled
   return html`
     <label class="field">
       <span class=${shown ? "field-label" : "unseen"}>${label}</span>
-      <select class="input select" disabled=${disabled} onChange=${(event) => onChange(event.target.value)}>
+      <select class="input select" aria-label=${label} disabled=${disabled} onChange=${(event) => onChange(event.target.value)}>
         ${pairs.map(
           ([one, words]) =>
             html`<option key=${one} value=${one} selected=${String(one) === String(value ?? "")}>${words}</option>`,

@@ -1,10 +1,10 @@
 /** What stands round every tab: the run, its state, the tabs, the theme, and what changed in words. */
-import { TABS, go, href } from "../lib/address.js";
+import { TABS, go, href, scrolledTo } from "../lib/address.js";
 import { count, counted, visible } from "../lib/format.js";
 import { activeKeys, useKeys } from "../lib/keys.js";
 import { useLive } from "../lib/live.js";
 import { THEMES, useTheme } from "../lib/store.js";
-import { html, useEffect, useRef, useState } from "../lib/view.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/view.js";
 
 export const TITLES = {
   graphs: "Graphs",
@@ -18,8 +18,8 @@ export const TITLES = {
 export function Frame({ run, tab, list, overview, children }) {
   const live = useLive(run);
   const runs = list.data?.runs || [];
-  const away = run ? live.link === "lost" && live.problem !== 404 && live.problem : list.problem && list.problem.status;
-  const lost = run ? live.link === "lost" && live.problem !== 404 : Boolean(list.problem);
+  const lost = run ? live.link === "lost" : Boolean(list.problem);
+  const heard = run ? overview.data : list.data;
   useTitle(run, tab, live, lost);
   const main = useFocus(run, tab);
   return html`
@@ -34,10 +34,10 @@ export function Frame({ run, tab, list, overview, children }) {
         <${KeysButton} />
         <${ThemeButton} />
       </div>
-      ${run && html`<${Tabs} run=${run} tab=${tab} />`}
+      ${run && html`<${Tabs} run=${run} tab=${tab} flags=${runs.find((one) => one.name === run)?.flags} />`}
     </header>
     <main class="main" id="main" ref=${main} tabindex="-1">${children}</main>
-    ${lost && html`<${Away} status=${away} />`}
+    ${lost && heard && html`<${Away} status=${run ? live.problem : list.problem.status} />`}
     <${Told} run=${run} tab=${tab} lost=${lost} live=${live} overview=${overview} />
   `;
 }
@@ -73,25 +73,29 @@ function useFocus(run, tab) {
   useEffect(() => {
     if (!first.current) {
       main.current?.focus({ preventScroll: true });
-      window.scrollTo(0, 0);
+      window.scrollTo(0, scrolledTo());
     }
     first.current = false;
   }, [run, tab]);
   return main;
 }
 
-function Tabs({ run, tab }) {
+function Tabs({ run, tab, flags }) {
   return html`
     <nav class="tabs" aria-label="Views of the run">
       ${TABS.map(
         (name) => html`
-          <a key=${name} class="tab" href=${href({ run, tab: name })} aria-current=${name === tab ? "page" : null}>${TITLES[name]}</a>
+          <a key=${name} class="tab" href=${href({ run, tab: name })} aria-current=${name === tab ? "page" : null}>
+            ${TITLES[name]}
+            ${name === "health" && flags > 0 && html`<span class="tab-count">${count(flags)}<span class="unseen"> ${flags === 1 ? "flag" : "flags"}</span></span>`}
+          </a>
         `,
       )}
     </nav>
   `;
 }
 
+const STATES = { missing: "removed" };
 const LINKS = { live: "live", polling: "every 2 s", lost: "not connected" };
 
 /** Whether the run is being written, how far it is, and how this page hears of it. */
@@ -99,11 +103,12 @@ function RunState({ live, overview }) {
   const state = live.state?.state || overview.data?.state || null;
   const step = live.state?.last_step ?? overview.data?.steps?.train?.[1] ?? null;
   const running = state === "running";
-  const kind = live.link === "lost" ? "is-lost" : running ? `is-running${live.link === "live" ? " is-live" : ""}` : "";
+  const broken = live.link === "lost" || state === "missing" || state === "unreadable";
+  const kind = broken ? "is-lost" : running ? `is-running${live.link === "live" ? " is-live" : ""}` : "";
   return html`
     <span class="run-state">
       <span class=${`dot ${kind}`} aria-hidden="true"></span>
-      <span>${live.link === "lost" ? LINKS.lost : state || "…"}</span>
+      <span>${live.link === "lost" ? LINKS.lost : STATES[state] || state || "…"}</span>
       ${step !== null && html`<span class="faint">step ${count(step)}</span>`}
       ${running && live.link !== "lost" && html`<span class="faint wide">${LINKS[live.link]}</span>`}
     </span>
@@ -134,8 +139,8 @@ function Switcher({ run, tab, runs }) {
     if (one.name === run) button.current?.focus();
     else go({ run: one.name, tab });
   };
-  useKeys([["r", "Another run", show]], "Everywhere");
-  useEffect(() => {
+  useKeys([["s", "Another run", show]], "Everywhere");
+  useLayoutEffect(() => {
     if (!open) return undefined;
     field.current?.focus();
     const outside = (event) => !box.current?.contains(event.target) && setOpen(false);
@@ -291,6 +296,13 @@ function Away({ status }) {
   return html`<div class="away"><span class="dot is-lost" aria-hidden="true"></span><span>${words}</span></div>`;
 }
 
+const CHANGES = {
+  running: "The run goes on",
+  ended: "The run has ended",
+  missing: "The run was removed",
+  unreadable: "The record cannot be read",
+};
+
 /** What changed, for those who hear the page. */
 function Told({ run, tab, lost, live, overview }) {
   const [words, setWords] = useState("");
@@ -303,7 +315,7 @@ function Told({ run, tab, lost, live, overview }) {
     const same = was.run === run;
     if (!same || was.tab !== tab) setWords(run ? `${TITLES[tab]} of the run ${visible(run)}` : "All runs");
     else if (was.lost !== lost) setWords(lost ? "The server does not answer" : "The server is back");
-    else if (state && was.state && was.state !== state) setWords(state === "running" ? "The run goes on" : "The run has ended");
+    else if (state && was.state && was.state !== state) setWords(CHANGES[state]);
     else if (versions && was.versions && versions > was.versions) setWords("A reward has a new version");
   }, [run, tab, lost, state, versions]);
   return html`<div class="unseen" role="status" aria-live="polite">${words}</div>`;

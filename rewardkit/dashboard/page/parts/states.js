@@ -2,11 +2,12 @@
 import { html } from "../lib/view.js";
 import { visible } from "../lib/format.js";
 
-/** A skeleton of the rows to come; it appears only if they take a moment. */
-export function Loading({ rows = 5, label = "Loading" }) {
+/** A skeleton of the rows to come, below a graph if it is tall; it appears only if they take a moment. */
+export function Loading({ rows = 5, label = "Loading", tall = false }) {
   return html`
     <div class="loading" role="status">
       <span class="unseen">${label} …</span>
+      ${tall && html`<div class="loading-row is-tall" />`}
       ${Array.from({ length: rows }, (_, place) => html`<div class="loading-row" key=${place} />`)}
     </div>
   `;
@@ -32,10 +33,16 @@ const TITLES = {
   401: "This link is no longer valid",
   404: "This is not there",
 };
+const STATES = {
+  missing: "This run is not there",
+  unreadable: "This record cannot be read",
+  busy: "The server is busy",
+};
 const HINTS = {
   0: "What is shown here comes back by itself when the server does.",
   401: "Open the address that rewardkit ui printed when it was started.",
-  404: "It may have been removed or renamed.",
+  404: "It may have been removed or renamed; if it comes back, it appears here by itself.",
+  503: "This page asks again by itself.",
 };
 
 /** A problem in words, with a way on. */
@@ -44,12 +51,12 @@ export function ProblemNote({ problem, retry }) {
   const hint = HINTS[problem.status];
   return html`
     <div class="problem" role="alert">
-      <p class="problem-title">${TITLES[problem.status] || "This did not work"}</p>
+      <p class="problem-title">${STATES[problem.state] || TITLES[problem.status] || "This did not work"}</p>
       <p class="problem-words">${visible(problem.words)}</p>
       ${hint && html`<p class="problem-hint">${hint}</p>`}
       <p class="problem-ways">
         ${retry && html`<button class="button" type="button" onClick=${retry}>Try again</button>`}
-        ${problem.status === 404 && html`<a class="button" href="/">All runs</a>`}
+        ${[404, 503].includes(problem.status) && html`<a class="button" href="/">All runs</a>`}
       </p>
     </div>
   `;

@@ -1,0 +1,24 @@
+"""What the page brings with it is what its list says."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[3] / "rewardkit" / "dashboard" / "page" / "vendor"
+
+
+def test_each_vendored_file_fits_the_sum_that_the_list_has() -> None:
+    """LICENSES.md names every file of the folder with the SHA-256 of what npm has."""
+    rows = re.findall(r"^\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|$", (FOLDER / "LICENSES.md").read_text(), re.M)
+    files = [path for path in sorted(FOLDER.iterdir()) if path.name != "LICENSES.md"]
+    assert dict(rows) == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_the_page_loads_nothing_from_elsewhere() -> None:
+    """No file of the page names a server; only comments of what is vendored and names of XML do."""
+    for path in sorted(FOLDER.parent.rglob("*")):
+        if path.suffix in {".js", ".css", ".html"} and path.parent != FOLDER:
+            text = path.read_text(encoding="utf-8").replace("http://www.w3.org/", "")
+            assert [] == re.findall(r"https?://[^\s`\"')]+", text), path.name
