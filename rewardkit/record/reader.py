@@ -20,7 +20,7 @@ import numpy as np
 from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
 from rewardkit.record.database import FILE, file_of, in_words, reading
-from rewardkit.record.log_pages import BUDGET_S, LogPage, Place, Wanted, read_page
+from rewardkit.record.log_pages import LogPage, Place, Wanted, read_page
 from rewardkit.record.outcomes import outcome_of
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
@@ -466,7 +466,7 @@ class RunReader:
         *,
         backwards: bool = False,
         limit: int = 50,
-        budget_s: float = BUDGET_S,
+        budget_s: float | None = None,
     ) -> LogPage:
         """Return a page of what calls said, from a place on or back from it.
 
@@ -475,7 +475,7 @@ class RunReader:
             start: The place, which itself is left out; the beginning or the end unless given.
             backwards: Whether the newest come first.
             limit: At most so many entries.
-            budget_s: Seconds after which the page ends early, and says where.
+            budget_s: Seconds after which the page ends early, and says where; a few hundredths unless given.
         """
         with self._decoding():
             return read_page(
