@@ -62,11 +62,11 @@ function Drawn({
         <div class="chart-actions">
           ${actions}
           ${known && html`
-            <button type="button" class="chart-action" onClick=${savePng} title="Save as PNG" aria-label=${`Save ${title} as PNG`}>PNG</button>
-            <button type="button" class="chart-action" onClick=${saveCsv} title="Save as CSV" aria-label=${`Save ${title} as CSV`}>CSV</button>
+            <button type="button" class="chart-action" onClick=${savePng} title="Save as PNG" aria-label=${`Save ${visible(title)} as PNG`}>PNG</button>
+            <button type="button" class="chart-action" onClick=${saveCsv} title="Save as CSV" aria-label=${`Save ${visible(title)} as CSV`}>CSV</button>
           `}
           ${known && onEnlarge && html`
-            <button type="button" class="chart-action" onClick=${onEnlarge} title="Enlarge" aria-label=${`Enlarge ${title}`}>
+            <button type="button" class="chart-action" onClick=${onEnlarge} title="Enlarge" aria-label=${`Enlarge ${visible(title)}`}>
               <svg viewBox="0 0 16 16" aria-hidden="true"><path d="M9.5 2.5h4v4M13.5 2.5l-5 5M6.5 13.5h-4v-4M2.5 13.5l5-5" /></svg>
             </button>
           `}
