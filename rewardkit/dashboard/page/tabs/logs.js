@@ -468,7 +468,7 @@ function Entry({ run, one, text, px, open, at, toggle, setExtra }) {
         <span class="log-reward"><${VersionChip} reward=${one.reward} number=${one.version} /></span>
         <span class="log-words cut"><span class=${`log-kind is-${one.kind}`}>${KINDS[one.kind]}</span><${Marked} words=${visible(one.words)} text=${text} /></span>
         <span class="log-score right"><${Score} one=${one} /></span>
-        <span class="log-took right faint">${one.cached ? "kept" : seconds(one.seconds)}</span>
+        <span class="log-took right faint">${one.cached ? "cached" : seconds(one.seconds)}</span>
       </button>
       ${open && html`<${Measured} setExtra=${setExtra}><${Detail} run=${run} entryKey=${one.key} text=${text} /><//>`}
     </li>
