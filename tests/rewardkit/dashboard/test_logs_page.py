@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ pytestmark = pytest.mark.browser
 
 STEPS, SIZE = 30, 32
 HOSTILE = "<script>window.hit = 1</script><img src=x onerror='window.hit = 1'> \u202eback \x1b[31mred"
-SERIOUS = ("serious", "critical")
 
 
 def _batch(step: int) -> ScoreBatch:
@@ -69,24 +67,14 @@ def _rows(page: Any) -> Any:
     return page.locator(".log-entry")
 
 
-def _faults(page: Any) -> list[str]:
-    """Return the serious faults of accessibility that axe-core finds."""
-    spec = importlib.util.find_spec("axe_playwright_python")
-    assert spec is not None
-    assert spec.origin is not None
-    page.evaluate(Path(spec.origin).with_name("axe.min.js").read_text(encoding="utf-8"))
-    found = page.evaluate("() => axe.run({resultTypes: ['violations']})")["violations"]
-    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in SERIOUS]
-
-
 def test_why_a_step_failed_is_seen_at_one_look(window: Any) -> None:
     """With a step chosen, failures stand by reward and cause, each with an error; a click shows them."""
     page = window.visit(browsing.path_of("one", "logs", "first=20&last=20"))
     why = page.get_by_role("region", name="Why calls failed")
     expect(why).to_contain_text("16 failures of step 20")
-    expect(why).to_contain_text("8 × timeout")
+    expect(why).to_contain_text("8 \u00d7 timeout")
     expect(why).to_contain_text("no answer within 5 s")
-    expect(why).to_contain_text("8 × exception")
+    expect(why).to_contain_text("8 \u00d7 exception")
     why.get_by_role("button", name="exception").click()
     expect(page.locator(".log-detail")).to_contain_text("File a.py")
     expect(_rows(page)).to_have_count(8)
@@ -191,5 +179,5 @@ def test_both_tabs_are_accessible_and_fit_a_phone(browser: Any, served: Any, tab
         page = window.visit(browsing.path_of("one", tab))
         page.locator(".log-entry button, .flag-head").first.click()
         page.locator(".log-detail .block, .flag-body").first.wait_for()
-        assert _faults(page) == []
+        assert browsing.faults(page) == []
         assert page.evaluate("() => document.documentElement.scrollWidth") <= 390

@@ -244,7 +244,7 @@ function Command({ words }) {
     }
     setTimeout(() => setTold("Copy"), 2000);
   };
-  return html`<span class="command"><code>${visible(words)}</code><button type="button" class="button is-bare" onClick=${copy}>${told}</button></span>`;
+  return html`<span class="command"><code tabindex="0">${visible(words)}</code><button type="button" class="button is-bare" onClick=${copy}>${told}</button></span>`;
 }
 
 /** One flag: what was found, against which bound, what to do next, and the completions that show it. */
