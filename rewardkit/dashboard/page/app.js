@@ -19,7 +19,7 @@ const SWITCHER_EVERY_MS = 15000;
 
 function App() {
   const { run, tab, query } = useAddress();
-  const list = useApi("/api/runs", {}, { every: run ? SWITCHER_EVERY_MS : LIST_EVERY_MS });
+  const list = useApi("/api/runs", {}, { every: run ? SWITCHER_EVERY_MS : LIST_EVERY_MS, live: false });
   const overview = useApi(run ? of(run, "overview") : null);
   const gone = run !== null && ["missing", "unreadable"].includes(overview.trouble?.state);
   useKeys(

@@ -70,11 +70,11 @@ function keep(address, data) {
 }
 
 /**
- * Ask for JSON and ask again at each tick of the run (or every `every` milliseconds).
+ * Ask for JSON and ask again at each tick of the run that is shown (not with `live: false`) and every `every` ms.
  * The last data stays while it loads anew and while the server is away: the frame says so, and `problem` is what the
  * view itself must say; `trouble` is either. A null path asks for nothing.
  */
-export function useApi(path, query = {}, { every = 0 } = {}) {
+export function useApi(path, query = {}, { every = 0, live = true } = {}) {
   const address = path === null || path === undefined ? null : url(path, query);
   const [heard, setHeard] = useState({ address: null, path: null, data: null, problem: null });
   const [loading, setLoading] = useState(false);
@@ -82,12 +82,12 @@ export function useApi(path, query = {}, { every = 0 } = {}) {
 
   useEffect(() => {
     if (address === null) return undefined;
-    const mine = asking(address, every, setLoading, (data, problem) =>
+    const mine = asking(address, { every, live }, setLoading, (data, problem) =>
       setHeard((before) => ({ address, path, data: problem ? lastOf(before, address, path, problem) : data, problem })),
     );
     asker.current = mine;
     return mine.stop;
-  }, [address, every]);
+  }, [address, every, live]);
 
   const reload = useCallback(() => asker.current?.again(), []);
   const ours = heard.path === path;
@@ -108,7 +108,7 @@ function lastOf(before, address, path, problem) {
 }
 
 /** Ask one address until it is stopped: at once, at each tick, and again after a failure. */
-function asking(address, every, setLoading, tell) {
+function asking(address, { every, live }, setLoading, tell) {
   let stopped = false;
   let flight = null;
   let stale = false;
@@ -153,7 +153,7 @@ function asking(address, every, setLoading, tell) {
     if (stale && !failures) later(PAUSE_MS);
     stale = false;
   };
-  const leave = every ? () => {} : onTick(again);
+  const leave = live ? onTick(again) : () => {};
   again();
   return {
     again,
