@@ -15,8 +15,15 @@ export function bodyOf(text) {
 /** All of a body as one text, each message under its role. */
 export function plainOf(body) {
   if (!body) return "";
-  if (body.messages) return body.messages.map(messageText).join("\n\n");
-  return visible(body.text);
+  if (!body.messages) return visible(body.text);
+  if (!talks(body)) return visible(body.messages.flatMap(({ parts }) => parts.map(({ text }) => text)).join("\n"));
+  return body.messages.map(messageText).join("\n\n");
+}
+
+/** Whether a body says more as a conversation: it has several messages, calls of tools, or thinking. */
+export function talks(body) {
+  const { messages } = body || {};
+  return Boolean(messages) && (messages.length > 1 || messages.some(({ parts }) => parts.some(({ kind }) => kind !== "text")));
 }
 
 function messageText({ role, name, parts }) {
