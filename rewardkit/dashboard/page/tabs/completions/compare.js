@@ -97,7 +97,7 @@ function PromptBox({ run, data }) {
         columns.length > 0 &&
         html`
           <dl class="prompt-columns">
-            ${columns.map(([name, value]) => html`<div key=${name}><dt>${visible(name)}</dt><dd class="text">${visible(value)}</dd></div>`)}
+            ${columns.map(([name, value]) => html`<div key=${name}><dt>${visible(name)}</dt><dd>${value ? html`<${CompletionText} text=${value} />` : html`<span class="faint">empty</span>`}</dd></div>`)}
           </dl>
         `
       }
