@@ -15,7 +15,7 @@ from rewardkit.record.places import RUNS
 from rewardkit.shown import plain
 
 if TYPE_CHECKING:
-    from rewardkit.dashboard.server import Place
+    from rewardkit.dashboard.server import Address
 
 _NEEDED = ("starlette", "uvicorn")
 
@@ -47,7 +47,7 @@ def ui_command(
         raise ConfigError(f"rewardkit ui needs {' and '.join(missing)}: pip install {' '.join(_NEEDED)}")
     from rewardkit.dashboard.server import serve  # needs what is installed with the extra
 
-    def tell(place: Place) -> None:
+    def tell(place: Address) -> None:
         told = {"url": place.url, "folder": str(folder), "tunnel": place.tunnel, "write_token": place.write_token}
         finish(told, lambda: _show(place, folder), as_json=as_json)
 
@@ -58,7 +58,7 @@ def ui_command(
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _show(place: Place, folder: Path) -> None:
+def _show(place: Address, folder: Path) -> None:
     typer.echo(plain(f"runs of {folder}/ at"))
     typer.echo(f"  {place.url}")
     if place.write_token is not None:

@@ -23,11 +23,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from rewardkit.dashboard.changes import JOBS
 from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.guard import Guard, page
 from rewardkit.dashboard.live import Live
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Missing, NotThere, Opened, Readers, Shared, Unreadable
+from rewardkit.dashboard.views.change import POSTS
 from rewardkit.dashboard.views.change import view as change
 from rewardkit.dashboard.views.completions import completion, completions, prompt, prompts
 from rewardkit.dashboard.views.graphs import view as graphs
@@ -53,13 +55,13 @@ VIEWS: dict[str, View] = {
     "change": change,
 }
 """What is read of a run, at ``GET /api/runs/{run}/{view}``."""
-ACTIONS: dict[str, Action] = {}
+ACTIONS: dict[str, Action] = {f"change/{name}": action for name, action in POSTS.items()}
 """What is done to a run, at ``POST /api/runs/{run}/{action}`` with the write token."""
 VIEW_S = 30.0
 """Seconds for a view."""
 ACTION_S = 600.0
 """Seconds for an action, which may score completions."""
-BODY_BYTES = 2_000_000
+BODY_BYTES = 1_000_000
 """Bytes of a request's body."""
 BODY_S = 20.0
 """Seconds for a body to arrive."""
@@ -72,7 +74,7 @@ mimetypes.add_type("text/javascript", ".js")
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class PageFile:
     """A file of the page, read when the server starts.
 
     Attributes:
@@ -88,10 +90,10 @@ class File:
     tag: str = ""
 
 
-def file_of_page(body: bytes, kind: str) -> File:
+def file_of_page(body: bytes, kind: str) -> PageFile:
     """Return a file with its tag, packed where that is worth it."""
     packed = gzip.compress(body, 6, mtime=0) if len(body) > _PACKED_BYTES else None
-    return File(body, kind, packed, f'"{hashlib.sha256(body).hexdigest()[:20]}"')
+    return PageFile(body, kind, packed, f'"{hashlib.sha256(body).hexdigest()[:20]}"')
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ class Dashboard:
 
     def close(self) -> None:
         """End the threads and streams. A second call does nothing."""
+        JOBS.close()
         self.live.close()
         self.workers.close()
         self.doers.close()
@@ -143,7 +146,7 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Gu
         host: The address that it is bound to.
     """
     files = page_files()
-    index = files.get("/index.html", File(page(404, "").encode(), "text/html; charset=utf-8"))
+    index = files.get("/index.html", PageFile(page(404, "").encode(), "text/html; charset=utf-8"))
 
     async def shell(request: Request) -> Response:
         return _file(request, index)
@@ -198,7 +201,7 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Gu
         Route("/api/runs/{run}/live", live),
         Route("/api/runs/{run}/state", state),
         Route("/api/runs/{run}/{view}", view),
-        Route("/api/runs/{run}/{action}", action, methods=["POST"]),
+        Route("/api/runs/{run}/{action:path}", action, methods=["POST"]),
         Route("/api/{rest:path}", _nothing, methods=["GET", "POST"]),
         Route("/", shell),
         Route("/runs", shell),
@@ -208,9 +211,9 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Gu
     return Guard(Starlette(routes=routes), token, host)
 
 
-def page_files() -> dict[str, File]:
+def page_files() -> dict[str, PageFile]:
     """Return the files of the page by their addresses; no other file is ever read for a visitor."""
-    found: dict[str, File] = {}
+    found: dict[str, PageFile] = {}
 
     def walk(folder: Traversable, place: str) -> None:
         for one in folder.iterdir():
@@ -261,7 +264,7 @@ async def _nothing(request: Request) -> Response:
     return _json({"error": "there is nothing at this address"}, 404)
 
 
-def _file(request: Request, file: File) -> Response:
+def _file(request: Request, file: PageFile) -> Response:
     headers = {"cache-control": "no-cache", "etag": file.tag, "vary": "accept-encoding"}
     if file.tag and request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)

@@ -14,7 +14,7 @@ from rewardkit.dashboard.readers import Missing, Opened, Readers
 from rewardkit.dashboard.workers import BusyError
 from rewardkit.errors import RecordError
 
-POLL_S = 0.25
+POLL_S = 0.15
 """Seconds between two looks at a record."""
 HEARTBEAT_S = 10.0
 """Seconds after which a stream says that it is still there."""
@@ -30,7 +30,7 @@ _FORGET_S = 30.0
 """Seconds for which a run is watched after somebody last asked."""
 
 
-class Watched:
+class WatchedRun:
     """A run that is watched. The thread writes it, the event loop reads it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Live:
     def __init__(self, readers: Callable[[], Readers]) -> None:
         self._readers = readers
         self._lock = threading.Lock()
-        self._watched: dict[str, Watched] = {}
+        self._watched: dict[str, WatchedRun] = {}
         self._woken, self._ended = threading.Event(), threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._watch, name="rewardkit-live", daemon=True)
@@ -135,7 +135,7 @@ class Live:
         with self._lock:
             if name not in self._watched and len(self._watched) >= MOST_WATCHED:
                 raise BusyError(f"{MOST_WATCHED} runs are watched already; close some pages")
-            one = self._watched.setdefault(name, Watched())
+            one = self._watched.setdefault(name, WatchedRun())
             one.listeners.add(told)
         self._woken.set()
         try:
@@ -157,7 +157,7 @@ class Live:
         finally:
             readers.close()
 
-    def _current(self, readers: Readers) -> dict[str, Watched]:
+    def _current(self, readers: Readers) -> dict[str, WatchedRun]:
         """Return what is watched, without that which nobody asks for any longer."""
         with self._lock:
             now = time.monotonic()
@@ -169,7 +169,7 @@ class Live:
             readers.drop(name)
         return current
 
-    def _tell(self, one: Watched) -> None:
+    def _tell(self, one: WatchedRun) -> None:
         with self._lock:
             listeners = list(one.listeners)
         if self._loop is not None and listeners:
@@ -188,7 +188,7 @@ def _set_all(listeners: Sequence[asyncio.Event]) -> None:
         one.set()
 
 
-def _look(readers: Readers, name: str, one: Watched, numbers: Iterator[int]) -> bool:
+def _look(readers: Readers, name: str, one: WatchedRun, numbers: Iterator[int]) -> bool:
     """Look at a run; return whether its state is another one."""
     now = time.monotonic()
     try:

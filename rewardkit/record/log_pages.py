@@ -24,10 +24,12 @@ from rewardkit.types import Cause, Status
 Ask: TypeAlias = Callable[..., list[Any]]
 Named: TypeAlias = Callable[[Sequence[int]], list[tuple[str, int, str]]]
 
-BUDGET_S = 0.1
-"""Seconds after which a search answers with what it has."""
+BUDGET_S = 0.015
+"""Seconds after which a page answers with what it has."""
+SEARCH_S = 0.1
+"""The same for a page of a search for a text, which opens what it looks at."""
 _CHUNK = 500
-_FIRST_WINDOW, _LARGEST_WINDOW = 1000, 20_000
+_FIRST_WINDOW, _LARGEST_WINDOW = 500, 4000
 _BATCHES = 100
 _END = 2**62
 
@@ -91,7 +93,7 @@ def newest(last_id: int) -> Place:
 
 
 def read_page(
-    ask: Ask, named: Named, wanted: Wanted, start: Place | None, *, backwards: bool, limit: int, budget_s: float
+    ask: Ask, named: Named, wanted: Wanted, start: Place | None, *, backwards: bool, limit: int, budget_s: float | None
 ) -> LogPage:
     """Return the entries that follow a place, or that stand before it.
 
@@ -102,10 +104,12 @@ def read_page(
         start: The place, which itself is left out; the beginning or the end unless given.
         backwards: Whether the newest come first.
         limit: At most so many entries.
-        budget_s: Seconds after which the page ends early.
+        budget_s: Seconds after which the page ends early; ``None`` for what is usual.
     """
     search = _Search(ask, named, wanted, backwards)
     place = start or (Place(_END, _END) if backwards else Place(0, 0))
+    if budget_s is None:
+        budget_s = BUDGET_S if wanted.text is None else SEARCH_S
     end = time.monotonic() + budget_s
     found: list[Place] = []
     for span in search.spans(place):
@@ -136,23 +140,30 @@ class _Search:
 
     def spans(self, place: Place) -> Iterator[tuple[int, int]]:
         """Yield the first and last number of completions that may have such entries, in the order of the search."""
+        start = self._begins(place)
         if self.wanted.counted is not None:
-            yield from self._spans_of_batches(place)
+            yield from self._spans_of_batches(start)
             return
         low, high = self._completions()
         if low is None or high is None:
             return
-        at = min(high, place.completion) if self.backwards else max(low, place.completion)
+        at = min(high, start) if self.backwards else max(low, start)
         size = _FIRST_WINDOW
         while low <= at <= high:
             yield (max(low, at - size + 1), at) if self.backwards else (at, min(high, at + size - 1))
             at += -size if self.backwards else size
             size = min(2 * size, _LARGEST_WINDOW)
 
+    def _begins(self, place: Place) -> int:
+        """Return the completion that the search opens first: that of the place, unless it was seen to its end."""
+        if self.backwards:
+            return place.completion if place.version > 0 else place.completion - 1
+        return place.completion if place.version < _END else place.completion + 1
+
     def _completions(self) -> tuple[int | None, int | None]:
         """Return the first and last number of a completion that is of the steps; a step has all its batches between."""
         if self.wanted.first is None and self.wanted.last is None:
-            low, high = self.ask("SELECT min(id), max(id) FROM completion")[0]
+            low, high = self.ask(_ENDS)[0]
             return low, high
         query = (
             "SELECT min(id), max(id) FROM batch WHERE split IN ('train', 'eval') AND step IS NOT NULL"
@@ -162,7 +173,7 @@ class _Search:
         low, high = self.ask(f"SELECT {_FIRST_OF.format('?')}, {_LAST_OF.format('?')}", *batches)[0]
         return low, high
 
-    def _spans_of_batches(self, place: Place) -> Iterator[tuple[int, int]]:
+    def _spans_of_batches(self, start: int) -> Iterator[tuple[int, int]]:
         """Yield the spans of batches that have such calls; of batches that follow one another as one."""
         versions = _listed("summary.version", self.wanted.versions)
         cause = "" if self.wanted.cause is None else " AND instr(summary.causes, :cause)"
@@ -173,7 +184,7 @@ class _Search:
             f" summary WHERE summary.batch = batch.id AND summary.{self.wanted.counted} > 0{versions}{cause})"
             f" ORDER BY batch.id {self._order} LIMIT {_BATCHES}"
         )
-        at = self._batch_before(place)
+        at = self._batch_before(start)
         while rows := self.ask(
             query,
             at=at,
@@ -185,10 +196,10 @@ class _Search:
             yield from _merged([(row["low"], row["high"]) for row in rows if row["low"] is not None], self.backwards)
             at = rows[-1]["id"]
 
-    def _batch_before(self, place: Place) -> int:
-        """Return the number of a batch such that the one of a place is the next in the order of the search."""
+    def _batch_before(self, start: int) -> int:
+        """Return the number of a batch such that the one of a completion is the next in the order of the search."""
         query = _BATCH_AT.format(self._beyond, self._order)
-        found = self.ask(query, min(place.completion, _END))
+        found = self.ask(query, start)
         if not found:
             return 0 if self.backwards else _END
         return int(found[0][0]) + (1 if self.backwards else -1)
@@ -314,6 +325,7 @@ def _listed(column: str, numbers: tuple[int, ...] | None) -> str:
     return "" if numbers is None else f" AND {column} IN ({','.join(str(int(one)) for one in numbers)})"
 
 
+_ENDS = "SELECT (SELECT min(id) FROM completion), (SELECT max(id) FROM completion)"  # both at once read all
 _BATCH_AT = "SELECT batch FROM completion WHERE id {}= ? ORDER BY id {} LIMIT 1"
 _TEXTS = "SELECT id, body FROM text WHERE id IN ({})"
 _FIRST_OF = "(SELECT id FROM completion WHERE batch = {} ORDER BY id LIMIT 1)"

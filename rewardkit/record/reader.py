@@ -20,7 +20,7 @@ import numpy as np
 from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
 from rewardkit.record.database import FILE, file_of, in_words, reading
-from rewardkit.record.log_pages import BUDGET_S, LogPage, Place, Wanted, read_page
+from rewardkit.record.log_pages import LogPage, Place, Wanted, read_page
 from rewardkit.record.outcomes import outcome_of
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
@@ -466,7 +466,7 @@ class RunReader:
         *,
         backwards: bool = False,
         limit: int = 50,
-        budget_s: float = BUDGET_S,
+        budget_s: float | None = None,
     ) -> LogPage:
         """Return a page of what calls said, from a place on or back from it.
 
@@ -475,7 +475,7 @@ class RunReader:
             start: The place, which itself is left out; the beginning or the end unless given.
             backwards: Whether the newest come first.
             limit: At most so many entries.
-            budget_s: Seconds after which the page ends early, and says where.
+            budget_s: Seconds after which the page ends early, and says where; a few hundredths unless given.
         """
         with self._decoding():
             return read_page(
@@ -497,6 +497,24 @@ class RunReader:
                 continue
             if pattern is None or any(pattern.search(text) for text in words if text):
                 yield LogEntry(one.id, one.step, one.epoch, one.split, one.rank, name, number, outcome)
+
+    def failed_calls(self, split: str = "train") -> list[tuple[str, str, int, int, int]]:
+        """Return the kinds of failed calls, the most frequent first.
+
+        Returns:
+            The reward's name, the cause, how many calls failed so, and the ``id`` of the first and of the last
+            completion among them.
+        """
+        return self._tuples(_FAILED, split)
+
+    def prompt_epochs(self, split: str = "train") -> list[tuple[int, int | None, int, float | None, float | None]]:
+        """Return what became of the prompts, by prompt and then by epoch.
+
+        Returns:
+            The prompt's index, the epoch without its fraction, the number of completions, and of their weighted sums
+            the mean and the greatest.
+        """
+        return self._tuples(_PROMPT_EPOCHS, split)
 
     def _fits(self, reward: str | None, low: float | None, high: float | None, status: str | Status | None) -> Fits:
         if reward is not None and reward not in (names := self.rewards):
@@ -668,6 +686,16 @@ _MOMENTS = (
     " CROSS JOIN batch ON batch.id = completion.batch WHERE completion.prompt = ? ORDER BY completion.id"
 )
 _STARTS = "SELECT batch, min(id) AS first FROM completion GROUP BY batch ORDER BY first"
+_FAILED = (
+    "SELECT version.reward, said.cause, count(*) AS calls, min(said.completion), max(said.completion) FROM said"
+    " JOIN version ON version.id = said.version JOIN completion ON completion.id = said.completion"
+    " JOIN batch ON batch.id = completion.batch WHERE said.pass = 0 AND said.cause IS NOT NULL AND batch.split = ?"
+    " GROUP BY version.reward, said.cause ORDER BY calls DESC, version.reward, said.cause"
+)
+_PROMPT_EPOCHS = (
+    "SELECT prompt, CAST(completion.epoch AS INTEGER) AS passed, count(*), avg(weighted), max(weighted) FROM completion"
+    " JOIN batch ON batch.id = completion.batch WHERE batch.split = ? GROUP BY prompt, passed ORDER BY prompt, passed"
+)
 _RESCORED = (
     "SELECT rescored.*, version.digits FROM rescored JOIN pass ON pass.id = rescored.pass"
     " JOIN version ON version.id = pass.version WHERE rescored.pass = ?"

@@ -15,7 +15,7 @@ from patience import wait_for
 from recorded import batch
 
 from rewardkit.dashboard.app import Dashboard
-from rewardkit.dashboard.server import server
+from rewardkit.dashboard.server import listening, server
 from rewardkit.record.recorder import Recorder
 
 TOKEN = "a-token-of-the-tests"
@@ -84,18 +84,18 @@ def states(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
 def serving(folder: Path, *, write: bool = False) -> Iterator[Served]:
     """Serve a folder on a free port of this machine."""
     dashboard = Dashboard(folder, WRITE_TOKEN if write else None)
-    listening = socket.create_server(("127.0.0.1", 0))
+    bound = listening("127.0.0.1", 0)
     serves = server(dashboard, TOKEN)
-    thread = threading.Thread(target=serves.run, args=([listening],))
+    thread = threading.Thread(target=serves.run, args=([bound],))
     thread.start()
     try:
         assert wait_for(lambda: serves.started)
-        yield Served(dashboard, listening.getsockname()[1])
+        yield Served(dashboard, bound.getsockname()[1])
     finally:
         serves.should_exit = True
         thread.join(60)
         dashboard.close()
-        listening.close()
+        bound.close()
 
 
 def recorded_run(run: Path, steps: int = 3, first: int = 0) -> Path:

@@ -15,10 +15,11 @@ import Runs from "./tabs/runs.js";
 
 const SHOWN = { graphs: Graphs, logs: Logs, completions: Completions, health: Health, change: Change };
 const LIST_EVERY_MS = 3000;
+const SWITCHER_EVERY_MS = 15000;
 
 function App() {
   const { run, tab, query } = useAddress();
-  const list = useApi("/api/runs", {}, { every: LIST_EVERY_MS });
+  const list = useApi("/api/runs", {}, { every: run ? SWITCHER_EVERY_MS : LIST_EVERY_MS });
   const overview = useApi(run ? of(run, "overview") : null);
   const gone = run !== null && ["missing", "unreadable"].includes(overview.problem?.state);
   useKeys(

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from rewardkit.dashboard.curves import HIGH, LOW, VALUES, Curves, Number, Part
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Opened
 from rewardkit.errors import RecordError
 from rewardkit.record.changes import Action, ChangeState
+from rewardkit.replay.curves import HIGH, LOW, VALUES, Curves, Number, Part
 from rewardkit.replay.run import Run
 
 MOST_METRICS = 60

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import shlex
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,9 @@ FIRST_S = 1.0
 """Seconds that a request waits for a run's first diagnosis."""
 TEXT_CHARS = 400
 """Characters of a completion that are shown as evidence."""
+
+
+_GRAVEST = ("hacking", "faults", "signal", "noise")
 
 
 class Looked(NamedTuple):
@@ -118,7 +122,7 @@ def view(opened: Opened, query: Query) -> dict[str, Any]:
             one["body"] | {"time": one["time"], "event": one["id"]} for one in run.events if one["kind"] == "flag"
         ],
         "last_step": max(run.steps(), default=None),
-        "name": run.name,
+        "audit": audit_of(run),
         "diagnosis": None,
         "problem": None,
     }
@@ -128,6 +132,15 @@ def view(opened: Opened, query: Query) -> dict[str, Any]:
     if looked.found is None:
         return told | {"problem": looked.problem}
     return told | {"diagnosis": _diagnosis(run, looked.found)}
+
+
+def audit_of(run: RunReader) -> str:
+    """Return the command that tries the run's best completions, changed, on its rewards."""
+    newest = {one.reward: one for one in run.versions if one.origin == "run"}
+    files = {(one.reference or "").rpartition(":")[0] for one in newest.values()}
+    file = files.pop() if len(files) == 1 else ""
+    rewards = file if file.endswith(".py") else "rewards.py"
+    return f"rewardkit audit {shlex.quote(rewards)} --run {shlex.quote(str(run.path.parent))}"
 
 
 def _detectors() -> list[dict[str, Any]]:
@@ -167,16 +180,24 @@ def words_of(found: Diagnosis) -> str:
         over = f"steps {first:,} to {last:,}, {over}" if first != last else f"step {first:,}, {over}"
     if not found.flags:
         return f"No flag in {over}: {len(found.looked)} detectors looked and found nothing."
-    told = "; ".join(_named(flag) for flag in found.flags[:4])
-    more = f"; and {len(found.flags) - 4} more" if len(found.flags) > 4 else ""
+    kinds: dict[tuple[str, str | None], list[Flag]] = defaultdict(list)
+    for flag in sorted(found.flags, key=lambda flag: _GRAVEST.index(DETECTORS[flag.detector].family)):
+        kinds[flag.detector, flag.reward].append(flag)
+    told = [_named(flags) for flags in kinds.values()]
+    more = f"; and {len(told) - 4} more" if len(told) > 4 else ""
     count = "1 flag" if len(found.flags) == 1 else f"{len(found.flags)} flags"
-    return f"{count} in {over}: {told}{more}."
+    return f"{count} in {over}: {'; '.join(told[:4])}{more}."
 
 
-def _named(flag: Flag) -> str:
-    whose = "" if flag.reward is None else f" of {flag.reward}"
-    when = "" if flag.first_step is None else f" ({'step' if flag.steps.isdecimal() else 'steps'} {flag.steps})"
-    return f"{flag.detector.replace('_', ' ')}{whose}{when}"
+def _named(flags: Sequence[Flag]) -> str:
+    """Return what the flags of one detector and reward are, and when they were up."""
+    name = flags[0].detector.replace("_", " ")
+    name += "" if flags[0].reward is None else f" of {flags[0].reward}"
+    first, last = flags[0].first_step, flags[-1].last_step
+    if first is None or last is None:
+        return name
+    when = f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
+    return f"{name} ({f'{len(flags)} times, ' if len(flags) > 1 else ''}{when})"
 
 
 def _flag(flag: Flag, rows: Mapping[int, Completion]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rewardkit.dashboard.messages import shown
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, Opened
 from rewardkit.errors import RecordError
@@ -156,8 +157,8 @@ def _entry(run: RunReader, query: Query) -> dict[str, Any]:
 def _completion(one: Completion) -> dict[str, Any]:
     return {
         "prompt_index": one.prompt_index,
-        "prompt": one.prompt,
-        "text": one.completion,
+        "prompt": shown(one.prompt),
+        "text": shown(one.completion),
         "tokens": one.tokens,
         "truncated": one.truncated,
         "total": _finite(one.total),

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from rewardkit.dashboard import curves
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Kept, Opened
 from rewardkit.dashboard.views.graphs import view
 from rewardkit.errors import RecordError
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
+from rewardkit.replay import curves
 from rewardkit.replay.run import Run
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Cause, Outcome, Rollout, Status

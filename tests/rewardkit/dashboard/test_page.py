@@ -99,7 +99,7 @@ def test_everything_is_reached_by_keys(window: Any) -> None:
     expect(keys).to_contain_text("All runs")
     page.keyboard.press("Escape")
     expect(keys).not_to_be_visible()
-    page.keyboard.press("r")
+    page.keyboard.press("s")
     page.keyboard.type("two")
     page.keyboard.press("Enter")
     page.wait_for_url("**/runs/two/graphs")
@@ -206,7 +206,8 @@ def test_no_serious_fault_of_accessibility(browser: Any, served: Any, theme: str
         page.keyboard.press("?")
         assert [] == browsing.faults(page), "keys"
         page.keyboard.press("Escape")
-        page.keyboard.press("r")
+        page.keyboard.press("s")
+        page.get_by_role("listbox").wait_for()
         assert [] == browsing.faults(page), "runs"
 
 

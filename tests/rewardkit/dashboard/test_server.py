@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import recorded_run
+from served import recorded_run, serving, states
 from typer.testing import CliRunner
 
 from rewardkit.cli import ui
 from rewardkit.cli.program import app
 from rewardkit.dashboard import server
-from rewardkit.dashboard.server import PORTS_TRIED, Place, check, serve
+from rewardkit.dashboard.server import PORTS_TRIED, Address, check, serve
 from rewardkit.errors import ConfigError
 
 TOKEN = "a-token-of-the-tests"
@@ -108,6 +108,23 @@ def test_a_taken_port_moves_to_the_next(tmp_path: Path) -> None:
         assert one["url"].partition("token=")[2] != two["url"].partition("token=")[2]
 
 
+def test_connections_without_a_request_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a request, or none, holds a place for a while only; a stream is kept."""
+    recorded_run(tmp_path / "one")
+    with serving(tmp_path) as served, served.enter().stream("one") as lines:
+        found = states(lines)
+        assert "ended" == next(found)["state"]
+        slow = [socket.create_connection(("127.0.0.1", served.port), timeout=60) for _ in range(40)]
+        with contextlib.ExitStack() as stack:
+            for one in slow:
+                stack.enter_context(one)
+                one.sendall(b"GET / HTTP/1.1\r\nHost: ")
+            monkeypatch.setattr(server, "IDLE_S", 0.0)
+            assert all(_ends(one) for one in slow)
+        recorded_run(tmp_path / "one", steps=1, first=3)
+        assert any(one["last_id"] == 32 for one in found)
+
+
 def test_the_ports_that_are_tried_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where none is free, the message says which were tried."""
     monkeypatch.setattr(server, "PORTS_TRIED", 1)
@@ -149,7 +166,7 @@ def test_a_file_is_no_folder_of_runs(tmp_path: Path) -> None:
 
 def test_the_command_prints_where_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address, the tunnel and the write token, each on a line of its own; no token in the command's own words."""
-    told = Place("http://127.0.0.1:8642/?token=abc", "ssh -N -L 8642:127.0.0.1:8642 you@box", 8642, "write-abc")
+    told = Address("http://127.0.0.1:8642/?token=abc", "ssh -N -L 8642:127.0.0.1:8642 you@box", 8642, "write-abc")
     monkeypatch.setattr(server, "serve", lambda *given, tell, **options: tell(told))
     done = CliRunner().invoke(app, ["ui", str(tmp_path), "--write"])
     assert ALL_IS_WELL == done.exit_code

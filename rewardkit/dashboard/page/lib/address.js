@@ -4,6 +4,7 @@ import { useEffect, useState } from "./view.js";
 export const TABS = ["graphs", "logs", "completions", "health", "change"];
 
 const listeners = new Set();
+let top = 0;
 let last = null;
 let current = null;
 
@@ -55,15 +56,30 @@ export function go(change, { replace = false } = {}) {
 /** Go to a path of this page. */
 export function visit(path, { replace = false } = {}) {
   if (path === window.location.pathname + window.location.search) return;
-  window.history[replace ? "replaceState" : "pushState"](null, "", path);
+  if (replace) {
+    window.history.replaceState(window.history.state, "", path);
+  } else {
+    window.history.replaceState({ top: window.scrollY }, "");
+    window.history.pushState(null, "", path);
+    top = 0;
+  }
   announce();
+}
+
+/** Return how far down the shown entry of the history was when it was left. */
+export function scrolledTo() {
+  return top;
 }
 
 function announce() {
   listeners.forEach((listener) => listener(address()));
 }
 
-window.addEventListener("popstate", announce);
+window.history.scrollRestoration = "manual";
+window.addEventListener("popstate", (event) => {
+  top = event.state?.top || 0;
+  announce();
+});
 
 /** Return {run, tab, query}, drawn again whenever the address changes. */
 export function useAddress() {

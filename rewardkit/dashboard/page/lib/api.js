@@ -149,7 +149,7 @@ function asking(address, every, setLoading, tell) {
     if (stale && !failures) later(PAUSE_MS);
     stale = false;
   };
-  const leave = onTick(() => again());
+  const leave = every ? () => {} : onTick(again);
   again();
   return {
     again,

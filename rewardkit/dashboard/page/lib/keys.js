@@ -37,6 +37,11 @@ function typing(event) {
   return tagName === "INPUT" && !["checkbox", "radio", "button", "range"].includes(type);
 }
 
+/** Whether a key presses what has the focus. */
+function presses(event) {
+  return (event.key === "Enter" || event.key === " ") && event.target.closest?.("a, button, summary, input");
+}
+
 function find(key) {
   for (const group of [...groups].reverse()) {
     const found = group.bindings().find(([bound]) => bound === key);
@@ -56,6 +61,7 @@ function onKey(event) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
+  if (presses(event)) return;
   const first = Date.now() - begunAt < SEQUENCE_MS ? begun : null;
   begun = null;
   const action = (first && find(`${first} ${event.key}`)) || find(event.key);

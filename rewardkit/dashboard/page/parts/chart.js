@@ -207,7 +207,7 @@ function options(latest, box, syncKey) {
     legend: { show: false },
     scales: { x: { time: false }, y: { range: (plot, low, high) => yRange(low, high, state()) } },
     axes: [
-      { ...axis, grid: { show: false }, size: 26, gap: 6, space: 48, incrs: [1, 2, 5].flatMap(tens).sort((a, b) => a - b) },
+      { ...axis, grid: { show: false }, size: 28, gap: 8, space: 48, incrs: [1, 2, 5].flatMap(tens).sort((a, b) => a - b) },
       { ...axis, size: 46, gap: 4, space: box.clientHeight > TALL_PX ? 56 : 30, values: (_, ticks) => ticks.map(written(state().unit)) },
     ],
     series: [{}, ...state().lines.flatMap((line, place) => seriesOf(line, state().shades[place], state().smoothing))],

@@ -1,10 +1,10 @@
 /** What stands round every tab: the run, its state, the tabs, the theme, and what changed in words. */
-import { TABS, go, href } from "../lib/address.js";
+import { TABS, go, href, scrolledTo } from "../lib/address.js";
 import { count, counted, visible } from "../lib/format.js";
 import { activeKeys, useKeys } from "../lib/keys.js";
 import { useLive } from "../lib/live.js";
 import { THEMES, useTheme } from "../lib/store.js";
-import { html, useEffect, useRef, useState } from "../lib/view.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/view.js";
 
 export const TITLES = {
   graphs: "Graphs",
@@ -34,7 +34,7 @@ export function Frame({ run, tab, list, overview, children }) {
         <${KeysButton} />
         <${ThemeButton} />
       </div>
-      ${run && html`<${Tabs} run=${run} tab=${tab} />`}
+      ${run && html`<${Tabs} run=${run} tab=${tab} flags=${runs.find((one) => one.name === run)?.flags} />`}
     </header>
     <main class="main" id="main" ref=${main} tabindex="-1">${children}</main>
     ${lost && heard && html`<${Away} status=${run ? live.problem : list.problem.status} />`}
@@ -73,19 +73,22 @@ function useFocus(run, tab) {
   useEffect(() => {
     if (!first.current) {
       main.current?.focus({ preventScroll: true });
-      window.scrollTo(0, 0);
+      window.scrollTo(0, scrolledTo());
     }
     first.current = false;
   }, [run, tab]);
   return main;
 }
 
-function Tabs({ run, tab }) {
+function Tabs({ run, tab, flags }) {
   return html`
     <nav class="tabs" aria-label="Views of the run">
       ${TABS.map(
         (name) => html`
-          <a key=${name} class="tab" href=${href({ run, tab: name })} aria-current=${name === tab ? "page" : null}>${TITLES[name]}</a>
+          <a key=${name} class="tab" href=${href({ run, tab: name })} aria-current=${name === tab ? "page" : null}>
+            ${TITLES[name]}
+            ${name === "health" && flags > 0 && html`<span class="tab-count">${count(flags)}<span class="unseen"> ${flags === 1 ? "flag" : "flags"}</span></span>`}
+          </a>
         `,
       )}
     </nav>
@@ -136,8 +139,8 @@ function Switcher({ run, tab, runs }) {
     if (one.name === run) button.current?.focus();
     else go({ run: one.name, tab });
   };
-  useKeys([["r", "Another run", show]], "Everywhere");
-  useEffect(() => {
+  useKeys([["s", "Another run", show]], "Everywhere");
+  useLayoutEffect(() => {
     if (!open) return undefined;
     field.current?.focus();
     const outside = (event) => !box.current?.contains(event.target) && setOpen(false);

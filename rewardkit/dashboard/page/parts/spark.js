@@ -13,6 +13,11 @@ export function colourOf(place) {
   return `var(--s${(place % COLOURS) + 1})`;
 }
 
+/** The dashes of the series at a place: none, until the colours begin again. */
+export function dashOf(place) {
+  return place < COLOURS ? null : "6 3";
+}
+
 const known = (series) => series.filter(([, value]) => value !== null);
 
 /** A reward's mean over the steps, as small as a word. */
@@ -96,7 +101,7 @@ export function Overlay({ lines, label, onDrop }) {
                   <path
                     key=${line.name}
                     class=${`overlay-line${strong && strong !== line.name ? " is-weak" : ""}`}
-                    style=${{ stroke: line.colour }}
+                    style=${{ stroke: line.colour, strokeDasharray: line.dash }}
                     d=${pathOf(line.points, frame.x, frame.y)}
                   />
                 `,

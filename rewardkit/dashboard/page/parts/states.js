@@ -2,11 +2,12 @@
 import { html } from "../lib/view.js";
 import { visible } from "../lib/format.js";
 
-/** A skeleton of the rows to come; it appears only if they take a moment. */
-export function Loading({ rows = 5, label = "Loading" }) {
+/** A skeleton of the rows to come, below a graph if it is tall; it appears only if they take a moment. */
+export function Loading({ rows = 5, label = "Loading", tall = false }) {
   return html`
     <div class="loading" role="status">
       <span class="unseen">${label} …</span>
+      ${tall && html`<div class="loading-row is-tall" />`}
       ${Array.from({ length: rows }, (_, place) => html`<div class="loading-row" key=${place} />`)}
     </div>
   `;

@@ -1,16 +1,19 @@
 /** A table with a head that stays, sorting, and rows that keys reach. */
 import { useKeys } from "../lib/keys.js";
-import { html, useEffect, useRef } from "../lib/view.js";
+import { html, useEffect, useRef, useState } from "../lib/view.js";
 
 /**
  * Columns: {key, title, render(row)?, align: "right"?, sortable?, first: "down"|"up"?, hint?, width?, className?}.
  * `sort` is a column's key, with "-" before it for downwards; `onSort` is told the next one.
- * A row opens by click, Enter, or j and k; `rowKey(row)` names it, and `selected` is such a name.
+ * A row opens by click or Enter, and j and k lead through them; `rowKey(row)` names it, and `selected` is such a name.
  * `onEnd` is called when the last row comes near.
  */
 export function Table({ columns, rows, sort, onSort, onRow, selected, rowKey = (row) => row.key, label, onEnd, keys = true }) {
   const body = useRef(null);
-  const lines = () => [...(body.current?.querySelectorAll("tr[tabindex]") || [])];
+  const [focused, setFocused] = useState(null);
+  const names = rows.map(rowKey);
+  const reached = [focused, selected].find((one) => names.includes(one)) ?? names[0];
+  const lines = () => [...(body.current?.querySelectorAll("tr[data-row]") || [])];
   const step = (by) => {
     const all = lines();
     if (!all.length) return;
@@ -28,7 +31,7 @@ export function Table({ columns, rows, sort, onSort, onRow, selected, rowKey = (
       : [],
   );
   return html`
-    <div class="table-box" role="region" aria-label=${label} tabindex="0">
+    <div class="table-box" role="region" aria-label=${label} tabindex=${onRow ? null : 0}>
       <table class="table">
         <thead>
           <tr>
@@ -36,8 +39,8 @@ export function Table({ columns, rows, sort, onSort, onRow, selected, rowKey = (
           </tr>
         </thead>
         <tbody ref=${body}>
-          ${rows.map((row) => {
-            const name = rowKey(row);
+          ${rows.map((row, place) => {
+            const name = names[place];
             return html`<${Row}
               key=${name}
               name=${name}
@@ -45,6 +48,8 @@ export function Table({ columns, rows, sort, onSort, onRow, selected, rowKey = (
               columns=${columns}
               onRow=${onRow}
               selected=${selected !== undefined && selected !== null && name === selected}
+              reached=${name === reached}
+              onFocus=${setFocused}
               onStep=${step}
             />`;
           })}
@@ -83,7 +88,7 @@ function classOf(column) {
   return [column.align === "right" && "right", column.className].filter(Boolean).join(" ") || null;
 }
 
-function Row({ row, name, columns, onRow, selected, onStep }) {
+function Row({ row, name, columns, onRow, selected, reached, onFocus, onStep }) {
   const open = (event) => {
     if (event.target.closest("a, button, input, select, label") || String(window.getSelection())) return;
     onRow(row);
@@ -96,7 +101,9 @@ function Row({ row, name, columns, onRow, selected, onStep }) {
     else return;
     event.preventDefault();
   };
-  const ways = onRow ? { "data-row": name, tabindex: 0, onClick: open, onKeyDown, class: `row-opens${row.dim ? " is-dim" : ""}` } : {};
+  const ways = onRow
+    ? { "data-row": name, tabindex: reached ? 0 : -1, onClick: open, onKeyDown, onFocus: () => onFocus(name), class: "row-opens" }
+    : {};
   return html`
     <tr ...${ways} aria-selected=${onRow ? String(selected) : null}>
       ${columns.map(

@@ -4,7 +4,7 @@ import { ago, bytes, clock, count, counted, number, visible } from "../lib/forma
 import { useKeys } from "../lib/keys.js";
 import { html, useMemo } from "../lib/view.js";
 import { Choice, Search } from "../parts/fields.js";
-import { Overlay, Sparkline, colourOf } from "../parts/spark.js";
+import { Overlay, Sparkline, colourOf, dashOf } from "../parts/spark.js";
 import { Empty, Loading, ProblemNote } from "../parts/states.js";
 import { Table } from "../parts/table.js";
 
@@ -14,7 +14,7 @@ const NOTHING = "-";
 
 /** The list of runs. */
 export default function Runs({ list, query }) {
-  if (!list.data) return list.problem ? html`<${ProblemNote} problem=${list.problem} />` : html`<${Loading} rows=${6} />`;
+  if (!list.data) return list.problem ? html`<${ProblemNote} problem=${list.problem} />` : html`<${Loading} rows=${4} label="Loading the runs" tall />`;
   const { runs, folder, there } = list.data;
   if (!runs.length) return html`<${NoRuns} folder=${folder} there=${there} />`;
   return html`<${Listed} runs=${runs} folder=${folder} query=${query} />`;
@@ -180,6 +180,7 @@ function Curves({ runs, picked, reward }) {
   const lines = chosen.map((one, at) => ({
     name: one.name,
     colour: colourOf(at),
+    dash: dashOf(at),
     series: one.rewards.find((each) => each.name === name)?.series || [],
     href: href({ run: one.name, tab: "graphs" }),
   }));
