@@ -7,11 +7,10 @@ With ``--check`` it writes nothing, and exits with 1 where the page is not what 
 
 from __future__ import annotations
 
-import inspect
-import re
 import sys
 from pathlib import Path
 
+from rewardkit.health.about import FAMILIES, about
 from rewardkit.health.detectors import DETECTORS, NEEDS, Detector
 
 PAGE = Path(__file__).parent / "reference" / "detectors.md"
@@ -30,42 +29,24 @@ The scale **from worst to best** is the weighted sum between those of the lowest
 So weights that follow a schedule move nothing.
 Texts are read of at most 256 completions of a window, in whole groups.
 """
-_FAMILIES = {
-    "signal": "Signal: is there anything to learn from?",
-    "hacking": "Hacking: is it learned for the wrong reason?",
-    "faults": "Faults: does the scoring work?",
-    "noise": "Noise: does the reward agree with itself?",
-}
-_PART = re.compile(r"^(Formula|Source|Limits): ", re.MULTILINE)
 
 
 def page() -> str:
     """Return the page's text."""
     parts = [HEAD.strip()]
-    for family, title in _FAMILIES.items():
+    for family, title in FAMILIES.items():
         parts += [f"## {title}", *(_section(one) for one in DETECTORS.values() if one.family == family)]
     return "\n\n".join(parts) + "\n"
 
 
 def _section(detector: Detector) -> str:
-    words = inspect.getdoc(detector.find) or ""
-    first, _, rest = words.partition("\n\n")
-    told = {match[1]: _flowing(rest[match.end() : _end(rest, match.end())]) for match in _PART.finditer(rest)}
+    told = about(detector)
     needs = "; ".join(NEEDS[one].words for one in detector.needs if one != "baseline")
-    lines = [f"- **{name}:** {text[:1].upper()}{text[1:]}" for name, text in told.items()]
+    lines = [f"- **{name}:** {text}" for name, text in told.parts.items()]
     lines.append(f"- **About:** {'each reward by itself' if detector.each else 'the run'}.")
     lines += [f"- **Not looked at:** {needs}."] if needs else []
     lines.append(f"- **At once:** {'yes' if detector.at_once else 'no, it needs a baseline'}.")
-    return "\n".join([f"### `{detector.name}`\n", _flowing(first), "", *lines])
-
-
-def _end(text: str, start: int) -> int:
-    after = _PART.search(text, start)
-    return after.start() if after else len(text)
-
-
-def _flowing(text: str) -> str:
-    return " ".join(text.split()).replace("``", "`")
+    return "\n".join([f"### `{detector.name}`\n", told.summary, "", *lines])
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MARKERS = ("fuzz", "real_model", "servers", "slow", "soak", "trainers")
+MARKERS = ("browser", "fuzz", "real_model", "servers", "slow", "soak", "trainers")
 PIP = """\
 Collecting torch==2.13.0 (from rewardkit==0.1.0)
   Downloading torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl (178.7 MB)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rewardkit.cli.arguments import AsJson, LoadTimeout, Steps, Timeout, Workers, argument, option
-from rewardkit.cli.diagnose_report import print_diagnosis, ready
+from rewardkit.cli.diagnose_report import print_diagnosis
 from rewardkit.cli.exits import finish
 from rewardkit.cli.rewards import chosen
 from rewardkit.cli.screen import screen
@@ -65,7 +65,7 @@ def diagnose_command(
     else:
         with RunReader(run_path(place)) as run:
             found = diagnose_run(run, steps=_between(steps, run), every=every)
-    finish(ready(found), lambda: print_diagnosis(found, place, screen()), as_json=as_json)
+    finish(found.as_row(), lambda: print_diagnosis(found, place, screen()), as_json=as_json)
 
 
 def _of_rows(

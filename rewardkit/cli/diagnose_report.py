@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -22,25 +21,10 @@ _NAME_CHARS = 20
 _NONE = "-"
 
 
-def ready(found: Diagnosis) -> dict[str, Any]:
-    """Return a diagnosis ready for JSON."""
-    return {
-        "completions": found.completions,
-        "steps": None if found.steps is None else list(found.steps),
-        "rewards": list(found.rewards),
-        "groups": found.groups,
-        "no_gradient": found.flat,
-        "flags": [flag.as_row() for flag in found.flags],
-        "looked": list(found.looked),
-        "not_looked": dict(found.not_looked),
-        "noise": {name: one._asdict() for name, one in found.noise.items()},
-    }
-
-
 def print_diagnosis(found: Diagnosis, place: str, console: Console) -> None:
     """Print what was looked at, the flags, the noise, and what could not be looked at."""
     _say(console, Text.assemble((plain(place), "bold"), f"  {_looked_at(found)}"))
-    _say(console, Text(_gradient(found)))
+    _say(console, Text(found.gradient))
     if found.flags:
         console.print()
         console.print(_table(found.flags))
@@ -58,15 +42,6 @@ def _looked_at(found: Diagnosis) -> str:
     size = counted(found.completions, "row" if found.steps is None else "completion")
     steps = "" if found.steps is None else f", steps {found.steps[0]:,} to {found.steps[1]:,}"
     return f"{size}{steps}; rewards: {plain(', '.join(found.rewards)) or 'none'}"
-
-
-def _gradient(found: Diagnosis) -> str:
-    if found.flat is None:
-        return "no group has two completions with a reward, so nothing can be said of gradients"
-    where = "on these rows " if found.steps is None else "over all steps "
-    return (
-        f"{where}{found.flat:.0%} of groups give no gradient ({round(found.flat * found.groups):,} of {found.groups:,})"
-    )
 
 
 def _table(flags: Sequence[Flag]) -> Table:

@@ -14,7 +14,7 @@ import typer
 
 from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
-from rewardkit.cli.output import check_writable, replaced
+from rewardkit.cli.output import check_new, replaced
 from rewardkit.cli.text import counted
 from rewardkit.errors import ConfigError
 from rewardkit.record.database import file_of
@@ -51,9 +51,7 @@ def export_command(
         _pyarrow()
     path = run_path(run)
     with RunReader(path) as opened:
-        check_writable(to, [file_of(path)], "--to")
-        if to.exists() and not force:
-            raise ConfigError(f"--to {to}: is there already; --force replaces it")
+        check_new(to, [file_of(path)], "--to", force=force)
         last = opened.last_id
         columns = export_columns(opened)
         with replaced(to.resolve()) as beside:

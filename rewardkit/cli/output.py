@@ -33,6 +33,17 @@ def check_writable(path: Path, inputs: Iterable[Path], option: str = "--out") ->
         raise ConfigError(f"{option} {path}: cannot write to {path.parent}: {reason.strerror or reason}") from reason
 
 
+def check_new(path: Path, inputs: Iterable[Path], option: str, *, force: bool) -> None:
+    """Refuse a place that cannot be written to, and without ``force`` one where a file is already.
+
+    Raises:
+        ConfigError: As :func:`check_writable`; or the file is there.
+    """
+    check_writable(path, inputs, option)
+    if path.exists() and not force:
+        raise ConfigError(f"{option} {path}: is there already; --force replaces it")
+
+
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write one JSON object a line; the file appears when the last of them is on disk. A link's target is replaced."""
     with replacing(path.resolve()) as file:

@@ -6,14 +6,18 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
+from rewardkit.cli.output import check_new, replacing
 from rewardkit.cli.report import duration, number
+from rewardkit.cli.run_page import run_page
 from rewardkit.cli.text import counted, folded
 from rewardkit.cli.view import (
     NONE,
@@ -25,19 +29,18 @@ from rewardkit.cli.view import (
     page,
     say,
     say_all,
-    steps_told,
+    size_told,
 )
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.places import run_path
 from rewardkit.record.values import Completion, StepSummary
+from rewardkit.replay.glance import METRICS, head_of
 from rewardkit.replay.run import Run
-from rewardkit.shown import shortened
+from rewardkit.shown import plain, shortened
 from rewardkit.sparkline import sparkline
 from rewardkit.types import Status
 
-METRICS = ("reward", "reward_std", "frac_reward_zero_std", "kl", "loss", "completions/mean_length")
-"""The trainer's metrics that are shown, where there are any."""
 _ENDS = 3
 _FLAGS = 5
 _NAME_CHARS = 20
@@ -52,31 +55,52 @@ def show_command(
     step: Annotated[int | None, option("Show this step.", "N", min=0)] = None,
     prompt: Annotated[int | None, option("Show all completions of this prompt through the epochs.", "N", min=0)] = None,
     split: Annotated[str, option("train or eval: what is shown of it.", "SPLIT")] = "train",
+    to: Annotated[Path | None, option("Write the run's report to this file instead.", "FILE", "--html")] = None,
+    force: Annotated[bool, option("Replace the file of --html if it is there.", None, "--force")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a recorded RUN: its rewards over the steps, what failed, the worst and best completions, the versions.
 
     A reward's curve has its mean score at each step, and `no signal` is the share of groups whose scores are all the
     same. --step shows one step in the same way; --prompt shows what became of one prompt, from its first completion to
-    its last. Off a terminal, text is neither wrapped nor cut.
+    its last. Off a terminal, text is neither wrapped nor cut. --html writes a report of the run to one file that needs
+    neither a server nor the network: graphs, changes, flags, failures, completions.
 
     Examples:
 
     [bold]rewardkit show one
     rewardkit show runs/one --step 12
-    rewardkit show one --prompt 0 --json[/]
+    rewardkit show one --prompt 0 --json
+    rewardkit show one --html report.html[/]
     """
     if step is not None and prompt is not None:
         raise ConfigError("--step and --prompt: give one of them")
     if split not in ("train", "eval"):
         raise ConfigError(f"--split {split}: expected train or eval")
+    for name, given in (("--step", step), ("--prompt", prompt)):
+        if to is not None and given is not None:
+            raise ConfigError(f"--html and {name}: a report is of the whole run; give one of them")
+    if force and to is None:
+        raise ConfigError("--force: replaces the file of --html; name it")
     with Run.open(run_path(run)) as opened:
-        if prompt is not None:
+        if to is not None:
+            _write_report(opened, to, split, force=force, as_json=as_json)
+        elif prompt is not None:
             _show_prompt(opened, prompt, as_json=as_json)
         elif step is not None:
             _show_step(opened, step, split, as_json=as_json)
         else:
             _show_run(opened, split, as_json=as_json)
+
+
+def _write_report(run: Run, to: Path, split: str, *, force: bool, as_json: bool) -> None:
+    check_new(to, [run.path], "--html", force=force)
+    whole, left_out = run_page(run, split)
+    with replacing(to.resolve()) as file:
+        file.write(whole)
+    size = to.stat().st_size
+    told = {"run": run.name, "file": str(to), "bytes": size, "left_out": left_out}
+    finish(told, lambda: typer.echo(plain(f"wrote {to}, {size_told(size)}")), as_json=as_json)
 
 
 def _show_run(run: Run, split: str, *, as_json: bool) -> None:
@@ -87,7 +111,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     metrics = {name: run.metrics(name, split) for one in METRICS if (name := f"{prefix}{one}") in named}
     last = next((one.step for one in reversed(summaries) if one.step is not None), None)
     ends = {which: run.by_id(run.ranked(last, _ENDS, best=which == "best", split=split)) for which in ("worst", "best")}
-    head = _head(run)
+    head = head_of(run)
     versions = [
         {"reward": one.reward, "number": one.number, "first_step": one.first_step, "digits": one.digits}
         for one in run.versions
@@ -118,28 +142,6 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
         "flags": flags,
     }
     finish(told, show, as_json=as_json)
-
-
-def _head(run: Run) -> dict[str, Any]:
-    sessions = run.sessions
-    first: Mapping[str, Any] = sessions[0]["about"] if sessions else {}
-    steps = run.steps()
-    return {
-        "name": run.name,
-        "path": str(run.path),
-        "running": run.running,
-        "began": min((one["began"] for one in sessions), default=None),
-        "seen": max((one["seen"] for one in sessions), default=None),
-        "processes": len(sessions),
-        "machine": first.get("machine", {}),
-        "python": first.get("python"),
-        "packages": first.get("packages", {}),
-        "steps": len(steps),
-        "steps_told": steps_told(run),
-        "completions": run.count(),
-        "prompts": run.prompt_count,
-        "left_out": run.left_out,
-    }
 
 
 def _print_head(head: Mapping[str, Any], console: Console) -> None:

@@ -10,8 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from rewardkit.cli.screen import PlainConsole, table
-from rewardkit.cli.text import counted
-from rewardkit.replay.run import Run
 from rewardkit.shown import plain
 from rewardkit.types import Text as Said
 
@@ -73,15 +71,6 @@ def columns_of_text(rows: Iterable[Sequence[str]], gaps: str = "  ") -> list[str
 def day(seconds: float) -> str:
     """Return a time since 1970 as this machine's clock has it."""
     return datetime.datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
-
-
-def steps_told(run: Run) -> str:
-    """Return which steps a run has: ``30 steps (0 to 29)``."""
-    steps = run.steps()
-    if not steps:
-        return "no steps"
-    count = counted(len(steps), "step")
-    return f"{count} ({steps[0]} to {steps[-1]})" if len(steps) > 1 else f"{count} ({steps[0]})"
 
 
 def size_told(size: int) -> str:

@@ -57,6 +57,29 @@ class Diagnosis:
     not_looked: Mapping[str, str]
     noise: Mapping[str, Noise]
 
+    @property
+    def gradient(self) -> str:
+        """How many groups give no gradient, in words."""
+        if self.flat is None:
+            return "no group has two completions with a reward, so nothing can be said of gradients"
+        where = "on these rows " if self.steps is None else "over all steps "
+        flat = round(self.flat * self.groups)
+        return f"{where}{self.flat:.0%} of groups give no gradient ({flat:,} of {self.groups:,})"
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the diagnosis as a dictionary ready for JSON."""
+        return {
+            "completions": self.completions,
+            "steps": None if self.steps is None else list(self.steps),
+            "rewards": list(self.rewards),
+            "groups": self.groups,
+            "no_gradient": self.flat,
+            "flags": [flag.as_row() for flag in self.flags],
+            "looked": list(self.looked),
+            "not_looked": dict(self.not_looked),
+            "noise": {name: one._asdict() for name, one in self.noise.items()},
+        }
+
 
 def diagnose_run(
     run: RunReader, *, steps: tuple[int, int] | None = None, every: int = WINDOW_STEPS, again: Again | None = None

@@ -20,16 +20,17 @@ import numpy as np
 from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
 from rewardkit.record.database import FILE, file_of, in_words, reading
+from rewardkit.record.log_pages import LogPage, Place, Wanted, entry_of, read_page
+from rewardkit.record.outcomes import outcome_of
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
 from rewardkit.record.sessions import is_alive
 from rewardkit.record.table import CompletionTable, Floats, Whole
-from rewardkit.record.values import Completion, LogEntry, RecordedPrompt, StepSummary, Version
+from rewardkit.record.values import BatchSums, Completion, LogEntry, RecordedPrompt, StepSummary, Version
 from rewardkit.record.writer import unpacked
 from rewardkit.text import completion_text
-from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
+from rewardkit.types import Outcome, Rollout, Status
 
-_STATUS = {letter: status for status, letter in LETTERS.items()}
 PAGE = 500
 """Completions that are fetched at once."""
 
@@ -167,7 +168,7 @@ class RunReader:
             rows = self._rows(f"{_RESCORED} AND rescored.completion IN ({marks})", number, *some)
             with self._decoding():
                 found |= {
-                    row["completion"]: _outcome(
+                    row["completion"]: outcome_of(
                         row["status"],
                         math.nan if row["score"] is None else row["score"],
                         row["seconds"],
@@ -187,15 +188,24 @@ class RunReader:
         found = self._rows("SELECT DISTINCT step FROM batch WHERE split = ? AND step IS NOT NULL ORDER BY step", split)
         return [step for (step,) in found]
 
-    def summaries(self, reward: str | None = None, split: str | None = "train") -> list[StepSummary]:
-        """Return each step's sums over all ranks, oldest first, of one reward or of all."""
+    def summaries(
+        self, reward: str | None = None, split: str | None = "train", *, since: int | None = None
+    ) -> list[StepSummary]:
+        """Return each step's sums over all ranks, oldest first, of one reward or of all.
+
+        Args:
+            reward: The reward; all unless given.
+            split: ``"train"``, ``"eval"``, or ``None`` for both.
+            since: From this step on; all unless given.
+        """
         rows = self._rows(
             "SELECT batch.step, batch.split, version.reward, version.number, summary.* FROM summary"
             " JOIN batch ON batch.id = summary.batch JOIN version ON version.id = summary.version"
             " WHERE (:reward IS NULL OR version.reward = :reward) AND (:split IS NULL OR batch.split = :split)"
-            " ORDER BY batch.step, version.id, batch.id",
+            " AND (:since IS NULL OR batch.step >= :since) ORDER BY batch.step, version.id, batch.id",
             reward=reward,
             split=split,
+            since=since,
         )
         keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
         with self._decoding():
@@ -210,6 +220,20 @@ class RunReader:
             split, reward,
         )  # fmt: skip
         return [(step, mean) for step, mean in found]
+
+    def batches(self, split: str = "train", after: int = 0) -> tuple[int, list[tuple[int, int | None]]]:
+        """Return how many batches a split has, and the numbers and steps of those with a greater number."""
+        count = int(self._rows("SELECT count(*) FROM batch WHERE split = ?", split)[0][0])
+        return count, self._tuples("SELECT id, step FROM batch WHERE id > ? AND split = ? ORDER BY id", after, split)
+
+    def batch_sums(self, first: int, last: int, split: str = "train") -> list[BatchSums]:
+        """Return the sums over the completions of each batch, from one number of a batch to another."""
+        return [BatchSums(*row) for row in self._tuples(_BATCH_SUMS, first, last, split)]
+
+    def session_steps(self) -> dict[int, int]:
+        """Return the first training step that each session recorded, by the session's number."""
+        query = "SELECT session, min(step) FROM batch WHERE split = 'train' AND step IS NOT NULL GROUP BY session"
+        return dict(self._tuples(query))
 
     def metrics(self, name: str, split: str = "train", steps: tuple[int, int] | None = None) -> list[tuple[int, float]]:
         """Return the steps and values of one of the trainer's metrics, under the trainer's name and step.
@@ -309,19 +333,28 @@ class RunReader:
             yield from found
             after = rows[-1]["id"]
 
+    def prompts_by_index(self, indices: Sequence[int]) -> list[RecordedPrompt]:
+        """Return prompts by their indices, in order of these; those that are not there are left out."""
+        found: list[RecordedPrompt] = []
+        for start in range(0, len(indices), PAGE):
+            some = sorted(indices)[start : start + PAGE]
+            rows = self._rows(_PROMPTS.format(",".join("?" * len(some))), *some)
+            with self._decoding():
+                found += [_prompt(row) for row in rows]
+        return found
+
     def prompt(self, index: int) -> RecordedPrompt:
         """Return a prompt by its index.
 
         Raises:
             RecordError: There is no such prompt.
         """
-        rows = self._rows(_PROMPT, index - 1, 1)
-        if not rows or rows[0]["id"] != index:
+        found = self.prompts_by_index([index])
+        if not found:
             count = self.prompt_count
             those = f"it has those from 0 to {count - 1}" if count else "it has none yet"
             raise RecordError(f"{self.name}: no prompt {index}; {those}")
-        with self._decoding():
-            return _prompt(rows[0])
+        return found[0]
 
     def rollouts(self, ids: Sequence[int]) -> list[Rollout | None]:
         """Return completions as they can be scored again; ``None`` for one whose text was left out, or that is gone."""
@@ -356,6 +389,31 @@ class RunReader:
         low, high = steps or (None, None)
         with self._decoding():
             return read_table(self._rows, self._named, low, high, split, prompt)
+
+    def prompt_sums(self, after: int, until: int) -> list[tuple[int, int | None, int, int, float | None, float | None]]:
+        """Return sums over a stretch of completions, by prompt and by whole epoch.
+
+        Args:
+            after: Only completions with a greater ``id``.
+            until: Only those with this ``id`` or a smaller one.
+
+        Returns:
+            The prompt's index, the epoch without its fraction, the number of completions, the number of those with a
+            total, the best total and the sum of the totals.
+        """
+        return self._tuples(_PROMPT_SUMS, after, until)
+
+    def batches_until(self, last: int) -> tuple[int, int]:
+        """Return how many batches there are up to that of a completion, and its number; 0 where there is none."""
+        query = "SELECT batch FROM completion WHERE id <= ? ORDER BY id DESC LIMIT 1"
+        found = self._tuples(query, last)
+        greatest = found[0][0] if found else 0
+        ((count,),) = self._tuples("SELECT count(*) FROM batch WHERE id <= ?", greatest)
+        return count, greatest
+
+    def moments(self, prompt: int) -> list[tuple[int, float | None, str]]:
+        """Return the number, the epoch and the split of each of a prompt's completions, in the order of recording."""
+        return self._tuples(_MOMENTS, prompt)
 
     def batch_starts(self) -> Whole:
         """Return the first completion's number of each batch, in order; those of a batch follow one another."""
@@ -397,7 +455,9 @@ class RunReader:
             if not whole:  # a completion's last calls may lie on the next page
                 last = rows[-1]["completion"]
                 rows = [row for row in rows if row["completion"] < last] or rows
-            for one in map(self._entry, rows):
+            with self._decoding():
+                entries = [entry_of(row, self._named) for row in rows]
+            for one in entries:
                 outcome = one.outcome
                 if wanted not in (None, outcome.status):
                     continue
@@ -408,15 +468,46 @@ class RunReader:
                 return
             after = rows[-1]["completion"]
 
-    def _entry(self, row: sqlite3.Row) -> LogEntry:
+    def log_page(
+        self,
+        wanted: Wanted,
+        start: Place | None = None,
+        *,
+        backwards: bool = False,
+        limit: int = 50,
+        budget_s: float | None = None,
+    ) -> LogPage:
+        """Return a page of what calls said, from a place on or back from it.
+
+        Args:
+            wanted: Which entries.
+            start: The place, which itself is left out; the beginning or the end unless given.
+            backwards: Whether the newest come first.
+            limit: At most so many entries.
+            budget_s: Seconds after which the page ends early, and says where; a few hundredths unless given.
+        """
         with self._decoding():
-            place = json.loads(row["versions"]).index(row["version"])
-            ((name, number, digits),) = self._named([row["version"]])
-            (score,) = struct.unpack_from("<d", row["scores"], 8 * place)
-            (took,) = struct.unpack_from("<f", row["seconds"], 4 * place)
-            outcome = _outcome(row["status"][place], score, took, digits, row)
-        where = row["completion"], row["step"], row["epoch"], row["split"], row["rank"]
-        return LogEntry(*where, name, number, outcome)
+            return read_page(
+                self._rows, self._named, wanted, start, backwards=backwards, limit=limit, budget_s=budget_s
+            )
+
+    def failed_calls(self, split: str = "train") -> list[tuple[str, str, int, int, int]]:
+        """Return the kinds of failed calls, the most frequent first.
+
+        Returns:
+            The reward's name, the cause, how many calls failed so, and the ``id`` of the first and of the last
+            completion among them.
+        """
+        return self._tuples(_FAILED, split)
+
+    def prompt_epochs(self, split: str = "train") -> list[tuple[int, int | None, int, float | None, float | None]]:
+        """Return what became of the prompts, by prompt and then by epoch.
+
+        Returns:
+            The prompt's index, the epoch without its fraction, the number of completions, and of their weighted sums
+            the mean and the greatest.
+        """
+        return self._tuples(_PROMPT_EPOCHS, split)
 
     def _fits(self, reward: str | None, low: float | None, high: float | None, status: str | Status | None) -> Fits:
         if reward is not None and reward not in (names := self.rewards):
@@ -480,7 +571,7 @@ class RunReader:
         scores = struct.unpack(f"<{len(named)}d", row["scores"])
         seconds = struct.unpack(f"<{len(named)}f", row["seconds"])
         outcomes = {
-            name: _outcome(letter, score, took, digits, said.get((row["id"], version)))
+            name: outcome_of(letter, score, took, digits, said.get((row["id"], version)))
             for (name, _, digits), version, letter, score, took in zip(
                 named, versions, row["status"], scores, seconds, strict=True
             )
@@ -543,6 +634,10 @@ _COMPLETION = (
     " JOIN text p ON p.id = prompt.prompt JOIN text c ON c.id = prompt.columns"
     " LEFT JOIN text t ON t.id = completion.completion"
 )
+_PROMPTS = (
+    "SELECT prompt.id, p.body AS prompt_body, c.body AS columns_body FROM prompt JOIN text p ON p.id = prompt.prompt"
+    " JOIN text c ON c.id = prompt.columns WHERE prompt.id IN ({}) ORDER BY prompt.id"
+)
 _PROMPT = (
     "SELECT prompt.id, p.body AS prompt_body, c.body AS columns_body FROM prompt JOIN text p ON p.id = prompt.prompt"
     " JOIN text c ON c.id = prompt.columns WHERE prompt.id > ? ORDER BY prompt.id LIMIT ?"
@@ -559,6 +654,12 @@ _OF_PROMPT = (
     " WHERE completion.prompt = :prompt AND completion.id > :after AND (:step IS NULL OR batch.step = :step)"
     " AND (:split IS NULL OR batch.split = :split) ORDER BY completion.id LIMIT :most"
 )
+_BATCH_SUMS = (
+    "SELECT completion.batch, count(*), count(total), avg(total), sum((total - low) * (total - low)), avg(total - low),"
+    " min(total), max(total), count(weighted), avg(weighted), count(tokens), avg(tokens), min(tokens), max(tokens),"
+    " count(truncated), avg(truncated) FROM completion INDEXED BY completion_batch JOIN batch ON batch.id ="
+    " completion.batch WHERE completion.batch BETWEEN ? AND ? AND batch.split = ? GROUP BY completion.batch"
+)
 _BATCHES = (
     "SELECT batch.id, batch.versions FROM batch"
     " WHERE batch.id >= :first AND (:step IS NULL OR step = :step) AND (:split IS NULL OR split = :split) AND"
@@ -569,7 +670,25 @@ _BATCHES = (
     "  summary.failed WHEN 'skipped' THEN summary.skipped ELSE summary.scored END > 0)) END"
     " ORDER BY batch.id LIMIT :most"
 )
+_PROMPT_SUMS = (
+    "SELECT prompt, CAST(epoch AS INTEGER) AS passed, count(*), count(total), max(total), sum(total) FROM completion"
+    " WHERE id > ? AND id <= ? GROUP BY prompt, passed"
+)
+_MOMENTS = (
+    "SELECT completion.id, completion.epoch, batch.split FROM completion"
+    " CROSS JOIN batch ON batch.id = completion.batch WHERE completion.prompt = ? ORDER BY completion.id"
+)
 _STARTS = "SELECT batch, min(id) AS first FROM completion GROUP BY batch ORDER BY first"
+_FAILED = (
+    "SELECT version.reward, said.cause, count(*) AS calls, min(said.completion), max(said.completion) FROM said"
+    " JOIN version ON version.id = said.version JOIN completion ON completion.id = said.completion"
+    " JOIN batch ON batch.id = completion.batch WHERE said.pass = 0 AND said.cause IS NOT NULL AND batch.split = ?"
+    " GROUP BY version.reward, said.cause ORDER BY calls DESC, version.reward, said.cause"
+)
+_PROMPT_EPOCHS = (
+    "SELECT prompt, CAST(completion.epoch AS INTEGER) AS passed, count(*), avg(weighted), max(weighted) FROM completion"
+    " JOIN batch ON batch.id = completion.batch WHERE batch.split = ? GROUP BY prompt, passed ORDER BY prompt, passed"
+)
 _RESCORED = (
     "SELECT rescored.*, version.digits FROM rescored JOIN pass ON pass.id = rescored.pass"
     " JOIN version ON version.id = pass.version WHERE rescored.pass = ?"
@@ -578,8 +697,9 @@ _SAYS = "SELECT said.*, trace.body AS trace_body, log.body AS log_body"
 _OF_SAID = " FROM said LEFT JOIN text trace ON trace.id = said.traceback LEFT JOIN text log ON log.id = said.logs"
 _SAID = f"{_SAYS}{_OF_SAID}"
 _LOGS = (
-    f"{_SAYS}, status, scores, seconds, completion.epoch, batch.step, batch.split, batch.versions, session.rank"
-    f"{_OF_SAID} JOIN version ON version.id = said.version JOIN completion ON completion.id = said.completion"
+    f"{_SAYS}, completion.status AS letters, scores, seconds, completion.epoch, batch.step, batch.split,"
+    f" batch.versions, session.rank{_OF_SAID} JOIN version ON version.id = said.version"
+    " JOIN completion ON completion.id = said.completion"
     " JOIN batch ON batch.id = completion.batch JOIN session ON session.id = batch.session"
     " WHERE said.pass = 0 AND said.completion > :after AND (:reward IS NULL OR version.reward = :reward)"
     " AND (:step IS NULL OR batch.step = :step) AND (:split IS NULL OR batch.split = :split)"
@@ -645,18 +765,6 @@ def _prompt(row: sqlite3.Row) -> RecordedPrompt:
 
 def _unpacked(body: bytes | None) -> str | None:
     return None if body is None else unpacked(body)
-
-
-def _outcome(letter: str, score: float, took: float, digits: str, said: sqlite3.Row | None) -> Outcome:
-    status, value = _STATUS[letter.lower()], None if math.isnan(score) else score
-    if said is None:
-        return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper())
-    return Outcome(
-        status, value, said["reason"], json.loads(said["metrics"] or "{}"),
-        None if said["cause"] is None else Cause(said["cause"]), said["error"], _unpacked(said["trace_body"]),
-        said["attempts"], took, _unpacked(said["log_body"]) or "", digits, letter.isupper(),
-        tuple(Unanswered(**one) for one in json.loads(said["unanswered"] or "[]")),
-    )  # fmt: skip
 
 
 def _added(key: tuple[Any, ...], parts: Sequence[sqlite3.Row]) -> StepSummary:

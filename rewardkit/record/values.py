@@ -49,6 +49,46 @@ class StepSummary(NamedTuple):
     flat_groups: int
 
 
+class BatchSums(NamedTuple):
+    """Sums over the completions of a batch, for the curves that are about no single reward.
+
+    Attributes:
+        batch: The batch's number in the record.
+        completions: How many completions it has.
+        totals: How many of them have a total.
+        total: The mean total; ``None`` without any.
+        squares: The sum of the squares of each total's distance from the batch's lowest one.
+        above: The mean of these distances.
+        low: The lowest total.
+        high: The highest.
+        rewards: How many have a weighted sum.
+        reward: The mean weighted sum.
+        lengths: How many have a length in tokens.
+        tokens: The mean length.
+        shortest: The shortest.
+        longest: The longest.
+        endings: Of how many it is known whether they were cut at the most tokens allowed.
+        truncated: The share of these that were cut.
+    """
+
+    batch: int
+    completions: int
+    totals: int
+    total: float | None
+    squares: float | None
+    above: float | None
+    low: float | None
+    high: float | None
+    rewards: int
+    reward: float | None
+    lengths: int
+    tokens: float | None
+    shortest: int | None
+    longest: int | None
+    endings: int
+    truncated: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Version:
     """A reward as it stood in a run.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ from rewardkit.sparkline import sparkline
 
 if TYPE_CHECKING:
     from rewardkit.replay.update import RunConfig, Update
+
+_GRAPHS = 9
+"""Graphs that a notebook shows: the total reward, and the first rewards."""
 
 
 class Run(RunReader):
@@ -108,7 +112,7 @@ class Run(RunReader):
         return {one.name: one.kind for one in columns}, turned(columns, export_rows(self, columns, last))
 
     def _repr_html_(self) -> str:
-        """Return the run's rewards as a table, for notebooks."""
+        """Return the run's graphs and its rewards as a table, for notebooks."""
         steps = self.steps()
         span = f"{len(steps):,} steps ({steps[0]} to {steps[-1]})" if steps else "no steps"
         state = "running" if self.running else "ended"
@@ -121,7 +125,17 @@ class Run(RunReader):
             ]
             for one in overviews(self.summaries())
         ]  # fmt: skip
-        return table_html(title, ["reward", "mean", "first", "last", "std", "failed", "skipped", "no signal"], rows)
+        head = ["reward", "mean", "first", "last", "std", "failed", "skipped", "no signal"]
+        return f"<div>{self._graphs() if steps else ''}{table_html(title, head, rows)}</div>"
+
+    def _graphs(self) -> str:
+        """Return the charts of the total reward and of the first rewards, beside each other where there is room."""
+        from rewardkit.replay.charts import curves_of, reward_charts, version_markers
+        from rewardkit.svg import STYLE, chart_svg
+
+        charts = itertools.islice(reward_charts(curves_of(self), self.rewards, version_markers(self)), _GRAPHS)
+        drawn = "".join(f'<div style="flex:1 1 300px;max-width:420px">{chart_svg(one)}</div>' for one in charts)
+        return f'<style>{STYLE}</style><div style="display:flex;flex-wrap:wrap;gap:12px">{drawn}</div>'
 
 
 def _pandas_type(kind: str, values: list[Any]) -> str | None:

@@ -10,6 +10,8 @@ from rewardkit.html import COLUMNS, ROWS, table_html
 
 HOSTILE = '<script>alert("x")</script> \x1b[31m\u202e & \' <img src=x onerror=alert(1)>'
 TAGS = {"div", "p", "table", "tr", "th", "td"}
+CHART = {"svg", "g", "path", "text", "circle", "style"}
+ATTRIBUTES = {"style", "title"}
 
 
 class _Reader(HTMLParser):
@@ -27,11 +29,12 @@ class _Reader(HTMLParser):
         self.text += data
 
 
-def _read(html: str) -> _Reader:
+def _read(html: str, *, charts: bool = False) -> _Reader:
     reader = _Reader()
     reader.feed(html)
-    assert set(reader.tags) <= TAGS
-    assert reader.attributes <= {"style", "title"}
+    assert set(reader.tags) - {"title"} <= TAGS | (CHART if charts else set())
+    assert charts or reader.attributes <= ATTRIBUTES
+    assert not [name for name in reader.attributes if name.startswith("on") or name in ("href", "src")]
     assert "\x1b" not in html
     assert "\u202e" not in html
     return reader
@@ -75,14 +78,23 @@ def test_an_outcome_is_a_table_of_what_it_says() -> None:
 
 
 def test_a_run_is_a_table_of_its_rewards(tmp_path: Path) -> None:
-    """With its size and whether it still runs."""
+    """With its size, whether it still runs, and a graph of the total and of each reward."""
     with Runtime([odd], lane="inline", record=tmp_path / "<i>run") as runtime:
         for step in range(3):
             runtime.score([Rollout("a", "b")] * 2, step=step)
     with Run.open(tmp_path / "<i>run") as run:
-        text = _read(run._repr_html_()).text
-    assert "<i>run: 6 completions of 1 prompts, 3 steps (0 to 2), ended" in text
-    assert "<b>odd" in text
+        read = _read(run._repr_html_(), charts=True)
+    assert "<i>run: 6 completions of 1 prompts, 3 steps (0 to 2), ended" in read.text
+    assert "<b>odd" in read.text
+    assert 2 == read.tags.count("svg")
+
+
+def test_a_run_without_steps_has_no_graphs(tmp_path: Path) -> None:
+    """Its table stands alone."""
+    with Runtime([odd], lane="inline", record=tmp_path / "one") as runtime:
+        runtime.score([Rollout("a", "b")] * 2)
+    with Run.open(tmp_path / "one") as run:
+        assert "svg" not in _read(run._repr_html_()).tags
 
 
 def test_a_wide_table_is_cut() -> None:

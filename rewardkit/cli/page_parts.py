@@ -1,0 +1,105 @@
+"""The parts of a page that is sent to somebody: every text in it is escaped, and nothing in it can be executed."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Collection, Iterable, Sequence
+
+from rewardkit.cli.page_style import STYLE
+from rewardkit.shown import plain, shortened
+from rewardkit.svg import STYLE as CHART_STYLE
+
+TEXT_CHARS = 6_000
+"""Characters of a text that are shown."""
+_CELL_CHARS = 300
+_CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+class Markup(str):
+    """Text that is markup already; every other string is escaped where it is put into a page."""
+
+    __slots__ = ()
+
+
+def escaped(text: str) -> Markup:
+    """Return a text as markup that shows it; characters that steer the writing are shown as their codes."""
+    return Markup(text if isinstance(text, Markup) else html.escape(plain(text), quote=True))
+
+
+def element(tag: str, *parts: str, kind: str = "", **attributes: str) -> Markup:
+    """Return an element around its parts; what is no markup is escaped."""
+    given = ({"class": kind} if kind else {}) | attributes
+    words = "".join(f' {name.replace("_", "-")}="{escaped(value)}"' for name, value in given.items())
+    return Markup(f"<{tag}{words}>{''.join(map(escaped, parts))}</{tag}>")
+
+
+def section(name: str, title: str, *parts: str, note: str = "") -> Markup:
+    """Return a part of the page with its heading, to which the list of contents leads."""
+    about = [element("p", note, kind="note")] if note else []
+    return element("section", element("h2", title), *about, *parts, id=name)
+
+
+def folded_away(title: str, *parts: str) -> Markup:
+    """Return what is seen once its title is clicked."""
+    return element("details", element("summary", title), *parts)
+
+
+def text_block(text: str, kind: str = "text", chars: int = TEXT_CHARS) -> Markup:
+    """Return a text with its lines, cut where it is longer than so many characters."""
+    if not text:
+        return element("pre", element("i", "(empty)"), kind=kind)
+    more = len(text) - chars
+    rest = [element("i", f"… {more:,} more characters")] if more > 0 else []
+    return element("pre", text[:chars], *rest, kind=kind)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wide: Collection[str] = ()) -> Markup:
+    """Return a table in a box of its own that scrolls.
+
+    Args:
+        head: The columns' names.
+        rows: Their cells.
+        left: How many columns, from the first on, are of text; the others are of numbers.
+        wide: The columns that have long texts.
+    """
+    kinds = ["wide" if name in wide else "" if place < left else "n" for place, name in enumerate(head)]
+    names = [element("th", one, scope="col", kind=kind) for one, kind in zip(head, kinds, strict=True)]
+    lines = [element("tr", *(_cell(one, kind) for one, kind in zip(row, kinds, strict=True))) for row in rows]
+    whole = element("table", element("thead", element("tr", *names)), element("tbody", *lines))
+    return element("div", whole, kind="box", tabindex="0")
+
+
+def _cell(text: str, kind: str) -> Markup:
+    return element("td", text if isinstance(text, Markup) else shortened(text, _CELL_CHARS), kind=kind)
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> Markup:
+    """Return names with their values, one below the other."""
+    cells = [one for name, value in rows for one in (element("dt", name), element("dd", value))]
+    return element("dl", *cells)
+
+
+def difference(lines: Iterable[str]) -> Markup:
+    """Return a unified difference with its lines coloured; the signs at their beginning say the same."""
+    kinds = {"+": "plus", "-": "minus", "@": "place"}
+    return element("pre", *(element("span", f"{one}\n", kind=kinds.get(one[:1], "")) for one in lines), kind="code")
+
+
+def document(title: str, contents: Sequence[tuple[str, str]], *parts: str) -> str:
+    """Return the whole page: one file that loads nothing and runs nothing.
+
+    Args:
+        title: Its title.
+        contents: The names and titles of its sections.
+        parts: What it has.
+    """
+    links = [element("a", words, href=f"#{name}") for name, words in contents]
+    body = element("body", element("nav", *links, aria_label="Contents"), element("main", *parts))
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_CSP}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
+        f"<title>{escaped(shortened(title))}</title>\n<style>{STYLE}{CHART_STYLE}</style>\n</head>\n"
+        f"{body}\n</html>\n"
+    )

@@ -1,0 +1,67 @@
+"""``rewardkit ui``: the dashboard in a browser."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rewardkit.cli.arguments import AsJson, argument, option
+from rewardkit.cli.exits import INTERRUPTED, finish
+from rewardkit.errors import ConfigError
+from rewardkit.record.places import RUNS
+from rewardkit.shown import plain
+
+if TYPE_CHECKING:
+    from rewardkit.dashboard.server import Address
+
+_NEEDED = ("starlette", "uvicorn")
+
+
+def ui_command(
+    folder: Annotated[Path, argument("A folder of runs, or a run's own; runs/ unless given.", "RUNS_DIR")] = RUNS,
+    host: Annotated[str, option("The address to listen on.", "HOST")] = "127.0.0.1",
+    port: Annotated[int, option("The first port to try.", "PORT", min=1, max=65535)] = 8642,
+    token: Annotated[
+        str | None, option("What opens the page; drawn at random unless given.", "TOKEN", envvar="REWARDKIT_UI_TOKEN")
+    ] = None,
+    write: Annotated[bool, option("Let rewards be changed, with a further token.", None, "--write")] = False,
+    open_page: Annotated[bool, option("Open the page in a browser.", None, "--open")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show recorded runs in a browser, also while they run: graphs, logs, completions, health.
+
+    It prints the page's address, with a token in it that the browser needs once, and serves until Ctrl-C. A port that
+    is taken moves to the next. Only this machine reaches the page unless --host says otherwise.
+
+    Examples:
+
+    [bold]rewardkit ui
+    rewardkit ui runs/one --open
+    rewardkit ui --host 0.0.0.0 --token a-long-secret[/]
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"rewardkit ui needs {' and '.join(missing)}: pip install {' '.join(_NEEDED)}")
+    from rewardkit.dashboard.server import serve  # needs what is installed with the extra
+
+    def tell(place: Address) -> None:
+        told = {"url": place.url, "folder": str(folder), "tunnel": place.tunnel, "write_token": place.write_token}
+        finish(told, lambda: _show(place, folder), as_json=as_json)
+
+    try:
+        serve(folder, host, port, token, write=write, open_page=open_page, tell=tell)
+    except KeyboardInterrupt:  # how it is meant to be stopped: no error, and no second object
+        typer.echo("stopped", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _show(place: Address, folder: Path) -> None:
+    typer.echo(plain(f"runs of {folder}/ at"))
+    typer.echo(f"  {place.url}")
+    if place.write_token is not None:
+        typer.echo(f"  write token, to change rewards: {place.write_token}")
+    typer.echo(f"from another machine: {place.tunnel}")
+    typer.echo("Ctrl-C stops it")

@@ -1,0 +1,1 @@
+"""The dashboard: a local web page on recorded runs, for ``rewardkit ui``."""

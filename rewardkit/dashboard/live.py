@@ -1,0 +1,220 @@
+"""What changes in the runs that somebody looks at: one thread asks their records, and tells all who wait."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from typing import Any
+
+from rewardkit.dashboard.readers import Missing, Opened, Readers
+from rewardkit.dashboard.workers import BusyError
+from rewardkit.errors import RecordError
+
+POLL_S = 0.15
+"""Seconds between two looks at a record."""
+HEARTBEAT_S = 10.0
+"""Seconds after which a stream says that it is still there."""
+MOST_STREAMS = 64
+"""Streams at a time."""
+FIRST_S = 10.0
+"""Seconds to wait for the first look at a run."""
+MOST_WATCHED = 256
+"""Runs that are watched at a time."""
+_LOOK_S = 2.0
+"""Seconds after which a run is looked at though nothing was written: its process may have died."""
+_FORGET_S = 30.0
+"""Seconds for which a run is watched after somebody last asked."""
+
+
+class WatchedRun:
+    """A run that is watched. The thread writes it, the event loop reads it.
+
+    Attributes:
+        state: The last state that was seen; ``None`` before the first look.
+        wanted: Until when it is watched, by the monotonic clock.
+        listeners: Who is told.
+    """
+
+    def __init__(self) -> None:
+        self.state: dict[str, Any] | None = None
+        self.wanted = time.monotonic() + _FORGET_S
+        self.listeners: set[asyncio.Event] = set()
+        self.seen: object = None
+        self.looked = 0.0
+
+
+class Live:
+    """Watches runs, each as long as somebody asks for it.
+
+    Args:
+        readers: Makes the readers of the thread.
+    """
+
+    def __init__(self, readers: Callable[[], Readers]) -> None:
+        self._readers = readers
+        self._lock = threading.Lock()
+        self._watched: dict[str, WatchedRun] = {}
+        self._woken, self._ended = threading.Event(), threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._watch, name="rewardkit-live", daemon=True)
+        self._thread.start()
+        self._streams = 0
+        self._numbers = itertools.count(time.time_ns() // 1_000_000)  # after a restart, others than before
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many streams as there may be."""
+        return self._streams >= MOST_STREAMS
+
+    @property
+    def watched(self) -> set[str]:
+        """The names of the runs that are watched."""
+        with self._lock:
+            return set(self._watched)
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread has not ended."""
+        return self._thread.is_alive()
+
+    async def state(self, name: str) -> dict[str, Any]:
+        """Return the state of a run, once.
+
+        Raises:
+            BusyError: There is no answer in a few seconds, or too many runs are watched.
+        """
+        with self._listening(name) as (one, told):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_S):
+                    while one.state is None and not self._ended.is_set():
+                        await told.wait()
+                        told.clear()
+            if one.state is None:
+                raise BusyError(f"{name}: no answer of its record yet; try again in a moment")
+            return dict(one.state)
+
+    async def states(self, name: str) -> AsyncGenerator[dict[str, Any] | None]:
+        """Yield the state of a run and then each new one, and ``None`` where there was none for a while.
+
+        Who is slow misses those between, never the last one.
+        """
+        self._streams += 1
+        try:
+            with self._listening(name) as (one, told):
+                while not self._ended.is_set():
+                    if one.state is not None:
+                        yield dict(one.state)
+                    while not told.is_set() and not self._ended.is_set():
+                        with contextlib.suppress(TimeoutError):
+                            await asyncio.wait_for(told.wait(), HEARTBEAT_S)
+                            break
+                        yield None
+                    told.clear()
+        finally:
+            self._streams -= 1
+
+    def end(self) -> None:
+        """End all streams, and ask the thread to end."""
+        self._ended.set()
+        self._woken.set()
+        self._tell_all()
+
+    def close(self, wait_s: float = 1.0) -> None:
+        """End the thread and all streams. A second call does nothing."""
+        self.end()
+        self._thread.join(wait_s)
+
+    @contextlib.contextmanager
+    def _listening(self, name: str) -> Any:
+        self._loop = asyncio.get_running_loop()
+        told = asyncio.Event()
+        with self._lock:
+            if name not in self._watched and len(self._watched) >= MOST_WATCHED:
+                raise BusyError(f"{MOST_WATCHED} runs are watched already; close some pages")
+            one = self._watched.setdefault(name, WatchedRun())
+            one.listeners.add(told)
+        self._woken.set()
+        try:
+            yield one, told
+        finally:
+            with self._lock:
+                one.listeners.discard(told)
+                one.wanted = time.monotonic() + _FORGET_S
+
+    def _watch(self) -> None:
+        readers = self._readers()
+        try:
+            while not self._ended.is_set():
+                for name, one in self._current(readers).items():
+                    if not self._ended.is_set() and _look(readers, name, one, self._numbers):
+                        self._tell(one)
+                self._woken.wait(POLL_S if self._watched else None)
+                self._woken.clear()
+        finally:
+            readers.close()
+
+    def _current(self, readers: Readers) -> dict[str, WatchedRun]:
+        """Return what is watched, without that which nobody asks for any longer."""
+        with self._lock:
+            now = time.monotonic()
+            old = [name for name, one in self._watched.items() if not one.listeners and one.wanted < now]
+            for name in old:
+                del self._watched[name]
+            current = dict(self._watched)
+        for name in old:
+            readers.drop(name)
+        return current
+
+    def _tell(self, one: WatchedRun) -> None:
+        with self._lock:
+            listeners = list(one.listeners)
+        if self._loop is not None and listeners:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(_set_all, listeners)
+
+    def _tell_all(self) -> None:
+        with self._lock:
+            current = list(self._watched.values())
+        for one in current:
+            self._tell(one)
+
+
+def _set_all(listeners: Sequence[asyncio.Event]) -> None:
+    for one in listeners:
+        one.set()
+
+
+def _look(readers: Readers, name: str, one: WatchedRun, numbers: Iterator[int]) -> bool:
+    """Look at a run; return whether its state is another one."""
+    now = time.monotonic()
+    try:
+        opened = readers.get(name)
+        seen: object = (id(opened.run), opened.run.data_version)
+        if seen == one.seen and now - one.looked < _LOOK_S:
+            return False
+        found = _state(opened)
+    except Exception as wrong:  # whatever stands in a damaged record, the other runs are watched on
+        readers.drop(name)
+        state = "missing" if isinstance(wrong, Missing) else "unreadable"
+        words = str(wrong) if isinstance(wrong, RecordError) else f"{name}: damaged: {type(wrong).__name__}: {wrong}"
+        seen = found = {"state": state, "problem": words, "last_id": None, "last_step": None}
+    changed = seen != one.seen or one.state is None or any(one.state[key] != found[key] for key in found)
+    one.seen, one.looked = seen, now
+    if changed:
+        one.state = {"data_version": next(numbers), **found}
+    return changed
+
+
+def _state(opened: Opened) -> dict[str, Any]:
+    run = opened.run
+    steps = run.steps()
+    return {
+        "state": "running" if run.running else "ended",
+        "problem": None,
+        "last_id": run.last_id,
+        "last_step": steps[-1] if steps else None,
+    }

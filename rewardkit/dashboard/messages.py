@@ -1,0 +1,118 @@
+"""A prompt or completion as the page shows it: plain text, or a conversation in parts, cut where it is too long."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rewardkit.text import content_text
+from rewardkit.types import Text
+
+FIRST_CHARS = 200_000
+"""Characters of a text that are sent at once; the rest on request."""
+
+Part = dict[str, Any]
+
+
+def shown(text: Text | None, *, whole: bool = False) -> dict[str, Any] | None:
+    """Return a text ready for JSON; ``None`` for one that was left out.
+
+    Args:
+        text: The prompt or completion.
+        whole: Whether all of it is wanted, however long it is.
+
+    Returns:
+        ``text``, or for a conversation ``messages``, each of which has a ``role``, perhaps a ``name``, and ``parts`` of
+        the kinds ``text``, ``thinking``, ``call``, ``result`` and ``other``; ``chars`` of all of it, and ``whole``.
+    """
+    if text is None:
+        return None
+    if isinstance(text, str):
+        kept = text if whole else text[:FIRST_CHARS]
+        return {"text": kept, "chars": len(text), "whole": len(kept) == len(text)}
+    messages = [_message(one) for one in text]
+    chars = sum(len(part["text"]) for one in messages for part in one["parts"])
+    if chars <= FIRST_CHARS or whole:
+        return {"messages": messages, "chars": chars, "whole": True}
+    return {"messages": _cut(messages, FIRST_CHARS), "chars": chars, "whole": False}
+
+
+def plain(text: Text) -> str:
+    """Return all that is said in a prompt or completion, the messages of a conversation one after the other."""
+    if isinstance(text, str):
+        return text
+    return "\n\n".join(content_text(one.get("content")) if isinstance(one, Mapping) else str(one) for one in text)
+
+
+def _cut(messages: Sequence[dict[str, Any]], room: int) -> list[dict[str, Any]]:
+    """Return messages up to so many characters, the last part cut."""
+    kept = []
+    for one in messages:
+        parts = []
+        for part in one["parts"]:
+            parts.append(part | {"text": part["text"][:room]})
+            room -= len(parts[-1]["text"])
+            if room <= 0:
+                break
+        kept.append(one | {"parts": parts})
+        if room <= 0:
+            break
+    return kept
+
+
+def _message(message: object) -> dict[str, Any]:
+    if not isinstance(message, Mapping):
+        return {"role": "", "name": None, "parts": [_part("other", _as_text(message))]}
+    role, name = message.get("role"), message.get("name")
+    parts = [part for part in _parts(message) if part["text"] or part["kind"] == "call"]
+    return {"role": role if isinstance(role, str) else "", "name": None if name is None else str(name), "parts": parts}
+
+
+def _parts(message: Mapping[str, Any]) -> Iterator[Part]:
+    for key in ("reasoning_content", "thinking", "reasoning"):
+        if isinstance(message.get(key), str):
+            yield _part("thinking", message[key])
+    kind = "result" if message.get("role") in ("tool", "function") else "text"
+    content = message.get("content")
+    for block in content if isinstance(content, list | tuple) else [content]:
+        if block is not None:
+            yield _block(block, kind)
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list | tuple) else []:
+        yield _call(call)
+    if message.get("function_call"):
+        yield _call(message["function_call"])
+
+
+def _block(block: object, kind: str) -> Part:
+    """Return a block of a message's content as a part."""
+    if not isinstance(block, Mapping):
+        return _part(kind, _as_text(block))
+    match block.get("type"):
+        case "thinking" | "reasoning":
+            return _part("thinking", _as_text(block.get("thinking", block.get("text", ""))))
+        case "tool_use":
+            return _part("call", _as_text(block.get("input")), block.get("name"))
+        case "tool_result":
+            content = block.get("content")
+            return _part("result", content_text(content) if isinstance(content, str | list) else _as_text(content))
+    if isinstance(block.get("text"), str):
+        return _part(kind, block["text"])
+    return _part("other", _as_text(block))
+
+
+def _call(call: object) -> Part:
+    function = call.get("function", call) if isinstance(call, Mapping) else call
+    if not isinstance(function, Mapping):
+        return _part("call", _as_text(function))
+    return _part("call", _as_text(function.get("arguments", "")), function.get("name"))
+
+
+def _part(kind: str, text: str, name: object = None) -> Part:
+    return {"kind": kind, "text": text, "name": None if name is None else str(name)}
+
+
+def _as_text(value: object) -> str:
+    """Return a value as text: itself, or as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)

@@ -1,0 +1,105 @@
+/** The address bar holds the whole state: /runs/<run>/<tab>?key=value. */
+import { useEffect, useState } from "./view.js";
+
+export const TABS = ["graphs", "logs", "completions", "health", "change"];
+
+const listeners = new Set();
+let top = 0;
+let last = null;
+let current = null;
+
+/** Return {run, tab, query} of the address bar; the list of runs has neither run nor tab. */
+export function address() {
+  const { pathname, search } = window.location;
+  if (last === pathname + search) return current;
+  last = pathname + search;
+  current = parse(pathname, search);
+  return current;
+}
+
+/** Return {run, tab, query} of a path and its query. */
+export function parse(pathname, search) {
+  const [root, run, tab] = pathname.split("/").filter(Boolean).map(decoded);
+  const query = Object.fromEntries(new URLSearchParams(search));
+  if (root !== "runs" || !run) return { run: null, tab: null, query };
+  return { run, tab: TABS.includes(tab) ? tab : TABS[0], query };
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/**
+ * Return the address that a change leads to.
+ * Another run or tab begins with an empty query; otherwise the given keys are merged, and null removes one.
+ */
+export function href({ run, tab, query = {} } = {}) {
+  const now = address();
+  const next = { run: run === undefined ? now.run : run, tab: tab === undefined ? now.tab : tab };
+  const same = next.run === now.run && next.tab === now.tab;
+  const pairs = Object.entries({ ...(same ? now.query : {}), ...query });
+  const kept = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const asked = new URLSearchParams(kept.map(([key, value]) => [key, String(value)])).toString();
+  const path = next.run ? `/runs/${encodeURIComponent(next.run)}/${next.tab || TABS[0]}` : "/";
+  return asked ? `${path}?${asked}` : path;
+}
+
+/** Go to another address; with replace the step is not kept in the history. */
+export function go(change, { replace = false } = {}) {
+  visit(href(change), { replace });
+}
+
+/** Go to a path of this page. */
+export function visit(path, { replace = false } = {}) {
+  if (path === window.location.pathname + window.location.search) return;
+  if (replace) {
+    window.history.replaceState(window.history.state, "", path);
+  } else {
+    window.history.replaceState({ top: window.scrollY }, "");
+    window.history.pushState(null, "", path);
+    top = 0;
+  }
+  announce();
+}
+
+/** Return how far down the shown entry of the history was when it was left. */
+export function scrolledTo() {
+  return top;
+}
+
+function announce() {
+  listeners.forEach((listener) => listener(address()));
+}
+
+window.history.scrollRestoration = "manual";
+window.addEventListener("popstate", (event) => {
+  top = event.state?.top || 0;
+  announce();
+});
+
+/** Return {run, tab, query}, drawn again whenever the address changes. */
+export function useAddress() {
+  const [now, setNow] = useState(address);
+  useEffect(() => {
+    listeners.add(setNow);
+    setNow(address());
+    return () => listeners.delete(setNow);
+  }, []);
+  return now;
+}
+
+/** Turn a plain click on a link within the page into a visit without a reload. */
+export function followLinks() {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href]");
+    if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    if (link.target || link.hasAttribute("download") || link.origin !== window.location.origin) return;
+    if (link.pathname !== "/" && !link.pathname.startsWith("/runs/")) return;
+    event.preventDefault();
+    visit(link.pathname + link.search);
+  });
+}

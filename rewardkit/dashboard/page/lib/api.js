@@ -1,0 +1,168 @@
+/** Asking the server: one function for each way, and a hook that keeps what it last heard. */
+import { useCallback, useEffect, useRef, useState } from "./view.js";
+import { onTick } from "./live.js";
+import { readPreference } from "./store.js";
+
+const KEPT = 40;
+const PAUSE_MS = 250;
+const RETRY_MS = [1000, 2000, 4000];
+const FINAL = [400, 404];
+const PASSING = [0, 401, 408, 503];
+const kept = new Map();
+
+/** What went wrong with a request: status 0 means that the server did not answer; state names some that pass. */
+export class Problem extends Error {
+  constructor(status, words, state = null) {
+    super(words);
+    this.status = status;
+    this.words = words;
+    this.state = state;
+  }
+}
+
+/** Return the path of a view of a run. */
+export function of(run, view) {
+  return `/api/runs/${encodeURIComponent(run)}/${view}`;
+}
+
+/** Ask for JSON; throws a Problem. */
+export async function get(path, query = {}, { signal } = {}) {
+  return answer(url(path, query), { signal, headers: { Accept: "application/json" } });
+}
+
+/** Send JSON and return the answer; throws a Problem. */
+export async function post(path, body) {
+  const headers = { "Content-Type": "application/json", Accept: "application/json" };
+  const token = readPreference("write-token", "", { session: true });
+  if (token) headers["X-Write-Token"] = token;
+  return answer(url(path), { method: "POST", headers, body: JSON.stringify(body) });
+}
+
+function url(path, query = {}) {
+  const pairs = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const asked = new URLSearchParams(pairs.map(([key, value]) => [key, String(value)])).toString();
+  const whole = path.startsWith("/") ? path : `/api/${path}`;
+  return asked ? `${whole}?${asked}` : whole;
+}
+
+async function answer(address, options) {
+  let response;
+  try {
+    response = await fetch(address, { credentials: "same-origin", cache: "no-store", ...options });
+  } catch (wrong) {
+    if (wrong.name === "AbortError") throw wrong;
+    throw new Problem(0, "The server does not answer.");
+  }
+  const body = await response.json().catch((wrong) => {
+    if (wrong.name === "AbortError") throw wrong;
+    return null;
+  });
+  if (!response.ok) {
+    throw new Problem(response.status, body?.error || `The server answered ${response.status}.`, body?.state);
+  }
+  return body;
+}
+
+function keep(address, data) {
+  kept.delete(address);
+  kept.set(address, data);
+  if (kept.size > KEPT) kept.delete(kept.keys().next().value);
+}
+
+/**
+ * Ask for JSON and ask again at each tick of the run that is shown (not with `live: false`) and every `every` ms.
+ * The last data stays while it loads anew and while the server is away: the frame says so, and `problem` is what the
+ * view itself must say; `trouble` is either. A null path asks for nothing.
+ */
+export function useApi(path, query = {}, { every = 0, live = true } = {}) {
+  const address = path === null || path === undefined ? null : url(path, query);
+  const [heard, setHeard] = useState({ address: null, path: null, data: null, problem: null });
+  const [loading, setLoading] = useState(false);
+  const asker = useRef(null);
+
+  useEffect(() => {
+    if (address === null) return undefined;
+    const mine = asking(address, { every, live }, setLoading, (data, problem) =>
+      setHeard((before) => ({ address, path, data: problem ? lastOf(before, address, path, problem) : data, problem })),
+    );
+    asker.current = mine;
+    return mine.stop;
+  }, [address, every, live]);
+
+  const reload = useCallback(() => asker.current?.again(), []);
+  const ours = heard.path === path;
+  const data = ours ? (heard.address === address ? heard.data : (kept.get(address) ?? heard.data)) : kept.get(address);
+  const pending = address !== null && heard.address !== address;
+  const trouble = pending ? null : heard.problem;
+  const problem = data && PASSING.includes(trouble?.status) ? null : trouble;
+  return { data: data ?? null, problem, trouble, loading: loading || pending, reload };
+}
+
+/** What of the last data still holds: nothing, where the question was wrong or its subject is gone. */
+function lastOf(before, address, path, problem) {
+  if (FINAL.includes(problem.status)) {
+    kept.delete(address);
+    return null;
+  }
+  return before.path === path ? before.data : (kept.get(address) ?? null);
+}
+
+/** Ask one address until it is stopped: at once, at each tick, and again after a failure. */
+function asking(address, { every, live }, setLoading, tell) {
+  let stopped = false;
+  let flight = null;
+  let stale = false;
+  let heard = false;
+  let failures = 0;
+  let timer = null;
+
+  const later = (pause) => {
+    clearTimeout(timer);
+    timer = setTimeout(again, pause);
+  };
+  const again = async () => {
+    if (stopped) return;
+    if (document.hidden && heard) {
+      document.addEventListener("visibilitychange", again, { once: true });
+      return;
+    }
+    if (flight) {
+      stale = true;
+      return;
+    }
+    clearTimeout(timer);
+    flight = new AbortController();
+    setLoading(true);
+    try {
+      const data = await get(address, {}, { signal: flight.signal });
+      if (stopped) return;
+      failures = 0;
+      heard = true;
+      keep(address, data);
+      tell(data, null);
+      if (every) later(every);
+    } catch (wrong) {
+      if (stopped || wrong.name === "AbortError") return;
+      tell(null, wrong instanceof Problem ? wrong : new Problem(0, String(wrong.message || wrong)));
+      failures += 1;
+      if (every || !FINAL.includes(wrong.status)) later(RETRY_MS[Math.min(failures, RETRY_MS.length) - 1]);
+    } finally {
+      flight = null;
+      if (!stopped) setLoading(false);
+    }
+    if (stale && !failures) later(PAUSE_MS);
+    stale = false;
+  };
+  const leave = live ? onTick(again) : () => {};
+  again();
+  return {
+    again,
+    stop() {
+      stopped = true;
+      leave();
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", again);
+      flight?.abort();
+    },
+  };
+}

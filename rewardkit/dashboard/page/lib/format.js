@@ -1,0 +1,108 @@
+/** How values are written: an unknown one is a dash, never 0. */
+
+export const UNKNOWN = "–";
+const MINUTE = 60;
+const HOUR = 3600;
+const DAY = 86400;
+
+const known = (x) => typeof x === "number" && Number.isFinite(x);
+
+/** A number with four significant digits. */
+export function number(x) {
+  if (!known(x)) return UNKNOWN;
+  if (x === 0) return "0";
+  const size = Math.abs(x);
+  if (size >= 1e9 || size < 1e-4) return minus(x.toExponential(2));
+  if (size >= 1e4) return minus(Math.round(x).toLocaleString("en-US"));
+  return minus(String(Number(x.toPrecision(4))));
+}
+
+/** A number with its sign, for a difference. */
+export function signed(x) {
+  return known(x) && x > 0 ? `+${number(x)}` : number(x);
+}
+
+function minus(text) {
+  return text.replace(/-/g, "−");
+}
+
+/** A whole number with separators. */
+export function count(x) {
+  return known(x) ? minus(Math.round(x).toLocaleString("en-US")) : UNKNOWN;
+}
+
+/** A number of things: "1 run", "2 runs". */
+export function counted(x, one, many = `${one}s`) {
+  return `${count(x)} ${x === 1 ? one : many}`;
+}
+
+/** A share as percent. */
+export function percent(x) {
+  if (!known(x)) return UNKNOWN;
+  const hundredfold = x * 100;
+  if (hundredfold !== 0 && Math.abs(hundredfold) < 0.1) return "<0.1%";
+  return `${minus(String(Number(hundredfold.toFixed(Math.abs(hundredfold) < 10 ? 1 : 0))))}%`;
+}
+
+/** A duration in the unit that fits it. */
+export function seconds(x) {
+  if (!known(x)) return UNKNOWN;
+  if (x === 0) return "0 s";
+  if (x < 1e-3) return `${Number((x * 1e6).toPrecision(3))} µs`;
+  if (x < 1) return `${Number((x * 1e3).toPrecision(3))} ms`;
+  if (x < MINUTE) return `${Number(x.toPrecision(3))} s`;
+  if (x < HOUR) return `${Math.floor(x / MINUTE)} min ${Math.floor(x % MINUTE)} s`;
+  return `${Math.floor(x / HOUR)} h ${Math.floor((x % HOUR) / MINUTE)} min`;
+}
+
+/** A size in bytes. */
+export function bytes(x) {
+  if (!known(x)) return UNKNOWN;
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let size = x;
+  let place = 0;
+  while (size >= 1000 && place < units.length - 1) {
+    size /= 1000;
+    place += 1;
+  }
+  return `${Number(size.toPrecision(3))} ${units[place]}`;
+}
+
+/** How long ago a moment was; a moment ahead of this clock is "now". */
+export function ago(moment) {
+  if (!known(moment)) return UNKNOWN;
+  const passed = Date.now() / 1000 - moment;
+  if (passed < 10) return "now";
+  if (passed < MINUTE) return `${Math.floor(passed)} s ago`;
+  if (passed < HOUR) return `${Math.floor(passed / MINUTE)} min ago`;
+  if (passed < DAY) return `${Math.floor(passed / HOUR)} h ago`;
+  if (passed < 30 * DAY) return `${Math.floor(passed / DAY)} d ago`;
+  return clock(moment).slice(0, 10);
+}
+
+/** A moment as date and time of this machine. */
+export function clock(moment) {
+  if (!known(moment)) return UNKNOWN;
+  const when = new Date(moment * 1000);
+  const two = (x) => String(x).padStart(2, "0");
+  const date = `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())}`;
+  return `${date} ${two(when.getHours())}:${two(when.getMinutes())}:${two(when.getSeconds())}`;
+}
+
+// Control characters, bidi controls, invisible characters, tags and lone surrogates.
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|\p{Surrogate}/gu;
+
+/** Text with everything that hides or reorders text written out; tabs and line ends stay. */
+export function visible(text) {
+  if (text === null || text === undefined) return "";
+  return String(text).replace(/\r\n/g, "\n").replace(HIDDEN, shown);
+}
+
+function shown(character) {
+  const code = character.codePointAt(0);
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  if (code === 0x7f) return "\u2421";
+  if (code >= 0xd800 && code <= 0xdfff) return "\ufffd";
+  return `\u27e6U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e7`;
+}

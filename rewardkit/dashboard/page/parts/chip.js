@@ -1,0 +1,31 @@
+/** Small marks: how a call ended, and which version of a reward made it. */
+import { html } from "../lib/view.js";
+import { visible } from "../lib/format.js";
+
+const SHAPES = {
+  scored: html`<circle cx="6" cy="6" r="4" />`,
+  skipped: html`<path d="M2 6h8" />`,
+  failed: html`<path d="m2.5 2.5 7 7m0-7-7 7" />`,
+};
+
+/** How a call ended: scored, skipped or failed, each with a word and a shape of its own. */
+export function Status({ status, cause }) {
+  const known = SHAPES[status] ? status : "unknown";
+  return html`
+    <span class=${`chip status status-${known}`}>
+      <svg class="mark" viewBox="0 0 12 12" aria-hidden="true">${SHAPES[status]}</svg>
+      ${visible(status || "unknown")}${cause && html`<span class="chip-more">${visible(cause)}</span>`}
+    </span>
+  `;
+}
+
+/** A version of a reward as <name>_v<number>; without a name, v<number>. */
+export function VersionChip({ version, reward, number, digits }) {
+  const name = reward ?? version?.reward;
+  const place = number ?? version?.number;
+  const known = place === null || place === undefined ? "v–" : `v${place}`;
+  const told = digits ?? version?.digits;
+  return html`
+    <span class="chip version" title=${told ? `version ${told}` : null}>${name ? `${visible(name)}_${known}` : known}</span>
+  `;
+}

@@ -1,0 +1,313 @@
+/** A completion as text, as a conversation or with its mathematics, and what the rewards said of it. */
+import { count, number, seconds, signed, visible } from "../lib/format.js";
+import { loadKatex, rendered } from "../lib/mathematics.js";
+import { html, useEffect, useMemo, useState } from "../lib/view.js";
+import { Status, VersionChip } from "./chip.js";
+
+const REASON_CHARS = 600;
+const BLOCK_CHARS = 20_000;
+const WORD_CHARS = 1_000;
+const LONG_WORD = new RegExp(`\\S{${WORD_CHARS},}`);
+const LEFT_OUT = "The text was left out of the record: the disk was slower than the run. The scores are all there.";
+
+/** A text or conversation as a body {text | messages, chars, whole}; a plain string is one too. */
+export function bodyOf(text) {
+  return typeof text === "string" ? { text, chars: text.length, whole: true } : text;
+}
+
+/** All of a body as one text, each message under its role. */
+export function plainOf(body) {
+  if (!body) return "";
+  if (!body.messages) return visible(body.text);
+  if (!talks(body)) return visible(body.messages.flatMap(({ parts }) => parts.map(({ text }) => text)).join("\n"));
+  return body.messages.map(messageText).join("\n\n");
+}
+
+/** Whether a body says more as a conversation: it has several messages, calls of tools, or thinking. */
+export function talks(body) {
+  const { messages } = body || {};
+  return Boolean(messages) && (messages.length > 1 || messages.some(({ parts }) => parts.some(({ kind }) => kind !== "text")));
+}
+
+function messageText({ role, name, parts }) {
+  const head = `[${[role || "message", name].filter(Boolean).join(" ")}]`;
+  return visible([head, ...parts.map(partText)].join("\n"));
+}
+
+function partText({ kind, text, name }) {
+  if (kind === "text" || kind === "result") return text;
+  return `<${[kind, name].filter(Boolean).join(" ")}> ${text}`;
+}
+
+/**
+ * A completion: mode is "text", "conversation" or "math".
+ * With marks, a list of [kind, text] from a comparison, the text is shown with them. `onRest` fetches what is missing.
+ */
+export function CompletionText({ text, mode = "text", marks = null, onRest = null, empty = LEFT_OUT }) {
+  const body = bodyOf(text);
+  if (!body) return html`<p class="text-missing">${empty}</p>`;
+  if (!body.chars) return html`<p class="text-missing">An empty text: nothing was written.</p>`;
+  return html`
+    ${mode === "conversation" && html`<${Conversation} body=${body} />`}
+    ${mode === "math" && html`<${Mathematics} text=${plainOf(body)} />`}
+    ${mode === "text" && html`<${Plain} pieces=${marks || [["same", plainOf(body)]]} />`}
+    ${!body.whole && html`<${Rest} body=${body} onRest=${onRest} />`}
+  `;
+}
+
+function Rest({ body, onRest }) {
+  const shown = body.messages ? plainOf(body).length : body.text.length;
+  return html`
+    <p class="text-rest">
+      The first ${count(shown)} of ${count(body.chars)} characters.
+      ${onRest && html`<button type="button" class="button" onClick=${onRest}>Show the rest</button>`}
+    </p>
+  `;
+}
+
+/** Text with its white space; a long one in blocks of which the browser draws those in sight. */
+function Plain({ pieces }) {
+  const blocks = useMemo(() => blocksOf(pieces), [pieces]);
+  return html`
+    <div class="text">
+      ${blocks.map((block, place) => html`<div key=${place} class=${blocks.length > 1 ? "text-block" : null}>${block.map(Piece)}</div>`)}
+    </div>
+  `;
+}
+
+function Piece([kind, text, markup], place) {
+  if (markup) return html`<span key=${place} class=${`formula formula-${kind}`} dangerouslySetInnerHTML=${{ __html: markup }} />`;
+  if (kind === "gone") return html`<del key=${place}>${breakable(text)}</del>`;
+  if (kind === "new") return html`<ins key=${place}>${breakable(text)}</ins>`;
+  return html`<span key=${place}>${breakable(text)}</span>`;
+}
+
+/** Places where an endless word may break: the browser takes minutes to find its own. */
+function breakable(text) {
+  if (text.length < WORD_CHARS || !LONG_WORD.test(text)) return text;
+  const parts = [];
+  for (let start = 0; start < text.length; ) {
+    const end = wholePair(text, start + WORD_CHARS);
+    parts.push(text.slice(start, end), html`<wbr key=${start} />`);
+    start = end;
+  }
+  return parts;
+}
+
+/** A place that does not part the two halves of a character. */
+function wholePair(text, place) {
+  return /[\ud800-\udbff]/.test(text[place - 1] || "") ? place + 1 : place;
+}
+
+function blocksOf(pieces) {
+  const blocks = [[]];
+  let size = 0;
+  for (const [kind, text, markup] of pieces) {
+    let rest = text;
+    if (markup) blocks[blocks.length - 1].push([kind, text, markup]);
+    if (markup) continue;
+    while (size + rest.length > BLOCK_CHARS) {
+      const cut = placeToCut(rest, BLOCK_CHARS - size);
+      blocks[blocks.length - 1].push([kind, rest.slice(0, cut).replace(/\n$/, "")]);
+      blocks.push([]);
+      rest = rest.slice(cut);
+      size = 0;
+    }
+    if (rest) blocks[blocks.length - 1].push([kind, rest]);
+    size += rest.length;
+  }
+  return blocks;
+}
+
+/** After the last line end that fits, or the last space, or where the room ends. */
+function placeToCut(text, room) {
+  const line = text.lastIndexOf("\n", room - 1);
+  if (line >= 0) return line + 1;
+  const space = text.lastIndexOf(" ", room - 1);
+  return space > 0 ? space + 1 : wholePair(text, Math.max(room, 1));
+}
+
+function Conversation({ body }) {
+  const messages = body.messages || [{ role: "assistant", name: null, parts: [{ kind: "text", text: body.text, name: null }] }];
+  return html`<div class="conversation">${messages.map((one, place) => html`<${MessageBox} key=${place} ...${one} />`)}</div>`;
+}
+
+function MessageBox({ role, name, parts }) {
+  return html`
+    <section class=${`message message-${ROLES.includes(role) ? role : "other"}`}>
+      <h3 class="message-role">${visible(role || "message")}${name && html` <span class="message-name">${visible(name)}</span>`}</h3>
+      ${parts.flatMap(thinkingApart).map((part, place) => html`<${Part} key=${place} ...${part} />`)}
+      ${!parts.length && html`<p class="text-missing">empty</p>`}
+    </section>
+  `;
+}
+
+const ROLES = ["system", "user", "assistant", "tool"];
+
+/** Split what stands between <think> and </think> from a text. */
+function thinkingApart(part) {
+  if (part.kind !== "text" || !part.text.includes("<think>")) return [part];
+  return part.text
+    .split(/(<think>[\s\S]*?(?:<\/think>|$))/)
+    .map((text) =>
+      text.startsWith("<think>")
+        ? { kind: "thinking", text: text.replace(/^<think>|<\/think>$/g, "").trim(), name: null }
+        : { ...part, text: text.trim() },
+    )
+    .filter(({ text }) => text);
+}
+
+function Part({ kind, text, name }) {
+  if (kind === "thinking") {
+    return html`
+      <details class="thinking">
+        <summary>Thinking, ${count(text.length)} characters</summary>
+        <${Plain} pieces=${[["same", visible(text)]]} />
+      </details>
+    `;
+  }
+  if (kind === "call" || kind === "result" || kind === "other") {
+    const title = { call: "calls", result: "result", other: "other content" }[kind];
+    return html`
+      <div class=${`tool tool-${kind}`}>
+        <p class="tool-head">${title}${name && html` <b>${visible(name)}</b>`}</p>
+        <${Plain} pieces=${[["same", visible(kind === "call" ? indented(text) : text)]]} />
+      </div>
+    `;
+  }
+  return html`<${Plain} pieces=${[["same", visible(text)]]} />`;
+}
+
+/** JSON with line breaks; other text as it is. */
+function indented(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+function Mathematics({ text }) {
+  const [ready, setReady] = useState(false);
+  const [wrong, setWrong] = useState(false);
+  useEffect(() => {
+    loadKatex().then(() => setReady(true), () => setWrong(true));
+  }, []);
+  const parts = useMemo(() => (ready ? rendered(text).map(({ kind, source, markup }) => [kind, source, markup]) : []), [ready, text]);
+  if (wrong) return html`<p class="text-missing">The formulas could not be loaded; this is the text.</p><${Plain} pieces=${[["same", text]]} />`;
+  if (!ready) return html`<p class="text-missing" role="status">Loading …</p>`;
+  return html`<div class="text-math"><${Plain} pieces=${parts} /></div>`;
+}
+
+/** A score, or in its place what became of the call. */
+export function Score({ status, score, cause }) {
+  if (status === "scored") return html`<span class="score">${number(score)}</span>`;
+  return html`<${Status} status=${status} cause=${cause} />`;
+}
+
+/**
+ * What each reward said of one completion, or of two side by side.
+ * `outcomes` is the list `scores` of the view `completion`; `totals` and `other` are such completions.
+ */
+export function Scores({ outcomes = null, left = null, right = null, names = ["Left", "Right"] }) {
+  const sides = outcomes ? [{ scores: outcomes }] : [left, right];
+  const two = sides.length === 2;
+  const rewards = [...new Set(sides.flatMap((side) => (side?.scores || []).map((one) => one.reward)))];
+  return html`
+    <div class="table-box scores-box" role="region" aria-label="Scores" tabindex="0">
+      <table class="table scores">
+        <thead>
+          <tr>
+            <th scope="col">Reward</th>
+            ${two ? names.map((name) => html`<th scope="col" key=${name}>${name}</th>`) : html`<th scope="col">Score</th>`}
+            ${two && html`<th scope="col" class="right">Difference</th>`}
+          </tr>
+        </thead>
+        <tbody>
+          ${rewards.map((reward) => html`<${RewardRow} key=${reward} reward=${reward} sides=${sides} />`)}
+          ${!outcomes && FIGURES.map(([key, title, hint]) => html`<${FigureRow} key=${key} figure=${key} title=${title} hint=${hint} sides=${sides} />`)}
+        </tbody>
+      </table>
+    </div>
+  `;
+}
+
+const FIGURES = [
+  ["total", "Total", "The plain sum of the scores"],
+  ["reward", "Weighted reward", "What the trainer was told: the scores times their weights"],
+  ["advantage", "Advantage", "What the trainer made of the reward within its group"],
+  ["tokens", "Length in tokens", "Tokens of the completion, where the trainer told them"],
+];
+
+function RewardRow({ reward, sides }) {
+  const said = sides.map((side) => side?.scores.find((one) => one.reward === reward) || null);
+  const [first, second] = said.map((one) => (one?.status === "scored" ? one.score : null));
+  return html`
+    <tr class="score-row">
+      <th scope="row">${visible(reward)}</th>
+      ${said.map((one, place) => html`<td key=${place}><${Said} said=${one} known=${Boolean(sides[place])} /></td>`)}
+      ${sides.length === 2 && html`<td class="right"><${Difference} from=${first} to=${second} /></td>`}
+    </tr>
+  `;
+}
+
+function FigureRow({ figure, title, hint, sides }) {
+  const values = sides.map((side) => side?.[figure] ?? null);
+  return html`
+    <tr class=${`figure-row figure-${figure}`}>
+      <th scope="row" title=${hint}>${title}</th>
+      ${sides.map(
+        (side, place) => html`
+          <td key=${place}>
+            <span class="score">${number(values[place])}</span>
+            ${figure === "tokens" && side?.truncated && html` <span class="chip is-warn">cut at the limit</span>`}
+          </td>
+        `,
+      )}
+      <td class="right"><${Difference} from=${values[0]} to=${values[1]} /></td>
+    </tr>
+  `;
+}
+
+function Difference({ from, to }) {
+  if (from === null || to === null) return "–";
+  const exact = to - from;
+  const by = Math.abs(exact) < 1e-9 * Math.max(Math.abs(from), Math.abs(to)) ? 0 : exact;
+  const way = by > 0 ? "more" : by < 0 ? "less" : "even";
+  return html`<span class=${`difference difference-${way}`}>${by === 0 ? "0" : signed(by)}</span>`;
+}
+
+/** One call: score or what became of it, version, reason; error, metrics and output unfold. */
+function Said({ said, known }) {
+  if (!said) return known ? html`<span class="faint">not asked</span>` : "–";
+  const metrics = Object.entries(said.metrics || {});
+  const long = (said.reason || "").length > REASON_CHARS;
+  const more = [
+    ["reason", long ? said.reason : null],
+    ["error", said.error],
+    ["traceback", said.traceback],
+    ["printed", said.logs],
+    ["unanswered", (said.unanswered || []).map((one) => `${one.name}: ${one.kind}: ${one.message}`).join("\n")],
+  ].filter(([, text]) => text);
+  return html`
+    <div class="said">
+      <span class="said-head">
+        <${Score} ...${said} /><${VersionChip} number=${said.version} />
+        ${said.status === "failed" && said.score !== null && html`<span class="faint">${number(said.score)} stands in</span>`}
+        ${said.attempts > 1 && html`<span class="faint">${count(said.attempts)} attempts</span>`}
+        ${said.cached && html`<span class="faint">from the cache</span>`}
+      </span>
+      ${said.reason && html`<span class="said-reason">${visible(long ? `${said.reason.slice(0, REASON_CHARS)} …` : said.reason)}</span>`}
+      ${metrics.length > 0 &&
+      html`<dl class="said-metrics">${metrics.map(([name, value]) => html`<div key=${name}><dt>${visible(name)}</dt><dd>${number(value)}</dd></div>`)}</dl>`}
+      ${more.length > 0 &&
+      html`
+        <details class="said-more">
+          <summary>${more.map(([name]) => name).join(", ")}</summary>
+          ${more.map(([name, text]) => html`<${Plain} key=${name} pieces=${[["same", visible(text)]]} />`)}
+          <p class="faint">took ${seconds(said.seconds)}</p>
+        </details>
+      `}
+    </div>
+  `;
+}

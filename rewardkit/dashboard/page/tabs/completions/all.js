@@ -1,0 +1,62 @@
+/** All completions in the order of recording, those that fit a filter. */
+import { go } from "../../lib/address.js";
+import { of, useApi } from "../../lib/api.js";
+import { count, number, visible } from "../../lib/format.js";
+import { html } from "../../lib/view.js";
+import { Score } from "../../parts/completion.js";
+import { Choice } from "../../parts/fields.js";
+import { Empty, Loading, ProblemNote } from "../../parts/states.js";
+import { Table } from "../../parts/table.js";
+import { Filters, Line, epochOf, filterOf } from "./fields.js";
+
+/** A page of them; the next one goes on after the last row. */
+export function All({ run, overview, query }) {
+  const splits = ["train", "eval"].filter((split) => overview.steps?.[split]?.[2]);
+  const split = query.split || splits[0] || "train";
+  const asked = { split, after: query.after, ...filterOf(query) };
+  const { data, problem, reload } = useApi(of(run, "completions"), asked);
+  if (problem && !data) return html`<${ProblemNote} problem=${problem} retry=${reload} />`;
+  if (!data) return html`<${Loading} rows=${10} label="Loading the completions" />`;
+  const open = (row) => go({ query: { prompt: row.prompt, right: row.id, left: null, epoch: null, from: null } });
+  return html`
+    <div class="bar">
+      ${splits.length > 1 && html`<${Choice} label="Split" value=${split} options=${splits} onChange=${(next) => go({ query: { split: next, after: null } })} />`}
+      <${Filters} rewards=${overview.rewards.map((one) => one.name)} query=${query} />
+      <span class="push"></span>
+      <div class="pager">
+        ${query.after && html`<button type="button" class="button" onClick=${() => go({ query: { after: null } })}>From the start</button>`}
+        <button type="button" class="button" disabled=${data.after === null} onClick=${() => go({ query: { after: data.after } })}>Next page</button>
+      </div>
+    </div>
+    ${
+      data.rows.length
+        ? html`<${Table} label="Completions" columns=${columnsOf(data.rewards)} rows=${data.rows} rowKey=${(row) => row.id} onRow=${open} />`
+        : html`<${Empty} title="No completion fits" hint="Clear the filter, or widen it." />`
+    }
+  `;
+}
+
+function columnsOf(rewards) {
+  return [
+    { key: "id", title: "Number", align: "right", className: "narrow", render: (row) => html`<span class="faint">${count(row.id)}</span>` },
+    { key: "step", title: "Step", align: "right", render: (row) => count(row.step) },
+    { key: "epoch", title: "Epoch", align: "right", render: (row) => epochOf(row.epoch) },
+    { key: "prompt", title: "Prompt", align: "right", render: (row) => count(row.prompt) },
+    { key: "text", title: "Completion", className: "text-cell", render: (row) => html`<${Line} text=${row.text} />` },
+    ...rewards.map(({ key }) => scoreColumn(key)),
+    { key: "total", title: "Total", align: "right", render: (row) => html`<b>${number(row.total)}</b>` },
+    { key: "advantage", title: "Advantage", align: "right", render: (row) => number(row.advantage) },
+    { key: "tokens", title: "Tokens", align: "right", render: (row) => count(row.tokens) },
+  ];
+}
+
+/** The column of one reward in one version. */
+export function scoreColumn(key) {
+  return {
+    key,
+    title: visible(key),
+    align: "right",
+    className: "score-cell",
+    render: (row) => (row.scores[key] ? html`<${Score} ...${row.scores[key]} />` : html`<span class="faint">–</span>`),
+  };
+}

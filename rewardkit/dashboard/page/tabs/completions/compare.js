@@ -1,0 +1,353 @@
+/** One prompt through the epochs: two of its completions side by side, and all of them below. */
+import { go } from "../../lib/address.js";
+import { of, useApi } from "../../lib/api.js";
+import { count, counted, number, visible } from "../../lib/format.js";
+import { compared } from "../../lib/diff.js";
+import { useKeys } from "../../lib/keys.js";
+import { html, useEffect, useMemo, useRef, useState } from "../../lib/view.js";
+import { CompletionText, Scores, bodyOf, plainOf, talks } from "../../parts/completion.js";
+import { Toggle } from "../../parts/fields.js";
+import { Empty, Loading, ProblemNote } from "../../parts/states.js";
+import { Table } from "../../parts/table.js";
+import { scoreColumn } from "./all.js";
+import { Filters, Line, Pager, epochOf, filterOf } from "./fields.js";
+
+const MODES = [
+  ["text", "Text"],
+  ["conversation", "Conversation"],
+  ["math", "Mathematics"],
+];
+const PAGE = 50;
+
+/** The view of one prompt; all that is chosen lies in the address. */
+export function Compare({ run, overview, query }) {
+  const sort = query.sort || "id";
+  const asked = {
+    prompt: query.prompt,
+    sort: sort.replace(/^-/, ""),
+    order: sort.startsWith("-") ? "down" : "up",
+    offset: query.from,
+    limit: PAGE,
+    ...filterOf(query),
+  };
+  const { data, problem, reload } = useApi(of(run, "prompt"), asked);
+  const before = useRef(null);
+  if (data && data.index === Number(query.prompt)) before.current = data;
+  const shown = before.current;
+  const whole = shown && shown.index === Number(query.prompt);
+  return html`
+    <div class="stack completions compare">
+      <${Head} query=${query} prompts=${overview.prompts} />
+      ${problem && !whole && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
+      ${!problem && !whole && html`<${Loading} rows=${8} label="Loading the prompt" />`}
+      ${whole && html`<${PromptBox} run=${run} data=${shown} />`}
+      ${whole && !shown.completions && html`<${Empty} title="No completions of this prompt" hint="Those of steps that were done again were taken away." />`}
+      ${whole && shown.completions > 0 && html`<${Panes} run=${run} data=${shown} query=${query} />`}
+      ${whole && shown.completions > 0 && html`<${AllOf} data=${shown} query=${query} sort=${sort} rewards=${overview.rewards} />`}
+    </div>
+  `;
+}
+
+const CLOSED = { prompt: null, left: null, right: null, epoch: null, from: null, sort: null };
+
+/** The way back, and the prompts before and after. */
+function Head({ query, prompts }) {
+  const at = Number(query.prompt);
+  const turn = (by) => {
+    if (at + by >= 0 && at + by < prompts) go({ query: { ...CLOSED, prompt: at + by, sort: query.sort } });
+  };
+  const back = () => go({ query: CLOSED });
+  useKeys([
+    ["u", "Back to the list", back],
+    ["n", "Next prompt", () => turn(1)],
+    ["p", "Prompt before", () => turn(-1)],
+  ]);
+  const where = query.step !== undefined ? `Step ${query.step}` : query.list === "steps" ? "Steps" : query.list === "all" ? "All completions" : "Prompts";
+  return html`
+    <div class="bar">
+      <button type="button" class="button is-bare back" onClick=${back}>
+        <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m9.5 4-4 4 4 4" /></svg>${where}
+      </button>
+      <div class="stepper">
+        <button type="button" class="button is-icon" aria-label="Prompt before" disabled=${at <= 0} onClick=${() => turn(-1)}>
+          <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m9.5 4-4 4 4 4" /></svg>
+        </button>
+        <h2>Prompt ${query.prompt}</h2>
+        <button type="button" class="button is-icon" aria-label="Next prompt" disabled=${at + 1 >= prompts} onClick=${() => turn(1)}>
+          <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m6.5 4 4 4-4 4" /></svg>
+        </button>
+        <span class="faint">of ${count(prompts)}</span>
+      </div>
+    </div>
+  `;
+}
+
+/** The prompt with its row's columns. */
+function PromptBox({ run, data }) {
+  const [rest, setRest] = useState(null);
+  const more = useApi(rest === data.index ? of(run, "prompt") : null, { prompt: data.index, rest: 1, limit: 1 });
+  const body = (rest === data.index && more.data?.prompt) || data.prompt;
+  const columns = Object.entries(data.columns);
+  return html`
+    <section class="panel prompt-box" aria-label="The prompt">
+      <div class="prompt-text" tabindex="0" role="region" aria-label="Text of the prompt">
+        <${CompletionText} text=${body} mode=${body.messages ? "conversation" : "text"} onRest=${() => setRest(data.index)} />
+      </div>
+      ${
+        columns.length > 0 &&
+        html`
+          <dl class="prompt-columns">
+            ${columns.map(([name, value]) => html`<div key=${name}><dt>${visible(name)}</dt><dd>${value ? html`<${CompletionText} text=${value} />` : html`<span class="faint">empty</span>`}</dd></div>`)}
+          </dl>
+        `
+      }
+    </section>
+  `;
+}
+
+/** Where a completion stands: the epoch, and its place in it. */
+function placeOf(epochs, id) {
+  const at = epochs.findIndex((one) => one.ids.includes(id));
+  return at < 0 ? null : { at, place: epochs[at].ids.indexOf(id) };
+}
+
+/** Which two are shown: what the address names, else the best of an epoch, else those that the server proposes. */
+function chosen(data, query) {
+  const ofEpoch = data.epochs.find((one) => String(one.epoch) === query.epoch);
+  return {
+    left: query.left ? Number(query.left) : (ofEpoch?.best ?? data.left),
+    right: query.right ? Number(query.right) : data.right,
+  };
+}
+
+function Panes({ run, data, query }) {
+  const ids = chosen(data, query);
+  const left = useCompletion(run, ids.left);
+  const right = useCompletion(run, ids.right);
+  const mode = MODES.some(([one]) => one === query.mode) ? query.mode : bodyMode(left.data, right.data);
+  const differs = query.diff !== "0";
+  const diff = useDiff(left.data, right.data, mode === "text" && differs);
+  const toMode = (next) => go({ query: { mode: next } }, { replace: true });
+  const toDiff = (on) => go({ query: { diff: on ? null : "0" } }, { replace: true });
+  const show = (side, id) => go({ query: side === "left" ? { left: id, epoch: null } : { right: id } }, { replace: true });
+  const step = (side, by) => {
+    const at = placeOf(data.epochs, ids[side]);
+    const next = at && data.epochs[at.at].ids[at.place + by];
+    if (next) show(side, next);
+  };
+  const toEpoch = (side, at) => {
+    const next = data.epochs[at];
+    if (!next) return;
+    if (side === "left") go({ query: { left: null, epoch: next.epoch === null ? "null" : next.epoch } }, { replace: true });
+    else show("right", next.best);
+  };
+  const byEpoch = (side, by) => toEpoch(side, (placeOf(data.epochs, ids[side])?.at ?? 0) + by);
+  const swap = () => go({ query: { left: ids.right, right: ids.left, epoch: null } }, { replace: true });
+  useKeys([
+    ["ArrowRight", "Next completion in the epoch (shift: right side)", (event) => step(event.shiftKey ? "right" : "left", 1)],
+    ["ArrowLeft", "Completion before (shift: right side)", (event) => step(event.shiftKey ? "right" : "left", -1)],
+    ["]", "Next epoch on the left", () => byEpoch("left", 1)],
+    ["[", "Epoch before on the left", () => byEpoch("left", -1)],
+    ["}", "Next epoch on the right", () => byEpoch("right", 1)],
+    ["{", "Epoch before on the right", () => byEpoch("right", -1)],
+    ["d", "Differences on or off", () => toDiff(!differs)],
+    ["m", "Text, conversation or mathematics", () => toMode(MODES[(MODES.findIndex(([one]) => one === mode) + 1) % MODES.length][0])],
+    ["x", "Change sides", swap],
+  ]);
+  const pane = (side, heard) => html`
+    <${Pane}
+      side=${side}
+      id=${ids[side]}
+      heard=${heard}
+      epochs=${data.epochs}
+      mode=${mode}
+      marks=${diff ? diff[side] : null}
+      onStep=${(by) => step(side, by)}
+      onEpoch=${(at) => toEpoch(side, at)}
+      onShow=${(id) => show(side, id)}
+    />
+  `;
+  return html`
+    <div class="bar compare-bar">
+      <div class="segments" role="group" aria-label="Show as">
+        ${MODES.map(([one, words]) => html`<button key=${one} type="button" class="segment" aria-pressed=${String(one === mode)} onClick=${() => toMode(one)}>${words}</button>`)}
+      </div>
+      ${mode === "text" && html`<${Toggle} label="Differences" value=${differs} onChange=${toDiff} />`}
+      ${diff && html`<span class="faint" role="status">${diffWords(diff, left.data.completion.whole && right.data.completion.whole)}</span>`}
+      <span class="push"></span>
+      <button type="button" class="button is-bare" onClick=${swap}>Change sides</button>
+    </div>
+    <div class="panes">${pane("left", left)}${pane("right", right)}</div>
+    <${Scores} left=${left.data} right=${right.data} />
+  `;
+}
+
+/** A conversation is shown as one unless another way is asked for. */
+function bodyMode(left, right) {
+  return talks(left?.completion) || talks(right?.completion) ? "conversation" : "text";
+}
+
+/** A completion, and how to fetch the rest of its text. */
+function useCompletion(run, id) {
+  const [whole, setWhole] = useState(null);
+  const { data, problem, reload } = useApi(id ? of(run, "completion") : null, { id, rest: whole === id ? 1 : null });
+  return { data: data?.id === id ? data : null, problem, reload, onRest: () => setWhole(id) };
+}
+
+function useDiff(left, right, on) {
+  const texts = on && left?.completion && right?.completion ? [left, right].map((one) => plainOf(bodyOf(one.completion))) : [null, null];
+  return useMemo(() => (texts[0] === null ? null : compared(...texts)), texts);
+}
+
+function diffWords({ way, changed }, whole) {
+  if (way === "same") return whole ? "The two texts are the same" : "What is shown of the two texts is the same";
+  if (way === "apart") return "The two texts share next to nothing";
+  if (way === "none") return "Too long and too different to compare in time";
+  const what = counted(changed, "piece differs", "pieces differ");
+  return way === "lines" ? `${what}, compared by lines: the texts are long` : what;
+}
+
+const NAMES = { left: "Left", right: "Right" };
+
+/** One of the two completions, and the ways to another one. */
+function Pane({ side, id, heard, epochs, mode, marks, onStep, onEpoch, onShow }) {
+  const { data, problem, reload, onRest } = heard;
+  const at = placeOf(epochs, id);
+  const epoch = at && epochs[at.at];
+  return html`
+    <section class=${`panel pane pane-${side}`} aria-label=${`${NAMES[side]} completion`}>
+      <div class="pane-ways">
+        <span class="pane-side">${NAMES[side]}</span>
+        ${epochs.length > 1 && html`<${EpochSlider} side=${side} epochs=${epochs} at=${at?.at ?? 0} onEpoch=${onEpoch} />`}
+        ${
+          epoch &&
+          html`
+            <div class="stepper">
+              <button type="button" class="button is-icon" aria-label=${`${NAMES[side]}: completion before`} disabled=${at.place === 0} onClick=${() => onStep(-1)}>
+                <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m9.5 4-4 4 4 4" /></svg>
+              </button>
+              <span class="stepper-words">${at.place + 1} of ${count(epoch.completions)}</span>
+              <button type="button" class="button is-icon" aria-label=${`${NAMES[side]}: next completion`} disabled=${at.place + 1 >= epoch.ids.length} onClick=${() => onStep(1)}>
+                <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m6.5 4 4 4-4 4" /></svg>
+              </button>
+            </div>
+          `
+        }
+        <span class="push"></span>
+        ${
+          epoch && epoch.best === id
+            ? html`<span class="chip is-good">best${epochs.length > 1 ? " of the epoch" : ""}</span>`
+            : epoch && html`<button type="button" class="button is-bare" onClick=${() => onShow(epoch.best)}>Best of the epoch</button>`
+        }
+      </div>
+      ${data && html`<p class="pane-facts">${factsOf(data)}</p>`}
+      <div class="pane-text" tabindex="0" role="region" aria-label=${`Text of the ${side} completion`}>
+        ${problem && !data && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
+        ${!problem && !data && html`<${Loading} rows=${3} label="Loading the completion" />`}
+        ${data && html`<${CompletionText} text=${data.completion} mode=${mode} marks=${marks} onRest=${onRest} />`}
+      </div>
+      ${data && html`<p class="pane-total"><span class="faint">Total</span> <b>${number(data.total)}</b></p>`}
+    </section>
+  `;
+}
+
+function factsOf({ step, epoch, split, rank, id, truncated, tokens }) {
+  const facts = [
+    step === null ? null : `step ${count(step)}`,
+    epoch === null ? null : `epoch ${epochOf(epoch)}`,
+    split === "train" ? null : split,
+    tokens === null ? null : counted(tokens, "token"),
+    truncated ? "cut at the limit" : null,
+    rank ? `rank ${rank}` : null,
+    `number ${count(id)}`,
+  ];
+  return facts.filter(Boolean).join(" · ");
+}
+
+/** Through the epochs; its mean total stands beside each for a first impression. */
+function EpochSlider({ side, epochs, at, onEpoch }) {
+  const { epoch, mean } = epochs[at];
+  const words = epoch === null ? "epoch unknown" : `Epoch ${epoch}`;
+  const own = (event) => event.key.startsWith("Arrow") && event.stopPropagation();
+  return html`
+    <label class="epoch-slider">
+      <span class="epoch-words">${words}</span>
+      <input
+        type="range"
+        min="0"
+        max=${epochs.length - 1}
+        step="1"
+        value=${at}
+        aria-label=${`${NAMES[side]}: epoch`}
+        aria-valuetext=${`${words}, mean total ${number(mean)}`}
+        title=${`mean total ${number(mean)}`}
+        onInput=${(event) => onEpoch(Number(event.target.value))}
+        onKeyDown=${own}
+      />
+    </label>
+  `;
+}
+
+/** All completions of the prompt; a row goes to the right pane, with shift to the left one. */
+function AllOf({ data, query, sort, rewards }) {
+  const ids = chosen(data, query);
+  const shift = useRef(false);
+  const note = (event) => {
+    shift.current = event.shiftKey;
+  };
+  const view = (row, left) => {
+    go({ query: left ? { left: row.id, epoch: null } : { right: row.id } }, { replace: true });
+    if (window.innerWidth < 900) document.querySelector(left ? ".pane-left" : ".pane-right")?.scrollIntoView({ block: "start" });
+  };
+  const set = (change) => go({ query: { from: null, ...change } }, { replace: true });
+  return html`
+    <section class="stack all-of" aria-label="All completions of this prompt">
+      <div class="bar">
+        <h2>All completions</h2>
+        <${Filters} rewards=${rewards.map((one) => one.name)} query=${query} />
+        <span class="push"></span>
+        <${Pager} offset=${data.offset} shown=${data.rows.length} limit=${data.limit} of=${data.matched} things="completions" onOffset=${(from) => go({ query: { from: from || null } }, { replace: true })} />
+      </div>
+      ${
+        data.rows.length
+          ? html`
+              <div onClickCapture=${note} onKeyDownCapture=${note}>
+                <${Table}
+                  label="All completions of this prompt"
+                  columns=${columnsOf(data, ids, view)}
+                  rows=${data.rows}
+                  rowKey=${(row) => row.id}
+                  selected=${ids.right}
+                  sort=${sort}
+                  onSort=${(next) => set({ sort: next === "id" ? null : next })}
+                  onRow=${(row) => view(row, shift.current)}
+                />
+              </div>
+            `
+          : html`<${Empty} title="No completion fits" hint="Clear the filter, or widen it." />`
+      }
+    </section>
+  `;
+}
+
+function columnsOf(data, ids, view) {
+  return [
+    { key: "epoch", title: "Epoch", align: "right", first: "up", render: (row) => epochOf(row.epoch) },
+    { key: "step", title: "Step", align: "right", first: "up", render: (row) => html`${count(row.step)}${row.split === "eval" && html` <span class="chip">eval</span>`}` },
+    { key: "text", title: "Completion", sortable: false, className: "text-cell", render: (row) => html`<${Line} text=${row.text} />` },
+    ...data.rewards.map(({ key }) => scoreColumn(key)),
+    { key: "total", title: "Total", align: "right", render: (row) => html`<b>${number(row.total)}</b>` },
+    { key: "advantage", title: "Advantage", align: "right", render: (row) => number(row.advantage) },
+    { key: "tokens", title: "Tokens", align: "right", hint: "Length of the completion in tokens", render: (row) => html`${count(row.tokens)}${row.truncated && html` <span class="chip is-warn">cut</span>`}` },
+    { key: "view", title: "", label: "View", sortable: false, className: "view-cell", render: (row) => html`<${ViewButtons} row=${row} ids=${ids} view=${view} />` },
+  ];
+}
+
+function ViewButtons({ row, ids, view }) {
+  return html`
+    <span class="view-buttons">
+      <button type="button" class="button is-small" aria-pressed=${String(row.id === ids.left)} aria-label=${`View ${row.id} on the left`} onClick=${() => view(row, true)}>Left</button>
+      <button type="button" class="button is-small" aria-pressed=${String(row.id === ids.right)} aria-label=${`View ${row.id} on the right`} title="View on the right; with shift on the left" onClick=${(event) => view(row, event.shiftKey)}>View</button>
+    </span>
+  `;
+}

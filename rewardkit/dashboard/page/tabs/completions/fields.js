@@ -1,0 +1,86 @@
+/** What the lists of completions share: filters by a reward's outcome, pages, and how far a reading came. */
+import { go } from "../../lib/address.js";
+import { count, percent, visible } from "../../lib/format.js";
+import { html, useEffect } from "../../lib/view.js";
+import { Choice, NumberField } from "../../parts/fields.js";
+
+const AGAIN_MS = 60;
+
+/** Change the query and go back to the first page. */
+export function filtered(query) {
+  go({ query: { ...query, from: null, after: null } }, { replace: true });
+}
+
+/** The filter of the address, as the server takes it. */
+export function filterOf({ reward, status, min, max }) {
+  return { reward, status: reward ? status : null, min, max };
+}
+
+/** Filters by one reward's outcome, or by the total. */
+export function Filters({ rewards, query }) {
+  const set = (name) => (value) => filtered({ [name]: value });
+  const some = ["reward", "status", "min", "max"].some((name) => query[name]);
+  const options = [["", "the total"], ...rewards.map((name) => [name, visible(name)])];
+  return html`
+    <${Choice} label="Filter by" value=${query.reward || ""} options=${options} onChange=${(reward) => filtered({ reward, status: reward ? query.status : null })} />
+    ${query.reward && html`<${Choice} label="Status" shown=${false} value=${query.status || ""} options=${STATUSES} onChange=${set("status")} />`}
+    <span class="range">
+      <${NumberField} label="from" value=${query.min} onChange=${set("min")} step="any" hint="lowest" />
+      <${NumberField} label="to" value=${query.max} onChange=${set("max")} step="any" hint="highest" />
+    </span>
+    ${some && html`<button type="button" class="button is-bare" onClick=${() => filtered({ reward: null, status: null, min: null, max: null })}>Clear</button>`}
+  `;
+}
+
+const STATUSES = [
+  ["", "any status"],
+  ["scored", "scored"],
+  ["skipped", "skipped"],
+  ["failed", "failed"],
+];
+
+/** Which rows are shown of how many, and the ways to those before and after. */
+export function Pager({ offset, shown, limit, of: total, things, onOffset, children }) {
+  if (!total) return null;
+  return html`
+    <div class="pager">
+      ${children}
+      <span class="faint">${count(offset + 1)}–${count(offset + shown)} of ${count(total)} ${things}</span>
+      <button type="button" class="button is-icon" aria-label="Rows before" disabled=${offset === 0} onClick=${() => onOffset(Math.max(0, offset - limit))}>
+        <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m9.5 4-4 4 4 4" /></svg>
+      </button>
+      <button type="button" class="button is-icon" aria-label="Further rows" disabled=${offset + shown >= total} onClick=${() => onOffset(offset + limit)}>
+        <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m6.5 4 4 4-4 4" /></svg>
+      </button>
+    </div>
+  `;
+}
+
+/** How far the server came with a reading that takes several answers; asks again until it is done. */
+export function Reading({ reading, reload, verb }) {
+  useEffect(() => {
+    if (!reading) return undefined;
+    const timer = setTimeout(reload, AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [reading]);
+  if (!reading) return null;
+  const { what, done, of: all } = reading;
+  return html`
+    <p class="reading" role="status">
+      <progress max=${all} value=${done} aria-label="Read so far"></progress>
+      ${verb} ${count(done)} of ${count(all)} ${what} so far (${percent(done / all)})
+    </p>
+  `;
+}
+
+/** Epochs that passed, with a fraction. */
+export function epochOf(epoch) {
+  return epoch === null || epoch === undefined ? "–" : epoch.toFixed(2);
+}
+
+/** A line of text in a table: nothing, an empty text and one that was left out look different. */
+export function Line({ text }) {
+  if (text === null || text === undefined) return html`<span class="faint">text left out</span>`;
+  if (!text.trim()) return html`<span class="faint">${text ? "white space" : "empty text"}</span>`;
+  return html`<span class="line-of-text">${visible(text)}</span>`;
+}

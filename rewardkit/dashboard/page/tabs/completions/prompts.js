@@ -1,0 +1,98 @@
+/** The table of prompts. */
+import { go } from "../../lib/address.js";
+import { of, useApi } from "../../lib/api.js";
+import { count, number, visible } from "../../lib/format.js";
+import { html, useEffect, useRef, useState } from "../../lib/view.js";
+import { Choice, Search } from "../../parts/fields.js";
+import { Empty, Loading, ProblemNote } from "../../parts/states.js";
+import { Table } from "../../parts/table.js";
+import { Line, Pager, Reading } from "./fields.js";
+
+const PAGE = 50;
+const PAUSE_MS = 200;
+
+/** All prompts of the run: sort, search, filter by a column, open one. */
+export function Prompts({ run, query }) {
+  const sort = query.psort || "index";
+  const column = query.col || "";
+  const asked = {
+    sort: sort.replace(/^-/, ""),
+    order: sort.startsWith("-") ? "down" : "up",
+    search: query.q,
+    column: query.val ? column : null,
+    value: query.val,
+    offset: query.pfrom,
+    limit: PAGE,
+  };
+  const { data, problem, reload } = useApi(of(run, "prompts"), asked);
+  if (problem && !data) return html`<${ProblemNote} problem=${problem} retry=${reload} />`;
+  if (!data) return html`<${Loading} rows=${10} label="Loading the prompts" />`;
+  const set = (change) => go({ query: { pfrom: null, ...change } }, { replace: true });
+  const open = (row) => go({ query: { prompt: row.index, from: null } });
+  return html`
+    <div class="bar">
+      <${Search} label="Search in the prompts" value=${query.q || ""} onChange=${(q) => set({ q })} />
+      ${data.columns.length > 0 && html`<${ColumnFilter} columns=${data.columns} column=${column} value=${query.val || ""} onChange=${set} />`}
+      <span class="push"></span>
+      <${Pager} offset=${data.offset} shown=${data.rows.length} limit=${data.limit} of=${data.matched} things="prompts" onOffset=${(from) => go({ query: { pfrom: from || null } })} />
+    </div>
+    <${Reading} reading=${data.reading} reload=${reload} verb=${query.q ? "Searched" : "Read"} />
+    ${
+      data.rows.length
+        ? html`<${Table} label="Prompts" columns=${columnsOf(data)} rows=${data.rows} rowKey=${(row) => row.index} sort=${sort} onSort=${(psort) => set({ psort: psort === "index" ? null : psort })} onRow=${open} />`
+        : !data.reading && html`<${Empty} title="No prompt fits" hint="Search for other words, or clear the filter." />`
+    }
+  `;
+}
+
+/** The prompts that have these words in a column. */
+function ColumnFilter({ columns, column, value, onChange }) {
+  const [text, setText] = useState(value);
+  const timer = useRef(null);
+  useEffect(() => setText(value), [value]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const chosen = column || columns[0];
+  const onInput = (event) => {
+    const val = event.target.value;
+    setText(val);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => onChange({ col: val ? chosen : null, val }), PAUSE_MS);
+  };
+  return html`
+    <${Choice} label="Column" value=${chosen} options=${columns.map((name) => [name, visible(name)])} onChange=${(col) => onChange({ col, val: value })} />
+    <label class="field">
+      <span class="unseen">Words in the column</span>
+      <input class="input column-words" type="text" value=${text} placeholder="has …" spellcheck=${false} autocomplete="off" onInput=${onInput} />
+    </label>
+  `;
+}
+
+function columnsOf({ columns, length }) {
+  return [
+    { key: "index", title: "Prompt", align: "right", first: "up", className: "narrow", render: (row) => html`<span class="faint">${row.index}</span>` },
+    { key: "text", title: "Text", sortable: false, className: "text-cell", render: (row) => html`<${Line} text=${row.text} />` },
+    ...columns.map((name) => ({
+      key: `column:${name}`,
+      title: visible(name),
+      first: "up",
+      className: "column-cell",
+      render: (row) => (name in row.columns ? html`<span class="line-of-text">${visible(row.columns[name])}</span>` : html`<span class="faint">–</span>`),
+    })),
+    { key: "length", title: length === "tokens" ? "Tokens" : "Characters", align: "right", hint: LENGTHS[length], render: (row) => count(row.length) },
+    { key: "epochs", title: "Epochs", align: "right", hint: "The epochs in which it was asked", render: epochsOf },
+    { key: "completions", title: "Completions", align: "right", render: (row) => count(row.completions) },
+    { key: "best", title: "Best total", align: "right", hint: "The highest plain sum of scores", render: (row) => number(row.best) },
+    { key: "mean", title: "Mean total", align: "right", hint: "The mean plain sum of scores", render: (row) => html`<b>${number(row.mean)}</b>` },
+  ];
+}
+
+const LENGTHS = {
+  tokens: "Length of the prompt in tokens",
+  characters: "Length of the prompt in characters: the record does not know its tokens",
+};
+
+function epochsOf({ epochs, first_epoch: first, last_epoch: last }) {
+  if (!epochs) return html`<span class="faint">–</span>`;
+  if (epochs === 1) return String(first);
+  return epochs === last - first + 1 ? `${first}–${last}` : `${epochs} of ${first}–${last}`;
+}

@@ -1,0 +1,130 @@
+/** The completions of a step, by prompt, the best and the worst first. */
+import { go } from "../../lib/address.js";
+import { of, useApi } from "../../lib/api.js";
+import { count, counted, number, visible } from "../../lib/format.js";
+import { useKeys } from "../../lib/keys.js";
+import { html, useRef } from "../../lib/view.js";
+import { Score } from "../../parts/completion.js";
+import { Choice } from "../../parts/fields.js";
+import { Empty, Loading, ProblemNote } from "../../parts/states.js";
+import { Filters, Line, Pager, filterOf, filtered } from "./fields.js";
+
+/** One step; the last unless the address names one. */
+export function Step({ run, overview, query }) {
+  const splits = ["train", "eval"].filter((split) => overview.steps?.[split]?.[2]);
+  const split = query.split || splits[0] || "train";
+  const last = overview.steps?.[split]?.[1] ?? null;
+  const step = query.step ?? last;
+  const first = query.first || "best";
+  const asked = { step, split, first, offset: query.from, ...filterOf(query) };
+  const { data, problem, reload } = useApi(step === null ? null : of(run, "completions"), asked);
+  const toStep = (next) => next !== null && next !== undefined && go({ query: { list: null, step: next, from: null } });
+  const body = useRef(null);
+  useKeys([
+    ["[", "Step before", () => toStep(data?.before)],
+    ["]", "Next step", () => toStep(data?.next)],
+    ["j", "Next row", () => focusRow(body.current, 1)],
+    ["k", "Row before", () => focusRow(body.current, -1)],
+  ]);
+  if (step === null) return html`<${Empty} title="No steps" hint="Nobody said at which step these completions were scored; they are under all completions." />`;
+  if (problem && !data) return html`<${ProblemNote} problem=${problem} retry=${reload} />`;
+  if (!data) return html`<${Loading} rows=${10} label="Loading the step" />`;
+  return html`
+    <div class="bar">
+      <div class="stepper">
+        <button type="button" class="button is-icon" aria-label="Step before" disabled=${data.before === null} onClick=${() => toStep(data.before)}>
+          <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m9.5 4-4 4 4 4" /></svg>
+        </button>
+        <h2>Step ${data.step}</h2>
+        <button type="button" class="button is-icon" aria-label="Next step" disabled=${data.next === null} onClick=${() => toStep(data.next)}>
+          <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m6.5 4 4 4-4 4" /></svg>
+        </button>
+      </div>
+      ${splits.length > 1 && html`<${Choice} label="Split" value=${split} options=${splits} onChange=${(next) => go({ query: { split: next, step: null, list: "steps", from: null } })} />`}
+      <${Choice} label="First" value=${first} options=${FIRSTS} onChange=${(next) => filtered({ first: next === "best" ? null : next })} />
+      <${Filters} rewards=${overview.rewards.map((one) => one.name)} query=${query} />
+      <span class="push"></span>
+      <${Pager} offset=${data.offset} shown=${data.groups.length} limit=${data.limit} of=${data.matched} things="prompts" onOffset=${(from) => go({ query: { from: from || null } })} />
+    </div>
+    ${
+      data.groups.length
+        ? html`<${Groups} data=${data} body=${body} />`
+        : html`<${Empty} title=${`No completion of step ${data.step} fits`} hint="Clear the filter, or go to another step." />`
+    }
+  `;
+}
+
+const FIRSTS = [
+  ["best", "best prompts"],
+  ["worst", "worst prompts"],
+  ["spread", "widest apart"],
+];
+
+function focusRow(body, by) {
+  const rows = [...(body?.querySelectorAll("tr[tabindex]") || [])];
+  if (!rows.length) return;
+  const at = rows.indexOf(document.activeElement);
+  rows[at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(Math.max(at + by, 0), rows.length - 1)].focus();
+}
+
+function Groups({ data, body }) {
+  const width = data.rewards.length + 4;
+  return html`
+    <div class="table-box" role="region" aria-label=${`Completions of step ${data.step}`} tabindex="0" ref=${body}>
+      <table class="table groups">
+        <thead>
+          <tr>
+            <th scope="col" class="right">Total</th>
+            <th scope="col">Completion</th>
+            ${data.rewards.map(({ key }) => html`<th scope="col" class="right" key=${key}>${visible(key)}</th>`)}
+            <th scope="col" class="right">Advantage</th>
+            <th scope="col" class="right">Tokens</th>
+          </tr>
+        </thead>
+        ${data.groups.map((group) => html`<${Group} key=${group.prompt} group=${group} rewards=${data.rewards} width=${width} />`)}
+      </table>
+    </div>
+  `;
+}
+
+function Group({ group, rewards, width }) {
+  const half = group.rows.length / 2;
+  const between = group.completions - group.rows.length;
+  return html`
+    <tbody>
+      <tr class="group-head">
+        <th scope="rowgroup" colspan=${width}>
+          <span class="group-line">
+            <button type="button" class="button is-bare" onClick=${() => go({ query: { prompt: group.prompt, from: null } })}>Prompt ${group.prompt}</button>
+            <span class="group-text"><${Line} text=${group.text} /></span>
+            <span class="faint">${counted(group.completions, "completion")}, total ${number(group.worst)} to ${number(group.best)}</span>
+          </span>
+        </th>
+      </tr>
+      ${group.rows.map(
+        (row, place) => html`
+          ${between > 0 && place === half && html`<tr class="group-between" key="between"><td colspan=${width}>${counted(between, "completion")} between these</td></tr>`}
+          <${GroupRow} key=${row.id} row=${row} rewards=${rewards} />
+        `,
+      )}
+    </tbody>
+  `;
+}
+
+function GroupRow({ row, rewards }) {
+  const open = () => go({ query: { prompt: row.prompt, right: row.id, left: null, epoch: null, from: null } });
+  const onKeyDown = (event) => {
+    if (event.key !== "Enter" || event.target !== event.currentTarget) return;
+    event.preventDefault();
+    open();
+  };
+  return html`
+    <tr class="row-opens" tabindex="0" aria-label=${`Completion ${row.id}`} onClick=${() => String(window.getSelection()) || open()} onKeyDown=${onKeyDown}>
+      <td class="right"><b>${number(row.total)}</b></td>
+      <td class="text-cell"><${Line} text=${row.text} /></td>
+      ${rewards.map(({ key }) => html`<td class="right" key=${key}>${row.scores[key] ? html`<${Score} ...${row.scores[key]} />` : html`<span class="faint">–</span>`}</td>`)}
+      <td class="right">${number(row.advantage)}</td>
+      <td class="right">${count(row.tokens)}</td>
+    </tr>
+  `;
+}

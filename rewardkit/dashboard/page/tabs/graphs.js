@@ -1,0 +1,395 @@
+/** Graphs: how the rewards, their failures and the training went, step by step. */
+import { go } from "../lib/address.js";
+import { Problem, get, of, useApi } from "../lib/api.js";
+import { count, visible } from "../lib/format.js";
+import { useKeys } from "../lib/keys.js";
+import { onTick } from "../lib/live.js";
+import { html, useEffect, useMemo, useRef, useState } from "../lib/view.js";
+import { Chart } from "../parts/chart.js";
+import { placed } from "../parts/chart-data.js";
+import { seriesColour } from "../parts/chart-paint.js";
+import { Choice, Search, Toggle } from "../parts/fields.js";
+import { Empty, Loading, ProblemNote } from "../parts/states.js";
+
+const GROUPS = [["rewards", "Rewards"], ["failures", "Failures and time"], ["training", "Training"]];
+const GROUP_OF = { metrics: "training" };
+const USUAL = ["loss", "kl", "entropy", "grad_norm"];
+const MARKS = { version: "new version", flag: "health flag", change: "change", resume: "resumed" };
+const RETRY_MS = 2000;
+const MOST_FOUND = 30;
+const NONE = [];
+const TOTALS = ["total_reward", "total_reward_std"];
+const SHARED = ["failed", "timeouts", "skipped", "time_p50", "time_p95", "flat_groups"];
+
+/** The tab. */
+export default function Graphs({ run, overview, query }) {
+  const split = query.split === "eval" ? "eval" : "train";
+  const names = overview.metrics?.[split] || NONE;
+  const pinned = useMemo(() => pinnedIn(query.metrics, names), [query.metrics, names.join()]);
+  const { data, problem, reload } = useCurves(run, split, pinned);
+  const rewards = overview.rewards.map((one) => one.name);
+  const view = viewOf(query);
+  const other = useCurves(view.beside, split, pinned);
+  const graphs = useMemo(
+    () => (data ? data.graphs.map((graph) => drawn(graph, data, rewards, view.beside, other.data)) : NONE),
+    [data, rewards.join(), view.beside, other.data],
+  );
+  useKeys([
+    ["z", "Zero in every y range, or not", () => set({ zero: view.zero ? null : 1 })],
+    ["r", "Show all steps", () => set({ from: null, to: null })],
+  ]);
+
+  if (!data && problem) return html`<${ProblemNote} problem=${problem} retry=${reload} />`;
+  if (!data) return html`<${Loading} rows=${8} label="Loading the graphs" />`;
+  const splits = ["train", "eval"].filter((one) => one === split || overview.steps?.[one]?.[2]);
+  return html`
+    <div class="stack graphs">
+      <h1 class="unseen">Graphs of ${visible(run)}</h1>
+      ${(data.steps.length > 0 || splits.length > 1) && html`<${Controls} run=${run} view=${view} splits=${splits} split=${split} marks=${data.markers} unread=${data.unread} />`}
+      ${view.sought && html`<${Found} sought=${view.sought} names=${names} pinned=${pinned} />`}
+      ${problem && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
+      ${other.problem && html`<${ProblemNote} problem=${other.problem} retry=${other.reload} />`}
+      ${data.steps.length
+        ? html`<${Groups} graphs=${graphs} data=${data} view=${view} names=${names} pinned=${pinned} />`
+        : html`<${Nothing} split=${split} overview=${overview} />`}
+      ${view.enlarged && html`<${Enlarged} graph=${graphs.find((one) => one.key === view.enlarged)} data=${data} view=${view} />`}
+    </div>
+  `;
+}
+
+function set(query) {
+  go({ query }, { replace: true });
+}
+
+function viewOf(query) {
+  const [from, to] = [Number(query.from), Number(query.to)];
+  return {
+    sought: query.q || "",
+    smoothing: Math.min(0.99, Math.max(0, Number(query.smooth) || 0)),
+    zero: query.zero === "1",
+    range: query.from && query.to && Number.isFinite(from) && to > from ? [from, to] : null,
+    closed: (query.closed || "").split(",").filter(Boolean),
+    enlarged: query.graph || null,
+    beside: query.beside || null,
+  };
+}
+
+/** The trainer's metrics that have a graph: those in the address, else the usual ones. */
+function pinnedIn(text, names) {
+  if (text === undefined) return USUAL.filter((name) => names.includes(name));
+  return text.split(",").filter(Boolean).map(decoded);
+}
+
+function decoded(name) {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+function pin(names) {
+  set({ metrics: names.map(encodeURIComponent).join(",") || "," });
+}
+
+/** Return a run's curves and keep them: after the first answer only what has changed is asked for. */
+function useCurves(run, split, metrics) {
+  const asked = metrics.map(encodeURIComponent).join(",");
+  const key = JSON.stringify([run, split, asked]);
+  const [heard, setHeard] = useState({ run: null, data: null, problem: null });
+  const again = useRef(null);
+  useEffect(() => {
+    if (run === null) return undefined;
+    const control = new AbortController();
+    let data = null;
+    let busy = false;
+    let stale = false;
+    let timer = null;
+    const ask = async () => {
+      if (busy) {
+        stale = true;
+        return;
+      }
+      clearTimeout(timer);
+      busy = true;
+      stale = false;
+      try {
+        const query = { split, metrics: asked, after: data?.mark };
+        const answer = await get(of(run, "graphs"), query, { signal: control.signal });
+        data = merged(data, answer);
+        setHeard({ run, data, problem: null });
+        stale = stale || data.unread > 0;
+      } catch (wrong) {
+        if (control.signal.aborted) return;
+        const problem = wrong instanceof Problem ? wrong : new Problem(0, String(wrong.message || wrong));
+        setHeard((before) => ({ run, data: data || (before.run === run ? before.data : null), problem }));
+        timer = setTimeout(ask, RETRY_MS);
+      } finally {
+        busy = false;
+      }
+      if (stale) ask();
+    };
+    again.current = ask;
+    const leave = onTick(ask);
+    ask();
+    return () => {
+      control.abort();
+      clearTimeout(timer);
+      leave();
+    };
+  }, [key]);
+  const ours = run !== null && heard.run === run;
+  return { data: ours ? heard.data : null, problem: ours ? heard.problem : null, reload: () => again.current?.() };
+}
+
+/** Put an answer behind the part of what is known that has not changed. */
+export function merged(known, answer) {
+  if (!known || !answer.from || known.steps.length < answer.from) return answer;
+  const before = known.steps.slice(0, answer.from);
+  const first = answer.steps.length ? answer.steps[0] : Infinity;
+  const older = new Map(known.graphs.map((graph) => [graph.key, graph]));
+  const graphs = answer.graphs.map((graph) => {
+    const old = older.get(graph.key);
+    if (!old) return graph;
+    const names = [...new Set([...graph.lines, ...old.lines].map((line) => line.name))];
+    const lines = names.map((name) => longer(name, old.lines, graph.lines, answer.from, answer.steps.length));
+    return { ...graph, lines, notes: [...old.notes.filter(([step]) => step < first), ...graph.notes] };
+  });
+  const unscored = [...known.unscored.filter((step) => step < first), ...answer.unscored];
+  return { ...answer, steps: [...before, ...answer.steps], graphs, unscored };
+}
+
+function longer(name, old, now, from, more) {
+  const [before, after] = [old, now].map((lines) => lines.find((line) => line.name === name));
+  const joined = (part) => {
+    if (!before?.[part] && !after?.[part]) return null;
+    return [
+      ...(before?.[part]?.slice(0, from) || Array(from).fill(null)),
+      ...(after?.[part] || Array(more).fill(null)),
+    ];
+  };
+  return { name, values: joined("values"), low: joined("low"), high: joined("high") };
+}
+
+/** The main line of another run's graph of the same name, with that run's own steps. */
+function besideOf(graph, name, data) {
+  const theirs = data?.graphs.find((one) => one.key === graph.key);
+  const line = theirs?.lines[0];
+  if (!line || SHARED.includes(graph.key)) return NONE;
+  const values = placed(line.values, data.steps, new Set(data.unscored), theirs.sparse);
+  return [{ name, x: data.steps, values, low: null, high: null, edge: false, dashed: true, colour: "--s8" }];
+}
+
+/** A graph as the chart takes it. */
+function drawn(graph, data, rewards, beside, other) {
+  const unscored = new Set(data.unscored);
+  const reward = graph.key.startsWith("reward/") ? graph.key.slice("reward/".length) : null;
+  const place = (values) => placed(values, data.steps, unscored, graph.sparse);
+  const lines = graph.lines.map((line) => ({
+    ...line,
+    values: place(line.values),
+    low: place(line.low),
+    high: place(line.high),
+    edge: reward !== null && line.name !== "mean",
+    dashed: TOTALS.includes(graph.key) && line.name !== "total",
+    colour: shade(graph, line, reward, rewards),
+  }));
+  lines.push(...besideOf(graph, beside, other));
+  lines.sort((a, b) => Number(b.dashed) - Number(a.dashed)); // what is compared with lies behind
+  const marks = data.markers.filter((mark) => reward === null || mark.reward === null || mark.reward === reward);
+  return {
+    ...graph,
+    lines,
+    marks: marks.map((mark) => ({ x: mark.step, kind: mark.kind, words: mark.words })),
+    told: Object.fromEntries(graph.notes),
+  };
+}
+
+function shade(graph, line, reward, rewards) {
+  if (reward !== null) return line.name === "mean" ? seriesColour(rewards.indexOf(reward) + 1) : "--ink-3";
+  if (rewards.includes(line.name) && graph.group !== "metrics") return seriesColour(rewards.indexOf(line.name) + 1);
+  if (graph.lines.indexOf(line) > 0) return "--ink-3";
+  return graph.group === "rewards" ? "--s1" : "--s7";
+}
+
+/** Another run whose curves are drawn beside these. */
+function Beside({ run, name }) {
+  const { data } = useApi("/api/runs");
+  const others = (data?.runs || NONE).filter((one) => one.name !== run && one.state !== "unreadable").map((one) => one.name);
+  if (name && !others.includes(name)) others.push(name);
+  if (!others.length) return null;
+  const options = [["", "no other run"], ...others.map((one) => [one, visible(one)])];
+  return html`<${Choice} label="Beside" value=${name || ""} options=${options} onChange=${(one) => set({ beside: one || null })} />`;
+}
+
+function Controls({ run, view, splits, split, marks, unread }) {
+  const kinds = Object.keys(MARKS).filter((kind) => marks.some((mark) => mark.kind === kind));
+  return html`
+    <div class="bar graphs-bar">
+      <${Search} value=${view.sought} onChange=${(q) => set({ q })} label="Search graphs and metrics" hint="Graphs and metrics" />
+      ${splits.length > 1 && html`<${Choice} label="Of" value=${split} options=${splits} onChange=${(one) => set({ split: one })} />`}
+      <label class="field">
+        <span class="field-label">Smoothing</span>
+        <input
+          type="range"
+          min="0"
+          max="0.95"
+          step="0.05"
+          value=${view.smoothing}
+          onInput=${(event) => set({ smooth: Number(event.target.value) || null })}
+        />
+        <output class="graphs-smooth">${view.smoothing ? view.smoothing.toFixed(2) : "off"}</output>
+      </label>
+      <${Toggle} value=${view.zero} onChange=${(on) => set({ zero: on ? 1 : null })} label="From zero" />
+      <${Beside} run=${run} name=${view.beside} />
+      ${view.range && html`
+        <button type="button" class="button" onClick=${() => set({ from: null, to: null })}>
+          Steps ${count(view.range[0])} to ${count(view.range[1])}: show all
+        </button>
+      `}
+      <span class="push"></span>
+      ${unread > 0 && html`<span class="faint" role="status">Reading totals: ${count(unread)} batches to go</span>`}
+      ${kinds.length > 0 && html`
+        <ul class="graphs-marks" aria-label="Marks">
+          ${kinds.map((kind) => html`<li key=${kind} class=${`graphs-mark is-${kind}`}><${MarkShape} kind=${kind} />${MARKS[kind]}</li>`)}
+        </ul>
+      `}
+    </div>
+  `;
+}
+
+const SHAPES = { version: "M1 1h8L5 9z", flag: "M1 9h8L5 1z", change: "M5 0l5 5-5 5-5-5z", resume: "M5 1a4 4 0 1 0 .01 0z" };
+
+function MarkShape({ kind }) {
+  return html`<svg viewBox="0 0 10 10" aria-hidden="true"><path d=${SHAPES[kind]} /></svg>`;
+}
+
+/** The trainer's metrics whose names fit a search, each to be given a graph or not. */
+function Found({ sought, names, pinned }) {
+  const found = names.filter((name) => name.toLowerCase().includes(sought.toLowerCase()));
+  if (!found.length) return null;
+  return html`
+    <section class="graphs-found" aria-label="Metrics of the trainer that fit">
+      <h2 class="graphs-found-title">Trainer's metrics</h2>
+      ${found.slice(0, MOST_FOUND).map((name) => html`<${Pin} key=${name} name=${name} pinned=${pinned} />`)}
+      ${found.length > MOST_FOUND && html`<span class="faint">and ${count(found.length - MOST_FOUND)} more</span>`}
+    </section>
+  `;
+}
+
+function Pin({ name, pinned }) {
+  const on = pinned.includes(name);
+  const turn = () => pin(on ? pinned.filter((one) => one !== name) : [...pinned, name]);
+  return html`
+    <button type="button" class="button graphs-pin" aria-pressed=${on} onClick=${turn} title=${on ? "Take its graph away" : "Give it a graph"}>
+      ${visible(name)}
+    </button>
+  `;
+}
+
+function Groups({ graphs, data, view, names, pinned }) {
+  const sought = view.sought.toLowerCase();
+  const shown = graphs.filter((graph) => graph.title.toLowerCase().includes(sought));
+  const ofGroup = (key) => shown.filter((graph) => (GROUP_OF[graph.group] || graph.group) === key);
+  if (!shown.length && !names.some((name) => name.toLowerCase().includes(sought))) {
+    return html`<${Empty} title=${`No graph or metric has “${visible(view.sought)}” in its name`} hint="Clear the search to see all." />`;
+  }
+  return GROUPS.map(([key, title]) => {
+    const those = ofGroup(key);
+    if (!those.length) return null;
+    const open = !view.closed.includes(key);
+    const turn = () => set({ closed: (open ? [...view.closed, key] : view.closed.filter((one) => one !== key)).join(",") || null });
+    return html`
+      <section key=${key} class="graphs-group">
+        <h2 class="graphs-group-title">
+          <button type="button" class="graphs-fold" aria-expanded=${open} onClick=${turn}>
+            <svg viewBox="0 0 10 10" aria-hidden="true"><path d="m3 1.5 4 3.5-4 3.5" /></svg>
+            ${title} <span class="faint">${those.length}</span>
+          </button>
+          ${key === "training" && names.length > 0 && html`<${AddMetric} names=${names} pinned=${pinned} />`}
+        </h2>
+        ${open && html`<div class="graphs-grid">${those.map((graph) => html`<${Graph} key=${graph.key} graph=${graph} data=${data} view=${view} pinned=${pinned} />`)}</div>`}
+      </section>
+    `;
+  });
+}
+
+function AddMetric({ names, pinned }) {
+  const free = names.filter((name) => !pinned.includes(name));
+  return html`
+    <select
+      class="input select graphs-add"
+      aria-label="Add a graph of a trainer's metric"
+      value=""
+      onChange=${(event) => event.target.value && pin([...pinned, event.target.value])}
+    >
+      <option value="">Add a metric</option>
+      ${free.map((name) => html`<option key=${name} value=${name}>${visible(name)}</option>`)}
+    </select>
+  `;
+}
+
+function Graph({ graph, data, view, pinned, height, alone = false }) {
+  const name = graph.group === "metrics" ? graph.key.slice("metric/".length) : null;
+  const remove = name !== null && !alone && html`
+    <button
+      type="button"
+      class="chart-action"
+      title="Take this graph away"
+      aria-label=${`Take the graph of ${visible(name)} away`}
+      onClick=${() => pin(pinned.filter((one) => one !== name))}
+    ><svg viewBox="0 0 16 16" aria-hidden="true"><path d="m4 4 8 8M12 4l-8 8" /></svg></button>
+  `;
+  return html`
+    <${Chart}
+      title=${graph.title}
+      words=${graph.words}
+      x=${data.steps}
+      lines=${graph.lines}
+      markers=${graph.marks}
+      notes=${graph.told}
+      unit=${graph.unit}
+      smoothing=${view.smoothing}
+      zero=${view.zero}
+      range=${view.range}
+      onRange=${(range) => set(range ? { from: range[0], to: range[1] } : { from: null, to: null })}
+      onPick=${(step) => go({ tab: "completions", query: { step } })}
+      onEnlarge=${alone ? null : () => go({ query: { graph: graph.key } })}
+      syncKey=${alone ? null : "graphs"}
+      height=${height}
+      waiting=${data.unread > 0}
+      actions=${remove}
+    />
+  `;
+}
+
+/** One graph over the whole window. */
+function Enlarged({ graph, data, view }) {
+  const dialog = useRef(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, [Boolean(graph)]);
+  if (!graph) return null;
+  const close = () => go({ query: { graph: null } });
+  const height = Math.max(220, Math.round(window.innerHeight * 0.62));
+  return html`
+    <dialog class="graphs-dialog" ref=${dialog} onClose=${close} aria-label=${visible(graph.title)}>
+      <${Graph} graph=${graph} data=${data} view=${view} height=${height} alone=${true} />
+      <div class="graphs-dialog-foot">
+        <p class="muted">${visible(graph.words)}</p>
+        <button type="button" class="button" onClick=${() => dialog.current.close()}>Close <kbd>Esc</kbd></button>
+      </div>
+    </dialog>
+  `;
+}
+
+function Nothing({ split, overview }) {
+  if (split === "eval") return html`<${Empty} title="Nothing was evaluated" hint="Graphs of evaluations appear with the first one." />`;
+  if (overview.completions) {
+    return html`<${Empty}
+      title="No training steps"
+      hint="These completions were scored without a trainer, so there is nothing to draw over steps. They are on the Completions tab."
+    />`;
+  }
+  return html`<${Empty} title="No step yet" hint="The graphs begin with the first batch that the training scores; this page waits for it." />`;
+}

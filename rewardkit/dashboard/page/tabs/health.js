@@ -1,0 +1,368 @@
+/** Health: what the detectors say of the run, with the completions that show it, and what to do next. */
+import { go, href } from "../lib/address.js";
+import { of, useApi } from "../lib/api.js";
+import { count, counted, number, percent, seconds, visible } from "../lib/format.js";
+import { useKeys } from "../lib/keys.js";
+import { html, useEffect, useState } from "../lib/view.js";
+import { Status, VersionChip } from "../parts/chip.js";
+import { Loading, ProblemNote } from "../parts/states.js";
+
+const LOOK_MS = 1500;
+const QUIET_MS = 10000;
+
+/** The tab. */
+export default function Health({ run, query }) {
+  const [every, setEvery] = useState(LOOK_MS);
+  const { data, problem, reload } = useApi(of(run, "health"), {}, { every });
+  const waits = data?.looking || data?.current === false;
+  useEffect(() => setEvery(waits || !data ? LOOK_MS : QUIET_MS), [waits, !data]);
+  if (!data) return problem ? html`<${ProblemNote} problem=${problem} retry=${reload} />` : html`<${Loading} label="Looking at the run" />`;
+  const found = data.diagnosis;
+  return html`
+    <div class="stack health">
+      <h1 class="unseen">Health</h1>
+      <${Verdict} data=${data} />
+      ${!found && data.looking && html`<${Loading} rows=${4} label="The detectors are looking" />`}
+      ${found && found.flags.length > 0 && html`<${Timeline} data=${data} found=${found} />`}
+      ${found && html`<${Families} run=${run} data=${data} found=${found} opened=${query.flag} />`}
+      ${data.live.length > 0 && html`<${Live} data=${data} />`}
+    </div>
+  `;
+}
+
+const nameOf = (detector) => detector.replace(/_/g, " ");
+const kindOf = (flag) => `${flag.detector}:${flag.reward ?? ""}`;
+const keyOf = (flag) => `${kindOf(flag)}:${flag.first_step ?? ""}`;
+const stepsOf = (flag) => {
+  if (flag.first_step === null) return "";
+  return flag.first_step === flag.last_step ? `step ${count(flag.first_step)}` : `steps ${count(flag.first_step)} to ${count(flag.last_step)}`;
+};
+
+/** Return the flags by detector and reward, each oldest first. */
+function byKind(flags) {
+  const kinds = new Map();
+  for (const flag of flags) kinds.set(kindOf(flag), [...(kinds.get(kindOf(flag)) || []), flag]);
+  return [...kinds];
+}
+
+/** The diagnosis in words, how it answers each question, and as of which step. */
+function Verdict({ data }) {
+  const found = data.diagnosis;
+  const flags = found?.flags ?? [];
+  const kind = !found ? "" : flags.length ? "is-flagged" : "is-clear";
+  return html`
+    <section class=${`panel verdict ${kind}`} aria-label="Diagnosis">
+      <div class="verdict-head">
+        <${Mark} kind=${kind} />
+        <p class="verdict-words">${found ? visible(found.words) : data.problem ? visible(data.problem) : "The detectors are looking at the run …"}</p>
+      </div>
+      ${found && html`<p class="muted verdict-more">${visible(capital(found.gradient))}. A flag is a reason to read the completions that it names, and no proof.</p>`}
+      ${found &&
+      html`
+        <ul class="answers">
+          ${Object.entries(data.families).map(([family, words]) => html`<${Answer} key=${family} family=${family} words=${words} data=${data} found=${found} />`)}
+        </ul>
+      `}
+      <p class="faint verdict-state" role="status">${asOf(data)}</p>
+    </section>
+  `;
+}
+
+function asOf(data) {
+  const parts = [];
+  if (data.as_of_step !== undefined && data.as_of_step !== null) parts.push(`As of step ${count(data.as_of_step)}`);
+  if (data.seconds !== undefined) parts.push(`looked in ${seconds(data.seconds)}`);
+  if (data.looking) parts.push("looking again now");
+  else if (data.current === false) parts.push(data.last_step === data.as_of_step ? "the record has grown since" : `the run is at step ${count(data.last_step)}; the next look follows in a moment`);
+  return capital(parts.join(", "));
+}
+
+const capital = (words) => words.slice(0, 1).toUpperCase() + words.slice(1);
+
+function Mark({ kind }) {
+  const shape = kind === "is-clear" ? html`<path d="m5.5 10.5 3 3 6-7" />` : kind ? html`<path d="M10 5v6m0 3v.5" />` : html`<path d="M6 10h8" />`;
+  return html`<svg class="verdict-mark" viewBox="0 0 20 20" aria-hidden="true"><circle cx="10" cy="10" r="9" />${shape}</svg>`;
+}
+
+/** One question and how it stands: flagged, nothing found, or not looked at. */
+function Answer({ family, words, data, found }) {
+  const [title, question] = words.split(": ");
+  const names = data.detectors.filter((one) => one.family === family).map((one) => one.name);
+  const flags = found.flags.filter((one) => one.family === family);
+  const looked = names.filter((name) => found.looked.includes(name)).length;
+  const kind = flags.length ? "is-flagged" : looked ? "is-clear" : "is-open";
+  const told = flags.length ? counted(flags.length, "flag") : looked ? "nothing found" : "could not look";
+  const go_to = () => document.getElementById(`family-${family}`)?.scrollIntoView({ block: "start" });
+  return html`
+    <li>
+      <button type="button" class=${`answer ${kind}`} onClick=${go_to}>
+        <span class="answer-title">${title}</span>
+        <span class="answer-question muted">${question}</span>
+        <span class="answer-told"><span class="answer-dot" aria-hidden="true"></span>${told}</span>
+        <span class="faint">${looked} of ${counted(names.length, "detector")} looked</span>
+      </button>
+    </li>
+  `;
+}
+
+/** The flags over the steps, with the rewards' versions as upright lines. */
+function Timeline({ data, found }) {
+  const timed = found.flags.filter((one) => one.first_step !== null);
+  if (!timed.length || !found.steps) return null;
+  const [low, high] = found.steps;
+  const across = Math.max(high - low + 1, 1);
+  const left = (step) => `${((step - low) / across) * 100}%`;
+  const begun = data.versions.filter((one) => one.first_step !== null && one.first_step > low && one.first_step <= high);
+  return html`
+    <section class="panel" aria-label="Flags over the steps">
+      <div class="panel-head"><h2>When</h2><span class="muted">flags over steps ${count(low)} to ${count(high)}${begun.length ? ", with new versions of rewards" : ""}</span></div>
+      <div class="timeline">
+        <ul class="timeline-rows">
+          <li class="timeline-marks" aria-hidden="true">
+            ${begun.map((one) => html`<span key=${`${one.reward} ${one.version}`} class="timeline-mark" style=${{ left: left(one.first_step) }} />`)}
+          </li>
+          ${byKind(timed).map(
+            ([key, flags]) => html`
+              <li key=${key} class="timeline-row">
+                <span class="timeline-name cut">${nameOf(flags[0].detector)}${flags[0].reward && html` <span class="faint">${visible(flags[0].reward)}</span>`}</span>
+                <span class="timeline-track">
+                  ${flags.map(
+                    (flag) => html`
+                      <button
+                        key=${keyOf(flag)}
+                        type="button"
+                        class=${`timeline-bar is-${flag.family}`}
+                        style=${{ left: left(flag.first_step), width: `${((flag.last_step - flag.first_step + 1) / across) * 100}%` }}
+                        title=${`${nameOf(flag.detector)}, ${stepsOf(flag)}: ${flag.words}`}
+                        aria-label=${`${nameOf(flag.detector)}, ${stepsOf(flag)}`}
+                        onClick=${() => show(flag)}
+                      />
+                    `,
+                  )}
+                </span>
+              </li>
+            `,
+          )}
+        </ul>
+        <div class="timeline-row timeline-foot faint">
+          <span class="timeline-name">step</span>
+          <span class="timeline-track">
+            <span class="timeline-end">${count(low)}</span>
+            <span class="timeline-end is-last">${count(high)}</span>
+          </span>
+        </div>
+        ${begun.length > 0 &&
+        html`
+          <ul class="line timeline-versions">
+            ${begun.map((one) => html`<li key=${`${one.reward} ${one.version}`} class="line"><${VersionChip} reward=${one.reward} number=${one.version} /><span class="faint">from step ${count(one.first_step)}</span></li>`)}
+          </ul>
+        `}
+      </div>
+    </section>
+  `;
+}
+
+function show(flag) {
+  go({ query: { flag: keyOf(flag) } }, { replace: true });
+  requestAnimationFrame(() => document.getElementById(`flag-${kindOf(flag)}`)?.scrollIntoView({ block: "center" }));
+}
+
+const isOf = (opened, kind) => opened === kind || Boolean(opened?.startsWith(`${kind}:`));
+
+/** The detectors by family: their flags, and what was looked at or could not be. */
+function Families({ run, data, found, opened }) {
+  const kinds = Object.keys(data.families).flatMap((family) => byKind(found.flags.filter((one) => one.family === family)));
+  const [at, setAt] = useState(null);
+  const step = (by) => {
+    const place = kinds.findIndex(([kind]) => kind === at);
+    const next = kinds[Math.min(Math.max(place < 0 ? 0 : place + by, 0), kinds.length - 1)]?.[0];
+    if (!next) return;
+    setAt(next);
+    const head = document.getElementById(`flag-${next}`)?.querySelector("button");
+    head?.focus();
+    head?.scrollIntoView({ block: "nearest" });
+  };
+  const toggle = (kind) => go({ query: { flag: isOf(opened, kind) ? null : kind } }, { replace: true });
+  useKeys([
+    ["j", "Next flag", () => step(1)],
+    ["k", "Flag before", () => step(-1)],
+    ["Enter", "Open or close the flag", () => at && toggle(at)],
+  ]);
+  return html`${Object.entries(data.families).map(
+    ([family, words]) => html`<${Family} key=${family} run=${run} family=${family} words=${words} data=${data} found=${found} opened=${opened} toggle=${toggle} />`,
+  )}`;
+}
+
+function Family({ run, family, words, data, found, opened, toggle }) {
+  const [title, question] = words.split(": ");
+  const flags = found.flags.filter((one) => one.family === family);
+  return html`
+    <section class="panel family" id=${`family-${family}`} aria-label=${title}>
+      <div class="panel-head">
+        <h2>${title}</h2><span class="muted">${question}</span>
+        <span class="push">${flags.length ? html`<span class="chip is-warn">${counted(flags.length, "flag")}</span>` : html`<span class="faint">no flag</span>`}</span>
+      </div>
+      ${byKind(flags).map(
+        ([kind, those]) => html`
+          <${Flag}
+            key=${kind}
+            run=${run}
+            kind=${kind}
+            flags=${those}
+            about=${data.detectors.find((one) => one.name === those[0].detector)}
+            open=${isOf(opened, kind) || (opened === undefined && found.flags.length === 1)}
+            opened=${opened}
+            toggle=${toggle}
+          />
+        `,
+      )}
+      ${family === "hacking" && html`<${Proof} data=${data} />`}
+      ${family === "noise" && html`<${NoiseTable} noise=${found.noise} />`}
+      <${Looked} family=${family} data=${data} found=${found} />
+    </section>
+  `;
+}
+
+/** How to prove or refute that a reward is gamed: the audit of its best completions. */
+function Proof({ data }) {
+  return html`
+    <div class="proof">
+      <p><strong>Is it hacking?</strong> Detectors see traces. The proof is the audit: it changes this run's best completions, and tells what the rewards wrongly pay for.</p>
+      <${Command} words=${data.audit} />
+    </div>
+  `;
+}
+
+function Command({ words }) {
+  const [told, setTold] = useState("Copy");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(words);
+      setTold("Copied");
+    } catch {
+      setTold("Select and copy");
+    }
+    setTimeout(() => setTold("Copy"), 2000);
+  };
+  return html`<span class="command"><code tabindex="0">${visible(words)}</code><button type="button" class="button is-bare" onClick=${copy}>${told}</button></span>`;
+}
+
+/** One flag: what was found, against which bound, what to do next, and the completions that show it. */
+function Flag({ run, kind, flags, about, open, opened, toggle }) {
+  const flag = flags.find((one) => keyOf(one) === opened) ?? flags.at(-1);
+  const span = { first_step: flags[0].first_step, last_step: flags.at(-1).last_step };
+  const bounds = [
+    ["Measured", flag.value],
+    ["Threshold", flag.threshold],
+    ["At first", flag.baseline],
+  ].filter(([, value]) => value !== null);
+  return html`
+    <article class=${`flag${open ? " is-open" : ""}`} id=${`flag-${kind}`}>
+      <button type="button" class="flag-head" aria-expanded=${String(open)} onClick=${() => toggle(kind)}>
+        <svg class="flag-fold" viewBox="0 0 12 12" aria-hidden="true"><path d="m4.5 3 3 3-3 3" /></svg>
+        <span class="flag-name">${nameOf(flag.detector)}</span>
+        ${flag.reward && html`<span class="chip mono">${visible(flag.reward)}</span>`}
+        <span class="flag-words">${visible(capital(flag.words))}</span>
+        <span class="faint flag-steps">${flags.length > 1 ? `${flags.length} times, ${stepsOf(span)}` : stepsOf(flag)}</span>
+      </button>
+      <p class="flag-next"><strong>Next</strong> ${visible(flag.action)}</p>
+      ${open &&
+      html`
+        <div class="flag-body">
+          ${flags.length > 1 &&
+          html`
+            <div class="line" role="group" aria-label="Which time">
+              ${flags.map((one) => html`<button key=${keyOf(one)} type="button" class="button" aria-pressed=${String(one === flag)} onClick=${() => go({ query: { flag: keyOf(one) } }, { replace: true })}>${stepsOf(one)}</button>`)}
+            </div>
+          `}
+          <dl class="flag-bounds">
+            ${bounds.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${number(value)}</dd></div>`)}
+          </dl>
+          <${Evidence} run=${run} flag=${flag} />
+          <dl class="facts flag-about">
+            <dt>Looks for</dt><dd>${told(about.summary)}</dd>
+            <dt>Formula</dt><dd>${told(about.formula)}</dd>
+            <dt>Source</dt><dd>${told(about.source)}</dd>
+            <dt>Limits</dt><dd>${told(about.limits)}</dd>
+          </dl>
+        </div>
+      `}
+    </article>
+  `;
+}
+
+/** A detector's words; what stands between backticks is set as code. */
+function told(words) {
+  return (words || "–").split("`").map((part, place) => (place % 2 ? html`<code>${part}</code>` : part));
+}
+
+function Evidence({ run, flag }) {
+  if (!flag.rows.length) return html`<p class="faint">No single completion shows it.</p>`;
+  const logs = flag.family === "faults" && flag.reward;
+  return html`
+    <div>
+      <div class="line evidence-head">
+        <h3>Completions that show it</h3>
+        ${logs && html`<a class="push" href=${href({ run, tab: "logs", query: { reward: flag.reward, status: "failed", first: flag.first_step, last: flag.last_step } })}>Its failures in the logs</a>`}
+      </div>
+      <ul class="evidence">
+        ${flag.rows.map(
+          (one) => html`
+            <li key=${one.completion}>
+              <a class="evidence-row" href=${href({ run, tab: "completions", query: { prompt: one.prompt_index, right: one.completion } })}>
+                <span class="faint">${one.step === null ? `#${one.completion}` : `step ${count(one.step)}`}</span>
+                <span class="evidence-text mono">${one.text === null ? html`<em class="faint">text left out</em>` : visible(one.text.trim().replace(/\s*\n\s*/g, " ↵ "))}${one.cut ? " …" : ""}</span>
+                <span class="evidence-score">${one.status && one.status !== "scored" ? html`<${Status} status=${one.status} cause=${one.cause} />` : html`<span class="faint">${flag.reward ? "score" : "reward"}</span> ${number(one.score)}`}</span>
+              </a>
+            </li>
+          `,
+        )}
+      </ul>
+    </div>
+  `;
+}
+
+function NoiseTable({ noise }) {
+  const rows = Object.entries(noise);
+  if (!rows.length) return null;
+  return html`
+    <div class="noise-box">
+      <table class="table">
+        <thead><tr><th scope="col">reward scored twice</th><th scope="col" class="right">noise</th><th scope="col" class="right">signs right</th><th scope="col" class="right">completions</th></tr></thead>
+        <tbody>
+          ${rows.map(([name, one]) => html`<tr key=${name}><td>${visible(name)}</td><td class="right">${percent(one.share)}</td><td class="right">${percent(one.right)}</td><td class="right">${count(one.completions)}</td></tr>`)}
+        </tbody>
+      </table>
+    </div>
+  `;
+}
+
+/** Which detectors of a family looked, and which could not and why. */
+function Looked({ family, data, found }) {
+  const names = data.detectors.filter((one) => one.family === family);
+  const looked = names.filter((one) => found.looked.includes(one.name));
+  const open = found.not_looked
+    .map((one) => ({ ...one, detectors: one.detectors.filter((name) => names.some((other) => other.name === name)) }))
+    .filter((one) => one.detectors.length);
+  return html`
+    <details class="looked">
+      <summary>${looked.length} of ${counted(names.length, "detector")} looked${open.length ? `; ${names.length - looked.length} could not` : ""}</summary>
+      <dl class="facts">
+        ${looked.map((one) => html`<dt key=${one.name}>${nameOf(one.name)}</dt><dd>${told(one.summary)}</dd>`)}
+      </dl>
+      ${open.map((one) => html`<p key=${one.reason} class="looked-not"><strong>Not looked at</strong> ${one.detectors.map(nameOf).join(", ")}: ${visible(one.reason)}.</p>`)}
+    </details>
+  `;
+}
+
+/** What the training itself flagged while it ran. */
+function Live({ data }) {
+  return html`
+    <section class="panel" aria-label="Flagged while it ran">
+      <div class="panel-head"><h2>Flagged while it ran</h2><span class="muted">what the training itself told, oldest first</span></div>
+      <ul class="told-live">
+        ${data.live.map((one) => html`<li key=${one.event}><span class="faint">${stepsOf(one)}</span><span class="flag-name">${nameOf(one.detector)}</span><span>${one.reward && html`<span class="chip mono">${visible(one.reward)}</span> `}${visible(capital(one.words))}</span></li>`)}
+      </ul>
+    </section>
+  `;
+}

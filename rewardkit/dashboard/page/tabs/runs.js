@@ -1,0 +1,198 @@
+/** All runs of the folder: what is in each, and the curves of several in one graph. */
+import { go, href } from "../lib/address.js";
+import { ago, bytes, clock, count, counted, number, visible } from "../lib/format.js";
+import { useKeys } from "../lib/keys.js";
+import { html, useMemo } from "../lib/view.js";
+import { Choice, Search } from "../parts/fields.js";
+import { Overlay, Sparkline, colourOf, dashOf } from "../parts/spark.js";
+import { Empty, Loading, ProblemNote } from "../parts/states.js";
+import { Table } from "../parts/table.js";
+
+const SHOWN_REWARDS = 3;
+const PICKED_AT_FIRST = 4;
+const NOTHING = "-";
+
+/** The list of runs. */
+export default function Runs({ list, query }) {
+  if (!list.data) return list.problem ? html`<${ProblemNote} problem=${list.problem} />` : html`<${Loading} rows=${4} label="Loading the runs" tall />`;
+  const { runs, folder, there } = list.data;
+  if (!runs.length) return html`<${NoRuns} folder=${folder} there=${there} />`;
+  return html`<${Listed} runs=${runs} folder=${folder} query=${query} />`;
+}
+
+function NoRuns({ folder, there }) {
+  const title = there === false ? `The folder ${visible(folder)} is not there yet` : `No runs in ${visible(folder)} yet`;
+  return html`
+    <h1 class="unseen">Runs</h1>
+    <${Empty} title=${title} hint="A run appears here by itself as soon as its record begins. This makes one:">
+      <code class="runs-command">rewardkit score REWARDS DATA --record runs/one</code>
+    <//>
+  `;
+}
+
+function Listed({ runs, folder, query }) {
+  const sort = query.sort || "-began";
+  const sought = (query.q || "").toLowerCase();
+  const sorted = useMemo(() => inOrder(runs, sort), [runs, sort]);
+  const shown = sorted.filter((one) => one.name.toLowerCase().includes(sought));
+  const picked = pickedOf(runs, query.pick);
+  const toggle = (name) => go({ query: { pick: toggled(picked, name) } }, { replace: true });
+  useKeys([["x", "Put the run into the graph, or take it out", () => toggleFocused(toggle)]]);
+  return html`
+    <div class="stack">
+      <div class="bar">
+        <h1>Runs</h1>
+        <span class="faint cut" title=${visible(folder)}>${counted(runs.length, "run")} in ${visible(folder)}</span>
+        <span class="push"></span>
+        <${Search} label="Search runs" value=${query.q} onChange=${(q) => go({ query: { q } }, { replace: true })} />
+      </div>
+      <${Curves} runs=${runs} picked=${picked} reward=${query.reward} />
+      <${Table}
+        label="Runs"
+        columns=${columnsFor(picked, toggle)}
+        rows=${shown}
+        rowKey=${(one) => one.name}
+        sort=${sort}
+        onSort=${(next) => go({ query: { sort: next === "-began" ? null : next } })}
+        onRow=${(one) => go({ run: one.name, tab: "graphs" })}
+      />
+      ${!shown.length && html`<${Empty} title="No run has this in its name" hint="The search looks at names of runs." />`}
+    </div>
+  `;
+}
+
+function toggleFocused(toggle) {
+  const name = document.activeElement?.closest?.("tr[data-row]")?.dataset.row;
+  if (name) toggle(name);
+}
+
+function toggled(picked, name) {
+  const next = picked.includes(name) ? picked.filter((one) => one !== name) : [...picked, name];
+  return next.map(encodeURIComponent).join(",") || NOTHING;
+}
+
+/** The runs of the graph: those of the address, or the newest and what shares its first reward. */
+function pickedOf(runs, asked) {
+  const names = new Set(runs.map((one) => one.name));
+  if (asked) return asked.split(",").map(decoded).filter((one) => names.has(one));
+  const withCurves = inOrder(runs, "-began").filter((one) => one.rewards.some(({ series }) => series.length > 1));
+  const first = withCurves[0]?.rewards.find(({ series }) => series.length > 1)?.name;
+  const sharing = withCurves.filter((one) => one.rewards.some(({ name, series }) => name === first && series.length > 1));
+  return sharing.slice(0, PICKED_AT_FIRST).map((one) => one.name);
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+function inOrder(runs, sort) {
+  const down = sort.startsWith("-");
+  const key = down ? sort.slice(1) : sort;
+  const known = (value) => value !== null && value !== undefined;
+  return [...runs].sort((one, other) => {
+    const [a, b] = [one[key], other[key]];
+    if (!known(a) || !known(b)) return Number(known(b)) - Number(known(a));
+    const before = typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
+    return down ? -before : before;
+  });
+}
+
+function columnsFor(picked, toggle) {
+  return [
+    { key: "pick", title: "", label: "In the graph", sortable: false, className: "runs-pick", render: (one) => html`<${Pick} one=${one} picked=${picked} toggle=${toggle} />` },
+    { key: "name", title: "Run", first: "up", className: "runs-name", render: (one) => html`<${Name} one=${one} />` },
+    { key: "rewards", title: "Rewards", hint: "Mean score at each step, and at the last", sortable: false, className: "runs-rewards", render: (one) => html`<${Rewards} one=${one} />` },
+    { key: "flags", title: "Health", className: "runs-flags", render: (one) => html`<${Flags} one=${one} />` },
+    { key: "steps", title: "Steps", align: "right", className: "runs-more", render: (one) => count(one.steps) },
+    { key: "completions", title: "Completions", align: "right", className: "runs-more", render: (one) => count(one.completions) },
+    { key: "bytes", title: "Size", align: "right", className: "runs-more runs-size", render: (one) => bytes(one.bytes) },
+    { key: "began", title: "Began", align: "right", className: "runs-more", render: (one) => html`<span class="muted" title=${clock(one.began)}>${ago(one.began)}</span>` },
+  ];
+}
+
+function Pick({ one, picked, toggle }) {
+  const at = picked.indexOf(one.name);
+  if (!one.rewards.some(({ series }) => series.length > 1)) return null;
+  return html`
+    <label class="runs-check">
+      <input
+        type="checkbox"
+        checked=${at >= 0}
+        style=${at >= 0 ? { accentColor: colourOf(at) } : null}
+        aria-label=${`Show ${visible(one.name)} in the graph`}
+        onChange=${() => toggle(one.name)}
+      />
+    </label>
+  `;
+}
+
+function Name({ one }) {
+  const step = one.last_step === null || one.last_step === undefined ? null : `step ${count(one.last_step)}`;
+  const when = one.seen && one.state !== "running" ? ago(one.seen) : null;
+  return html`
+    <a class="runs-link" href=${href({ run: one.name, tab: "graphs" })}>${visible(one.name)}</a>
+    <span class="runs-state">
+      <span class=${`dot is-${one.state}`} aria-hidden="true"></span>
+      <span>${[one.state, step, when].filter(Boolean).join(" · ")}</span>
+    </span>
+  `;
+}
+
+function Rewards({ one }) {
+  if (one.problem) return html`<span class="runs-problem">${visible(one.problem)}</span>`;
+  if (!one.rewards.length) return html`<span class="faint">no rewards yet</span>`;
+  const more = one.rewards.length - SHOWN_REWARDS;
+  return html`
+    <div class="runs-sparks">
+      ${one.rewards.slice(0, SHOWN_REWARDS).map(
+        (reward) => html`
+          <div class="runs-spark" key=${reward.name}>
+            <span class="runs-reward cut" title=${visible(reward.name)}>${visible(reward.name)}</span>
+            <span class="runs-last">${number(reward.last)}</span>
+            <${Sparkline} name=${visible(reward.name)} series=${reward.series} />
+          </div>
+        `,
+      )}
+      ${more > 0 && html`<span class="faint runs-others" title=${one.rewards.slice(SHOWN_REWARDS).map((reward) => visible(reward.name)).join(", ")}>+${more}</span>`}
+    </div>
+  `;
+}
+
+function Flags({ one }) {
+  if (one.flags === null || one.flags === undefined || one.problem) return html`<span class="faint">–</span>`;
+  if (!one.flags) return html`<span class="faint">no flags</span>`;
+  return html`<a class="chip is-warn" href=${href({ run: one.name, tab: "health" })}>
+    <svg class="mark" viewBox="0 0 12 12" aria-hidden="true"><path d="M3 11V1.5h6L7.5 4 9 6.5H3" /></svg>${counted(one.flags, "flag")}
+  </a>`;
+}
+
+/** The curves of the picked runs, of one reward. */
+function Curves({ runs, picked, reward }) {
+  const chosen = picked.map((name) => runs.find((one) => one.name === name)).filter(Boolean);
+  const names = [...new Set(chosen.flatMap((one) => one.rewards.filter(({ series }) => series.length > 1).map(({ name }) => name)))];
+  const having = (name) => chosen.filter((one) => one.rewards.some((each) => each.name === name && each.series.length > 1)).length;
+  const best = [...names].sort((one, other) => having(other) - having(one))[0];
+  const name = names.includes(reward) ? reward : best;
+  const lines = chosen.map((one, at) => ({
+    name: one.name,
+    colour: colourOf(at),
+    dash: dashOf(at),
+    series: one.rewards.find((each) => each.name === name)?.series || [],
+    href: href({ run: one.name, tab: "graphs" }),
+  }));
+  const drop = (one) => go({ query: { pick: toggled(picked, one) } }, { replace: true });
+  return html`
+    <section class="panel" aria-label="Curves of the chosen runs">
+      <div class="panel-head">
+        <h2 class="runs-curves-title">Mean score by step</h2>
+        <span class="push"></span>
+        ${name && html`<${Choice} label="Reward" value=${name} options=${names.map((one) => [one, visible(one)])} onChange=${(next) => go({ query: { reward: next } }, { replace: true })} />`}
+      </div>
+      ${name ? html`<${Overlay} lines=${lines} label=${visible(name)} onDrop=${drop} />` : html`<p class="runs-none faint">Choose runs below to see their curves here.</p>`}
+    </section>
+  `;
+}

@@ -1,0 +1,289 @@
+"""What the table of prompts sorts and filters by: a few numbers a prompt, added up as the run grows."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewardkit.dashboard.messages import plain
+from rewardkit.record.reader import RunReader
+from rewardkit.record.table import Floats, Whole
+from rewardkit.record.values import RecordedPrompt
+
+SLICE_S = 0.25
+"""Seconds of reading after which an answer says how far it came; the next one goes on from there."""
+STRETCH = 50_000
+"""Completions that are summed in one query."""
+VALUE_CHARS = 200
+"""Characters of a column's value that are kept for sorting and filtering."""
+SEARCHES = 8
+"""Searches whose findings are kept, the latest of them."""
+_EPOCHS = 1 << 20  # a prompt and an epoch in one number
+
+Mask = NDArray[np.bool_]
+
+
+class Progress(NamedTuple):
+    """How far a reading came that takes several answers.
+
+    Attributes:
+        what: What is read, for people.
+        done: How many of them were read.
+        of: How many there are.
+    """
+
+    what: str
+    done: int
+    of: int
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the next answer knows more."""
+        return self.done < self.of
+
+
+class PromptIndex:
+    """The prompts of a run in numbers; shared by threads, each of which hands in a reader of its own."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._texts = _Texts()
+        self._searches: dict[str, _Search] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._last = self._count = 0
+        self._batches = (0, 0)
+        self.completions = np.zeros(0, np.int64)
+        self._known = np.zeros(0, np.int64)
+        self._sums = np.zeros(0)
+        self.best = np.zeros(0)
+        self.epochs = np.zeros(0, np.int64)
+        self.first_epoch = np.zeros(0, np.int64)
+        self.last_epoch = np.zeros(0, np.int64)
+        self._pairs = np.zeros(0, np.int64)
+        self._orders: dict[tuple[str, bool], Whole] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def mean(self) -> Floats:
+        """The mean total of each prompt; ``nan`` where no completion has one."""
+        found: Floats = np.divide(self._sums, self._known, out=np.full(self._count, np.nan), where=self._known > 0)
+        return found
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns met so far."""
+        return list(self._texts.columns)
+
+    def update(self, run: RunReader, budget_s: float = SLICE_S) -> Progress:
+        """Add what was recorded since the last call, for a limited time; begin anew where batches were taken away."""
+        last = run.last_id
+        if self._batches != run.batches_until(self._last):
+            self._forget()
+        self._grow(run.prompt_count)
+        until = time.monotonic() + budget_s
+        while self._last < last:
+            stretch = min(self._last + STRETCH, last)
+            self._add(run.prompt_sums(self._last, stretch))
+            self._last = stretch
+            if time.monotonic() > until:
+                break
+        self._batches = run.batches_until(self._last)
+        return Progress("completions", self._last, last)
+
+    def _grow(self, count: int) -> None:
+        more = count - self._count
+        if more <= 0:
+            return
+        for name, fill in (
+            ("completions", 0), ("_known", 0), ("_sums", 0.0), ("best", np.nan),
+            ("epochs", 0), ("first_epoch", -1), ("last_epoch", -1),
+        ):  # fmt: skip
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.full(more, fill, old.dtype)]))
+        self._count = count
+        self._orders.clear()
+
+    def _add(self, rows: list[tuple[int, int | None, int, int, float | None, float | None]]) -> None:
+        if not rows:
+            return
+        prompts, epochs, counts, known, best, sums = zip(*rows, strict=True)
+        where = np.array(prompts, np.int64)
+        np.add.at(self.completions, where, np.array(counts, np.int64))
+        np.add.at(self._known, where, np.array(known, np.int64))
+        np.add.at(self._sums, where, np.array([one or 0.0 for one in sums]))
+        np.fmax.at(self.best, where, np.array([np.nan if one is None else one for one in best]))
+        self._add_epochs(where, np.array([-1 if one is None else one for one in epochs], np.int64))
+        self._orders.clear()
+
+    def _add_epochs(self, prompts: Whole, epochs: Whole) -> None:
+        prompts, epochs = prompts[epochs >= 0], epochs[epochs >= 0]
+        pairs = prompts * _EPOCHS + np.minimum(epochs, _EPOCHS - 1)
+        places = np.searchsorted(self._pairs, pairs)
+        there = places < len(self._pairs)
+        there[there] = self._pairs[places[there]] == pairs[there]
+        fresh = np.unique(pairs[~there])
+        self._pairs = np.insert(self._pairs, np.searchsorted(self._pairs, fresh), fresh)
+        np.add.at(self.epochs, fresh // _EPOCHS, 1)
+        np.maximum.at(self.last_epoch, prompts, epochs)
+        firsts = np.where(self.first_epoch < 0, _EPOCHS, self.first_epoch)
+        np.minimum.at(firsts, prompts, epochs)
+        self.first_epoch = np.where(firsts == _EPOCHS, -1, firsts)
+
+    def read_texts(self, run: RunReader) -> Progress:
+        """Learn lengths and columns of prompts that were not read yet, for a limited time."""
+        before = self._texts.done
+        self._texts.read(run, self._count)
+        if self._texts.done != before:
+            self._orders.clear()
+        return Progress("prompts", self._texts.done, self._count)
+
+    def search(self, run: RunReader, words: str) -> tuple[Mask, Progress]:
+        """Return which prompts have these words, upper and lower case alike, as far as a limited time allows."""
+        one = self._searches.pop(words, None) or _Search(words)
+        self._searches[words] = one
+        while len(self._searches) > SEARCHES:
+            del self._searches[next(iter(self._searches))]
+        one.read(run, self._count)
+        found = np.zeros(self._count, np.bool_)
+        found[one.found] = True
+        return found, Progress("prompts", one.done, self._count)
+
+    def having(self, column: str, words: str) -> Mask:
+        """Return which prompts, of those that were read, have these words in a column."""
+        found = np.zeros(self._count, np.bool_)
+        if (known := self._texts.columns.get(column)) is not None:
+            fits = np.array([words.casefold() in value.casefold() for value in known.values] + [False])
+            codes = np.array(known.codes, np.int64)
+            found[: len(codes)] = fits[codes]
+        return found
+
+    def order(self, by: str, *, descending: bool) -> Whole:
+        """Return the prompts in an order; those without a value stand last in both directions.
+
+        Args:
+            by: ``index``, ``length``, ``epochs``, ``completions``, ``best``, ``mean``, or ``column:`` and its name.
+            descending: Whether the greatest comes first.
+        """
+        known = self._orders.get((by, descending))
+        if known is None:
+            values = self._values(by)
+            known = np.argsort(-values if descending else values, kind="stable")
+            self._orders[by, descending] = known
+        return known
+
+    def _values(self, by: str) -> Floats:
+        if by.startswith("column:"):
+            return self._padded(self._texts.ranks(by.removeprefix("column:")))
+        if by == "length":
+            return self._padded(np.array(self._texts.lengths, np.float64))
+        if by == "index":
+            return np.arange(self._count, dtype=np.float64)
+        values: Floats = np.asarray(getattr(self, by), np.float64)
+        return values
+
+    def _padded(self, values: Floats) -> Floats:
+        return np.concatenate([values, np.full(self._count - len(values), np.nan)])
+
+
+class _Column:
+    """The values of one column, each distinct one once."""
+
+    def __init__(self, before: int) -> None:
+        self.values: list[str] = []
+        self.codes: list[int] = [-1] * before  # -1 where a row has no such column
+        self._known: dict[str, int] = {}
+
+    def add(self, value: str | None) -> None:
+        """Add the next prompt's value."""
+        if value is None:
+            self.codes.append(-1)
+            return
+        code = self._known.setdefault(value, len(self.values))
+        if code == len(self.values):
+            self.values.append(value)
+        self.codes.append(code)
+
+    def ranks(self) -> Floats:
+        """Return each prompt's place among the distinct values: numbers by size where all are numbers."""
+        numbers = [_as_number(value) for value in self.values]
+        keys: list[Any] = self.values if None in numbers else numbers
+        ranks = np.full(len(keys) + 1, np.nan)
+        ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys), dtype=np.float64)
+        ordered: Floats = ranks[np.array(self.codes, np.int64)]
+        return ordered
+
+
+class _Texts:
+    """Lengths and columns of the prompts that were unpacked."""
+
+    def __init__(self) -> None:
+        self.lengths: list[int] = []
+        self.columns: dict[str, _Column] = {}
+
+    @property
+    def done(self) -> int:
+        return len(self.lengths)
+
+    def read(self, run: RunReader, count: int) -> None:
+        for one in _within(run, self.done, count):
+            columns = one.columns
+            for name in columns:
+                if name not in self.columns:
+                    self.columns[name] = _Column(self.done)
+            for name, known in self.columns.items():
+                known.add(value_text(columns[name])[:VALUE_CHARS] if name in columns else None)
+            self.lengths.append(len(plain(one.prompt)))
+
+    def ranks(self, name: str) -> Floats:
+        known = self.columns.get(name)
+        return np.zeros(0) if known is None else known.ranks()
+
+
+class _Search:
+    """One search through the prompts, as far as it came."""
+
+    def __init__(self, words: str) -> None:
+        self._words = words.casefold()
+        self.done = 0
+        self.found: list[int] = []
+
+    def read(self, run: RunReader, count: int) -> None:
+        for one in _within(run, self.done, count):
+            if self._words in plain(one.prompt).casefold():
+                self.found.append(self.done)
+            self.done += 1
+
+
+def _within(
+    run: RunReader, start: int, count: int, clock: Callable[[], float] = time.monotonic
+) -> Iterator[RecordedPrompt]:
+    """Yield prompts and columns from one prompt to another, until the time is over."""
+    until = clock() + SLICE_S
+    for one in itertools.islice(run.prompts(start - 1), max(0, count - start)):
+        yield one
+        if clock() > until:
+            return
+
+
+def value_text(value: object) -> str:
+    """Return a column's value as text."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return None if np.isnan(value) else value

@@ -1,0 +1,108 @@
+"""The parameters of a request, checked: a wrong one is told with its name, its value and what is expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import overload
+
+from rewardkit.errors import RecordError
+from rewardkit.shown import shortened
+
+MOST_CHARS = 2_000
+"""Characters of a parameter."""
+MOST_WHOLE = 2**53
+"""The largest whole number that JavaScript can tell from its neighbours."""
+
+
+class Query:
+    """A request's parameters by name. An empty one counts as absent.
+
+    Args:
+        given: The parameters; of one that was given twice the last.
+    """
+
+    def __init__(self, given: Mapping[str, str] | None = None) -> None:
+        self._given = {name: value for name, value in (given or {}).items() if value}
+
+    @overload
+    def text(self, name: str) -> str | None: ...
+    @overload
+    def text(self, name: str, default: str) -> str: ...
+    def text(self, name: str, default: str | None = None) -> str | None:
+        """Return a text.
+
+        Raises:
+            RecordError: It is longer than any that makes sense.
+        """
+        value = self._given.get(name)
+        if value is not None and len(value) > MOST_CHARS:
+            raise RecordError(f"{name}={shortened(value, 40)}: expected at most {MOST_CHARS:,} characters")
+        return default if value is None else value
+
+    @overload
+    def whole(self, name: str, default: None = None, *, least: int = ..., most: int = ...) -> int | None: ...
+    @overload
+    def whole(self, name: str, default: int, *, least: int = ..., most: int = ...) -> int: ...
+    def whole(
+        self, name: str, default: int | None = None, *, least: int = -MOST_WHOLE, most: int = MOST_WHOLE
+    ) -> int | None:
+        """Return a whole number.
+
+        Raises:
+            RecordError: It is none, or not between ``least`` and ``most``.
+        """
+        text = self.text(name)
+        if text is None:
+            return default
+        try:
+            value = int(text)
+        except ValueError:
+            value = None
+        if value is None or not least <= value <= most:
+            raise RecordError(f"{name}={shortened(text, 40)}: expected a whole number{_between(least, most)}")
+        return value
+
+    @overload
+    def number(self, name: str) -> float | None: ...
+    @overload
+    def number(self, name: str, default: float) -> float: ...
+    def number(self, name: str, default: float | None = None) -> float | None:
+        """Return a number.
+
+        Raises:
+            RecordError: It is none, or not finite.
+        """
+        text = self.text(name)
+        if text is None:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise RecordError(f"{name}={shortened(text, 40)}: expected a number")
+        return value
+
+    @overload
+    def choice(self, name: str, options: Sequence[str]) -> str | None: ...
+    @overload
+    def choice(self, name: str, options: Sequence[str], default: str) -> str: ...
+    def choice(self, name: str, options: Sequence[str], default: str | None = None) -> str | None:
+        """Return one of several words.
+
+        Raises:
+            RecordError: It is none of them.
+        """
+        value = self.text(name)
+        if value is None:
+            return default
+        if value not in options:
+            raise RecordError(f"{name}={shortened(value, 40)}: expected {', '.join(options)}")
+        return value
+
+
+def _between(least: int, most: int) -> str:
+    if most == MOST_WHOLE:
+        return "" if least == -MOST_WHOLE else f" of {least} or more"
+    return f" from {least} to {most}"

@@ -1,0 +1,209 @@
+"""Runs that are open: each thread has its own, and what is computed once per run is shared by all."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from rewardkit.dashboard.folder import Folder
+from rewardkit.errors import RecordError
+from rewardkit.replay.run import Run
+
+T = TypeVar("T")
+Stamp: TypeAlias = tuple[Hashable, ...]
+MOST_OPEN = 16
+"""Runs that a thread holds open."""
+MOST_KEPT = 64
+"""Values that are kept of a run."""
+_TICK_S = 0.05
+"""File systems count time in steps of some milliseconds: two writes so close may leave a file with one and the same."""
+
+
+class NotThere(RecordError):
+    """What was asked for is not in the run."""
+
+
+class Missing(RecordError):
+    """There is no such run: it was not recorded yet, or was deleted."""
+
+
+class Unreadable(RecordError):
+    """The run's file is there and cannot be read: it is empty, damaged, another user's, or of a newer release."""
+
+
+class Kept:
+    """What was computed of a run, for all threads. The values least recently asked for make room."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+
+    def get(self, key: Hashable, version: Hashable, compute: Callable[[], T]) -> T:
+        """Return a value, computed anew where the version is another one.
+
+        Args:
+            key: What it is.
+            version: Of what it was computed: :attr:`Opened.version`, which is the same in all threads. A run's
+                ``data_version`` is not: each connection counts for itself.
+            compute: Computes it; while it does, others who ask for the same wait. It is not to ask for a kept value.
+        """
+        with self._lock:
+            entry = self._entries.setdefault(key, _Entry())
+            self._entries.move_to_end(key)
+            while len(self._entries) > MOST_KEPT:
+                self._entries.popitem(last=False)
+        with entry.lock:
+            if entry.version is None or entry.version != (version,):
+                entry.value = compute()
+                entry.version = (version,)
+            value: T = entry.value
+            return value
+
+
+class _Entry:
+    """A kept value; its lock is held while it is computed."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.version: tuple[Hashable] | None = None
+        self.value: Any = None
+
+
+class Opened(NamedTuple):
+    """A run as a view gets it.
+
+    Attributes:
+        run: The run, open in this thread.
+        kept: What is computed once for all threads.
+        can_write: Whether the server lets rewards be changed.
+    """
+
+    run: Run
+    kept: Kept
+    can_write: bool = False
+
+    @property
+    def version(self) -> Stamp:
+        """What is another one once something was written to the run; the same in all threads."""
+        return stamp_of(self.run.path)
+
+
+def stamp_of(file: Path) -> Stamp:
+    """Return what tells the states of a record apart: the sizes and times of its file and its log.
+
+    A file written within the last moments may be written again in the same step of its clock, so that its stamp is
+    never the same as another.
+    """
+    parts: list[Hashable] = []
+    now = time.time()
+    for path in (file, file.with_name(f"{file.name}-wal")):
+        try:
+            status = path.stat()
+        except OSError:
+            parts.append(None)
+            continue
+        parts += [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
+        if abs(now - status.st_mtime) < _TICK_S:
+            parts.append(time.monotonic_ns())
+    return tuple(parts)
+
+
+class Shared:
+    """What is kept of each run, by its name, as long as its file is the same one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[Stamp, Kept]] = {}
+
+    def of(self, name: str, identity: Stamp) -> Kept:
+        """Return what is kept of a run whose file has this identity."""
+        with self._lock:
+            found = self._kept.get(name)
+            if found is None or found[0] != identity:
+                found = self._kept[name] = (identity, Kept())
+            return found[1]
+
+    def drop(self, name: str) -> None:
+        """Forget a run: its number in the file system may be given to another file from now on."""
+        with self._lock:
+            self._kept.pop(name, None)
+
+
+class Readers:
+    """The runs that one thread has open, and closes.
+
+    Args:
+        folder: Where the runs lie.
+        shared: What is kept for all threads.
+        can_write: Passed on to the views.
+    """
+
+    def __init__(self, folder: Folder, shared: Shared, *, can_write: bool = False) -> None:
+        self._folder, self._shared, self._can_write = folder, shared, can_write
+        self._open: OrderedDict[str, tuple[Stamp, Run]] = OrderedDict()
+
+    def get(self, name: str) -> Opened:
+        """Return a run, opened anew where its file is another one than it was.
+
+        Raises:
+            Missing: There is no such run.
+            Unreadable: Its file cannot be read.
+        """
+        run = self._same(name)
+        if run is None:
+            run = self._opened(name)
+        return Opened(run, self._shared.of(name, self._open[name][0]), self._can_write)
+
+    def drop(self, name: str) -> None:
+        """Close a run, so that it is opened anew when it is next asked for."""
+        _, run = self._open.pop(name, (None, None))
+        if run is not None:
+            self._shared.drop(name)
+            run.close()
+
+    def close(self) -> None:
+        """Close all runs."""
+        for name in list(self._open):
+            self.drop(name)
+
+    def _same(self, name: str) -> Run | None:
+        """Return the open run of a name where the file in its place is still the one that was opened."""
+        identity, run = self._open.get(name, (None, None))
+        if run is None or identity != _identity(run.path):
+            self.drop(name)
+            return None
+        self._open.move_to_end(name)
+        return run
+
+    def _opened(self, name: str) -> Run:
+        try:
+            path = self._folder.file(name)
+        except RecordError as wrong:
+            raise Missing(str(wrong)) from None
+        try:
+            before = _identity(path)
+            run = Run.open(path)
+        except FileNotFoundError:
+            raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
+        except (RecordError, OSError) as wrong:
+            if not path.exists():
+                raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
+            raise Unreadable(str(wrong)) from wrong
+        self._open[name] = (before, run)
+        while len(self._open) > MOST_OPEN:
+            self.drop(next(iter(self._open)))
+        return run
+
+
+def _identity(file: Path) -> Stamp:
+    """Return what tells a file from another that took its place; it is empty where there is none."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino

@@ -1,0 +1,474 @@
+"""The prompts of a run, one prompt through the epochs, the completions of a step, and one completion."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewardkit.dashboard.messages import plain, shown
+from rewardkit.dashboard.prompt_index import Progress, PromptIndex, value_text
+from rewardkit.record.table import CompletionTable, Floats, Whole
+from rewardkit.record.values import Completion, RecordedPrompt
+from rewardkit.types import Outcome, Status
+
+if TYPE_CHECKING:
+    from rewardkit.dashboard.query import Query
+    from rewardkit.dashboard.readers import Opened
+
+PAGE, MOST = 50, 200
+"""Rows of a page unless asked otherwise, and at most."""
+GROUPS = 10
+"""Prompts on a page of a step's completions."""
+ENDS = 4
+"""Completions of a prompt that such a page shows from either end."""
+EPOCH_IDS = 2000
+"""Completions of one epoch that the arrows go through."""
+PREVIEW = 240
+"""Characters of a text in a row of a table."""
+SAID_CHARS = 20_000
+"""Characters of a column's value, a reason, an error or an output that stand beside a completion."""
+SORTS = ("index", "length", "epochs", "completions", "best", "mean")
+ORDERS = ("up", "down")
+_STATUS = {"s": Status.SCORED, "k": Status.SKIPPED, "f": Status.FAILED}
+_LETTERS = {status: letter for letter, status in _STATUS.items()}
+
+Mask = NDArray[np.bool_]
+
+
+def prompts(opened: Opened, query: Query) -> dict[str, Any]:
+    """Return a page of the table of prompts.
+
+    Query: ``sort`` (a name of ``SORTS``, or ``column:`` and a column), ``order``, ``search`` in the text, ``column``
+    and ``value`` to filter by, ``offset``, ``limit``. ``reading`` says what is not read yet: ask again.
+    """
+    run, index = opened.run, opened.kept.get("prompts", 0, PromptIndex)
+    sort, down = query.text("sort", "index"), query.choice("order", ORDERS, "up") == "down"
+    search, column, value = query.text("search"), query.text("column"), query.text("value")
+    offset, limit = query.whole("offset", 0, least=0), query.whole("limit", PAGE, least=1, most=MOST)
+    if sort not in SORTS and not sort.startswith("column:"):
+        query.choice("sort", SORTS, "index")  # says what is expected
+    with index.lock:
+        reading = [index.update(run)]
+        if sort == "length" or sort.startswith("column:") or (column and value):
+            reading.append(index.read_texts(run))
+        order = index.order(sort, descending=down)
+        if column and value:
+            order = order[index.having(column, value)[order]]
+        if search:
+            found, progress = index.search(run, search)
+            reading.append(progress)
+            order = order[found[order]]
+        page = order[offset : offset + limit]
+        numbers = _prompt_numbers(index, page)
+        total = len(index)
+    texts = _prompts(opened, page)
+    rows = [one | _prompt_words(texts.get(one["index"])) for one in numbers]
+    return {
+        "total": total,
+        "matched": len(order),
+        "offset": offset,
+        "limit": limit,
+        "length": "characters",
+        "columns": list(dict.fromkeys(itertools.chain(index.column_names, *(row["columns"] for row in rows)))),
+        "reading": _reading(reading),
+        "rows": rows,
+    }
+
+
+def _reading(parts: Sequence[Progress]) -> dict[str, Any] | None:
+    """Return the first reading that is not finished."""
+    return next((one._asdict() for one in parts if one.unfinished), None)
+
+
+def _prompt_numbers(index: PromptIndex, page: Whole) -> list[dict[str, Any]]:
+    mean = index.mean
+    return [
+        {
+            "index": int(one),
+            "completions": int(index.completions[one]),
+            "epochs": int(index.epochs[one]),
+            "first_epoch": _epoch(index.first_epoch[one]),
+            "last_epoch": _epoch(index.last_epoch[one]),
+            "best": _number(index.best[one]),
+            "mean": _number(mean[one]),
+        }
+        for one in page
+    ]
+
+
+def _prompt_words(prompt: RecordedPrompt | None) -> dict[str, Any]:
+    if prompt is None:
+        return {"text": None, "length": None, "columns": {}}
+    text = plain(prompt.prompt)
+    columns = {name: value_text(value)[:PREVIEW] for name, value in prompt.columns.items()}
+    return {"text": text[:PREVIEW], "length": len(text), "columns": columns}
+
+
+def _prompts(opened: Opened, indices: Iterable[int]) -> dict[int, RecordedPrompt]:
+    """Return prompts by their indices; those that stand side by side are read at once."""
+    return {one.index: one for one in opened.run.prompts_by_index([int(index) for index in indices])}
+
+
+def prompt(opened: Opened, query: Query) -> dict[str, Any]:
+    """Return one prompt: its row, its epochs, the two completions to compare first, and a page of all completions.
+
+    Query: ``prompt``, ``sort`` (``id``, ``step``, ``epoch``, ``total``, ``reward``, ``advantage``, ``tokens``, or a key
+    of ``rewards``), ``order``, the filters of :func:`completions`, ``offset``, ``limit``, ``rest`` for the whole text.
+    """
+    run = opened.run
+    number = query.whole("prompt", 0, least=0)
+    one = run.prompt(number)
+    table, epochs, splits = opened.kept.get(("prompt", number), opened.version, lambda: _of_prompt(opened, number))
+    rewards = _rewards(opened, table)
+    down = query.choice("order", ORDERS, "down") == "down"
+    sort = query.choice("sort", (*_COLUMNS, *(key.key for key in rewards)), "id")
+    offset, limit = query.whole("offset", 0, least=0), query.whole("limit", PAGE, least=1, most=MOST)
+    chosen = np.flatnonzero(_Filter.of(query, run.rewards).mask(table))
+    values = _values(table, epochs, rewards, sort)[chosen]
+    ordered = chosen[np.argsort(-values if down else values, kind="stable")]
+    page = ordered[offset : offset + limit]
+    right, left = _compared(table, epochs)
+    return {
+        "index": number,
+        "prompt": shown(one.prompt, whole=query.whole("rest", 0) == 1),
+        "columns": {name: value_text(value)[:SAID_CHARS] for name, value in one.columns.items()},
+        "completions": len(table),
+        "epochs": _epochs(table, epochs),
+        "left": left,
+        "right": right,
+        "rewards": [key._asdict() for key in rewards],
+        "matched": len(ordered),
+        "offset": offset,
+        "limit": limit,
+        "rows": _rows(opened, table, page, rewards, epochs, splits),
+    }
+
+
+def completions(opened: Opened, query: Query) -> dict[str, Any]:
+    """Return a page of completions across prompts: those of a step by prompt, or all in the order of recording.
+
+    Query: ``step``, ``split``, ``reward``, ``status``, ``min`` and ``max`` of its score (of the total without a
+    reward), ``first`` (``best``, ``worst`` or ``spread``) and ``offset`` among a step's prompts; ``after`` without a
+    step.
+    """
+    split = query.choice("split", ("train", "eval"), "train")
+    step = query.whole("step", least=0)
+    return _all(opened, query, split) if step is None else _of_step(opened, query, step, split)
+
+
+def _of_step(opened: Opened, query: Query, step: int, split: str) -> dict[str, Any]:
+    run = opened.run
+    table = opened.kept.get(("step", step, split), opened.version, lambda: run.table((step, step), split))
+    table = table.where(_Filter.of(query, run.rewards).mask(table))
+    rewards = _rewards(opened, table)
+    first = query.choice("first", ("best", "worst", "spread"), "best")
+    groups = _groups(table, first)
+    offset = query.whole("offset", 0, least=0)
+    page = groups[offset : offset + GROUPS]
+    texts = _prompts(opened, [number for number, _ in page])
+    ends = [_ends(places) for _, places in page]
+    rows = iter(_rows(opened, table, np.concatenate([np.zeros(0, np.int64), *ends]), rewards))
+    steps = run.steps(split)
+    place = int(np.searchsorted(steps, step))
+    return {
+        "step": step,
+        "split": split,
+        "before": steps[place - 1] if place > 0 else None,
+        "next": next((one for one in steps[place : place + 2] if one > step), None),
+        "rewards": [key._asdict() for key in rewards],
+        "completions": len(table),
+        "matched": len(groups),
+        "offset": offset,
+        "limit": GROUPS,
+        "groups": [
+            {
+                "prompt": number,
+                **_prompt_words(texts.get(number)),
+                "best": _number(_edge(np.fmax, table.totals[places])),
+                "worst": _number(_edge(np.fmin, table.totals[places])),
+                "completions": len(places),
+                "rows": list(itertools.islice(rows, len(some))),
+            }
+            for (number, places), some in zip(page, ends, strict=True)
+        ],
+    }
+
+
+def _all(opened: Opened, query: Query, split: str) -> dict[str, Any]:
+    run, fits = opened.run, _Filter.of(query, opened.run.rewards)
+    found = list(
+        run.completions(
+            reward=fits.reward, status=fits.status, min_score=fits.low, max_score=fits.high, split=split,
+            after=query.whole("after", 0), limit=PAGE + 1,
+        )
+    )  # fmt: skip
+    page = found[:PAGE]
+    used = {(name, number) for one in page for name, number in one.versions.items()}
+    rewards = [key for key in _all_versions(opened) if (key.reward, key.version) in used]
+    return {
+        "step": None,
+        "split": split,
+        "rewards": [key._asdict() for key in rewards],
+        "after": page[-1].id if len(found) > PAGE else None,
+        "rows": [_row_of(one, rewards) for one in page],
+    }
+
+
+def completion(opened: Opened, query: Query) -> dict[str, Any]:
+    """Return one completion with all that the rewards said of it. Query: ``id``, and ``rest`` for the whole text."""
+    number = query.whole("id", 0)
+    found = opened.run.by_id([number])
+    if not found:
+        from rewardkit.dashboard.readers import NotThere
+
+        raise NotThere(f"{opened.run.name}: no completion {number}")
+    one = found[0]
+    return {
+        **{name: getattr(one, name) for name in (
+            "id", "step", "epoch", "split", "rank", "tokens", "truncated", "total", "reward", "advantage",
+        )},
+        "prompt": one.prompt_index,
+        "completion": shown(one.completion, whole=query.whole("rest", 0) == 1),
+        "scores": [_said(name, one.versions[name], outcome) for name, outcome in one.outcomes.items()],
+    }  # fmt: skip
+
+
+def _said(name: str, version: int, outcome: Outcome) -> dict[str, Any]:
+    """Return what a reward said, ready for JSON."""
+    return {
+        "reward": name,
+        "version": version,
+        "key": f"{name}_v{version}",
+        "status": outcome.status,
+        "score": outcome.score,
+        "cause": outcome.cause,
+        "reason": _cut(outcome.reason),
+        "error": _cut(outcome.error),
+        "traceback": _cut(outcome.traceback),
+        "logs": _cut(outcome.logs),
+        "metrics": {name: _number(value) for name, value in outcome.metrics.items()},
+        "attempts": outcome.attempts,
+        "seconds": outcome.duration_s,
+        "cached": outcome.cached,
+        "unanswered": [one._asdict() for one in outcome.unanswered],
+    }
+
+
+def _cut(text: str | None) -> str | None:
+    """Return what is shown of a text beside a score; the logs show all of it."""
+    return (text if len(text) <= SAID_CHARS else f"{text[:SAID_CHARS]} …") if text else None
+
+
+class _Key(NamedTuple):
+    """A column of scores: one reward in one version."""
+
+    key: str
+    reward: str
+    version: int
+
+
+class _Filter(NamedTuple):
+    """Which completions are wanted, by one reward's outcome or by the total."""
+
+    reward: str | None
+    status: Status | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, query: Query, rewards: Sequence[str]) -> _Filter:
+        """Return the filter of a query; a status needs a reward."""
+        reward = query.choice("reward", rewards)
+        status = query.choice("status", tuple(Status))
+        return cls(
+            reward,
+            Status(status) if status and reward else None,
+            query.number("min"),
+            query.number("max"),
+        )
+
+    def mask(self, table: CompletionTable) -> Mask:
+        """Return where it holds."""
+        nothing = np.full(len(table), np.nan)
+        values = table.totals if self.reward is None else table.scores.get(self.reward, nothing)
+        found = np.ones(len(table), np.bool_)
+        if self.reward is not None:
+            said = table.status.get(self.reward, np.full(len(table), ""))
+            found &= said != "" if self.status is None else said == _LETTERS[self.status]
+        if self.low is not None:
+            found &= values >= self.low
+        if self.high is not None:
+            found &= values <= self.high
+        return found
+
+
+def _all_versions(opened: Opened) -> list[_Key]:
+    return [_Key(f"{one.reward}_v{one.number}", one.reward, one.number) for one in opened.run.versions]
+
+
+def _rewards(opened: Opened, table: CompletionTable) -> list[_Key]:
+    """Return the versions that scored any of these completions."""
+    used = {(name, int(number)) for name, column in table.versions.items() for number in np.unique(column)}
+    return [key for key in _all_versions(opened) if (key.reward, key.version) in used]
+
+
+def _of_prompt(opened: Opened, number: int) -> tuple[CompletionTable, Floats, list[str]]:
+    """Return a prompt's completions, their epochs (``nan`` where nobody said) and their splits."""
+    table = opened.run.table(split=None, prompt=number)
+    known = {one: (epoch, split) for one, epoch, split in opened.run.moments(number)}
+    found = [known.get(int(one), (None, "train")) for one in table.ids]
+    return table, np.array([np.nan if epoch is None else epoch for epoch, _ in found]), [split for _, split in found]
+
+
+def _compared(table: CompletionTable, epochs: Floats) -> tuple[int | None, int | None]:
+    """Return which two completions to compare first: the best of the latest epoch, and the best of the first.
+
+    In a run of one epoch the other is the worst.
+    """
+    if not len(table):
+        return None, None
+    whole = np.floor(np.nan_to_num(epochs, nan=-1.0))
+    ranked = _ranked(table)
+    right = next(place for place in ranked if whole[place] == whole.max())
+    earlier = [place for place in ranked if whole[place] == whole.min()]
+    left = earlier[0] if whole.min() < whole.max() else earlier[-1]
+    return int(table.ids[right]), int(table.ids[left])
+
+
+def _ranked(table: CompletionTable) -> Whole:
+    """Return the places from the best to the worst: by total, then by reward, then in the order of recording."""
+    totals, rewards = (np.nan_to_num(one, nan=-np.inf) for one in (table.totals, table.rewards))
+    ranked: Whole = np.lexsort((table.ids, -rewards, -totals))
+    return ranked
+
+
+def _epochs(table: CompletionTable, epochs: Floats) -> list[dict[str, Any]]:
+    """Return the whole epochs in order, each with its completions and its best."""
+    whole = np.floor(np.nan_to_num(epochs, nan=-1.0)).astype(np.int64)
+    ranked = _ranked(table)
+    found = []
+    for one in np.unique(whole):
+        ids = table.ids[whole == one]
+        best = next(place for place in ranked if whole[place] == one)
+        totals = table.totals[whole == one]
+        found.append(
+            {
+                "epoch": _epoch(one),
+                "completions": len(ids),
+                "ids": ids[:EPOCH_IDS].tolist(),
+                "best": int(table.ids[best]),
+                "mean": None if np.isnan(totals).all() else float(np.nanmean(totals)),
+            }
+        )
+    return found
+
+
+_COLUMNS = ("id", "step", "epoch", "total", "reward", "advantage", "tokens")
+
+
+def _values(table: CompletionTable, epochs: Floats, rewards: Sequence[_Key], sort: str) -> Floats:
+    key = next((one for one in rewards if one.key == sort), None)
+    if key is not None:
+        return np.where(table.versions[key.reward] == key.version, table.scores[key.reward], np.nan)
+    columns: Mapping[str, Any] = {
+        "id": table.ids, "step": table.steps, "epoch": epochs, "total": table.totals, "reward": table.rewards,
+        "advantage": table.advantages, "tokens": table.tokens,
+    }  # fmt: skip
+    return np.asarray(columns[sort], np.float64)
+
+
+def _groups(table: CompletionTable, first: str) -> list[tuple[int, Whole]]:
+    """Return a step's prompts, each with the places of its completions from the best to the worst."""
+    ranked = _ranked(table)
+    ordered = ranked[np.argsort(table.prompts[ranked], kind="stable")]
+    starts = np.flatnonzero(np.diff(table.prompts[ordered], prepend=-1))
+    groups = [(int(table.prompts[part[0]]), part) for part in np.split(ordered, starts[1:]) if len(part)]
+
+    def key(group: tuple[int, Whole]) -> tuple[float, int]:
+        totals = table.totals[group[1]]
+        low, high = _edge(np.fmin, totals), _edge(np.fmax, totals)
+        value = {"best": -high, "worst": low, "spread": low - high}[first]
+        return (np.inf if np.isnan(value) else value), group[0]
+
+    return sorted(groups, key=key)
+
+
+def _ends(places: Whole) -> Whole:
+    """Return the best and the worst of places that stand in this order, all where there are few."""
+    return places if len(places) <= 2 * ENDS else np.concatenate([places[:ENDS], places[-ENDS:]])
+
+
+def _edge(which: Any, values: Floats) -> float:
+    """Return the least or greatest value; ``nan`` where none is known."""
+    return float(which.reduce(values))
+
+
+def _rows(
+    opened: Opened,
+    table: CompletionTable,
+    places: Whole,
+    rewards: Sequence[_Key],
+    epochs: Floats | None = None,
+    splits: Sequence[str] | None = None,
+) -> list[dict[str, Any]]:
+    """Return rows of completions at some places of a table."""
+    texts = opened.run.texts([int(one) for one in table.ids[places]])
+    return [
+        {
+            "id": int(table.ids[place]),
+            "step": None if table.steps[place] < 0 else int(table.steps[place]),
+            "epoch": None if epochs is None else _number(epochs[place]),
+            "split": None if splits is None else splits[place],
+            "prompt": int(table.prompts[place]),
+            "text": None if text is None else text[:PREVIEW],
+            "total": _number(table.totals[place]),
+            "reward": _number(table.rewards[place]),
+            "advantage": _number(table.advantages[place]),
+            "tokens": None if np.isnan(table.tokens[place]) else int(table.tokens[place]),
+            "truncated": None if np.isnan(table.truncated[place]) else bool(table.truncated[place]),
+            "scores": _cells(table, int(place), rewards),
+        }
+        for place, text in zip(places, texts, strict=True)
+    ]
+
+
+def _cells(table: CompletionTable, place: int, rewards: Sequence[_Key]) -> dict[str, Any]:
+    """Return a completion's scores by the key of reward and version, without those that were not asked."""
+    return {
+        key.key: {
+            "score": _number(table.scores[key.reward][place]),
+            "status": _STATUS[str(table.status[key.reward][place])],
+            "cause": str(table.causes[key.reward][place]) or None,
+        }
+        for key in rewards
+        if table.versions[key.reward][place] == key.version and table.status[key.reward][place]
+    }
+
+
+def _row_of(one: Completion, rewards: Sequence[_Key]) -> dict[str, Any]:
+    """Return the row of a completion that was read whole."""
+    return {
+        **{name: getattr(one, name) for name in (
+            "id", "step", "epoch", "split", "tokens", "truncated", "total", "reward", "advantage",
+        )},
+        "prompt": one.prompt_index,
+        "text": None if one.completion is None else plain(one.completion)[:PREVIEW],
+        "scores": {
+            key.key: {"score": outcome.score, "status": outcome.status, "cause": outcome.cause}
+            for key in rewards
+            if one.versions.get(key.reward) == key.version and (outcome := one.outcomes[key.reward])
+        },
+    }  # fmt: skip
+
+
+def _number(value: Any) -> float | None:
+    """Return a number for JSON, which has none that is not finite."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _epoch(value: Any) -> int | None:
+    return None if value < 0 else int(value)

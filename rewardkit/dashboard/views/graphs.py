@@ -1,0 +1,193 @@
+"""``graphs``: a run's curves by step, and what happened at which step."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from rewardkit.dashboard.query import Query
+from rewardkit.dashboard.readers import Opened
+from rewardkit.errors import RecordError
+from rewardkit.record.changes import Action, ChangeState
+from rewardkit.replay.curves import HIGH, LOW, VALUES, Curves, Number, Part
+from rewardkit.replay.run import Run
+
+MOST_METRICS = 60
+"""Metrics of the trainer that one answer has."""
+SPLITS = ("train", "eval")
+
+
+class _About(NamedTuple):
+    """What a graph is."""
+
+    title: str
+    group: str
+    unit: str
+    words: str
+
+
+_ABOUT = {
+    "total_reward": _About(
+        "total_reward", "rewards", "",
+        "The plain sum of all scores of a completion, whatever a reward weighs: the mean of each step, with a band of"
+        " one standard deviation."
+        " weighted is the sum that the trainer uses, with each reward's weight.",
+    ),
+    "total_reward_std": _About(
+        "total_reward_std", "rewards", "",
+        "The standard deviation of total_reward over the completions of a step."
+        " reward_std is the trainer's own: of the weighted sum, within groups.",
+    ),
+    "failed": _About("failed", "failures", "share", "The share of a step's calls that failed, timeouts included."),
+    "timeouts": _About("timeouts", "failures", "share", "The share of a step's calls that ran out of time."),
+    "skipped": _About("skipped", "failures", "share", "The share of a step's calls that did not apply."),
+    "time_p50": _About("time p50", "failures", "seconds", "The median time of a call."),
+    "time_p95": _About("time p95", "failures", "seconds", "95 of 100 calls are at most so long."),
+    "flat_groups": _About(
+        "zero-variance groups", "training", "share",
+        "The share of groups whose scores are all the same: from them this reward teaches nothing.",
+    ),
+    "length": _About(
+        "completion length", "training", "tokens",
+        "The mean length of a completion in tokens, with a band from the shortest to the longest of the step.",
+    ),
+    "truncated": _About(
+        "truncated", "training", "share", "The share of completions that were cut at the most tokens allowed."
+    ),
+}  # fmt: skip
+_REWARD = (
+    "The mean score of each step, with a band of one standard deviation, and the lowest and highest score."
+    " A step without any score is a gap."
+)
+_METRIC = "{name}, as the trainer logs it after each step."
+
+
+def view(opened: Opened, query: Query) -> dict[str, Any]:
+    """Return the curves of a split: all of them, or what has changed since the answer whose ``mark`` is given.
+
+    Parameters: ``split`` (train), ``metrics`` (the trainer's, separated by commas, each percent-encoded), ``after``.
+    """
+    split = query.choice("split", SPLITS, "train")
+    metrics = _metrics(query.text("metrics", ""))
+    with_std = list(dict.fromkeys([*metrics, _STD[split], _LENGTH[split]]))
+    curves = opened.kept.get(("graphs", split), 0, lambda: Curves(split))
+    part = curves.part(opened.run, opened.version, with_std, query.whole("after"))
+    return {
+        "split": split,
+        "steps": part.steps,
+        "from": part.first,
+        "unscored": part.unscored,
+        "graphs": [*_graphs(part, opened.run.rewards, split), *_metric_graphs(part, metrics)],
+        "markers": opened.kept.get("markers", opened.version, lambda: markers(opened.run)),
+        "mark": part.mark,
+        "unread": part.unread,
+    }
+
+
+_STD = {"train": "reward_std", "eval": "eval_reward_std"}
+_LENGTH = {"train": "completions/mean_length", "eval": "eval_completions/mean_length"}
+
+
+def _metrics(text: str) -> list[str]:
+    names = list(dict.fromkeys(unquote(name) for name in text.split(",") if name))
+    if len(names) > MOST_METRICS:
+        raise RecordError(f"metrics: {len(names)} names; expected at most {MOST_METRICS}")
+    return names
+
+
+def _graphs(part: Part, rewards: Sequence[str], split: str) -> Iterator[dict[str, Any]]:
+    """Yield the graphs of what was scored, in the order of the page."""
+    lines: dict[str, dict[str, dict[str, Sequence[Number]]]] = defaultdict(lambda: defaultdict(dict))
+    for (graph, line, which), column in part.columns.items():
+        lines[graph][line][which] = column
+    std = part.metrics.get(_STD[split], ())
+    if any(one is not None for one in std):
+        lines["total_reward_std"][_STD[split]][VALUES] = std
+    logged = part.metrics.get(_LENGTH[split], ())
+    if not lines["length"] and any(one is not None for one in logged):
+        lines["length"][_LENGTH[split]][VALUES] = logged
+    own = [f"reward/{name}" for name in rewards]
+    for key in ["total_reward", "total_reward_std", *own, *list(_ABOUT)[2:]]:
+        name = key.removeprefix("reward/")
+        about = _ABOUT[key] if key in _ABOUT else _About(name, "rewards", "", _REWARD)
+        notes = part.notes.get(name, ()) if key in own else ()
+        ordered = [*(one for one in rewards if one in lines[key]), *(one for one in lines[key] if one not in rewards)]
+        yield _graph(key, about, {one: lines[key][one] for one in ordered}, notes)
+
+
+def _metric_graphs(part: Part, metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for name in metrics:
+        about = _About(name, "metrics", "", _METRIC.format(name=name))
+        yield _graph(f"metric/{name}", about, {name: {VALUES: part.metrics[name]}}, ()) | {"sparse": True}
+
+
+def _graph(
+    key: str,
+    about: _About,
+    lines: Mapping[str, Mapping[str, Sequence[Number]]],
+    notes: Sequence[tuple[int, str]],
+) -> dict[str, Any]:
+    return {
+        "key": key,
+        **about._asdict(),
+        "lines": [
+            {
+                "name": name,
+                "values": columns.get(VALUES, ()),
+                "low": columns.get(LOW),
+                "high": columns.get(HIGH),
+            }
+            for name, columns in lines.items()
+            if columns
+        ],
+        "notes": list(notes),
+    }
+
+
+def markers(run: Run) -> list[dict[str, Any]]:
+    """Return what happened in a training, by step: versions, other changes of rewards, flags and resumptions.
+
+    The version that a reward had at the first step is no event.
+    """
+    return sorted([*_versions(run), *_changes(run), *_flags(run), *_resumptions(run)], key=lambda one: one["step"])
+
+
+def _versions(run: Run) -> Iterator[dict[str, Any]]:
+    versions = [one for one in run.versions if one.first_step is not None and one.origin == "run"]
+    begin = min((one.first_step for one in versions if one.first_step is not None), default=None)
+    for one in versions:
+        if one.first_step is not None and one.first_step != begin:
+            yield _marker(one.first_step, "version", one.reward, f"{one.label} scores from here on")
+
+
+def _changes(run: Run) -> Iterator[dict[str, Any]]:
+    """Yield the changes that bring no new version of a reward."""
+    for one in run.changes:
+        if one.state is not ChangeState.ACCEPTED or one.step is None:
+            continue
+        if one.action is Action.WEIGHT:
+            yield _marker(one.step, "change", one.reward, f"{one.reward} weighs {one.body.get('weight', '?')}")
+        elif one.action is Action.REMOVE:
+            yield _marker(one.step, "change", one.reward, f"{one.reward} is taken away")
+
+
+def _flags(run: Run) -> Iterator[dict[str, Any]]:
+    for event in run.events:
+        if event["kind"] == "flag" and event["step"] is not None:
+            body = event["body"]
+            words = f"{body.get('detector', 'flag')}: {body.get('words', '')}"
+            yield _marker(event["step"], "flag", body.get("reward"), words)
+
+
+def _resumptions(run: Run) -> Iterator[dict[str, Any]]:
+    starts = run.session_steps()
+    first = min(starts, default=None)
+    for one in run.sessions:
+        if one["purpose"] == "run" and one["rank"] == 0 and one["id"] in starts and one["id"] != first:
+            yield _marker(starts[one["id"]], "resume", None, "the training goes on from a checkpoint")
+
+
+def _marker(step: int, kind: str, reward: str | None, words: str) -> dict[str, Any]:
+    return {"step": step, "kind": kind, "reward": reward, "words": words}

@@ -1,0 +1,97 @@
+"""The list of runs: each with its size, its state and a small curve of each reward."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rewardkit.dashboard.folder import Folder
+from rewardkit.dashboard.readers import Stamp, stamp_of
+from rewardkit.errors import RecordError
+from rewardkit.record.places import size_of
+from rewardkit.record.sessions import is_alive
+from rewardkit.replay.run import Run
+
+MOST_POINTS = 60
+"""Points of a small curve."""
+
+
+class Listing:
+    """The list of a folder's runs, of which only those are read in which something was written.
+
+    Args:
+        folder: Where they lie.
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[Stamp, dict[str, Any]]] = {}
+
+    def told(self) -> dict[str, Any]:
+        """Return the folder and its runs, the newest first."""
+        names = self._folder.names()
+        with self._lock:
+            found = [self._one(name) for name in names]
+            self._known = {name: self._known[name] for name in names if name in self._known}
+        runs = [one for one in found if one is not None]
+        return {
+            "folder": str(self._folder.path),
+            "there": self._folder.there,
+            "runs": sorted(runs, key=lambda one: -(one["began"] or 0.0)),
+        }
+
+    def _one(self, name: str) -> dict[str, Any] | None:
+        """Return what is told of a run; ``None`` where it was deleted meanwhile."""
+        try:
+            file = self._folder.file(name)
+            stamp = stamp_of(file)
+            if name not in self._known or self._known[name][0] != stamp:
+                self._known[name] = (stamp, _read(name, file))
+            told = dict(self._known[name][1])
+            told["bytes"] = size_of(file.parent)
+        except (RecordError, OSError):
+            return None
+        sessions = told.pop("sessions")
+        if told["state"] is None:
+            told["state"] = "running" if any(map(is_alive, sessions)) else "ended"
+        return told
+
+
+def _read(name: str, file: Path) -> dict[str, Any]:
+    empty = dict.fromkeys(("completions", "steps", "first_step", "last_step", "began", "seen", "problem", "state"))
+    told: dict[str, Any] = {"name": name, **empty, "rewards": [], "flags": 0, "sessions": []}
+    try:
+        with Run.open(file) as run:
+            sessions, steps = run.sessions, run.steps()
+            return {
+                **told,
+                "completions": run.count(),
+                "steps": len(steps),
+                "first_step": steps[0] if steps else None,
+                "last_step": steps[-1] if steps else None,
+                "began": min((one["began"] for one in sessions), default=None),
+                "seen": max((one["seen"] for one in sessions), default=None),
+                "rewards": [_reward(run, one) for one in run.rewards],
+                "flags": sum(one["kind"] == "flag" for one in run.events),
+                "sessions": sessions,
+            }
+    except RecordError as wrong:
+        return {**told, "state": "unreadable", "problem": str(wrong)}
+    except (TypeError, ValueError, LookupError, AttributeError) as wrong:  # what stands in it is not what was written
+        return {**told, "state": "unreadable", "problem": f"{file}: damaged: {type(wrong).__name__}: {wrong}"}
+
+
+def _reward(run: Run, name: str) -> dict[str, Any]:
+    series = run.series(name)
+    return {"name": name, "last": series[-1][1] if series else None, "series": thinned(series)}
+
+
+def thinned(series: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return at most so many points of a series as fit in a small curve, the first and the last among them."""
+    if len(series) <= MOST_POINTS:
+        return list(series)
+    last = len(series) - 1
+    return [series[round(place * last / (MOST_POINTS - 1))] for place in range(MOST_POINTS)]

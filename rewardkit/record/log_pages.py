@@ -1,0 +1,348 @@
+"""Pages of what rewards said: forwards or backwards from any place, by filters, with a bound on the time of a page.
+
+A search reads windows of completions that follow one another. Failed and skipped calls are counted in the sums of each
+batch, so a search for them opens only the batches that have some. Where a page takes longer than it may, it ends early
+and says how far it came; the next one goes on from there.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import struct
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from rewardkit.record.outcomes import outcome_of
+from rewardkit.record.rows import LETTERS
+from rewardkit.record.values import LogEntry
+from rewardkit.record.writer import unpacked
+from rewardkit.types import Cause, Status
+
+Ask: TypeAlias = Callable[..., list[Any]]
+Named: TypeAlias = Callable[[Sequence[int]], list[tuple[str, int, str]]]
+
+BUDGET_S = 0.015
+"""Seconds after which a page answers with what it has."""
+SEARCH_S = 0.1
+"""The same for a page of a search for a text, which opens what it looks at."""
+_CHUNK = 500
+_FIRST_WINDOW, _LARGEST_WINDOW = 500, 4000
+_BATCHES = 100
+_END = 2**62
+
+
+class Place(NamedTuple):
+    """Where an entry stands among all: by completion, and by the number of the reward's version in the record."""
+
+    completion: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which entries a page shows.
+
+    Attributes:
+        versions: Of these versions, by their numbers in the record; of all unless given.
+        first: From this step on.
+        last: Up to this step.
+        split: ``"train"`` or ``"eval"``.
+        status: With this status.
+        cause: Failed with this cause.
+        text: With this text in output, error, traceback or reason, whatever the case.
+    """
+
+    versions: tuple[int, ...] | None = None
+    first: int | None = None
+    last: int | None = None
+    split: str | None = None
+    status: Status | None = None
+    cause: Cause | None = None
+    text: str | None = None
+
+    @property
+    def counted(self) -> str | None:
+        """The column of the sums that tells which batches have such calls; ``None`` where none does."""
+        if self.cause is not None or self.status is Status.FAILED:
+            return "failed"
+        return "skipped" if self.status is Status.SKIPPED else None
+
+
+class LogPage(NamedTuple):
+    """A page of entries.
+
+    Attributes:
+        entries: The entries with their places, in the order that was asked for.
+        place: Where the next page goes on.
+        step: The step at that place; ``None`` where it has none.
+        ended: Whether there is nothing beyond it.
+    """
+
+    entries: list[tuple[Place, LogEntry]]
+    place: Place
+    step: int | None
+    ended: bool
+
+
+def newest(last_id: int) -> Place:
+    """Return the place behind all entries of the completions up to one."""
+    return Place(last_id, _END)
+
+
+def read_page(
+    ask: Ask, named: Named, wanted: Wanted, start: Place | None, *, backwards: bool, limit: int, budget_s: float | None
+) -> LogPage:
+    """Return the entries that follow a place, or that stand before it.
+
+    Args:
+        ask: Asks the record.
+        named: Returns the reward's name, number and digits of versions.
+        wanted: Which entries.
+        start: The place, which itself is left out; the beginning or the end unless given.
+        backwards: Whether the newest come first.
+        limit: At most so many entries.
+        budget_s: Seconds after which the page ends early; ``None`` for what is usual.
+    """
+    search = _Search(ask, named, wanted, backwards)
+    place = start or (Place(_END, _END) if backwards else Place(0, 0))
+    if budget_s is None:
+        budget_s = BUDGET_S if wanted.text is None else SEARCH_S
+    end = time.monotonic() + budget_s
+    found: list[Place] = []
+    for span in search.spans(place):
+        while len(found) < limit:
+            keys, whole, place = search.keys(span, place, limit - len(found))
+            found += keys
+            if whole or time.monotonic() > end:
+                break
+        if len(found) >= limit or time.monotonic() > end:
+            return LogPage(search.entries(found), place, search.step_at(place), ended=False)
+    return LogPage(search.entries(found), place, search.step_at(place), ended=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    ask: Ask
+    named: Named
+    wanted: Wanted
+    backwards: bool
+
+    @property
+    def _beyond(self) -> str:
+        return "<" if self.backwards else ">"
+
+    @property
+    def _order(self) -> str:
+        return "DESC" if self.backwards else "ASC"
+
+    def spans(self, place: Place) -> Iterator[tuple[int, int]]:
+        """Yield the first and last number of completions that may have such entries, in the order of the search."""
+        start = self._begins(place)
+        if self.wanted.counted is not None:
+            yield from self._spans_of_batches(start)
+            return
+        low, high = self._completions()
+        if low is None or high is None:
+            return
+        at = min(high, start) if self.backwards else max(low, start)
+        size = _FIRST_WINDOW
+        while low <= at <= high:
+            yield (max(low, at - size + 1), at) if self.backwards else (at, min(high, at + size - 1))
+            at += -size if self.backwards else size
+            size = min(2 * size, _LARGEST_WINDOW)
+
+    def _begins(self, place: Place) -> int:
+        """Return the completion that the search opens first: that of the place, unless it was seen to its end."""
+        if self.backwards:
+            return place.completion if place.version > 0 else place.completion - 1
+        return place.completion if place.version < _END else place.completion + 1
+
+    def _completions(self) -> tuple[int | None, int | None]:
+        """Return the first and last number of a completion that is of the steps; a step has all its batches between."""
+        if self.wanted.first is None and self.wanted.last is None:
+            low, high = self.ask(_ENDS)[0]
+            return low, high
+        query = (
+            "SELECT min(id), max(id) FROM batch WHERE split IN ('train', 'eval') AND step IS NOT NULL"
+            " AND (:first IS NULL OR step >= :first) AND (:last IS NULL OR step <= :last)"
+        )
+        batches = self.ask(query, first=self.wanted.first, last=self.wanted.last)[0]
+        low, high = self.ask(f"SELECT {_FIRST_OF.format('?')}, {_LAST_OF.format('?')}", *batches)[0]
+        return low, high
+
+    def _spans_of_batches(self, start: int) -> Iterator[tuple[int, int]]:
+        """Yield the spans of batches that have such calls; of batches that follow one another as one."""
+        versions = _listed("summary.version", self.wanted.versions)
+        cause = "" if self.wanted.cause is None else " AND instr(summary.causes, :cause)"
+        query = (
+            f"SELECT batch.id, {_FIRST_OF.format('batch.id')} AS low, {_LAST_OF.format('batch.id')} AS high FROM batch"  # noqa: S608 - words of ours
+            f" WHERE batch.id {self._beyond} :at AND (:first IS NULL OR step >= :first)"
+            " AND (:last IS NULL OR step <= :last) AND (:split IS NULL OR split = :split) AND EXISTS (SELECT 1 FROM"
+            f" summary WHERE summary.batch = batch.id AND summary.{self.wanted.counted} > 0{versions}{cause})"
+            f" ORDER BY batch.id {self._order} LIMIT {_BATCHES}"
+        )
+        at = self._batch_before(start)
+        while rows := self.ask(
+            query,
+            at=at,
+            first=self.wanted.first,
+            last=self.wanted.last,
+            split=self.wanted.split,
+            cause=f'"{self.wanted.cause}"',
+        ):
+            yield from _merged([(row["low"], row["high"]) for row in rows if row["low"] is not None], self.backwards)
+            at = rows[-1]["id"]
+
+    def _batch_before(self, start: int) -> int:
+        """Return the number of a batch such that the one of a completion is the next in the order of the search."""
+        query = _BATCH_AT.format(self._beyond, self._order)
+        found = self.ask(query, start)
+        if not found:
+            return 0 if self.backwards else _END
+        return int(found[0][0]) + (1 if self.backwards else -1)
+
+    def keys(self, span: tuple[int, int], place: Place, limit: int) -> tuple[list[Place], bool, Place]:
+        """Return the places of fitting entries of a span, whether that were all, and how far the search came."""
+        low, high = span
+        if self.backwards:
+            high = min(high, place.completion)
+        else:
+            low = max(low, place.completion)
+        picky = self.wanted.text is not None or self.wanted.status in (Status.SCORED, Status.SKIPPED)
+        most = _CHUNK if picky else limit
+        where = f"(said.completion, said.version) {self._beyond} (:completion, :version)"
+        causes = " AND said.cause IS NOT NULL" if self.wanted.status is Status.FAILED else ""
+        causes += "" if self.wanted.cause is None else " AND said.cause = :cause"
+        query = (
+            "SELECT said.completion, said.version, said.reason, said.error, said.traceback, said.logs,"  # noqa: S608 - words of ours
+            " completion.status, batch.versions FROM said CROSS JOIN completion ON completion.id = said.completion"
+            " CROSS JOIN batch ON batch.id = completion.batch"
+            f" WHERE said.pass = 0 AND said.completion BETWEEN :low AND :high AND {where}{causes}"
+            f"{_listed('said.version', self.wanted.versions)} AND (:first IS NULL OR batch.step >= :first)"
+            " AND (:last IS NULL OR batch.step <= :last) AND (:split IS NULL OR batch.split = :split)"
+            f" ORDER BY said.completion {self._order}, said.version {self._order} LIMIT :most"
+        )
+        rows = self.ask(
+            query,
+            low=low,
+            high=high,
+            completion=place.completion,
+            version=place.version,
+            cause=self.wanted.cause,
+            first=self.wanted.first,
+            last=self.wanted.last,
+            split=self.wanted.split,
+            most=most,
+        )
+        fitting = [Place(row["completion"], row["version"]) for row in self._that_fit(rows)]
+        if len(fitting) > limit:
+            return fitting[:limit], False, fitting[limit - 1]
+        if len(rows) < most:
+            end = Place(span[0], 0) if self.backwards else Place(span[1], _END)
+            return fitting, True, end
+        return fitting, False, Place(rows[-1]["completion"], rows[-1]["version"])
+
+    def _that_fit(self, rows: list[Any]) -> list[Any]:
+        status, text = self.wanted.status, self.wanted.text
+        if status is not None and status is not Status.FAILED:
+            rows = [row for row in rows if _letter(row).lower() == LETTERS[status]]
+        if text is None or not rows:
+            return rows
+        bodies = self._texts({row[name] for row in rows for name in ("traceback", "logs")} - {None})
+        told = text.casefold()
+        return [
+            row
+            for row in rows
+            if any(
+                words and told in words.casefold()
+                for words in (row["reason"], row["error"], bodies.get(row["logs"]), bodies.get(row["traceback"]))
+            )
+        ]
+
+    def _texts(self, ids: set[int]) -> dict[int, str]:
+        marks = ",".join("?" * len(ids))
+        return {row["id"]: unpacked(row["body"]) for row in self.ask(_TEXTS.format(marks), *ids)}
+
+    def entries(self, places: Sequence[Place]) -> list[tuple[Place, LogEntry]]:
+        """Return entries by their places."""
+        if not places:
+            return []
+        values = ",".join(f"({int(one.completion)},{int(one.version)})" for one in places)
+        rows = self.ask(f"WITH place(completion, version) AS (VALUES {values}) {_ENTRY}")
+        unpack = functools.cache(unpacked)
+        found = {Place(row["completion"], row["version"]): entry_of(row, self.named, unpack) for row in rows}
+        return [(one, found[one]) for one in places if one in found]
+
+    def step_at(self, place: Place) -> int | None:
+        """Return the step of the completion at a place."""
+        query = "SELECT batch.step FROM completion JOIN batch ON batch.id = completion.batch WHERE completion.id = ?"
+        found = self.ask(query, place.completion)
+        return found[0][0] if found else None
+
+
+def entry_of(row: Any, named: Named, unpack: Callable[[bytes], str] = unpacked) -> LogEntry:
+    """Return what a call said, of a row of it, its completion and batch.
+
+    Args:
+        row: Its columns: those of ``said`` with ``trace_body`` and ``log_body``, and ``letters``, ``scores``,
+            ``seconds``, ``step``, ``epoch``, ``split``, ``versions`` and ``rank``.
+        named: Returns the reward's name, number and digits of versions.
+        unpack: Returns a stored text.
+    """
+    at = json.loads(row["versions"]).index(row["version"])
+    ((name, number, digits),) = named([row["version"]])
+    (score,) = struct.unpack_from("<d", row["scores"], 8 * at)
+    (took,) = struct.unpack_from("<f", row["seconds"], 4 * at)
+    outcome = outcome_of(row["letters"][at], score, took, digits, row, unpack)
+    return LogEntry(row["completion"], row["step"], row["epoch"], row["split"], row["rank"], name, number, outcome)
+
+
+def _letter(row: Mapping[str, Any]) -> str:
+    letters: str = row["status"]
+    return letters[_versions(row["versions"]).index(row["version"])]
+
+
+@functools.lru_cache(maxsize=256)
+def _versions(words: str) -> list[int]:
+    found: list[int] = json.loads(words)
+    return found
+
+
+def _merged(spans: Sequence[tuple[int, int]], backwards: bool) -> Iterator[tuple[int, int]]:
+    """Yield spans, those that touch as one, up to the largest window."""
+    going: tuple[int, int] | None = None
+    for low, high in spans:
+        if going is None:
+            going = (low, high)
+            continue
+        joined = (low, going[1]) if backwards else (going[0], high)
+        touch = high + 1 == going[0] if backwards else going[1] + 1 == low
+        if touch and joined[1] - joined[0] < _LARGEST_WINDOW:
+            going = joined
+        else:
+            yield going
+            going = (low, high)
+    if going is not None:
+        yield going
+
+
+def _listed(column: str, numbers: tuple[int, ...] | None) -> str:
+    return "" if numbers is None else f" AND {column} IN ({','.join(str(int(one)) for one in numbers)})"
+
+
+_ENDS = "SELECT (SELECT min(id) FROM completion), (SELECT max(id) FROM completion)"  # both at once read all
+_BATCH_AT = "SELECT batch FROM completion WHERE id {}= ? ORDER BY id {} LIMIT 1"
+_TEXTS = "SELECT id, body FROM text WHERE id IN ({})"
+_FIRST_OF = "(SELECT id FROM completion WHERE batch = {} ORDER BY id LIMIT 1)"
+_LAST_OF = "(SELECT id FROM completion WHERE batch = {} ORDER BY id DESC LIMIT 1)"
+_ENTRY = (
+    "SELECT said.*, completion.status AS letters, completion.scores, completion.seconds, completion.epoch,"
+    " batch.step, batch.split, batch.versions, session.rank, trace.body AS trace_body, log.body AS log_body"
+    " FROM place CROSS JOIN said ON said.completion = place.completion AND said.version = place.version"
+    " AND said.pass = 0 JOIN completion ON completion.id = said.completion JOIN batch ON batch.id = completion.batch"
+    " JOIN session ON session.id = batch.session LEFT JOIN text trace ON trace.id = said.traceback"
+    " LEFT JOIN text log ON log.id = said.logs"
+)

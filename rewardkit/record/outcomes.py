@@ -1,0 +1,47 @@
+"""What a stored call was: its outcome, from the letters and numbers of a row."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+from rewardkit.record.rows import LETTERS
+from rewardkit.record.writer import unpacked
+from rewardkit.types import Cause, Outcome, Unanswered
+
+_STATUS = {letter: status for status, letter in LETTERS.items()}
+
+
+def outcome_of(
+    letter: str,
+    score: float,
+    took: float,
+    digits: str,
+    said: Any,
+    unpack: Callable[[bytes], str] = unpacked,
+) -> Outcome:
+    """Return the outcome of a call.
+
+    Args:
+        letter: Its letter in the completion's row.
+        score: Its score there, ``nan`` without one.
+        took: Seconds.
+        digits: The fingerprint of the reward's version.
+        said: The row of what it said, with ``trace_body`` and ``log_body``; ``None`` where it said nothing.
+        unpack: Returns a stored text.
+    """
+    status, value = _STATUS[letter.lower()], None if math.isnan(score) else score
+    if said is None:
+        return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper())
+    return Outcome(
+        status, value, said["reason"], json.loads(said["metrics"] or "{}"),
+        None if said["cause"] is None else Cause(said["cause"]), said["error"], _text(said["trace_body"], unpack),
+        said["attempts"], took, _text(said["log_body"], unpack) or "", digits, letter.isupper(),
+        tuple(Unanswered(**one) for one in json.loads(said["unanswered"] or "[]")),
+    )  # fmt: skip
+
+
+def _text(body: bytes | None, unpack: Callable[[bytes], str]) -> str | None:
+    return None if body is None else unpack(body)

@@ -1,0 +1,112 @@
+"""A run's graphs as charts: for a notebook, and for the page that is sent to somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from rewardkit.record.reader import RunReader
+from rewardkit.replay.curves import HIGH, LOW, VALUES, Curves, Part
+from rewardkit.svg import Chart, Curve, Marker
+
+_SHARES = {
+    "failed": "failed calls",
+    "timeouts": "timeouts",
+    "skipped": "skipped calls",
+    "flat_groups": "groups without signal",
+}
+_TIMES = {"time_p50": "time of a call, median", "time_p95": "time of a call, p95"}
+
+_Lines: TypeAlias = dict[str, dict[str, Sequence[float | None]]]
+"""The numbers of a graph, by line and by which of the line's numbers they are."""
+
+
+def curves_of(run: RunReader, split: str = "train", metrics: Sequence[str] = ()) -> Part:
+    """Return all curves of a split of a run, with the trainer's metrics of these names."""
+    curves = Curves(split)
+    part = curves.part(run, 0, metrics, None)
+    while part.unread:
+        part = curves.part(run, 0, metrics, None)
+    return part
+
+
+def version_markers(run: RunReader) -> list[Marker]:
+    """Return at which steps versions of rewards first scored that were not there from the run's first step on."""
+    starts = [(one.first_step, one) for one in run.versions if one.origin == "run" and one.first_step is not None]
+    begin = min((step for step, _ in starts), default=None)
+    return [Marker(step, one.label, of=one.reward) for step, one in starts if step != begin]
+
+
+def reward_charts(part: Part, rewards: Sequence[str], markers: Sequence[Marker]) -> Iterator[Chart]:
+    """Yield the total reward and each reward: the mean of each step, with a band of one standard deviation."""
+    total = _lines(part, "total_reward")
+    if total.get("weighted") == {VALUES: total.get("total", {}).get(VALUES)}:
+        del total["weighted"]
+    if _known(total):
+        yield Chart("total_reward", part.steps, _curves(total, total="plain sum", weighted="weighted sum"), markers)
+    for name in rewards:
+        lines = {key: one for key, one in _lines(part, f"reward/{name}").items() if key == "mean"}
+        if lines:
+            own = [one for one in markers if one.of in (None, name)]
+            yield Chart(name, part.steps, _curves(lines, mean=name), own)
+
+
+def other_charts(
+    part: Part, rewards: Sequence[str], markers: Sequence[Marker], seconds: Callable[[float], str]
+) -> Iterator[Chart]:
+    """Yield the spread of the total, what became of the calls, their times, lengths, and the trainer's metrics.
+
+    Args:
+        part: The curves.
+        rewards: The rewards that have a line.
+        markers: What happened at which step.
+        seconds: How a time is written.
+    """
+    std = _lines(part, "total_reward_std")
+    if _known(std):
+        yield Chart("total_reward_std", part.steps, _curves(std, total="std"), markers, bounds=(0.0,))
+    for key, title in _SHARES.items():
+        lines = {name: one for name, one in _lines(part, key).items() if name in rewards}
+        if key != "flat_groups":
+            lines = {name: one for name, one in lines.items() if any(one[VALUES])}
+        if lines:
+            most = 1.0 if key == "flat_groups" else 0.1
+            yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, told=_percent, bounds=(0.0, most))
+    for key, title in _TIMES.items():
+        if lines := _lines(part, key):
+            yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, told=seconds, bounds=(0.0,))
+    if _known(lengths := _lines(part, "length")):
+        yield Chart("completion length in tokens", part.steps, _curves(lengths), markers, bounds=(0.0,))
+    if _known(cut := _lines(part, "truncated")):
+        yield Chart("cut completions", part.steps, _curves(cut), markers, told=_percent, bounds=(0.0, 1.0))
+    for name, values in part.metrics.items():
+        if any(value is not None for value in values):
+            yield Chart(name, part.steps, [Curve(name, values)], markers)
+
+
+def _lines(part: Part, graph: str) -> _Lines:
+    found: _Lines = {}
+    for (key, line, which), column in part.columns.items():
+        if key == graph:
+            found.setdefault(line, {})[which] = column
+    return found
+
+
+def _titled(title: str, lines: _Lines) -> str:
+    """Return the title, with the name of the only line, which has no legend."""
+    return f"{title}: {next(iter(lines))}" if len(lines) == 1 else title
+
+
+def _known(lines: _Lines) -> bool:
+    return any(value is not None for line in lines.values() for value in line.get(VALUES, ()))
+
+
+def _curves(lines: Mapping[str, Mapping[str, Sequence[float | None]]], **names: str) -> list[Curve]:
+    return [
+        Curve(names.get(name, name), one.get(VALUES, ()), one.get(LOW, ()), one.get(HIGH, ()))
+        for name, one in lines.items()
+    ]
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0%}" if value == 0 or abs(value) >= 0.095 else f"{value:.1%}"

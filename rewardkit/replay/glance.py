@@ -1,0 +1,42 @@
+"""A run's head in a few words: its size, when and where it ran, and with which packages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rewardkit.record.reader import RunReader
+
+METRICS = ("reward", "reward_std", "frac_reward_zero_std", "kl", "loss", "completions/mean_length")
+"""The trainer's metrics that are shown of a run, where there are any."""
+
+
+def head_of(run: RunReader) -> dict[str, Any]:
+    """Return what stands above all that is shown of a run."""
+    sessions = run.sessions
+    first: Mapping[str, Any] = sessions[0]["about"] if sessions else {}
+    return {
+        "name": run.name,
+        "path": str(run.path),
+        "running": run.running,
+        "began": min((one["began"] for one in sessions), default=None),
+        "seen": max((one["seen"] for one in sessions), default=None),
+        "processes": len(sessions),
+        "machine": first.get("machine", {}),
+        "python": first.get("python"),
+        "packages": first.get("packages", {}),
+        "steps": len(run.steps()),
+        "steps_told": steps_told(run),
+        "completions": run.count(),
+        "prompts": run.prompt_count,
+        "left_out": run.left_out,
+    }
+
+
+def steps_told(run: RunReader) -> str:
+    """Return which steps a run has: ``30 steps (0 to 29)``."""
+    steps = run.steps()
+    if not steps:
+        return "no steps"
+    count = f"{len(steps):,} {'step' if len(steps) == 1 else 'steps'}"
+    return f"{count} ({steps[0]} to {steps[-1]})" if len(steps) > 1 else f"{count} ({steps[0]})"

@@ -1,0 +1,106 @@
+"""A dashboard that is served on loopback for a test, and a browser that is none: requests as they are sent."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from patience import wait_for
+from recorded import batch
+
+from rewardkit.dashboard.app import Dashboard
+from rewardkit.dashboard.server import listening, server
+from rewardkit.record.recorder import Recorder
+
+TOKEN = "a-token-of-the-tests"
+WRITE_TOKEN = "a-write-token"
+
+
+class Answer(NamedTuple):
+    """What came back: the status, the headers by lower-case names, and the body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def told(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+
+class Served:
+    """A dashboard that listens."""
+
+    def __init__(self, dashboard: Dashboard, port: int) -> None:
+        self.dashboard, self.port = dashboard, port
+        self.cookie = ""
+
+    def ask(self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: Any = None) -> Answer:
+        """Send a request as it is given, with the cookie once :meth:`enter` was called."""
+        sent = {"Cookie": self.cookie, **(headers or {})}
+        if body is not None:
+            sent.setdefault("Content-Type", "application/json")
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            connection.request(method, path, data, sent)
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, found, response.read())
+
+    def told(self, path: str) -> Any:
+        """Return what is told at a path below ``/api``, as JSON."""
+        answer = self.ask(f"/api{path}")
+        assert 200 == answer.status, answer
+        return answer.told
+
+    def enter(self) -> Served:
+        """Take the cookie for the token, as a browser does."""
+        self.cookie = self.ask(f"/?token={TOKEN}").headers["set-cookie"].partition(";")[0]
+        return self
+
+    @contextlib.contextmanager
+    def stream(self, run: str) -> Iterator[Iterator[str]]:
+        """Give the lines of a run's stream as they come."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
+            head = f"GET /api/runs/{run}/live HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {self.cookie}\r\n\r\n"
+            connection.sendall(head.encode())
+            with connection.makefile("r", encoding="utf-8", newline="\n") as file:
+                yield (line.rstrip("\r\n") for line in file)
+
+
+def states(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    """Yield the states of a stream's lines."""
+    return (json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: "))
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *, write: bool = False) -> Iterator[Served]:
+    """Serve a folder on a free port of this machine."""
+    dashboard = Dashboard(folder, WRITE_TOKEN if write else None)
+    bound = listening("127.0.0.1", 0)
+    serves = server(dashboard, TOKEN)
+    thread = threading.Thread(target=serves.run, args=([bound],))
+    thread.start()
+    try:
+        assert wait_for(lambda: serves.started)
+        yield Served(dashboard, bound.getsockname()[1])
+    finally:
+        serves.should_exit = True
+        thread.join(60)
+        dashboard.close()
+        bound.close()
+
+
+def recorded_run(run: Path, steps: int = 3, first: int = 0) -> Path:
+    """Record some steps of two rewards, and return the run's folder."""
+    with contextlib.closing(Recorder(run, append=first > 0)) as recorder:
+        for step in range(first, first + steps):
+            recorder.record(batch(8, f"{step}"), step=step, epoch=step / 10)
+    return run

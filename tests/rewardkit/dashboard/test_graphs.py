@@ -1,0 +1,271 @@
+"""A run's curves say what its completions say, step by step, and only what is new is read and sent."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardkit.dashboard.query import Query
+from rewardkit.dashboard.readers import Kept, Opened
+from rewardkit.dashboard.views.graphs import view
+from rewardkit.errors import RecordError
+from rewardkit.record.reader import RunReader
+from rewardkit.record.recorder import Recorder
+from rewardkit.replay import curves
+from rewardkit.replay.run import Run
+from rewardkit.score_batch import ScoreBatch
+from rewardkit.types import Cause, Outcome, Rollout, Status
+
+FLAG = {
+    "detector": "ceiling", "reward": "good", "first_step": 0, "last_step": 2, "value": 0.9, "threshold": 0.8,
+    "baseline": None, "words": "most have the best score", "action": "Read them.", "rows": [1],
+}  # fmt: skip
+
+
+def batch(good: Sequence[float | str | None], fine: Sequence[float], version: str = "a" * 12) -> ScoreBatch:
+    """Return a group of completions; a word fails the call with this cause, None skips it."""
+    outcomes = {"good": [outcome(one, version) for one in good], "fine": [outcome(one, "b" * 12) for one in fine]}
+    rollouts = [Rollout("2+2=", f"it is {place}", {}) for place in range(len(good))]
+    return ScoreBatch(rollouts, outcomes, {"good": 1.0, "fine": 0.5})
+
+
+def outcome(given: float | str | None, version: str) -> Outcome:
+    """Return an outcome of any kind."""
+    if isinstance(given, str):
+        return Outcome(Status.FAILED, None, cause=Cause(given), error="it failed", version=version, duration_s=0.5)
+    if given is None:
+        return Outcome(Status.SKIPPED, None, version=version)
+    return Outcome(Status.SCORED, given, version=version, duration_s=0.25)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[Recorder]:
+    """Give what records a run."""
+    with Recorder(tmp_path / "one") as one:
+        yield one
+
+
+@pytest.fixture
+def opened(writer: Recorder) -> Iterator[Opened]:
+    """Give the same run, open for reading."""
+    assert writer.flush()
+    with Run.open(writer.path) as run:
+        yield Opened(run, Kept())
+
+
+def asked(opened: Opened, **query: object) -> dict[str, Any]:
+    """Return an answer, as the page gets it."""
+    answer = view(opened, Query({name: str(value) for name, value in query.items()}))
+    found: dict[str, Any] = json.loads(json.dumps(answer, allow_nan=False))
+    return found
+
+
+def line(answer: Mapping[str, Any], graph: str, name: str, part: str = "values") -> list[float | None]:
+    """Return a line of an answer."""
+    (found,) = [one for one in answer["graphs"] if one["key"] == graph]
+    (wanted,) = [one for one in found["lines"] if one["name"] == name]
+    values: list[float | None] = wanted[part]
+    return values
+
+
+def graph(answer: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return a graph of an answer."""
+    (found,) = [one for one in answer["graphs"] if one["key"] == key]
+    return dict(found)
+
+
+def joined(known: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the page has once it has put an answer behind what it knows."""
+    first = more["from"]
+    graphs = []
+    for before, after in zip(known["graphs"], more["graphs"], strict=True):
+        lines = [
+            {part: old[part] if part == "name" or old[part] is None else old[part][:first] + new[part] for part in old}
+            for old, new in zip(before["lines"], after["lines"], strict=True)
+        ]
+        notes = [*(one for one in before["notes"] if not more["steps"] or one[0] < more["steps"][0]), *after["notes"]]
+        graphs.append(after | {"lines": lines, "notes": notes})
+    return dict(more) | {"steps": known["steps"][:first] + more["steps"], "graphs": graphs, "from": 0, "mark": 0}
+
+
+def test_curves_say_what_the_completions_say(writer: Recorder, opened: Opened) -> None:
+    """Means, bands and shares are those of the recorded scores; the total is the plain sum beside the weighted one."""
+    writer.record(batch([0.0, 1.0, 1.0, 1.0], [0.5, 0.5, 0.5, 0.1]), step=0)
+    writer.record(batch([1.0, 1.0, 1.0, 1.0], [0.2, 0.4, 0.6, 0.8]), step=1)
+    assert writer.flush()
+    answer = asked(opened)
+    assert answer["steps"] == [0, 1]
+    assert line(answer, "reward/good", "mean") == [0.75, 1.0]
+    assert line(answer, "reward/good", "mean", "low") == [0.25, 1.0]
+    assert line(answer, "reward/good", "mean", "high") == [1.0, 1.0], "a band ends where the scores end"
+    assert line(answer, "reward/fine", "lowest") == [0.1, 0.2]
+    assert line(answer, "reward/fine", "highest") == [0.5, 0.8]
+    totals = [one.total for one in opened.run.completions(step=0) if one.total is not None]
+    assert line(answer, "total_reward", "total")[0] == pytest.approx(statistics.mean(totals))
+    assert line(answer, "total_reward_std", "total")[0] == pytest.approx(statistics.stdev(totals), rel=1e-5)
+    assert line(answer, "total_reward", "weighted") == pytest.approx([0.95, 1.25])
+    assert line(answer, "flat_groups", "good") == [0.0, 1.0]
+    assert line(answer, "time_p50", "good") == [0.25, 0.25]
+
+
+def test_a_step_without_a_score_is_a_gap_with_its_reason(writer: Recorder, opened: Opened) -> None:
+    """Failed and skipped calls have no mean, never 0; why is said, and each has its own share."""
+    writer.record(batch(["timeout", "timeout", "exception", None], [0.0] * 4), step=0)
+    writer.record(batch([0.0, 0.0, 0.0, None], [0.0] * 4), step=1)
+    assert writer.flush()
+    answer = asked(opened)
+    assert line(answer, "reward/good", "mean") == [None, 0.0]
+    assert graph(answer, "reward/good")["notes"] == [[0, "1 failed (exception), 2 failed (timeout), 1 skipped"]]
+    assert line(answer, "failed", "good") == [0.75, 0.0]
+    assert line(answer, "timeouts", "good") == [0.5, 0.0]
+    assert line(answer, "skipped", "good") == [0.25, 0.25]
+
+
+def test_only_what_changed_is_sent_and_joins_what_was_known(writer: Recorder, opened: Opened) -> None:
+    """An answer asked for with a mark begins at the first step that changed, and makes the whole of it."""
+    for step in range(5):
+        writer.record(batch([0.0, 1.0], [0.1 * step, 0.3]), step=step)
+        writer.metrics(step + 1, {"loss": 1 / (step + 1)})
+    assert writer.flush()
+    known = asked(opened, metrics="loss")
+    assert asked(opened, metrics="loss", after=known["mark"])["steps"] == []
+    writer.record(batch(["crashed", "crashed"], [0.1, 0.3]), step=5)
+    writer.record(batch([1.0, 1.0], [1.0, 1.0]), step=4)  # a second process is late
+    writer.metrics(6, {"loss": 0.1})
+    assert writer.flush()
+    more = asked(opened, metrics="loss", after=known["mark"])
+    assert (more["from"], more["steps"]) == (4, [4, 5])
+    fresh = asked(Opened(opened.run, Kept()), metrics="loss")
+    assert joined(known, more) == fresh | {"mark": 0}
+    assert line(fresh, "reward/good", "mean")[4:] == [0.75, None]
+    total = [one.total for one in opened.run.completions(step=4) if one.total is not None]
+    assert line(fresh, "total_reward_std", "total")[4] == pytest.approx(statistics.stdev(total), rel=1e-5)
+
+
+def test_only_new_steps_are_read(writer: Recorder, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept is not asked of the record again, and nothing is while the record stays the same."""
+    read: list[int | None] = []
+    summaries = RunReader.summaries
+
+    def watched(self: RunReader, *given: Any, since: int | None = None, **named: Any) -> Any:
+        read.append(since)
+        return summaries(self, *given, since=since, **named)
+
+    monkeypatch.setattr(RunReader, "summaries", watched)
+    for step in range(3):
+        writer.record(batch([1.0, 0.0], [0.0, 0.0]), step=step)
+        assert writer.flush()
+        asked(opened)
+        asked(opened)
+    assert read == [0, 1, 2]
+
+
+def test_a_training_taken_back_is_told_anew(writer: Recorder, opened: Opened) -> None:
+    """Steps that are done again from a checkpoint replace the old ones, and the whole is sent."""
+    for step in range(4):
+        writer.record(batch([1.0, 1.0], [0.0, 1.0]), step=step)
+        writer.metrics(step + 1, {"loss": 1.0})
+    assert writer.flush()
+    known = asked(opened, metrics="loss")
+    writer.rewind(2)
+    for step in (2, 3):
+        writer.record(batch([0.0, 0.0], [0.0, 1.0]), step=step)
+    assert writer.flush()
+    more = asked(opened, metrics="loss", after=known["mark"])
+    assert more["from"] == 0
+    assert line(more, "reward/good", "mean") == [1.0, 1.0, 0.0, 0.0]
+    assert line(more, "metric/loss", "loss") == [1.0, 1.0, None, None]
+
+
+def test_totals_of_a_long_run_come_in_portions(
+    writer: Recorder, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer does not wait for all completions, and says how many batches are still unread."""
+    monkeypatch.setattr(curves, "AT_ONCE", 2)
+    for step in range(40):
+        writer.record(batch([1.0, 1.0], [0.0, 1.0]), step=step)
+    assert writer.flush()
+    answer = asked(opened)
+    assert answer["unread"] == 24
+    assert line(answer, "reward/good", "mean") == [1.0] * 40
+    assert line(answer, "total_reward", "total") == [1.5] * 16 + [None] * 24
+    while answer["unread"]:
+        more = asked(opened, after=answer["mark"])
+        assert more["unread"] < answer["unread"]
+        answer = joined(answer, more) | {"mark": more["mark"]}
+    assert line(answer, "total_reward", "total") == [1.5] * 40
+
+
+def test_a_metric_stands_at_the_step_that_it_tells_of(writer: Recorder, opened: Opened) -> None:
+    """The trainer logs a step after it; names may hold commas, and what is no number is unknown."""
+    writer.record(batch([1.0, 0.0], [0.0, 1.0]), step=0)
+    writer.metrics(1, {"loss": 0.5, "rewards/gate(a, b)/mean": 0.25, "kl": math.inf})
+    writer.metrics(4, {"loss": 0.1})
+    assert writer.flush()
+    answer = asked(opened, metrics="loss,rewards%2Fgate(a%2C%20b)%2Fmean,kl,nothing")
+    assert answer["steps"] == [0, 3]
+    assert answer["unscored"] == [3], "at this step the trainer logged, and nothing was scored"
+    assert line(answer, "metric/loss", "loss") == [0.5, 0.1]
+    assert line(answer, "metric/rewards/gate(a, b)/mean", "rewards/gate(a, b)/mean") == [0.25, None]
+    assert line(answer, "metric/kl", "kl") == [None, None]
+    assert line(answer, "metric/nothing", "nothing") == [None, None]
+
+
+def test_evaluations_have_curves_of_their_own(writer: Recorder, opened: Opened) -> None:
+    """Neither split has the other's steps."""
+    writer.record(batch([1.0, 0.0], [0.0, 1.0]), step=0)
+    writer.record(batch([1.0, 1.0], [0.0, 1.0]), step=10, split="eval")
+    writer.metrics(10, {"eval_loss": 0.5}, "eval")
+    assert writer.flush()
+    assert asked(opened)["steps"] == [0]
+    answer = asked(opened, split="eval", metrics="eval_loss")
+    assert answer["steps"] == [10]
+    assert line(answer, "reward/good", "mean") == [1.0]
+    assert line(answer, "metric/eval_loss", "eval_loss") == [0.5]
+
+
+def test_marks_tell_what_happened_at_which_step(tmp_path: Path) -> None:
+    """New versions, flags and resumptions; the versions that the run began with are no event."""
+    with Recorder(tmp_path / "one") as one:
+        one.record(batch([1.0, 0.0], [0.0, 1.0]), step=0)
+        one.record(batch([1.0, 0.0], [0.0, 1.0], version="c" * 12), step=1)
+        one.event("flag", FLAG, 2)
+    with Recorder(tmp_path / "one", append=True) as two:
+        two.record(batch([1.0, 0.0], [0.0, 1.0], version="c" * 12), step=2)
+    with Run.open(tmp_path / "one") as run:
+        found = asked(Opened(run, Kept()))["markers"]
+    assert [(mark["step"], mark["kind"], mark["reward"], mark["words"]) for mark in found] == [
+        (1, "version", "good", "good@2 scores from here on"),
+        (2, "flag", "good", "ceiling: most have the best score"),
+        (2, "resume", None, "the training goes on from a checkpoint"),
+    ]
+
+
+def test_completions_without_steps_have_no_curves(writer: Recorder, opened: Opened) -> None:
+    """What was scored without a trainer is no graph; each reward is still named."""
+    assert asked(opened)["steps"] == []
+    writer.record(batch([1.0, 0.0], [0.0, 1.0]))
+    assert writer.flush()
+    answer = asked(opened)
+    assert (answer["steps"], answer["unread"], answer["markers"]) == ([], 0, [])
+    assert graph(answer, "reward/good")["lines"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"split": "test"}, "split=test: expected train, eval"),
+        ({"after": "soon"}, "after=soon: expected a whole number"),
+        ({"metrics": ",".join(f"m{place}" for place in range(61))}, "metrics: 61 names; expected at most 60"),
+    ],
+)
+def test_a_wrong_question_is_answered_in_a_line(opened: Opened, query: dict[str, str], words: str) -> None:
+    """It names what was given and what is expected."""
+    with pytest.raises(RecordError, match=words):
+        view(opened, Query(query))

@@ -1,0 +1,167 @@
+"""The view of health: flags with evidence, the diagnosis in words, and how often it is made."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rewardkit.dashboard.query import Query
+from rewardkit.dashboard.readers import Kept, Opened
+from rewardkit.dashboard.views import health
+from rewardkit.dashboard.views.health import Looking, view, words_of
+from rewardkit.health.detectors import DETECTORS
+from rewardkit.health.examine import diagnose_run
+from rewardkit.record.recorder import Recorder
+from rewardkit.replay.run import Run
+from rewardkit.score_batch import ScoreBatch
+from rewardkit.types import Cause, Outcome, Rollout, Status
+
+
+def _batch(rng: np.random.Generator, hang: float) -> ScoreBatch:
+    """Return a step of answers, of which some calls time out."""
+    rollouts, outcomes = [], []
+    for group in range(8):
+        for _ in range(4):
+            words = " ".join(f"w{n}" for n in rng.integers(0, 500, 20))
+            rollouts.append(Rollout(f"{group}+1=", words, {"answer": str(group + 1)}, list(range(20))))
+            if rng.random() < hang:
+                outcomes.append(Outcome(Status.FAILED, None, cause=Cause.TIMEOUT, version="a" * 12))
+            else:
+                outcomes.append(Outcome(Status.SCORED, float(rng.random() < 0.5), version="a" * 12))
+    return ScoreBatch(rollouts, {"correct": outcomes}, {"correct": 1.0})
+
+
+def _record(folder: Path, hang: float) -> Path:
+    rng = np.random.default_rng(0)
+    with Recorder(folder / "one") as recorder:
+        for step in range(30):
+            recorder.record(_batch(rng, hang if step >= 20 else 0.0), step=step)
+        if hang:
+            flag = {"detector": "timeouts", "reward": "correct", "first_step": 20, "last_step": 29, "words": "slow"}
+            recorder.event("flag", flag, 29)
+    return folder / "one"
+
+
+def _told(opened: Opened) -> dict[str, Any]:
+    """Return what the view says once the detectors have looked."""
+    for _ in range(100):
+        found: dict[str, Any] = json.loads(json.dumps(view(opened, Query()), allow_nan=False))
+        if found["diagnosis"] or found["problem"]:
+            return found
+        time.sleep(0.1)
+    raise AssertionError("the detectors did not look")
+
+
+def test_a_flag_has_evidence_formula_and_next_action(tmp_path: Path) -> None:
+    """A planted fault is told in words, with completions to read, and by which rule."""
+    with Run.open(_record(tmp_path, 0.5)) as run:
+        told = _told(Opened(run, Kept()))
+    found = told["diagnosis"]
+    (flag,) = [one for one in found["flags"] if one["detector"] == "timeouts"]
+    assert (flag["family"], flag["reward"], flag["first_step"], flag["last_step"]) == ("faults", "correct", 20, 29)
+    assert flag["action"]
+    assert {one["status"] for one in flag["rows"]} == {"failed"}
+    assert all(one["text"].startswith("w") and one["step"] >= 20 for one in flag["rows"])
+    assert "timeouts of correct (steps 20 to 29)" in found["words"]
+    about = next(one for one in told["detectors"] if one["name"] == "timeouts")
+    assert about["summary"]
+    assert about["formula"]
+    assert about["source"]
+    assert about["limits"]
+    assert told["as_of_step"] == 29
+    assert [one["detector"] for one in told["live"]] == ["timeouts"]
+
+
+def test_a_run_without_flags_says_what_was_and_was_not_looked_at(tmp_path: Path) -> None:
+    """No flag is no silence: the detectors that looked are named, and the others with the reason."""
+    with Run.open(_record(tmp_path, 0.0)) as run:
+        found = _told(Opened(run, Kept()))["diagnosis"]
+    assert found["flags"] == []
+    assert found["words"].startswith("No flag in steps 0 to 29, 960 completions")
+    missing = {name for one in found["not_looked"] for name in one["detectors"]}
+    assert missing | set(found["looked"]) == set(DETECTORS)
+    assert all(one["reason"] for one in found["not_looked"])
+
+
+def test_every_family_has_its_question(tmp_path: Path) -> None:
+    """Signal, hacking, faults and noise: what the page groups by."""
+    with Run.open(_record(tmp_path, 0.0)) as run:
+        told = _told(Opened(run, Kept()))
+    assert list(told["families"]) == ["signal", "hacking", "faults", "noise"]
+    assert {one["family"] for one in told["detectors"]} == set(told["families"])
+    assert told["audit"] == f"rewardkit audit rewards.py --run {tmp_path / 'one'}"
+
+
+def test_a_diagnosis_is_made_once_for_a_state_of_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks again is told the same one."""
+    made = []
+    monkeypatch.setattr(health, "diagnose_run", lambda run: made.append(1) or diagnose_run(run))
+    with Run.open(_record(tmp_path, 0.0)) as run:
+        opened = Opened(run, Kept())
+        for _ in range(5):
+            _told(opened)
+    assert made == [1]
+
+
+def test_a_run_that_grew_is_looked_at_again_only_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then the page shows the last diagnosis, and as of which step it is."""
+    path = _record(tmp_path, 0.0)
+    with Run.open(path) as run:
+        opened = Opened(run, Kept())
+        _told(opened)
+        with Recorder(path, append=True) as recorder:
+            recorder.record(_batch(np.random.default_rng(1), 0.0), step=30)
+        told = _told(opened)
+        assert (told["as_of_step"], told["last_step"], told["current"], told["looking"]) == (29, 30, False, False)
+        monkeypatch.setattr(health, "AGAIN_S", 0.0)
+        monkeypatch.setattr(health, "SHARE", 0.0)
+        for _ in range(100):
+            told = _told(opened)
+            if told["as_of_step"] == 30 and told["current"]:
+                break
+            time.sleep(0.05)
+        assert (told["as_of_step"], told["current"]) == (30, True)
+
+
+def test_a_fault_of_a_detector_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It neither takes the page down nor is taken for a run without flags."""
+
+    def fault(run: object) -> None:
+        raise ZeroDivisionError("none")
+
+    monkeypatch.setattr(health, "diagnose_run", fault)
+    with Run.open(_record(tmp_path, 0.0)) as run:
+        told = _told(Opened(run, Kept()))
+    assert told["diagnosis"] is None
+    assert told["problem"] == "the detectors failed: ZeroDivisionError: none"
+
+
+def test_an_empty_run_is_told_as_such(tmp_path: Path) -> None:
+    """There is nothing to look at yet."""
+    with Recorder(tmp_path / "one"):
+        pass
+    with Run.open(tmp_path / "one") as run:
+        assert "no completions" in _told(Opened(run, Kept()))["problem"]
+
+
+def test_a_first_look_that_takes_long_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page is told that the detectors are looking."""
+    monkeypatch.setattr(health, "FIRST_S", 0.0)
+    monkeypatch.setattr(Looking, "_look", lambda self, path, version: None)
+    with Run.open(_record(tmp_path, 0.0)) as run:
+        told = view(Opened(run, Kept()), Query())
+    assert (told["looking"], told["diagnosis"], told["problem"]) == (True, None, None)
+
+
+def test_flags_of_one_kind_are_one_in_words(tmp_path: Path) -> None:
+    """A detector that comes up again and again is named once; hacking stands before what is only dull."""
+    with Run.open(_record(tmp_path, 0.5)) as run:
+        found = diagnose_run(run)
+    words = words_of(found)
+    assert words.count("timeouts of correct") == 1
+    assert words.endswith(".")

@@ -1,0 +1,257 @@
+"""The page's frame and its list of runs, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+browsing = pytest.importorskip("browsing")
+expect = pytest.importorskip("playwright.sync_api").expect
+
+expect.set_options(timeout=20_000)
+pytestmark = pytest.mark.browser
+
+TABS = ("graphs", "logs", "completions", "health", "change")
+
+
+def names(page: Any) -> list[str]:
+    """Return the names of the runs that the list shows."""
+    return page.locator(".runs-link").all_inner_texts()
+
+
+def test_the_list_shows_each_run_and_the_token_leaves_the_address(window: Any) -> None:
+    """A run that cannot be read says why; the others show their rewards and their state."""
+    page = window.page
+    assert not browsing.token_in(page.url)
+    assert {"one", "two", "broken"} == set(names(page))
+    row = page.locator("tr[data-row=one]")
+    expect(row).to_contain_text("ended · step 3")
+    expect(row).to_contain_text("steady")
+    expect(row.get_by_role("img", name="steady from")).to_be_visible()
+    expect(page.locator("tr[data-row=broken]")).to_contain_text("unreadable")
+    expect(page).to_have_title("Runs · rewardkit")
+
+
+def test_curves_of_chosen_runs_stand_in_one_graph(window: Any) -> None:
+    """The choice is in the address."""
+    page = window.page
+    legend = page.locator(".overlay-legend li")
+    expect(legend).to_have_count(2)
+    page.get_by_label("Show two in the graph").uncheck()
+    expect(legend).to_have_count(1)
+    expect(legend).to_contain_text("one")
+    assert "?pick=one" == window.query()
+    page.get_by_role("combobox", name="Reward").select_option("coin")
+    page.reload()
+    expect(legend).to_have_count(1)
+    expect(page.get_by_role("combobox", name="Reward")).to_have_value("coin")
+    page.locator(".overlay-plot svg").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".overlay-step")).to_have_text("Step 0")
+
+
+def test_an_address_opens_the_same_view_and_back_leads_back(window: Any) -> None:
+    """Search and order are in the address as well as the run and its tab."""
+    page = window.page
+    page.get_by_role("button", name="Steps").click()
+    page.get_by_role("searchbox", name="Search runs").fill("o")
+    expect(page.locator("tr[data-row=broken]")).to_be_visible()
+    page.wait_for_function("() => location.search === '?sort=-steps&q=o'")
+    page.reload()
+    expect(page.get_by_role("searchbox", name="Search runs")).to_have_value("o")
+    expect(page.locator("th[aria-sort=descending]")).to_contain_text("Steps")
+    page.get_by_role("link", name="two", exact=True).first.click()
+    page.wait_for_url("**/runs/two/graphs")
+    page.get_by_role("link", name="Logs").click()
+    page.wait_for_url("**/runs/two/logs")
+    page.go_back()
+    page.wait_for_url("**/runs/two/graphs")
+    page.go_back()
+    expect(page.get_by_role("searchbox", name="Search runs")).to_have_value("o")
+    page.go_forward()
+    expect(page.get_by_role("link", name="Graphs")).to_have_attribute("aria-current", "page")
+
+
+def test_everything_is_reached_by_keys(window: Any) -> None:
+    """Rows, search, tabs, the graph's choice, and the list of the keys themselves."""
+    page = window.page
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.type("one")
+    page.keyboard.press("Escape")
+    expect(page.locator("tr[data-row]")).to_have_count(1)
+    page.keyboard.press("j")
+    expect(page.locator("tr[data-row=one]")).to_be_focused()
+    page.keyboard.press("x")
+    expect(page.get_by_label("Show one in the graph")).not_to_be_checked()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs/one/graphs")
+    for key, tab in (("g l", "logs"), ("3", "completions"), ("g h", "health"), ("g u", "change"), ("1", "graphs")):
+        for one in key.split():
+            page.keyboard.press(one)
+        page.wait_for_url(f"**/runs/one/{tab}")
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keys")
+    expect(keys).to_contain_text("All runs")
+    page.keyboard.press("Escape")
+    expect(keys).not_to_be_visible()
+    page.keyboard.press("s")
+    page.keyboard.type("two")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs/two/graphs")
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+
+
+def test_focus_title_and_words_follow_the_visitor(window: Any) -> None:
+    """Who hears the page is told where it went, and stands at the content."""
+    page = window.visit(browsing.path_of("one"))
+    expect(page).to_have_title("Graphs · one · rewardkit")
+    page.get_by_role("link", name="Health").click()
+    expect(page.locator("main")).to_be_focused()
+    expect(page).to_have_title("Health · one · rewardkit")
+    expect(page.locator("[aria-live=polite]").filter(has_text="Health of the run one")).to_have_count(1)
+
+
+def test_a_server_that_was_away_is_said_and_found_again(window: Any) -> None:
+    """What was shown stays, a bar says that the server is away, and all goes on by itself."""
+    window.may_fail = True
+    page = window.visit(browsing.path_of("one", "logs"))
+    bar = page.locator(".away")
+    window.served.stop()
+    expect(bar).to_contain_text("does not answer")
+    expect(page.get_by_role("link", name="Logs")).to_be_visible()
+    window.served.start()
+    expect(bar).to_have_count(0)
+    expect(page.locator(".run-state")).to_contain_text("ended")
+
+
+def test_a_run_that_is_deleted_is_said_and_comes_back(window: Any, passing_run: Path) -> None:
+    """The page says that it is gone and leads to the others; when it is there again, so is its page."""
+    window.may_fail = True
+    page = window.visit(browsing.path_of("passing"))
+    expect(page.locator(".run-state")).to_contain_text("step 3")
+    away = passing_run.with_name("away")
+    passing_run.rename(away)
+    expect(page.get_by_role("alert")).to_contain_text("This run is not there")
+    expect(page.locator(".run-state")).to_contain_text("removed")
+    away.rename(passing_run)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.locator(".run-state")).to_contain_text("step 3")
+    shutil.rmtree(passing_run)
+    page.get_by_role("alert").get_by_role("link", name="All runs").click()
+    expect(page.locator("tr[data-row=passing]")).to_have_count(0)
+
+
+def test_a_run_that_cannot_be_read_says_why(window: Any) -> None:
+    """The reason is on the page, with the way to the others."""
+    window.may_fail = True
+    page = window.visit(browsing.path_of("broken"))
+    expect(page.get_by_role("alert")).to_contain_text("record.db")
+    expect(page.get_by_role("link", name="All runs").last).to_be_visible()
+
+
+def test_names_of_runs_are_text(window: Any, runs: Path) -> None:
+    """A run's name that is markup is shown as it is, in the list and in the frame."""
+    name = "<img src=x onerror=document.title='hit'>"
+    shutil.copytree(runs / "one", runs / name)
+    try:
+        page = window.visit("/")
+        expect(page.locator(".runs-link", has_text=name)).to_be_visible()
+        window.visit(browsing.path_of(name, "logs"))
+        expect(page.get_by_role("button", name=name)).to_be_visible()
+        expect(page).to_have_title(f"Logs · {name} · rewardkit")
+        assert 0 == page.locator("main img, header img").count()
+    finally:
+        shutil.rmtree(runs / name)
+
+
+def test_an_empty_folder_says_how_a_run_begins(browser: Any, tmp_path: Path, runs: Path) -> None:
+    """The first run appears without a reload."""
+    with browsing.Served(tmp_path / "none") as server, browsing.window(browser, server) as opened:
+        expect(opened.page.locator(".empty")).to_contain_text("--record runs/one")
+        shutil.copytree(runs / "one", tmp_path / "none" / "first")
+        expect(opened.page.locator("tr[data-row=first]")).to_be_visible()
+
+
+def test_the_theme_lasts_and_motion_can_be_refused(browser: Any, served: Any) -> None:
+    """A chosen theme is there before the first paint; without one, the system's is taken."""
+    with browsing.window(browser, served, theme="dark") as opened:
+        page = opened.page
+        assert "dark" == page.evaluate("() => document.documentElement.dataset.theme")
+        page.get_by_role("button", name="Theme: system").click()
+        page.reload(wait_until="domcontentloaded")
+        assert "light" == page.evaluate("() => document.documentElement.dataset.theme")
+        page.emulate_media(reduced_motion="reduce")
+        opened.visit(browsing.path_of("one"))
+        assert "none" == page.evaluate(
+            "() => getComputedStyle(document.querySelector('.run-state .dot')).animationName"
+        )
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_serious_fault_of_accessibility(browser: Any, served: Any, theme: str) -> None:
+    """axe-core finds none in the list and in the tabs, with their dialogs, wide and narrow."""
+    with browsing.window(browser, served, theme=theme) as opened:
+        page = opened.page
+        assert [] == browsing.faults(page)
+        for tab in TABS:
+            opened.visit(browsing.path_of("one", tab))
+            assert [] == browsing.faults(page), tab
+        page.keyboard.press("?")
+        assert [] == browsing.faults(page), "keys"
+        page.keyboard.press("Escape")
+        page.keyboard.press("s")
+        page.get_by_role("listbox").wait_for()
+        assert [] == browsing.faults(page), "runs"
+
+
+def test_a_phone_needs_no_sideways_scrolling(browser: Any, served: Any) -> None:
+    """Neither the list nor a tab is wider than 390 px."""
+    with browsing.window(browser, served, browsing.NARROW) as opened:
+        for path in ("/", *(browsing.path_of("one", tab) for tab in TABS)):
+            page = opened.visit(path)
+            assert 390 >= page.evaluate("() => document.documentElement.scrollWidth"), path
+
+
+FORMATS = [
+    ("number(null)", "\u2013"),
+    ("number(0)", "0"),
+    ("number(-0.123456)", "\u22120.1235"),
+    ("number(12345.6)", "12,346"),
+    ("count(undefined)", "\u2013"),
+    ("percent(0.5)", "50%"),
+    ("percent(0.0004)", "<0.1%"),
+    ("seconds(0.0123)", "12.3 ms"),
+    ("seconds(3725)", "1 h 2 min"),
+    ("bytes(1234567)", "1.23 MB"),
+    ("ago(Date.now() / 1000 + 3600)", "now"),
+    ("visible('a\\u0000\\u001b[31m')", "a␀␛[31m"),
+    ("visible('\\u202eabc')", "⟦U+202E⟧abc"),
+    ("visible('a\\r\\nb\\tc')", "a\nb\tc"),
+    ("visible('x\\ud800y')", "x\ufffdy"),
+    ("visible('👩‍👧 é')", "👩‍👧 é"),
+]
+
+
+def test_values_are_written_in_one_way(window: Any) -> None:
+    """An unknown number is a dash, and nothing that hides or reorders text stays hidden."""
+    for call, text in FORMATS:
+        told = window.page.evaluate(f"async () => {{ const f = await import('/lib/format.js'); return f.{call}; }}")
+        assert text == told, call
+
+
+def test_the_address_is_made_and_read_in_one_place(window: Any) -> None:
+    """What href writes, parse reads: also for names with slashes, spaces and signs."""
+    query = {"q": "a b&c=d", "pick": "x,y"}
+    code = f"""async () => {{
+      const {{ href, parse }} = await import('/lib/address.js');
+      const url = new URL(href({{ run: 'a/b ?#%', tab: 'logs', query: {json.dumps(query)} }}), location.origin);
+      return parse(url.pathname, url.search);
+    }}"""
+    assert {"run": "a/b ?#%", "tab": "logs", "query": query} == window.page.evaluate(code)
