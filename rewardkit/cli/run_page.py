@@ -151,12 +151,12 @@ def _rewards(report: _Report) -> Markup:
 
 
 def _told(count: int, kind: str) -> str:
-    return element("span", f"{count:,}", kind=kind) if count else NONE
+    return element("span", f"{count:,}", kind=kind if count else "")
 
 
 def _failed(causes: Mapping[str, int]) -> str:
     words = ", ".join(f"{cause} {count:,}" for cause, count in causes.items())
-    return element("span", words, kind="failed") if words else NONE
+    return element("span", words, kind="failed") if words else "0"
 
 
 def _number(value: float | None) -> str:
@@ -428,7 +428,7 @@ def _sides(left: tuple[str, Completion], right: tuple[str, Completion]) -> Marku
         )
         for words, one in (left, right)
     ]  # fmt: skip
-    return element("div", *above, element("div", *sides, kind="sides"))
+    return element("div", *above, element("div", *sides, kind="sides"), kind="pair")
 
 
 def _whole(one: Completion) -> Markup:
