@@ -13,13 +13,12 @@ from rewardkit.cli.exits import finish
 from rewardkit.cli.rewards import one_of
 from rewardkit.cli.screen import screen, told_progress
 from rewardkit.data import read_rollouts
-from rewardkit.errors import ConfigError, RewardLoadError
+from rewardkit.errors import ConfigError
 from rewardkit.record.places import run_path
 from rewardkit.replay.difference import SHOWN, Difference, of_data
 from rewardkit.replay.run import Run
-from rewardkit.replay.run_difference import Given, of_run
-from rewardkit.replay.scoring import why_not
-from rewardkit.replay.stored import choose, is_label, steps_of, version_of
+from rewardkit.replay.run_difference import given, of_run
+from rewardkit.replay.stored import choose, steps_of
 from sandbox import LOAD_TIMEOUT_S
 
 
@@ -89,22 +88,6 @@ def _of_run(
         )
     with Run.open(run_path(places[0])) as run:
         stored = choose(run, steps_of(steps), split)
-        old, new = (_given(run, words, timeout_s) for words in places[1:])
+        old, new = (given(run, words, lambda words: one_of(words, timeout_s)) for words in places[1:])
         with told_progress("scoring") as tick:
             return of_run(run, old, new, stored, tick=tick, **more)
-
-
-def _given(run: Run, words: str, timeout_s: float | None) -> Given:
-    if is_label(run, words):
-        version = version_of(run, words)
-        return Given(version.label, version=version)
-    try:
-        found = one_of(words, timeout_s)
-    except RewardLoadError as absent:
-        if any(one in words for one in ":/") or words.endswith(".py"):
-            raise
-        raise ConfigError(f"{words}: no reward of the run, which has {', '.join(run.rewards)}; {absent}") from None
-    wrong = why_not(next(iter(found.rewards.values())))
-    if wrong is not None:
-        raise ConfigError(f"{words}: {wrong}")
-    return Given(words, found=found)

@@ -32,7 +32,7 @@ def print_difference(found: Difference, console: Console) -> None:
     console.print()
     for label, words in _words(found):
         console.print(Shown.assemble((f"{label:17}", "bold"), words), soft_wrap=True)
-    for note in _notes(found):
+    for note in found.told_notes:
         console.print(Shown(note, style="dim"), soft_wrap=True)
     if found.examples:
         console.print(Shown("\ncompletions that change most", style="bold"), soft_wrap=True)
@@ -90,24 +90,6 @@ def _words(found: Difference) -> list[tuple[str, str]]:
         ("advantages", f"change by {number(one.advantage_change)} on average"),
         ("signal", f"{_groups(one.groups_gained)} it, {_groups(one.groups_lost, 'lose')} all of it"),
     ]
-
-
-def _notes(found: Difference) -> list[str]:
-    one = found.comparison
-    beside = ", ".join(f"{weight:g} {name}" for name, weight in found.beside.items())
-    completions, groups = _plural("completion", one.completions), _plural("group", one.groups)
-    notes = [f"{one.completions:,} {completions} in {one.groups:,} {groups}"]
-    if beside:
-        notes[0] += f"; the total has weight {found.weight:g} for this reward, and beside it {beside}"
-    if not one.grouped:
-        notes.append("no prompt has two completions or more, so there are no advantages")
-    if one.weightless:
-        notes.append("the reward has the weight 0, so no advantage changes")
-    stand_ins = one.old.stand_ins + one.new.stand_ins
-    if stand_ins:
-        notes.append("a failed call counts in the advantages with its reward's default, and nowhere else")
-    notes += [f"left out: {count:,} {_plural('completion', count)}: {why}" for why, count in found.left_out.items()]
-    return [*notes, *found.notes]
 
 
 def _print_example(one: ChangedCompletion, console: Console) -> None:

@@ -23,11 +23,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from rewardkit.dashboard.changes import JOBS
 from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.guard import Guard, page
 from rewardkit.dashboard.live import Live
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Missing, NotThere, Opened, Readers, Shared, Unreadable
+from rewardkit.dashboard.views.change import POSTS
 from rewardkit.dashboard.views.change import view as change
 from rewardkit.dashboard.views.completions import completion, completions, prompt, prompts
 from rewardkit.dashboard.views.graphs import view as graphs
@@ -53,13 +55,13 @@ VIEWS: dict[str, View] = {
     "change": change,
 }
 """What is read of a run, at ``GET /api/runs/{run}/{view}``."""
-ACTIONS: dict[str, Action] = {}
+ACTIONS: dict[str, Action] = {f"change/{name}": action for name, action in POSTS.items()}
 """What is done to a run, at ``POST /api/runs/{run}/{action}`` with the write token."""
 VIEW_S = 30.0
 """Seconds for a view."""
 ACTION_S = 600.0
 """Seconds for an action, which may score completions."""
-BODY_BYTES = 2_000_000
+BODY_BYTES = 1_000_000
 """Bytes of a request's body."""
 BODY_S = 20.0
 """Seconds for a body to arrive."""
@@ -129,6 +131,7 @@ class Dashboard:
 
     def close(self) -> None:
         """End the threads and streams. A second call does nothing."""
+        JOBS.close()
         self.live.close()
         self.workers.close()
         self.doers.close()
@@ -198,7 +201,7 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Gu
         Route("/api/runs/{run}/live", live),
         Route("/api/runs/{run}/state", state),
         Route("/api/runs/{run}/{view}", view),
-        Route("/api/runs/{run}/{action}", action, methods=["POST"]),
+        Route("/api/runs/{run}/{action:path}", action, methods=["POST"]),
         Route("/api/{rest:path}", _nothing, methods=["GET", "POST"]),
         Route("/", shell),
         Route("/runs", shell),

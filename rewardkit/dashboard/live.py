@@ -14,7 +14,7 @@ from rewardkit.dashboard.readers import Missing, Opened, Readers
 from rewardkit.dashboard.workers import BusyError
 from rewardkit.errors import RecordError
 
-POLL_S = 0.25
+POLL_S = 0.15
 """Seconds between two looks at a record."""
 HEARTBEAT_S = 10.0
 """Seconds after which a stream says that it is still there."""

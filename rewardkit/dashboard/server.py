@@ -7,12 +7,14 @@ import re
 import secrets
 import socket
 import threading
+import time
 import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rewardkit.dashboard.app import Dashboard, application
 from rewardkit.dashboard.guard import is_loopback
@@ -22,6 +24,10 @@ PORT = 8642
 PORTS_TRIED = 20
 """How many ports are tried, from the first one on."""
 MOST_CONNECTIONS = 512
+IDLE_S = 30.0
+"""Seconds for which a connection may stay without a request."""
+_TICKS = 10
+"""Ticks of a tenth of a second between two looks for such connections."""
 END_S = 1
 """Seconds that a stopped server gives its last answers."""
 _BACKLOG = 128
@@ -94,11 +100,27 @@ def check(folder: Path, host: str, token: str | None) -> None:
 
 
 class DashboardServer(uvicorn.Server):
-    """A server that ends its streams first, for they would never end by themselves."""
+    """A server that hangs up on who asks nothing, and in the end ends its streams, which would go on for ever."""
 
     def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:
         super().__init__(config)
         self._dashboard = dashboard
+        self._idle: dict[H11Protocol, float] = {}
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS == 0:
+            self._hang_up()
+        return await super().on_tick(counter)
+
+    def _hang_up(self) -> None:
+        """Close the connections over which no whole request came for a while; uvicorn never gives up on a first one."""
+        now = time.monotonic()
+        connections = (one for one in self.server_state.connections if isinstance(one, H11Protocol))
+        idle = [one for one in connections if one.cycle is None or one.cycle.response_complete]
+        self._idle = {one: self._idle.get(one, now) for one in idle}
+        for one, since in self._idle.items():
+            if now - since > IDLE_S:
+                one.transport.close()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._dashboard.live.end()
@@ -109,6 +131,7 @@ def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Dashboa
     """Return the server of a dashboard, which listens nowhere yet."""
     config = uvicorn.Config(
         application(dashboard, token, host),
+        http="h11",
         log_config=None,
         access_log=False,
         server_header=False,

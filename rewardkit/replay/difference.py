@@ -77,6 +77,23 @@ class Difference:
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
+    @property
+    def told_notes(self) -> list[str]:
+        """What a reader has to know beside the numbers, each a sentence."""
+        one = self.comparison
+        beside = ", ".join(f"{weight:g} {name}" for name, weight in self.beside.items())
+        notes = [f"{_counted(one.completions, 'completion')} in {_counted(one.groups, 'group')}"]
+        if beside:
+            notes[0] += f"; the total has weight {self.weight:g} for this reward, and beside it {beside}"
+        if not one.grouped:
+            notes.append("no prompt has two completions or more, so there are no advantages")
+        if one.weightless:
+            notes.append("the reward has the weight 0, so no advantage changes")
+        if one.old.stand_ins + one.new.stand_ins:
+            notes.append("a failed call counts in the advantages with its reward's default, and nowhere else")
+        notes += [f"left out: {_counted(count, 'completion')}: {why}" for why, count in self.left_out.items()]
+        return [*notes, *self.notes]
+
     def as_json(self) -> dict[str, Any]:
         """Return it ready for JSON."""
         numbers = dataclasses.asdict(self.comparison)
@@ -181,3 +198,7 @@ def _change(old: Outcome, new: Outcome) -> float:
 
 def _cost(cost: UnitCost | None) -> dict[str, Any] | None:
     return None if cost is None else {"seconds": cost.seconds, **cost.metrics}
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word if count == 1 else f'{word}s'}"

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from rewardkit.errors import RecordError
+from rewardkit.errors import ConfigError, RecordError, RewardLoadError
 from rewardkit.groups import group_places
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Version
@@ -23,8 +23,17 @@ from rewardkit.registry import RewardSet
 from rewardkit.replay.compare import PARTIAL, Column, Floats, Places, Setting, compare, formula_of
 from rewardkit.replay.difference import SHOWN, Both, Difference
 from rewardkit.replay.rescore import score
-from rewardkit.replay.scoring import CostSum, Count, Portion, SingleScorer, Tick
-from rewardkit.replay.stored import Needs, Read, Stored, needs_of, portions, with_their_groups
+from rewardkit.replay.scoring import CostSum, Count, Portion, SingleScorer, Tick, why_not
+from rewardkit.replay.stored import (
+    Needs,
+    Read,
+    Stored,
+    is_label,
+    needs_of,
+    portions,
+    version_of,
+    with_their_groups,
+)
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.types import Outcome
 
@@ -45,6 +54,32 @@ class Given:
     label: str
     version: Version | None = None
     found: RewardSet | None = None
+
+
+def given(run: RunReader, words: str, load: Callable[[str], RewardSet]) -> Given:
+    """Return the side that words name: a version of the run, such as ``format@2``, or a reward that is scored now.
+
+    Args:
+        run: The run.
+        words: What a person wrote.
+        load: Returns the reward of a reference, alone in its set.
+
+    Raises:
+        RewardError: They name neither, or a reward that recorded completions cannot be scored by.
+    """
+    if is_label(run, words):
+        version = version_of(run, words)
+        return Given(version.label, version=version)
+    try:
+        found = load(words)
+    except RewardLoadError as absent:
+        if any(one in words for one in ":/") or words.endswith(".py"):
+            raise
+        raise ConfigError(f"{words}: no reward of the run, which has {', '.join(run.rewards)}; {absent}") from None
+    wrong = why_not(next(iter(found.rewards.values())))
+    if wrong is not None:
+        raise ConfigError(f"{words}: {wrong}")
+    return Given(words, found=found)
 
 
 @dataclass(slots=True)
@@ -130,6 +165,7 @@ def of_run(
     with VersionFinder() as finder, contextlib.ExitStack() as stack:
         sides = [_side(run, given, stored, finder) for given in (old, new)]
         mask = _compared(run, sides, stored, left_out)
+        left_out.update(_unasked(sides) if not mask.any() else {})
         if limit is not None:
             mask &= np.isin(stored.table.groups, stored.table.groups[mask][:limit])
         calls = 0
@@ -202,6 +238,15 @@ def _compared(run: RunReader, sides: Sequence[_VersionSide], stored: Stored, lef
                 left_out[f"{side.given.label} has not scored them and cannot be had: {side.why}"] += lacking
             mask = mask & side.known
     return np.asarray(mask)
+
+
+def _unasked(sides: Sequence[_VersionSide]) -> dict[str, int]:
+    """Return which recorded versions have scored none of the completions, for a difference that has none."""
+    absent = [side for side in sides if side.given.version is not None and not side.known.any()]
+    return {
+        f"{side.given.label} has scored none of these completions; choose steps at which it did": len(side.known)
+        for side in absent
+    }
 
 
 def _read(

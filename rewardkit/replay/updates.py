@@ -448,9 +448,10 @@ def takes(action: Action, name: str, actions: Sequence[str], shadows: frozenset[
     return action in actions or (action is Action.REMOVE and name in shadows)
 
 
-def unattached(action: Action | str) -> str:
-    """Return why a training does not take an action, and what helps."""
-    how = {Action.WEIGHT: "--weight", Action.ADD: "--add", Action.REMOVE: "--remove"}.get(Action(action), action)
+def unattached(action: Action | str, how: str | None = None) -> str:
+    """Return why a training does not take an action, and what helps; ``how`` is what the asking person called it."""
+    options = {Action.WEIGHT: "--weight", Action.ADD: "--add", Action.REMOVE: "--remove"}
+    how = how or options.get(Action(action), action)
     return (
         f"{how} changes the trainer's own lists, which this training does not hand out: train with `rewardkit train`, "
         "or call adapter.attach(trainer) before trainer.train()"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 REQUIRED = "REWARDKIT_REQUIRE_REAL"
 TOKEN = "a-token-of-the-tests"
 WIDE, NARROW = (1440, 900), (390, 844)
+SERIOUS = ("serious", "critical")
 _WAIT_S = 30
 _LOAD_FAILED = "Failed to load resource"
 
@@ -141,6 +143,16 @@ class Window:
     def check(self) -> None:
         """Assert that nothing went wrong unseen."""
         assert [] == [one for one in self.errors if not (self.may_fail and _LOAD_FAILED in one)]
+
+
+def faults(page: Page) -> list[str]:
+    """Return the serious faults of accessibility that axe-core finds."""
+    spec = importlib.util.find_spec("axe_playwright_python")
+    assert spec is not None
+    assert spec.origin is not None
+    page.evaluate(Path(spec.origin).with_name("axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate("() => axe.run({resultTypes: ['violations']})")["violations"]
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in SERIOUS]
 
 
 @contextlib.contextmanager

@@ -129,9 +129,11 @@ def view(opened: Opened, query: Query) -> dict[str, Any]:
     if looked is None:
         return told
     told |= {"as_of_step": looked.step, "seconds": looked.seconds, "current": looked.version == opened.version}
-    if looked.found is None:
+    found = looked.found
+    if found is None:
         return told | {"problem": looked.problem}
-    return told | {"diagnosis": _diagnosis(run, looked.found)}
+    shown = opened.kept.get(("health", "shown"), looked.ended, lambda: _diagnosis(run, found))
+    return told | {"diagnosis": shown}
 
 
 def audit_of(run: RunReader) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Opened
+from rewardkit.dashboard.sums import summaries
 from rewardkit.record.changes import RewardChange
 from rewardkit.record.overview import RewardOverview, overviews
-from rewardkit.record.values import Version
+from rewardkit.record.values import StepSummary, Version
 from rewardkit.replay.run import Run
 
 SPLITS = ("train", "eval")
@@ -16,12 +18,12 @@ SPLITS = ("train", "eval")
 
 def overview(opened: Opened, query: Query) -> dict[str, Any]:
     """Return a run at a glance."""
-    run = opened.run
-    counted = opened.kept.get("overview", opened.version, lambda: _counted(run))
+    run, sums = opened.run, summaries(opened)
+    counted = opened.kept.get("overview", opened.version, lambda: _counted(run, sums))
     return {**counted, "state": "running" if run.running else "ended", "can_write": opened.can_write}
 
 
-def _counted(run: Run) -> dict[str, Any]:
+def _counted(run: Run, sums: Sequence[StepSummary]) -> dict[str, Any]:
     return {
         "name": run.name,
         "path": str(run.path.parent),
@@ -29,7 +31,7 @@ def _counted(run: Run) -> dict[str, Any]:
         "prompts": run.prompt_count,
         "left_out": run.left_out,
         "steps": {split: _ends(run.steps(split)) for split in SPLITS},
-        "rewards": _rewards(run),
+        "rewards": _rewards(run, sums),
         "versions": [_version(one) for one in run.versions],
         "changes": [_change(one) for one in run.changes],
         "metrics": {split: run.metric_names(split) for split in SPLITS},
@@ -42,9 +44,9 @@ def _ends(steps: list[int]) -> list[int]:
     return [steps[0], steps[-1], len(steps)] if steps else []
 
 
-def _rewards(run: Run) -> list[dict[str, Any]]:
+def _rewards(run: Run, sums: Sequence[StepSummary]) -> list[dict[str, Any]]:
     """Return the rewards in the order in which they were first recorded, with their newest version of the run."""
-    by_name = {one.reward: one for one in overviews(run.summaries())}
+    by_name = {one.reward: one for one in overviews(sums)}
     newest = {one.reward: one.number for one in run.versions if one.origin == "run"}
     return [_reward(name, newest.get(name), by_name.get(name)) for name in run.rewards]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 from pathlib import Path
@@ -17,22 +16,11 @@ expect.set_options(timeout=20_000)
 pytestmark = pytest.mark.browser
 
 TABS = ("graphs", "logs", "completions", "health", "change")
-SERIOUS = ("serious", "critical")
 
 
 def names(page: Any) -> list[str]:
     """Return the names of the runs that the list shows."""
     return page.locator(".runs-link").all_inner_texts()
-
-
-def faults(page: Any) -> list[str]:
-    """Return the serious faults of accessibility that axe-core finds."""
-    spec = importlib.util.find_spec("axe_playwright_python")
-    assert spec is not None
-    assert spec.origin is not None
-    page.evaluate(Path(spec.origin).with_name("axe.min.js").read_text(encoding="utf-8"))
-    found = page.evaluate("() => axe.run({resultTypes: ['violations']})")["violations"]
-    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in SERIOUS]
 
 
 def test_the_list_shows_each_run_and_the_token_leaves_the_address(window: Any) -> None:
@@ -211,16 +199,16 @@ def test_no_serious_fault_of_accessibility(browser: Any, served: Any, theme: str
     """axe-core finds none in the list and in the tabs, with their dialogs, wide and narrow."""
     with browsing.window(browser, served, theme=theme) as opened:
         page = opened.page
-        assert [] == faults(page)
+        assert [] == browsing.faults(page)
         for tab in TABS:
             opened.visit(browsing.path_of("one", tab))
-            assert [] == faults(page), tab
+            assert [] == browsing.faults(page), tab
         page.keyboard.press("?")
-        assert [] == faults(page), "keys"
+        assert [] == browsing.faults(page), "keys"
         page.keyboard.press("Escape")
         page.keyboard.press("s")
         page.get_by_role("listbox").wait_for()
-        assert [] == faults(page), "runs"
+        assert [] == browsing.faults(page), "runs"
 
 
 def test_a_phone_needs_no_sideways_scrolling(browser: Any, served: Any) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import recorded_run
+from served import recorded_run, serving, states
 from typer.testing import CliRunner
 
 from rewardkit.cli import ui
@@ -106,6 +106,23 @@ def test_a_taken_port_moves_to_the_next(tmp_path: Path) -> None:
         assert _port(one) < _port(two) < first + PORTS_TRIED
         assert [303, 303] == [_get(one), _get(two)]
         assert one["url"].partition("token=")[2] != two["url"].partition("token=")[2]
+
+
+def test_connections_without_a_request_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a request, or none, holds a place for a while only; a stream is kept."""
+    recorded_run(tmp_path / "one")
+    with serving(tmp_path) as served, served.enter().stream("one") as lines:
+        found = states(lines)
+        assert "ended" == next(found)["state"]
+        slow = [socket.create_connection(("127.0.0.1", served.port), timeout=60) for _ in range(40)]
+        with contextlib.ExitStack() as stack:
+            for one in slow:
+                stack.enter_context(one)
+                one.sendall(b"GET / HTTP/1.1\r\nHost: ")
+            monkeypatch.setattr(server, "IDLE_S", 0.0)
+            assert all(_ends(one) for one in slow)
+        recorded_run(tmp_path / "one", steps=1, first=3)
+        assert any(one["last_id"] == 32 for one in found)
 
 
 def test_the_ports_that_are_tried_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ function asOf(data) {
   if (data.seconds !== undefined) parts.push(`looked in ${seconds(data.seconds)}`);
   if (data.looking) parts.push("looking again now");
   else if (data.current === false) parts.push(data.last_step === data.as_of_step ? "the record has grown since" : `the run is at step ${count(data.last_step)}; the next look follows in a moment`);
-  return parts.join(", ");
+  return capital(parts.join(", "));
 }
 
 const capital = (words) => words.slice(0, 1).toUpperCase() + words.slice(1);
@@ -244,7 +244,7 @@ function Command({ words }) {
     }
     setTimeout(() => setTold("Copy"), 2000);
   };
-  return html`<span class="command"><code>${visible(words)}</code><button type="button" class="button is-bare" onClick=${copy}>${told}</button></span>`;
+  return html`<span class="command"><code tabindex="0">${visible(words)}</code><button type="button" class="button is-bare" onClick=${copy}>${told}</button></span>`;
 }
 
 /** One flag: what was found, against which bound, what to do next, and the completions that show it. */

@@ -468,7 +468,7 @@ function Entry({ run, one, text, px, open, at, toggle, setExtra }) {
         <span class="log-reward"><${VersionChip} reward=${one.reward} number=${one.version} /></span>
         <span class="log-words cut"><span class=${`log-kind is-${one.kind}`}>${KINDS[one.kind]}</span><${Marked} words=${visible(one.words)} text=${text} /></span>
         <span class="log-score right"><${Score} one=${one} /></span>
-        <span class="log-took right faint">${one.cached ? "kept" : seconds(one.seconds)}</span>
+        <span class="log-took right faint">${one.cached ? "cached" : seconds(one.seconds)}</span>
       </button>
       ${open && html`<${Measured} setExtra=${setExtra}><${Detail} run=${run} entryKey=${one.key} text=${text} /><//>`}
     </li>
@@ -547,11 +547,11 @@ function Detail({ run, entryKey, text, close }) {
         <div class="stack">
           <section>
             <h3 class="block-title">Completion ${count(one.completion)} <span class="faint">${one.tokens === null ? "" : counted(one.tokens, "token")}${one.truncated ? ", cut off" : ""}</span></h3>
-            <div class="block">${one.text === null ? html`<p class="faint">its text was left out of the record</p>` : html`<${CompletionText} text=${one.text} mode=${modeOf(one.text)} />`}</div>
+            <div class="block" tabindex="0">${one.text === null ? html`<p class="faint">its text was left out of the record</p>` : html`<${CompletionText} text=${one.text} mode=${modeOf(one.text)} />`}</div>
           </section>
           <section>
             <h3 class="block-title">Prompt ${count(one.prompt_index)}</h3>
-            <div class="block"><${CompletionText} text=${one.prompt} mode=${modeOf(one.prompt)} /></div>
+            <div class="block" tabindex="0"><${CompletionText} text=${one.prompt} mode=${modeOf(one.prompt)} /></div>
           </section>
         </div>
       </div>
@@ -584,7 +584,7 @@ function Block({ title, words, text, bad, plain }) {
   return html`
     <section>
       <h3 class="block-title">${title}</h3>
-      <pre class=${`block text${bad ? " is-bad" : ""}${plain ? " is-plain" : ""}`}><${Marked} words=${visible(words)} text=${text} /></pre>
+      <pre tabindex="0" class=${`block text${bad ? " is-bad" : ""}${plain ? " is-plain" : ""}`}><${Marked} words=${visible(words)} text=${text} /></pre>
     </section>
   `;
 }

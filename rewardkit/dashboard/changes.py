@@ -1,0 +1,240 @@
+"""Trials and requests for changes that the dashboard has under way: one for each run, in a process of its own.
+
+Importing a reward runs its file, which must not happen in the server: a file may hang, print or end its process. So
+each job has a process (:mod:`rewardkit.dashboard.trial`) with a deadline, and can be cancelled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rewardkit.errors import UpdateRefusedError
+
+TRY_S = 300.0
+"""Seconds that a trial has."""
+ASK_S = 180.0
+"""Seconds that the checks of a change have, before the training is asked."""
+_GRACE_S = 4.0
+"""Seconds that a job has to end after it is cancelled; then it is killed."""
+_TAIL = 40
+"""Lines of standard error that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """How far a job is.
+
+    Attributes:
+        id: Its number in this server.
+        kind: ``"try"`` or ``"ask"``.
+        about: What was asked for, for the page.
+        state: ``"running"``, ``"done"``, ``"failed"`` or ``"cancelled"``.
+        began: When it began, in seconds since 1970.
+        done: Calls done.
+        known: Calls to do; 0 until that is known.
+        failed: Calls that failed.
+        seconds: How long it has taken.
+        words: Why it failed.
+        details: The same with its traceback.
+        printed: What the reward's file printed while it was imported.
+        result: What came of it.
+    """
+
+    id: int
+    kind: str
+    about: Mapping[str, Any]
+    state: str = "running"
+    began: float = 0.0
+    done: int = 0
+    known: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    words: str | None = None
+    details: str | None = None
+    printed: str = ""
+    result: Mapping[str, Any] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(slots=True)
+class _Job:
+    """A process at work, and how far it is; ``lock`` guards the state."""
+
+    state: JobState
+    deadline_s: float
+    process: subprocess.Popen[bytes] | None = None
+    began: float = field(default_factory=time.monotonic)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    printed: deque[str] = field(default_factory=lambda: deque(maxlen=_TAIL))
+
+    def now(self) -> JobState:
+        with self.lock:
+            took = time.monotonic() - self.began
+            return dataclasses.replace(self.state, seconds=took) if self.state.state == "running" else self.state
+
+    def hear(self, line: bytes) -> None:
+        said = json.loads(line)
+        if "result" in said:
+            self.end("done", result=said["result"])
+        elif "error" in said:
+            self.end("failed", words=said["error"], details=said["details"])
+        else:
+            with self.lock:
+                self.state = dataclasses.replace(self.state, **said)
+
+    def end(self, state: str, **more: Any) -> None:
+        """Note how it ended; what comes later changes nothing."""
+        with self.lock:
+            if self.state.state == "running":
+                took = time.monotonic() - self.began
+                printed = "".join(self.printed)
+                self.state = dataclasses.replace(self.state, state=state, seconds=took, printed=printed, **more)
+
+
+class Jobs:
+    """The jobs of a server, one at a time for each run."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards the two below
+        self._jobs: dict[Path, _Job] = {}
+        self._numbers = itertools.count(1)
+
+    def of(self, record: Path) -> JobState | None:
+        """Return the last job of a run; ``None`` where there was none."""
+        with self._lock:
+            job = self._jobs.get(record.resolve())
+        return None if job is None else job.now()
+
+    def start(self, record: Path, job: Mapping[str, Any], about: Mapping[str, Any], deadline_s: float) -> JobState:
+        """Start a job of a run.
+
+        Args:
+            record: The run's record.
+            job: What :mod:`rewardkit.dashboard.trial` reads.
+            about: What the page is told of it.
+            deadline_s: Seconds that it has.
+
+        Raises:
+            UpdateRefusedError: Another one is under way.
+        """
+        key = record.resolve()
+        with self._lock:
+            before = self._jobs.get(key)
+            if before is not None and before.now().state == "running":
+                raise UpdateRefusedError(
+                    f"{_named(before.state)} is under way in this run since {before.now().seconds:.0f} s; wait for it "
+                    "or cancel it"
+                )
+            state = JobState(next(self._numbers), job["kind"], dict(about), began=time.time())
+            started = _Job(state, deadline_s)
+            self._jobs[key] = started
+        threading.Thread(target=_run, args=(started, job), name="rewardkit-trial", daemon=True).start()
+        return started.now()
+
+    def cancel(self, record: Path) -> JobState | None:
+        """End the job of a run that is under way, and return it."""
+        with self._lock:
+            job = self._jobs.get(record.resolve())
+        if job is None:
+            return None
+        job.end("cancelled", words="cancelled; nothing was applied")
+        threading.Thread(target=_stop, args=(job,), name="rewardkit-trial-end", daemon=True).start()
+        return job.now()
+
+    def close(self) -> None:
+        """End all jobs that are under way."""
+        with self._lock:
+            records = list(self._jobs)
+        for record in records:
+            self.cancel(record)
+
+
+JOBS = Jobs()
+"""The jobs of this server."""
+
+
+def _named(state: JobState) -> str:
+    what = "a trial" if state.kind == "try" else "a change"
+    return f"{what} of {state.about.get('reward')!r}"
+
+
+def _run(job: _Job, words: Mapping[str, Any]) -> None:
+    """Start a job's process, and hear it to its end."""
+    command = [sys.executable, "-m", "rewardkit.dashboard.trial"]
+    pipe = subprocess.PIPE
+    try:
+        process = subprocess.Popen(  # noqa: S603 - this package, in this Python
+            command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        )
+    except OSError as reason:
+        job.end("failed", words=f"cannot start {sys.executable}: {reason}")
+        return
+    job.process = process
+    assert process.stdin is not None
+    assert process.stdout is not None
+    reader = threading.Thread(target=_keep_printed, args=(process, job.printed), daemon=True)
+    reader.start()
+    timer = threading.Timer(job.deadline_s, _expire, (job,))
+    timer.daemon = True
+    timer.start()
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(words).encode() + b"\n")
+            process.stdin.flush()
+        if job.now().state != "running":  # cancelled before it had a process
+            _stop(job)
+        for line in process.stdout:
+            job.hear(line)
+    finally:
+        timer.cancel()
+        _stop(job)
+        process.stdout.close()
+        reader.join(1.0)
+        last = next((line.strip() for line in reversed(job.printed) if line.strip()), "no reason is known")
+        job.end("failed", words=f"its process ended with exit status {process.returncode}: {last}")
+
+
+def _keep_printed(process: subprocess.Popen[bytes], printed: deque[str]) -> None:
+    assert process.stderr is not None
+    with process.stderr as lines:
+        for line in lines:
+            printed.append(line.decode("utf-8", "replace")[:500])
+
+
+def _expire(job: _Job) -> None:
+    """End a job whose time is over."""
+    job.end("failed", words=f"not done after {job.deadline_s:.0f} s, which is all that it has; try fewer completions")
+    _stop(job)
+
+
+def _stop(job: _Job) -> None:
+    """End a job's process: the end of its input tells it to, and it is killed where that does not help."""
+    process = job.process
+    if process is None:
+        return
+    with contextlib.suppress(OSError):
+        assert process.stdin is not None
+        process.stdin.close()
+    try:
+        process.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

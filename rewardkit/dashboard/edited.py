@@ -1,0 +1,117 @@
+"""Rewards that are edited in the browser: which function the text defines, and the file that it becomes.
+
+Nothing here runs the text. The file lies beside the run's record, where no other file is, and is named by its text.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from rewardkit.errors import RewardLoadError
+from rewardkit.replay.carried import FOLDER
+from sandbox import parse
+
+EDITED = "edited"
+"""The folder, beside the files of changed rewards, that has those written in the browser."""
+LARGEST = 500_000
+"""Bytes of a reward's text, at most."""
+_MARKS = frozenset({"reward", "group_reward"})
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def function_of(source: str, wanted: str) -> str:
+    """Return the function of a text that is meant.
+
+    Args:
+        source: The text of a Python file.
+        wanted: Its name; empty for the only one that there is.
+
+    Raises:
+        RewardLoadError: The text is no Python, names none or several, or has no such function.
+    """
+    tree = _parsed(source)
+    functions = [one for one in tree.body if isinstance(one, _Function)]
+    names = [one.name for one in functions]
+    if wanted:
+        bound = set(_bound(tree))
+        if wanted in bound or "*" in bound:
+            return wanted
+        near = difflib.get_close_matches(wanted, [*bound], n=1)
+        has = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names) or 'no function'}"
+        raise RewardLoadError(f"no function {wanted!r} in the source; {has}")
+    marked = [one.name for one in functions if any(_is_mark(mark) for mark in one.decorator_list)]
+    found = marked or [name for name in names if not name.startswith("_")]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise RewardLoadError("no function in the source; a reward is a function of the completion")
+    raise RewardLoadError(f"the source has {len(found)} functions, {', '.join(found)}: say which one is the reward")
+
+
+def written(record: Path, name: str, source: str) -> Path:
+    """Write a text to its file beside a record, where it is not there yet, and return the file.
+
+    Args:
+        record: The record's file.
+        name: The reward's name.
+        source: The text.
+
+    Raises:
+        RewardLoadError: It cannot be written there.
+    """
+    home = record.resolve().parent
+    folder = home / FOLDER / EDITED
+    data = source.encode("utf-8", "surrogatepass")
+    stem = re.sub(r"[^A-Za-z0-9_]", "_", name)[:60] or "reward"
+    file = folder / f"{stem}_{hashlib.sha256(data).hexdigest()[:12]}.py"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if folder.resolve() != folder:
+            raise RewardLoadError(f"{folder}: a link that leads elsewhere; edited rewards are not written there")
+        if file.is_symlink() or not file.is_file() or file.read_bytes() != data:
+            fresh = file.with_name(f".{file.name}.{os.getpid()}")
+            fresh.unlink(missing_ok=True)
+            with fresh.open("xb") as opened:
+                opened.write(data)
+            fresh.replace(file)
+    except OSError as reason:
+        raise RewardLoadError(f"{file}: {reason.strerror or reason}; the edited source is not kept") from reason
+    return file
+
+
+def _parsed(source: str) -> ast.Module:
+    size = len(source.encode("utf-8", "surrogatepass"))
+    if size > LARGEST:
+        raise RewardLoadError(f"the source has {size:,} bytes: expected at most {LARGEST:,}")
+    if not source.strip():
+        raise RewardLoadError("the source is empty")
+    try:
+        return parse(source)
+    except SyntaxError as wrong:
+        raise RewardLoadError(f"line {wrong.lineno}: {wrong.msg}") from None
+    except (ValueError, RecursionError, MemoryError) as wrong:
+        raise RewardLoadError(f"the source cannot be read as Python: {wrong or type(wrong).__name__}") from None
+
+
+def _bound(tree: ast.Module) -> Iterator[str]:
+    """Yield the names that a module may bind, ``*`` where an import binds some that are not known."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+            case ast.alias(name=name, asname=other):
+                yield other or name.partition(".")[0]
+
+
+def _is_mark(decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)
+    return name in _MARKS

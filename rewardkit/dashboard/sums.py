@@ -1,0 +1,59 @@
+"""The sums of a run's steps, of which only the new ones are read while the run goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from rewardkit.dashboard.readers import Opened, Stamp
+from rewardkit.record.values import StepSummary
+from rewardkit.replay.run import Run
+
+
+def summaries(opened: Opened, split: str = "train") -> Sequence[StepSummary]:
+    """Return each step's sums, as :meth:`~rewardkit.record.reader.RunReader.summaries` gives them.
+
+    Args:
+        opened: The run.
+        split: ``"train"`` or ``"eval"``.
+    """
+    sums = opened.kept.get(("sums", split), 0, lambda: StepSums(split))
+    return sums.newest(opened.run, opened.version)
+
+
+class StepSums:
+    """The sums of one split, for all threads.
+
+    Batches are only added, but for a training that goes on from a checkpoint: it takes away those after it.
+
+    Args:
+        split: The split.
+    """
+
+    def __init__(self, split: str) -> None:
+        self._split = split
+        self._lock = threading.Lock()
+        self._version: Stamp | None = None
+        self._batches: tuple[int, int] = (0, 0)
+        self._known: tuple[StepSummary, ...] = ()
+
+    def newest(self, run: Run, version: Stamp) -> Sequence[StepSummary]:
+        """Return all sums; only the steps to which batches came are read again."""
+        with self._lock:
+            if version != self._version:
+                self._known = self._read(run)
+                self._version = version
+            return self._known
+
+    def _read(self, run: Run) -> tuple[StepSummary, ...]:
+        count, last = self._batches
+        total, new = run.batches(self._split, after=last)
+        self._batches = (total, new[-1][0] if new else last)
+        steps = [step for _, step in new if step is not None]
+        if count + len(new) != total or len(steps) < len(new):
+            return tuple(run.summaries(split=self._split))
+        if not steps:
+            return self._known
+        first = min(steps)
+        before = (one for one in self._known if one.step is None or one.step < first)
+        return (*before, *run.summaries(split=self._split, since=first))

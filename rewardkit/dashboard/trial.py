@@ -1,0 +1,144 @@
+"""What the dashboard runs in a process of its own: a reward tried on stored completions, or a training asked for it.
+
+``python -m rewardkit.dashboard.trial`` reads its job as one line of JSON, and writes lines of JSON: how far it is, and
+at last what came of it. It ends when its standard input does, so it does not outlive the server. What the reward
+prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rewardkit.errors import RewardError
+from rewardkit.record.changes import Action
+from rewardkit.registry import RewardSet, resolve_set
+from rewardkit.replay.difference import Difference
+from rewardkit.replay.run import Run
+from rewardkit.replay.run_difference import given, of_run
+from rewardkit.replay.stored import choose
+from rewardkit.replay.update import Wish, update
+from rewardkit.shown import shortened
+
+SHOWN = 8
+"""Completions that are named, those that change most."""
+_TEXT_CHARS = 4000
+_TOLD_EACH_S = 0.1
+_GRACE_S = 2.0
+"""Seconds that a trial has to end its workers once it is told to end."""
+
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+def main() -> None:
+    """Do the job that comes on standard input."""
+    job = json.loads(sys.stdin.readline())
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with_input, daemon=True).start()
+
+    def tell(words: Mapping[str, Any]) -> None:
+        print(json.dumps(words), file=answers, flush=True)
+
+    try:
+        tell(done(job, tell))
+    except KeyboardInterrupt:
+        os._exit(130)
+
+
+def done(job: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+    """Do a job and return what came of it: ``{"result": ...}`` or ``{"error": ..., "details": ...}``."""
+    sys.path += [one for one in job.get("folders", ()) if one not in sys.path]
+    try:
+        with Run.open(job["run"]) as run:
+            return {"result": _tried(run, job, tell) if job["kind"] == "try" else _asked(run, job)}
+    except RewardError as reason:
+        words = str(reason).replace(f"{Path(job['run']).resolve().parent}/", "")
+        return {"error": in_one_line(words), "details": words}
+    except Exception as fault:
+        return {"error": f"{type(fault).__name__}: {in_one_line(str(fault))}", "details": str(fault)}
+
+
+def in_one_line(words: str) -> str:
+    """Return an error in one line; of a traceback the last line, with the place in the file that does not import."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    if len(lines) < 2:
+        return words.strip()
+    file = lines[0].partition(" does not import")[0].strip("'")
+    places = re.findall(rf'File "{re.escape(file)}", line (\d+)', words)
+    where = f" (line {places[-1]})" if places else ""
+    return f"{lines[0]} {lines[-1]}{where}"
+
+
+def told(found: Difference) -> dict[str, Any]:
+    """Return a difference ready for the page, with the beginnings of long texts."""
+    words = {**found.as_json(), "notes": found.told_notes}
+    for one in words["examples"]:
+        for name in ("prompt", "completion"):
+            text = one[name] if isinstance(one[name], str) else json.dumps(one[name], ensure_ascii=False, default=repr)
+            one[name] = shortened(text, _TEXT_CHARS)
+        one["example"] = {
+            name: value if isinstance(value, int | float | None) else shortened(str(value), _TEXT_CHARS)
+            for name, value in one["example"].items()
+        }
+    return words
+
+
+def _tried(run: Run, job: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+    """Return what changes where one version takes the place of another on stored completions."""
+    name = job["reward"]
+
+    def load(reference: str) -> RewardSet:
+        return resolve_set({name: reference})
+
+    steps = job.get("steps")
+    stored = choose(run, None if steps is None else (steps[0], steps[1]), job.get("split") or "train")
+    old, new = (given(run, words, load) for words in (job["old"], job["new"]))
+    tick = _Ticks(tell)
+    found = of_run(
+        run, old, new, stored, weight=job.get("weight"), limit=job.get("limit"), tick=tick, shown=SHOWN,
+        workers=job.get("workers"),
+    )  # fmt: skip
+    return told(found)
+
+
+def _asked(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
+    """Check a change on the run's last completions, and ask the training for it; its answer is in the record."""
+    wish = Wish(job["reward"], Action(job["action"]), job.get("new"), job.get("weight"))
+    (answer,) = update(run, [wish], wait_s=0.0, workers=job.get("workers"))
+    difference = None if answer.difference is None else told(answer.difference)
+    return {"change": answer.change, "notes": list(answer.notes), "difference": difference}
+
+
+class _Ticks:
+    """Tells how far the scoring is, not more often than a person can see."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell, self._said = tell, 0.0
+
+    def __call__(self, done: int, known: int, failed: int = 0) -> None:
+        now = time.monotonic()
+        if now - self._said >= _TOLD_EACH_S or done == known:
+            self._said = now
+            self._tell({"done": done, "known": known, "failed": failed})
+
+
+def _end_with_input() -> None:
+    """End this process when nobody waits for it any more."""
+    while os.read(0, 1024):
+        pass
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    time.sleep(_GRACE_S)
+    os._exit(130)
+
+
+if __name__ == "__main__":
+    main()
