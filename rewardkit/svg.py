@@ -42,7 +42,7 @@ STYLE = (
 """The style sheet of all charts of a page."""
 
 _WIDTH, _HEIGHT = 380, 176
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 30, 24
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 30, 26
 _ROW = 15
 _LEGEND_COLUMNS, _LEGEND_CHARS = 3, 17
 _TITLE_CHARS, _LABEL_CHARS = 38, 22
@@ -266,8 +266,8 @@ def _axes(plot: _Plot, chart: Chart) -> str:
         parts.append(f'<path class="rule" d="M{plot.left:.0f} {y:.1f}H{plot.right:.0f}"/>')
         parts.append(_text(plot.left - 5, y + 4, chart.told(value), "tick", "end"))
     for value in _places(plot.x):
-        parts.append(_text(plot.across(value), plot.bottom + 16, f"{value:,.0f}", "tick", "middle"))
-    parts.append(_text(2, plot.bottom + 16, chart.axis, "tick"))
+        parts.append(_text(plot.across(value), plot.bottom + 18, f"{value:,.0f}", "tick", "middle"))
+    parts.append(_text(2, plot.bottom + 18, chart.axis, "tick"))
     return "".join(parts)
 
 
