@@ -145,8 +145,8 @@ def _rewards(report: _Report) -> Markup:
             "p95", "no signal"]  # fmt: skip
     note = (
         "Weights are those of the last step. First and last are the mean scores of the first and the last step with a"
-        " score; std is of the last. Scored, skipped and failed are calls. No signal is the share of groups whose scores"
-        " are all the same."
+        " score; std is of the last. Scored, skipped and failed are calls. No signal is the share of groups whose"
+        " scores are all the same."
     )
     return section("rewards", "Rewards", table(head, rows), note=note)
 
