@@ -39,7 +39,8 @@ class Run(RunReader):
     @property
     def changes(self) -> list[RewardChange]:
         """The changes of rewards that the training was asked for, oldest first."""
-        return changes_of(self._connection)
+        with self._asked():
+            return changes_of(self._connection)
 
     def get_config(self) -> RunConfig:
         """Return what of the running training can be changed: its rewards and their weights.

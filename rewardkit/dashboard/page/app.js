@@ -19,9 +19,9 @@ const SWITCHER_EVERY_MS = 15000;
 
 function App() {
   const { run, tab, query } = useAddress();
-  const list = useApi("/api/runs", {}, { every: run ? SWITCHER_EVERY_MS : LIST_EVERY_MS });
+  const list = useApi("/api/runs", {}, { every: run ? SWITCHER_EVERY_MS : LIST_EVERY_MS, live: false });
   const overview = useApi(run ? of(run, "overview") : null);
-  const gone = run !== null && ["missing", "unreadable"].includes(overview.problem?.state);
+  const gone = run !== null && ["missing", "unreadable"].includes(overview.trouble?.state);
   useKeys(
     [
       ["g r", "All runs", () => go({ run: null, tab: null })],
@@ -34,7 +34,7 @@ function App() {
       <${Guarded} key=${`${run}/${tab}`}>
         ${run === null && html`<${Runs} list=${list} query=${query} />`}
         ${run !== null && html`<h1 class="unseen">${TITLES[tab]} of ${visible(run)}</h1>`}
-        ${gone && html`<${ProblemNote} problem=${overview.problem} />`}
+        ${gone && html`<${ProblemNote} problem=${overview.trouble} />`}
         ${run !== null && !gone && html`<${Shown} run=${run} tab=${tab} query=${query} overview=${overview} />`}
       <//>
     <//>

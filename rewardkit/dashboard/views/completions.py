@@ -29,6 +29,8 @@ EPOCH_IDS = 2000
 """Completions of one epoch that the arrows go through."""
 PREVIEW = 240
 """Characters of a text in a row of a table."""
+SAID_CHARS = 20_000
+"""Characters of a column's value, a reason, an error or an output that stand beside a completion."""
 SORTS = ("index", "length", "epochs", "completions", "best", "mean")
 ORDERS = ("up", "down")
 _STATUS = {"s": Status.SCORED, "k": Status.SKIPPED, "f": Status.FAILED}
@@ -133,7 +135,7 @@ def prompt(opened: Opened, query: Query) -> dict[str, Any]:
     return {
         "index": number,
         "prompt": shown(one.prompt, whole=query.whole("rest", 0) == 1),
-        "columns": {name: value_text(value) for name, value in one.columns.items()},
+        "columns": {name: value_text(value)[:SAID_CHARS] for name, value in one.columns.items()},
         "completions": len(table),
         "epochs": _epochs(table, epochs),
         "left": left,
@@ -244,16 +246,21 @@ def _said(name: str, version: int, outcome: Outcome) -> dict[str, Any]:
         "status": outcome.status,
         "score": outcome.score,
         "cause": outcome.cause,
-        "reason": outcome.reason,
-        "error": outcome.error,
-        "traceback": outcome.traceback,
-        "logs": outcome.logs or None,
+        "reason": _cut(outcome.reason),
+        "error": _cut(outcome.error),
+        "traceback": _cut(outcome.traceback),
+        "logs": _cut(outcome.logs),
         "metrics": {name: _number(value) for name, value in outcome.metrics.items()},
         "attempts": outcome.attempts,
         "seconds": outcome.duration_s,
         "cached": outcome.cached,
         "unanswered": [one._asdict() for one in outcome.unanswered],
     }
+
+
+def _cut(text: str | None) -> str | None:
+    """Return what is shown of a text beside a score; the logs show all of it."""
+    return (text if len(text) <= SAID_CHARS else f"{text[:SAID_CHARS]} …") if text else None
 
 
 class _Key(NamedTuple):

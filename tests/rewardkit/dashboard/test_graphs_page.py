@@ -37,7 +37,7 @@ def step(number: int, version: int = 1) -> ScoreBatch:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with a run of thirty steps and one of completions without steps."""
+    """Give a folder with a run of thirty steps, a longer one, and one of completions without steps."""
     folder = tmp_path_factory.mktemp("graphs")
     with Recorder(folder / "one") as one:
         for number in range(STEPS):
@@ -45,6 +45,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             one.metrics(number + 1, {"loss": 1 / (number + 1), "entropy": 1.0, HOSTILE: 0.5, "rare/thing": 2.0})
         flag = {"detector": "ceiling", "reward": None, "words": "most have the best score"}
         one.event("flag", flag, FLAGGED)
+    with Recorder(folder / "longer") as longer:
+        for number in range(STEPS + 5):
+            longer.record(step(number), step=number)
     with Recorder(folder / "loose") as loose:
         loose.record(step(0))
     return folder
@@ -208,6 +211,18 @@ def test_graphs_grow_with_the_run(page: Any, runs: Path) -> None:
     box.focus()
     page.keyboard.press("End")
     expect(box).to_have_attribute("aria-valuetext", re.compile(f"^step {STEPS}, .*good@3 scores from here on"))
+
+
+def test_another_run_stands_beside_with_its_own_steps(page: Any, window: Any) -> None:
+    """Where only the other run has a step, this one's value is unknown; the choice is in the address."""
+    page.get_by_role("combobox", name="Beside").select_option("longer")
+    box = plot(page, "good")
+    expect(box).to_have_attribute("aria-valuemax", str(STEPS + 4))
+    box.focus()
+    page.keyboard.press("End")
+    expect(chart(page, "good").get_by_role("button", name="mean")).to_contain_text("\u2013")
+    expect(chart(page, "good").get_by_role("button", name="longer")).to_contain_text("0.375")
+    assert "?beside=longer" == window.query()
 
 
 def test_a_run_without_steps_says_so(window: Any) -> None:

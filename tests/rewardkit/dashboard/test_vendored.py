@@ -16,6 +16,16 @@ def test_each_vendored_file_fits_the_sum_that_the_list_has() -> None:
     assert dict(rows) == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+def test_all_that_the_page_names_is_there() -> None:
+    """Each address of index.html and each import of a module is a file of the page."""
+    page = FOLDER.parent
+    named = re.findall(r'(?:href|src)="/([^"]+)"', (page / "index.html").read_text(encoding="utf-8"))
+    assert [] == [one for one in named if not (page / one).is_file()]
+    for module in page.rglob("*.js"):
+        imported = re.findall(r'(?:from|import\() ?"(\.[^"]+)"', module.read_text(encoding="utf-8"))
+        assert [] == [one for one in imported if not (module.parent / one).is_file()], module.name
+
+
 def test_the_page_loads_nothing_from_elsewhere() -> None:
     """No file of the page names a server; only comments of what is vendored and names of XML do."""
     for path in sorted(FOLDER.parent.rglob("*")):

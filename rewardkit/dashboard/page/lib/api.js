@@ -7,6 +7,7 @@ const KEPT = 40;
 const PAUSE_MS = 250;
 const RETRY_MS = [1000, 2000, 4000];
 const FINAL = [400, 404];
+const PASSING = [0, 401, 408, 503];
 const kept = new Map();
 
 /** What went wrong with a request: status 0 means that the server did not answer; state names some that pass. */
@@ -69,10 +70,11 @@ function keep(address, data) {
 }
 
 /**
- * Ask for JSON and ask again at each tick of the run (or every `every` milliseconds).
- * The last data stays while it loads anew and while the server is away; a null path asks for nothing.
+ * Ask for JSON and ask again at each tick of the run that is shown (not with `live: false`) and every `every` ms.
+ * The last data stays while it loads anew and while the server is away: the frame says so, and `problem` is what the
+ * view itself must say; `trouble` is either. A null path asks for nothing.
  */
-export function useApi(path, query = {}, { every = 0 } = {}) {
+export function useApi(path, query = {}, { every = 0, live = true } = {}) {
   const address = path === null || path === undefined ? null : url(path, query);
   const [heard, setHeard] = useState({ address: null, path: null, data: null, problem: null });
   const [loading, setLoading] = useState(false);
@@ -80,18 +82,20 @@ export function useApi(path, query = {}, { every = 0 } = {}) {
 
   useEffect(() => {
     if (address === null) return undefined;
-    const mine = asking(address, every, setLoading, (data, problem) =>
+    const mine = asking(address, { every, live }, setLoading, (data, problem) =>
       setHeard((before) => ({ address, path, data: problem ? lastOf(before, address, path, problem) : data, problem })),
     );
     asker.current = mine;
     return mine.stop;
-  }, [address, every]);
+  }, [address, every, live]);
 
   const reload = useCallback(() => asker.current?.again(), []);
   const ours = heard.path === path;
   const data = ours ? (heard.address === address ? heard.data : (kept.get(address) ?? heard.data)) : kept.get(address);
   const pending = address !== null && heard.address !== address;
-  return { data: data ?? null, problem: pending ? null : heard.problem, loading: loading || pending, reload };
+  const trouble = pending ? null : heard.problem;
+  const problem = data && PASSING.includes(trouble?.status) ? null : trouble;
+  return { data: data ?? null, problem, trouble, loading: loading || pending, reload };
 }
 
 /** What of the last data still holds: nothing, where the question was wrong or its subject is gone. */
@@ -104,7 +108,7 @@ function lastOf(before, address, path, problem) {
 }
 
 /** Ask one address until it is stopped: at once, at each tick, and again after a failure. */
-function asking(address, every, setLoading, tell) {
+function asking(address, { every, live }, setLoading, tell) {
   let stopped = false;
   let flight = null;
   let stale = false;
@@ -149,7 +153,7 @@ function asking(address, every, setLoading, tell) {
     if (stale && !failures) later(PAUSE_MS);
     stale = false;
   };
-  const leave = every ? () => {} : onTick(again);
+  const leave = live ? onTick(again) : () => {};
   again();
   return {
     again,

@@ -1,8 +1,10 @@
 /** Formulas in a text, rendered on request: MathML from KaTeX without trust, bounded in number, length and time. */
 
-const DELIMITED = /\$\$([\s\S]+?)\$\$|\\\[([\s\S]+?)\\\]|\\\(([\s\S]+?)\\\)|\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)/g;
 const MOST_FORMULAS = 400;
-const MOST_CHARS = 2_000;
+const SEARCHED_CHARS = 50_000;
+// Bounded, for a text may open a thousand formulas and close none.
+const DELIMITED =
+  /\$\$([\s\S]{1,2000}?)\$\$|\\\[([\s\S]{1,2000}?)\\\]|\\\(([\s\S]{1,2000}?)\\\)|\$(?!\s)([^$\n]{1,400}?)(?<!\s)\$(?!\d)/g;
 const TIME_MS = 300;
 const REFUSED = "#c0ffe1"; // how KaTeX colours a command that it does not trust
 const OPTIONS = {
@@ -26,15 +28,17 @@ export async function loadKatex() {
   return katex;
 }
 
-/** Split a text into [kind, text] with kind "text", "inline" or "block"; a formula is without its delimiters. */
+/**
+ * Split a text into [kind, text, source] with kind "text", "inline" or "block"; a formula is without its delimiters.
+ * Formulas are looked for in the first 50,000 characters.
+ */
 export function formulas(text) {
   const parts = [];
   let end = 0;
   let found = 0;
-  for (const match of text.matchAll(DELIMITED)) {
+  for (const match of text.slice(0, SEARCHED_CHARS).matchAll(DELIMITED)) {
     const [all, dollars, square, round, single] = match;
     const formula = dollars ?? square ?? round ?? single;
-    if (formula.length > MOST_CHARS) continue;
     if (match.index > end) parts.push(["text", text.slice(end, match.index)]);
     parts.push([dollars !== undefined || square !== undefined ? "block" : "inline", formula, all]);
     end = match.index + all.length;

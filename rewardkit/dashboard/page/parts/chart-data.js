@@ -38,6 +38,11 @@ export function parts(line, smoothing) {
   return smoothing > 0 && !line.edge ? [...band, line.values, smoothed(line.values, smoothing)] : [...band, line.values];
 }
 
+/** How many columns are drawn of a line. */
+export function partCount(line, smoothing) {
+  return (line.low ? 2 : 0) + (smoothing > 0 && !line.edge ? 2 : 1);
+}
+
 /** Where nothing was scored there is no place for a gap: null becomes undefined there, or everywhere. */
 export function placed(values, steps, unscored, sparse) {
   if (!values || (!sparse && !unscored.size)) return values;

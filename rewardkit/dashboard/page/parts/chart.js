@@ -2,7 +2,7 @@
 import uPlot from "../vendor/uPlot.esm.js";
 import { visible } from "../lib/format.js";
 import { html, useEffect, useMemo, useRef, useState } from "../lib/view.js";
-import { alone, columnsOf, csvOf, parts, told, written } from "./chart-data.js";
+import { alone, columnsOf, csvOf, partCount, told, written } from "./chart-data.js";
 import { colour, marksNear, paintMarks, pictureOf, save, seriesColour } from "./chart-paint.js";
 
 const HEIGHT = 168;
@@ -22,15 +22,21 @@ const NONE = [];
  * range: [from, to] in steps or null; onRange hears of another one. onPick hears of the step that is chosen.
  * Charts with one syncKey share the cursor. zero: the y range has 0 in it. actions: buttons beside the title.
  */
-export function Chart({
-  title, words = "", x = NONE, lines = NONE, markers = NONE, notes = {}, unit = "", smoothing = 0, zero = false,
+export function Chart(props) {
+  const figure = useRef(null);
+  const [near, seen] = useSeen(figure);
+  const shown = useRef(props);
+  if (seen) shown.current = props; // out of sight, nothing is drawn anew
+  return html`<figure class="chart" ref=${figure}><${Drawn} ...${shown.current} figure=${figure} near=${near} /></figure>`;
+}
+
+function Drawn({
+  figure, near, title, words = "", x = NONE, lines = NONE, markers = NONE, notes = {}, unit = "", smoothing = 0, zero = false,
   range = null, onRange, onPick, onEnlarge, syncKey, height = HEIGHT, actions = null, waiting = false,
 }) {
   const [hidden, setHidden] = useState(NONE);
   const box = useRef(null);
-  const figure = useRef(null);
   const latest = useRef({});
-  const near = useNear(figure);
   const shades = lines.map((line, place) => line.colour || (line.edge ? "--ink-3" : seriesColour(place)));
   const known = lines.some((line) => line.values.some((value) => Number.isFinite(value)));
   const columns = useMemo(() => columnsOf(x, lines, smoothing), [x, lines, smoothing]);
@@ -48,20 +54,19 @@ export function Chart({
     const names = lines.map((line, place) => ({ name: visible(line.name), shade: shades[place] }));
     save(await pictureOf(plot.current, visible(title), names), `${title}.png`);
   };
-  const spoken = `${visible(title)}. ${ordered.map((line) => told(line, x, unit)).join("; ") || "No values."}`;
+  const spoken = useMemo(() => ordered.map((line) => told(line, x, unit)).join("; ") || "No values.", [x, lines, unit]);
 
   return html`
-    <figure class="chart" ref=${figure}>
       <figcaption class="chart-head">
         <h3 class="chart-title" title=${words}>${visible(title)}</h3>
         <div class="chart-actions">
           ${actions}
           ${known && html`
-            <button type="button" class="chart-action" onClick=${savePng} title="Save as PNG" aria-label=${`Save ${title} as PNG`}>PNG</button>
-            <button type="button" class="chart-action" onClick=${saveCsv} title="Save as CSV" aria-label=${`Save ${title} as CSV`}>CSV</button>
+            <button type="button" class="chart-action" onClick=${savePng} title="Save as PNG" aria-label=${`Save ${visible(title)} as PNG`}>PNG</button>
+            <button type="button" class="chart-action" onClick=${saveCsv} title="Save as CSV" aria-label=${`Save ${visible(title)} as CSV`}>CSV</button>
           `}
           ${known && onEnlarge && html`
-            <button type="button" class="chart-action" onClick=${onEnlarge} title="Enlarge" aria-label=${`Enlarge ${title}`}>
+            <button type="button" class="chart-action" onClick=${onEnlarge} title="Enlarge" aria-label=${`Enlarge ${visible(title)}`}>
               <svg viewBox="0 0 16 16" aria-hidden="true"><path d="M9.5 2.5h4v4M13.5 2.5l-5 5M6.5 13.5h-4v-4M2.5 13.5l5-5" /></svg>
             </button>
           `}
@@ -92,17 +97,17 @@ export function Chart({
               tabindex="0"
               role="slider"
               aria-orientation="horizontal"
-              aria-label=${spoken}
+              aria-label=${`${visible(title)}. ${spoken}`}
               aria-valuemin=${columns[0][0] ?? 0}
               aria-valuemax=${columns[0][columns[0].length - 1] ?? 0}
               aria-valuenow=${columns[0][columns[0].length - 1] ?? 0}
+              onFocus=${() => latest.current.readout(plot.current?.cursor.idx)}
               onKeyDown=${(event) => onKey(event, plot.current, latest.current, box.current)}
             ></div>`
           : html`<p class="chart-none">${waiting ? "Being read …" : "Nothing recorded"}</p>`}
         <div class="chart-mark" hidden></div>
       </div>
       ${known && columns[0].length <= TABLE_ROWS && html`<${Values} title=${title} x=${x} lines=${lines} unit=${unit} />`}
-    </figure>
   `;
 }
 
@@ -130,19 +135,16 @@ function Values({ title, x, lines, unit }) {
   `;
 }
 
-/** Whether an element is in the window or close to it, or ever was. */
-function useNear(element) {
-  const [near, setNear] = useState(false);
+/** Whether an element was ever in the window or close to it, and whether it is now. */
+function useSeen(element) {
+  const [[near, seen], set] = useState([false, false]);
   useEffect(() => {
-    if (near) return undefined;
-    const watcher = new IntersectionObserver(
-      (seen) => seen.some((one) => one.isIntersecting) && setNear(true),
-      { rootMargin: AHEAD },
-    );
+    const told = (changes) => set(([before]) => [before || changes.at(-1).isIntersecting, changes.at(-1).isIntersecting]);
+    const watcher = new IntersectionObserver(told, { rootMargin: AHEAD });
     watcher.observe(element.current);
     return () => watcher.disconnect();
-  }, [near]);
-  return near;
+  }, []);
+  return [near, seen];
 }
 
 /** Keep one uPlot in a box: made anew for other lines, else told what has changed. */
@@ -178,7 +180,7 @@ function settle(plot, state) {
   plot.batch(() => {
     state.lines.forEach((line) => {
       const show = !state.hidden.includes(line.name);
-      for (let part = parts(line, state.smoothing).length; part > 0; part -= 1) {
+      for (let part = partCount(line, state.smoothing); part > 0; part -= 1) {
         if (plot.series[place].show !== show) plot.setSeries(place, { show });
         place += 1;
       }
@@ -256,7 +258,7 @@ function bandsOf({ lines, shades, smoothing }) {
   let place = 1;
   lines.forEach((line, at) => {
     if (line.low) found.push({ series: [place + 1, place], fill: () => colour(shades[at], 0.14) });
-    place += parts(line, smoothing).length;
+    place += partCount(line, smoothing);
   });
   return found;
 }
@@ -296,6 +298,12 @@ function listen(plot, latest) {
     touched = plot.cursor.idx;
     if (again) choice = setTimeout(choose, DOUBLE_MS);
   };
+  plot.over.addEventListener("mouseenter", () => {
+    plot.pointed = true;
+  });
+  plot.over.addEventListener("mouseleave", () => {
+    plot.pointed = false;
+  });
   plot.over.addEventListener("mousedown", down);
   plot.over.addEventListener("click", click);
   return () => {
@@ -319,11 +327,13 @@ function onCursor(plot, state) {
   const label = plot.root.closest(".chart-plot")?.querySelector(".chart-mark");
   if (!label) return;
   const { left } = plot.cursor;
-  const here = plot.over.matches(":hover") || plot.root.parentElement === document.activeElement;
+  const here = plot.pointed || plot.root.parentElement === document.activeElement;
   const marks = here && left >= 0 ? marksNear(plot, state.markers, left) : NONE;
   label.hidden = !marks.length;
   if (!marks.length) return;
   label.textContent = marks.map((mark) => `step ${mark.x}: ${visible(mark.words)}`).join("\n");
+  const main = plot.series.findLastIndex((one) => one.told);
+  label.classList.toggle("is-low", plot.valToPos(plot.data[main][plot.cursor.idx] ?? 0, "y") < plot.over.clientHeight / 2);
   const room = label.parentElement.clientWidth - label.offsetWidth - 4;
   label.style.left = `${Math.max(4, Math.min(room, plot.over.offsetLeft + left + 8))}px`;
 }
@@ -341,7 +351,7 @@ function tellReadout(figure, state, place) {
   put(figure.querySelector("[data-at='step']"), note ? `${stepWords}: ${visible(note)}` : stepWords);
   let row = 1;
   const values = lines.map((line, number) => {
-    const many = parts(line, state.smoothing).length;
+    const many = partCount(line, state.smoothing);
     const raw = columns[row + (line.low ? 2 : 0)];
     row += many;
     const value = pointed ? raw[at] : lastOf(raw);
@@ -349,7 +359,7 @@ function tellReadout(figure, state, place) {
     return `${visible(line.name)} ${write(value)}`;
   });
   const box = figure.querySelector(".chart-box");
-  if (!box || step === undefined) return;
+  if (!box || step === undefined || (pointed && box !== document.activeElement)) return;
   const happened = markers.filter((mark) => mark.x === step).map((mark) => visible(mark.words));
   box.setAttribute("aria-valuenow", step);
   box.setAttribute("aria-valuetext", [`step ${step}`, ...values, ...(note ? [visible(note)] : []), ...happened].join(", "));

@@ -4,7 +4,10 @@ import { loadKatex, rendered } from "../lib/mathematics.js";
 import { html, useEffect, useMemo, useState } from "../lib/view.js";
 import { Status, VersionChip } from "./chip.js";
 
+const REASON_CHARS = 600;
 const BLOCK_CHARS = 20_000;
+const WORD_CHARS = 1_000;
+const LONG_WORD = new RegExp(`\\S{${WORD_CHARS},}`);
 const LEFT_OUT = "The text was left out of the record: the disk was slower than the run. The scores are all there.";
 
 /** A text or conversation as a body {text | messages, chars, whole}; a plain string is one too. */
@@ -15,8 +18,15 @@ export function bodyOf(text) {
 /** All of a body as one text, each message under its role. */
 export function plainOf(body) {
   if (!body) return "";
-  if (body.messages) return body.messages.map(messageText).join("\n\n");
-  return visible(body.text);
+  if (!body.messages) return visible(body.text);
+  if (!talks(body)) return visible(body.messages.flatMap(({ parts }) => parts.map(({ text }) => text)).join("\n"));
+  return body.messages.map(messageText).join("\n\n");
+}
+
+/** Whether a body says more as a conversation: it has several messages, calls of tools, or thinking. */
+export function talks(body) {
+  const { messages } = body || {};
+  return Boolean(messages) && (messages.length > 1 || messages.some(({ parts }) => parts.some(({ kind }) => kind !== "text")));
 }
 
 function messageText({ role, name, parts }) {
@@ -65,17 +75,37 @@ function Plain({ pieces }) {
   `;
 }
 
-function Piece([kind, text], place) {
-  if (kind === "gone") return html`<del key=${place}>${text}</del>`;
-  if (kind === "new") return html`<ins key=${place}>${text}</ins>`;
-  return html`<span key=${place}>${text}</span>`;
+function Piece([kind, text, markup], place) {
+  if (markup) return html`<span key=${place} class=${`formula formula-${kind}`} dangerouslySetInnerHTML=${{ __html: markup }} />`;
+  if (kind === "gone") return html`<del key=${place}>${breakable(text)}</del>`;
+  if (kind === "new") return html`<ins key=${place}>${breakable(text)}</ins>`;
+  return html`<span key=${place}>${breakable(text)}</span>`;
+}
+
+/** Places where an endless word may break: the browser takes minutes to find its own. */
+function breakable(text) {
+  if (text.length < WORD_CHARS || !LONG_WORD.test(text)) return text;
+  const parts = [];
+  for (let start = 0; start < text.length; ) {
+    const end = wholePair(text, start + WORD_CHARS);
+    parts.push(text.slice(start, end), html`<wbr key=${start} />`);
+    start = end;
+  }
+  return parts;
+}
+
+/** A place that does not part the two halves of a character. */
+function wholePair(text, place) {
+  return /[\ud800-\udbff]/.test(text[place - 1] || "") ? place + 1 : place;
 }
 
 function blocksOf(pieces) {
   const blocks = [[]];
   let size = 0;
-  for (const [kind, text] of pieces) {
+  for (const [kind, text, markup] of pieces) {
     let rest = text;
+    if (markup) blocks[blocks.length - 1].push([kind, text, markup]);
+    if (markup) continue;
     while (size + rest.length > BLOCK_CHARS) {
       const cut = placeToCut(rest, BLOCK_CHARS - size);
       blocks[blocks.length - 1].push([kind, rest.slice(0, cut).replace(/\n$/, "")]);
@@ -94,8 +124,7 @@ function placeToCut(text, room) {
   const line = text.lastIndexOf("\n", room - 1);
   if (line >= 0) return line + 1;
   const space = text.lastIndexOf(" ", room - 1);
-  const cut = space > 0 ? space + 1 : Math.max(room, 1);
-  return /[\ud800-\udbff]/.test(text[cut - 1] || "") ? cut + 1 : cut;
+  return space > 0 ? space + 1 : wholePair(text, Math.max(room, 1));
 }
 
 function Conversation({ body }) {
@@ -133,7 +162,7 @@ function Part({ kind, text, name }) {
     return html`
       <details class="thinking">
         <summary>Thinking, ${count(text.length)} characters</summary>
-        <div class="text">${visible(text)}</div>
+        <${Plain} pieces=${[["same", visible(text)]]} />
       </details>
     `;
   }
@@ -142,11 +171,11 @@ function Part({ kind, text, name }) {
     return html`
       <div class=${`tool tool-${kind}`}>
         <p class="tool-head">${title}${name && html` <b>${visible(name)}</b>`}</p>
-        <div class="text">${visible(kind === "call" ? indented(text) : text)}</div>
+        <${Plain} pieces=${[["same", visible(kind === "call" ? indented(text) : text)]]} />
       </div>
     `;
   }
-  return html`<div class="text">${visible(text)}</div>`;
+  return html`<${Plain} pieces=${[["same", visible(text)]]} />`;
 }
 
 /** JSON with line breaks; other text as it is. */
@@ -164,18 +193,10 @@ function Mathematics({ text }) {
   useEffect(() => {
     loadKatex().then(() => setReady(true), () => setWrong(true));
   }, []);
-  const parts = useMemo(() => (ready ? rendered(text) : []), [ready, text]);
-  if (wrong) return html`<p class="text-missing">The formulas could not be loaded; this is the text.</p><div class="text">${text}</div>`;
+  const parts = useMemo(() => (ready ? rendered(text).map(({ kind, source, markup }) => [kind, source, markup]) : []), [ready, text]);
+  if (wrong) return html`<p class="text-missing">The formulas could not be loaded; this is the text.</p><${Plain} pieces=${[["same", text]]} />`;
   if (!ready) return html`<p class="text-missing" role="status">Loading …</p>`;
-  return html`
-    <div class="text text-math">
-      ${parts.map(({ kind, source, markup }, place) =>
-        markup === null
-          ? html`<span key=${place}>${source}</span>`
-          : html`<span key=${place} class=${`formula formula-${kind}`} dangerouslySetInnerHTML=${{ __html: markup }} />`,
-      )}
-    </div>
-  `;
+  return html`<div class="text-math"><${Plain} pieces=${parts} /></div>`;
 }
 
 /** A score, or in its place what became of the call. */
@@ -260,7 +281,9 @@ function Difference({ from, to }) {
 function Said({ said, known }) {
   if (!said) return known ? html`<span class="faint">not asked</span>` : "–";
   const metrics = Object.entries(said.metrics || {});
+  const long = (said.reason || "").length > REASON_CHARS;
   const more = [
+    ["reason", long ? said.reason : null],
     ["error", said.error],
     ["traceback", said.traceback],
     ["printed", said.logs],
@@ -274,14 +297,14 @@ function Said({ said, known }) {
         ${said.attempts > 1 && html`<span class="faint">${count(said.attempts)} attempts</span>`}
         ${said.cached && html`<span class="faint">from the cache</span>`}
       </span>
-      ${said.reason && html`<span class="said-reason">${visible(said.reason)}</span>`}
+      ${said.reason && html`<span class="said-reason">${visible(long ? `${said.reason.slice(0, REASON_CHARS)} …` : said.reason)}</span>`}
       ${metrics.length > 0 &&
       html`<dl class="said-metrics">${metrics.map(([name, value]) => html`<div key=${name}><dt>${visible(name)}</dt><dd>${number(value)}</dd></div>`)}</dl>`}
       ${more.length > 0 &&
       html`
         <details class="said-more">
           <summary>${more.map(([name]) => name).join(", ")}</summary>
-          ${more.map(([name, text]) => html`<div key=${name} class="text" data-kind=${name}>${visible(text)}</div>`)}
+          ${more.map(([name, text]) => html`<${Plain} key=${name} pieces=${[["same", visible(text)]]} />`)}
           <p class="faint">took ${seconds(said.seconds)}</p>
         </details>
       `}

@@ -18,7 +18,7 @@ export const TITLES = {
 export function Frame({ run, tab, list, overview, children }) {
   const live = useLive(run);
   const runs = list.data?.runs || [];
-  const lost = run ? live.link === "lost" : Boolean(list.problem);
+  const lost = run ? live.link === "lost" : Boolean(list.trouble);
   const heard = run ? overview.data : list.data;
   useTitle(run, tab, live, lost);
   const main = useFocus(run, tab);
@@ -37,7 +37,7 @@ export function Frame({ run, tab, list, overview, children }) {
       ${run && html`<${Tabs} run=${run} tab=${tab} flags=${runs.find((one) => one.name === run)?.flags} />`}
     </header>
     <main class="main" id="main" ref=${main} tabindex="-1">${children}</main>
-    ${lost && heard && html`<${Away} status=${run ? live.problem : list.problem.status} />`}
+    ${lost && heard && html`<${Away} status=${run ? live.problem : list.trouble.status} />`}
     <${Told} run=${run} tab=${tab} lost=${lost} live=${live} overview=${overview} />
   `;
 }

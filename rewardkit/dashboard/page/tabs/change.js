@@ -42,6 +42,7 @@ function Page({ run, query, data, reload }) {
   const writing = useWriting(data.can_write);
   const job = useJob(run, data.job, reload);
   const [words, setWords] = useState(null);
+  const [sent, setSent] = useState(null);
   const [confirming, setConfirming] = useState(null);
   const [span, setSpan] = useState("last");
   const [file, setFile] = useState("");
@@ -54,6 +55,7 @@ function Page({ run, query, data, reload }) {
   const reach = reachOf(chosen.other, reward, data.steps);
   const send = async (action, body) => {
     setWords(null);
+    setSent(body.source ?? null);
     try {
       job.take((await post(of(run, `change/${action}`), body)).job);
       reload();
@@ -68,7 +70,7 @@ function Page({ run, query, data, reload }) {
     send("try", { reward: reward.name, old: chosen.other?.label, steps: stepsOf(span, reach), ...brought });
   };
   const ofEditor = job.now?.state === "failed" && (job.now.about.new || "").startsWith(EDITED);
-  const wrong = lineOf(words?.[1]) ?? (ofEditor ? lineOf(job.now.words) : null);
+  const wrong = sent === draft.text ? (lineOf(words?.[1]) ?? (ofEditor ? lineOf(job.now.words) : null)) : null;
   useKeys([
     ["e", "Edit the source", () => document.querySelector(".editor-text")?.focus()],
     ["d", "Differences or source", () => go({ query: { mode: mode === "differences" ? null : "differences" } }, { replace: true })],
@@ -107,7 +109,7 @@ function Page({ run, query, data, reload }) {
             html`<${Trial}
               job=${job.now}
               onCancel=${writing.can ? () => send("cancel", {}) : null}
-              onLine=${mode === "source" ? () => document.querySelector(".editor-text")?.focus() : null}
+              onLine=${mode === "source" && wrong ? () => document.querySelector(".editor-text")?.focus() : null}
             />`
           }
         </div>

@@ -1,6 +1,6 @@
 /** Graphs: how the rewards, their failures and the training went, step by step. */
 import { go } from "../lib/address.js";
-import { Problem, get, of } from "../lib/api.js";
+import { Problem, get, of, useApi } from "../lib/api.js";
 import { count, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { onTick } from "../lib/live.js";
@@ -19,6 +19,7 @@ const RETRY_MS = 2000;
 const MOST_FOUND = 30;
 const NONE = [];
 const TOTALS = ["total_reward", "total_reward_std"];
+const SHARED = ["failed", "timeouts", "skipped", "time_p50", "time_p95", "flat_groups"];
 
 /** The tab. */
 export default function Graphs({ run, overview, query }) {
@@ -27,8 +28,12 @@ export default function Graphs({ run, overview, query }) {
   const pinned = useMemo(() => pinnedIn(query.metrics, names), [query.metrics, names.join()]);
   const { data, problem, reload } = useCurves(run, split, pinned);
   const rewards = overview.rewards.map((one) => one.name);
-  const graphs = useMemo(() => (data ? data.graphs.map((graph) => drawn(graph, data, rewards)) : NONE), [data, rewards.join()]);
   const view = viewOf(query);
+  const other = useCurves(view.beside, split, pinned);
+  const graphs = useMemo(
+    () => (data ? data.graphs.map((graph) => drawn(graph, data, rewards, view.beside, other.data)) : NONE),
+    [data, rewards.join(), view.beside, other.data],
+  );
   useKeys([
     ["z", "Zero in every y range, or not", () => set({ zero: view.zero ? null : 1 })],
     ["r", "Show all steps", () => set({ from: null, to: null })],
@@ -40,9 +45,10 @@ export default function Graphs({ run, overview, query }) {
   return html`
     <div class="stack graphs">
       <h1 class="unseen">Graphs of ${visible(run)}</h1>
-      ${(data.steps.length > 0 || splits.length > 1) && html`<${Controls} view=${view} splits=${splits} split=${split} marks=${data.markers} unread=${data.unread} />`}
+      ${(data.steps.length > 0 || splits.length > 1) && html`<${Controls} run=${run} view=${view} splits=${splits} split=${split} marks=${data.markers} unread=${data.unread} />`}
       ${view.sought && html`<${Found} sought=${view.sought} names=${names} pinned=${pinned} />`}
       ${problem && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
+      ${other.problem && html`<${ProblemNote} problem=${other.problem} retry=${other.reload} />`}
       ${data.steps.length
         ? html`<${Groups} graphs=${graphs} data=${data} view=${view} names=${names} pinned=${pinned} />`
         : html`<${Nothing} split=${split} overview=${overview} />`}
@@ -64,6 +70,7 @@ function viewOf(query) {
     range: query.from && query.to && Number.isFinite(from) && to > from ? [from, to] : null,
     closed: (query.closed || "").split(",").filter(Boolean),
     enlarged: query.graph || null,
+    beside: query.beside || null,
   };
 }
 
@@ -85,13 +92,14 @@ function pin(names) {
   set({ metrics: names.map(encodeURIComponent).join(",") || "," });
 }
 
-/** Return the curves and keep them: after the first answer only what has changed is asked for. */
+/** Return a run's curves and keep them: after the first answer only what has changed is asked for. */
 function useCurves(run, split, metrics) {
   const asked = metrics.map(encodeURIComponent).join(",");
   const key = JSON.stringify([run, split, asked]);
   const [heard, setHeard] = useState({ run: null, data: null, problem: null });
   const again = useRef(null);
   useEffect(() => {
+    if (run === null) return undefined;
     const control = new AbortController();
     let data = null;
     let busy = false;
@@ -130,7 +138,7 @@ function useCurves(run, split, metrics) {
       leave();
     };
   }, [key]);
-  const ours = heard.run === run;
+  const ours = run !== null && heard.run === run;
   return { data: ours ? heard.data : null, problem: ours ? heard.problem : null, reload: () => again.current?.() };
 }
 
@@ -163,8 +171,17 @@ function longer(name, old, now, from, more) {
   return { name, values: joined("values"), low: joined("low"), high: joined("high") };
 }
 
+/** The main line of another run's graph of the same name, with that run's own steps. */
+function besideOf(graph, name, data) {
+  const theirs = data?.graphs.find((one) => one.key === graph.key);
+  const line = theirs?.lines[0];
+  if (!line || SHARED.includes(graph.key)) return NONE;
+  const values = placed(line.values, data.steps, new Set(data.unscored), theirs.sparse);
+  return [{ name, x: data.steps, values, low: null, high: null, edge: false, dashed: true, colour: "--s8" }];
+}
+
 /** A graph as the chart takes it. */
-function drawn(graph, data, rewards) {
+function drawn(graph, data, rewards, beside, other) {
   const unscored = new Set(data.unscored);
   const reward = graph.key.startsWith("reward/") ? graph.key.slice("reward/".length) : null;
   const place = (values) => placed(values, data.steps, unscored, graph.sparse);
@@ -177,6 +194,7 @@ function drawn(graph, data, rewards) {
     dashed: TOTALS.includes(graph.key) && line.name !== "total",
     colour: shade(graph, line, reward, rewards),
   }));
+  lines.push(...besideOf(graph, beside, other));
   lines.sort((a, b) => Number(b.dashed) - Number(a.dashed)); // what is compared with lies behind
   const marks = data.markers.filter((mark) => reward === null || mark.reward === null || mark.reward === reward);
   return {
@@ -194,7 +212,17 @@ function shade(graph, line, reward, rewards) {
   return graph.group === "rewards" ? "--s1" : "--s7";
 }
 
-function Controls({ view, splits, split, marks, unread }) {
+/** Another run whose curves are drawn beside these. */
+function Beside({ run, name }) {
+  const { data } = useApi("/api/runs");
+  const others = (data?.runs || NONE).filter((one) => one.name !== run && one.state !== "unreadable").map((one) => one.name);
+  if (name && !others.includes(name)) others.push(name);
+  if (!others.length) return null;
+  const options = [["", "no other run"], ...others.map((one) => [one, visible(one)])];
+  return html`<${Choice} label="Beside" value=${name || ""} options=${options} onChange=${(one) => set({ beside: one || null })} />`;
+}
+
+function Controls({ run, view, splits, split, marks, unread }) {
   const kinds = Object.keys(MARKS).filter((kind) => marks.some((mark) => mark.kind === kind));
   return html`
     <div class="bar graphs-bar">
@@ -213,6 +241,7 @@ function Controls({ view, splits, split, marks, unread }) {
         <output class="graphs-smooth">${view.smoothing ? view.smoothing.toFixed(2) : "off"}</output>
       </label>
       <${Toggle} value=${view.zero} onChange=${(on) => set({ zero: on ? 1 : null })} label="From zero" />
+      <${Beside} run=${run} name=${view.beside} />
       ${view.range && html`
         <button type="button" class="button" onClick=${() => set({ from: null, to: null })}>
           Steps ${count(view.range[0])} to ${count(view.range[1])}: show all

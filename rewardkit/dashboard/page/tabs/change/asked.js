@@ -27,7 +27,7 @@ function One({ one, step, fresh }) {
         <span class="cut">${visible(one.reward)}</span>
       </p>
       <p class="muted asked-words">${visible(told(one, step))} <span class="faint" title=${clock(one.asked)}>· ${ago(one.asked)}</span></p>
-      ${one.reference && html`<p class="faint cut" title=${visible(one.reference)}><code>${visible(one.reference.split("/").pop())}</code>${one.digits && html` · ${one.digits}`}</p>`}
+      ${one.reference && html`<p class="faint asked-words" title=${visible(one.reference)}><code>${visible(one.reference.split("/").pop())}</code>${one.digits && html` · ${one.digits}`}</p>`}
     </li>
   `;
 }

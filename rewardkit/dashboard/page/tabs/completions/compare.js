@@ -5,7 +5,7 @@ import { count, counted, number, visible } from "../../lib/format.js";
 import { compared } from "../../lib/diff.js";
 import { useKeys } from "../../lib/keys.js";
 import { html, useEffect, useMemo, useRef, useState } from "../../lib/view.js";
-import { CompletionText, Scores, bodyOf, plainOf } from "../../parts/completion.js";
+import { CompletionText, Scores, bodyOf, plainOf, talks } from "../../parts/completion.js";
 import { Toggle } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
@@ -97,7 +97,7 @@ function PromptBox({ run, data }) {
         columns.length > 0 &&
         html`
           <dl class="prompt-columns">
-            ${columns.map(([name, value]) => html`<div key=${name}><dt>${visible(name)}</dt><dd class="text">${visible(value)}</dd></div>`)}
+            ${columns.map(([name, value]) => html`<div key=${name}><dt>${visible(name)}</dt><dd>${value ? html`<${CompletionText} text=${value} />` : html`<span class="faint">empty</span>`}</dd></div>`)}
           </dl>
         `
       }
@@ -173,7 +173,7 @@ function Panes({ run, data, query }) {
         ${MODES.map(([one, words]) => html`<button key=${one} type="button" class="segment" aria-pressed=${String(one === mode)} onClick=${() => toMode(one)}>${words}</button>`)}
       </div>
       ${mode === "text" && html`<${Toggle} label="Differences" value=${differs} onChange=${toDiff} />`}
-      ${diff && html`<span class="faint" role="status">${diffWords(diff)}</span>`}
+      ${diff && html`<span class="faint" role="status">${diffWords(diff, left.data.completion.whole && right.data.completion.whole)}</span>`}
       <span class="push"></span>
       <button type="button" class="button is-bare" onClick=${swap}>Change sides</button>
     </div>
@@ -184,7 +184,7 @@ function Panes({ run, data, query }) {
 
 /** A conversation is shown as one unless another way is asked for. */
 function bodyMode(left, right) {
-  return left?.completion?.messages || right?.completion?.messages ? "conversation" : "text";
+  return talks(left?.completion) || talks(right?.completion) ? "conversation" : "text";
 }
 
 /** A completion, and how to fetch the rest of its text. */
@@ -199,8 +199,8 @@ function useDiff(left, right, on) {
   return useMemo(() => (texts[0] === null ? null : compared(...texts)), texts);
 }
 
-function diffWords({ way, changed }) {
-  if (way === "same") return "The two texts are the same";
+function diffWords({ way, changed }, whole) {
+  if (way === "same") return whole ? "The two texts are the same" : "What is shown of the two texts is the same";
   if (way === "apart") return "The two texts share next to nothing";
   if (way === "none") return "Too long and too different to compare in time";
   const what = counted(changed, "piece differs", "pieces differ");

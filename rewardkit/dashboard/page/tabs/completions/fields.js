@@ -24,8 +24,10 @@ export function Filters({ rewards, query }) {
   return html`
     <${Choice} label="Filter by" value=${query.reward || ""} options=${options} onChange=${(reward) => filtered({ reward, status: reward ? query.status : null })} />
     ${query.reward && html`<${Choice} label="Status" shown=${false} value=${query.status || ""} options=${STATUSES} onChange=${set("status")} />`}
-    <${NumberField} label="from" value=${query.min} onChange=${set("min")} step="any" hint="lowest" />
-    <${NumberField} label="to" value=${query.max} onChange=${set("max")} step="any" hint="highest" />
+    <span class="range">
+      <${NumberField} label="from" value=${query.min} onChange=${set("min")} step="any" hint="lowest" />
+      <${NumberField} label="to" value=${query.max} onChange=${set("max")} step="any" hint="highest" />
+    </span>
     ${some && html`<button type="button" class="button is-bare" onClick=${() => filtered({ reward: null, status: null, min: null, max: null })}>Clear</button>`}
   `;
 }
