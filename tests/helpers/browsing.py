@@ -171,13 +171,3 @@ def path_of(run: str, tab: str = "graphs", query: str = "") -> str:
 def token_in(address: str) -> bool:
     """Whether an address still holds a token."""
     return re.search(r"[?&]token=", address) is not None
-
-
-def faults(page: Page) -> list[str]:
-    """Return the serious faults of accessibility that axe-core finds."""
-    spec = importlib.util.find_spec("axe_playwright_python")
-    assert spec is not None
-    assert spec.origin is not None
-    page.evaluate(Path(spec.origin).with_name("axe.min.js").read_text(encoding="utf-8"))
-    found = page.evaluate("() => axe.run({resultTypes: ['violations']})")["violations"]
-    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in SERIOUS]
