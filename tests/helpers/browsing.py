@@ -145,6 +145,16 @@ class Window:
         assert [] == [one for one in self.errors if not (self.may_fail and _LOAD_FAILED in one)]
 
 
+def faults(page: Page) -> list[str]:
+    """Return the serious faults of accessibility that axe-core finds."""
+    spec = importlib.util.find_spec("axe_playwright_python")
+    assert spec is not None
+    assert spec.origin is not None
+    page.evaluate(Path(spec.origin).with_name("axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate("() => axe.run({resultTypes: ['violations']})")["violations"]
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in SERIOUS]
+
+
 @contextlib.contextmanager
 def window(browser: Browser, served: Served, size: tuple[int, int] = WIDE, theme: str = "light") -> Iterator[Window]:
     """Open a window of its own, with its own cookies and preferences, let in by the token."""
