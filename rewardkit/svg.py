@@ -42,14 +42,14 @@ STYLE = (
 """The style sheet of all charts of a page."""
 
 _WIDTH, _HEIGHT = 380, 176
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 30, 24
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 30, 26
 _ROW = 15
 _LEGEND_COLUMNS, _LEGEND_CHARS = 3, 17
 _TITLE_CHARS, _LABEL_CHARS = 38, 22
 _LABEL_PX = 6.2
 _DOTS = 60
 _DASHES = 4
-_TICKS_Y, _TICKS_X = 3, 5
+_TICKS_Y, _TICKS_X = 3, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +127,21 @@ def chart_svg(chart: Chart) -> str:
 
 
 def nice_ticks(low: float, high: float, count: int) -> list[float]:
-    """Return about so many round numbers from ``low`` to ``high``, both included where they are round."""
+    """Return round numbers from ``low`` to ``high``: at least ``count``, and as few of them as there can be."""
     span = high - low
     if not 0 < span < math.inf:
         return [low] if low == high else [low, high]
-    rough = span / count
-    size = 10.0 ** math.floor(math.log10(rough))
-    step = next((size * many for many in (1, 2, 5) if size * many >= rough), 10 * size)
+    size = 10.0 ** math.floor(math.log10(span / count))
+    steps = (size * many for many in (10, 5, 2, 1, 0.5, 0.2, 0.1))
+    return next((found for step in steps if len(found := _multiples(low, high, step, 4 * count)) >= count), [low, high])
+
+
+def _multiples(low: float, high: float, step: float, most: int) -> list[float]:
+    """Return the multiples of a step between two numbers; none where there are too many."""
+    if not step:
+        return []
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [place * step for place in range(first, last + 1)] if last - first <= 4 * count else [low, high]
+    return [place * step for place in range(first, last + 1)] if last - first <= most else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +266,8 @@ def _axes(plot: _Plot, chart: Chart) -> str:
         parts.append(f'<path class="rule" d="M{plot.left:.0f} {y:.1f}H{plot.right:.0f}"/>')
         parts.append(_text(plot.left - 5, y + 4, chart.told(value), "tick", "end"))
     for value in _places(plot.x):
-        parts.append(_text(plot.across(value), plot.bottom + 16, f"{value:,.0f}", "tick", "middle"))
-    parts.append(_text(2, plot.bottom + 16, chart.axis, "tick"))
+        parts.append(_text(plot.across(value), plot.bottom + 18, f"{value:,.0f}", "tick", "middle"))
+    parts.append(_text(2, plot.bottom + 18, chart.axis, "tick"))
     return "".join(parts)
 
 

@@ -12,6 +12,7 @@ from rewardkit.svg import STYLE as CHART_STYLE
 TEXT_CHARS = 6_000
 """Characters of a text that are shown."""
 _CELL_CHARS = 300
+_SHORT_CHARS = 32
 _CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -70,7 +71,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wid
 
 
 def _cell(text: str, kind: str) -> Markup:
-    return element("td", text if isinstance(text, Markup) else shortened(text, _CELL_CHARS), kind=kind)
+    shown = text if isinstance(text, Markup) else shortened(text, _CELL_CHARS)
+    return element("td", shown, kind=kind or ("short" if len(shown) <= _SHORT_CHARS else ""))
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Markup:

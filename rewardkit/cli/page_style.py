@@ -64,7 +64,8 @@ details>pre{background:var(--ground)}
 .flag h3,.failure h3{margin:0 0 4px}
 .failure{border-left:3px solid var(--bad);padding:4px 0 4px 16px;margin:16px 0}
 .sides{display:grid;grid-template-columns:1fr 1fr;gap:16px}
-.side{min-width:0}
+.pair{margin:0 0 32px}.side{min-width:0}
+.short{white-space:nowrap}
 details .box,.side .box{margin-bottom:4px}.side td,.side th{padding:4px 12px}
 .side h4{margin:0;font-size:13px;font-weight:500;color:var(--ink-2)}
 .scored{color:var(--ink)}.skipped{color:var(--skip)}.failed{color:var(--bad);font-weight:600}

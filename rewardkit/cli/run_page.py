@@ -132,7 +132,7 @@ def _warnings(report: _Report) -> Iterator[str]:
 def _rewards(report: _Report) -> Markup:
     if not report.rewards:
         return section("rewards", "Rewards", element("p", f"Nothing is recorded of {report.split}.", kind="quiet"))
-    weights = report.about.get("rewards") or {}
+    weights = _weights(report)
     rows = [
         [
             one.reward, f"{weights[one.reward]:g}" if one.reward in weights else NONE,
@@ -145,19 +145,31 @@ def _rewards(report: _Report) -> Markup:
     head = ["reward", "weight", "first", "last", "std", "min", "max", "scored", "skipped", "failed", "p50",
             "p95", "no signal"]  # fmt: skip
     note = (
-        "First and last are the mean scores of the first and the last step with a score; std is of the last. Scored,"
-        " skipped and failed are calls. No signal is the share of groups whose scores are all the same."
+        "Weights are those of the last step. First and last are the mean scores of the first and the last step with a"
+        " score; std is of the last. Scored, skipped and failed are calls. No signal is the share of groups whose"
+        " scores are all the same."
     )
     return section("rewards", "Rewards", table(head, rows), note=note)
 
 
+def _weights(report: _Report) -> Mapping[str, float]:
+    """Return the rewards' weights at the last step; of what has no steps, those that the process began with."""
+    steps = report.run.steps(report.split)
+    if not steps:
+        began: Mapping[str, float] = report.about.get("rewards") or {}
+        return began
+    table = report.run.table((steps[-1], steps[-1]), report.split)
+    asked = {name: numbers > 0 for name, numbers in table.versions.items()}
+    return {name: float(table.weights[name][there][-1]) for name, there in asked.items() if there.any()}
+
+
 def _told(count: int, kind: str) -> str:
-    return element("span", f"{count:,}", kind=kind) if count else NONE
+    return element("span", f"{count:,}", kind=kind if count else "")
 
 
 def _failed(causes: Mapping[str, int]) -> str:
     words = ", ".join(f"{cause} {count:,}" for cause, count in causes.items())
-    return element("span", words, kind="failed") if words else NONE
+    return element("span", words, kind="failed") if words else "0"
 
 
 def _number(value: float | None) -> str:
@@ -429,7 +441,7 @@ def _sides(left: tuple[str, Completion], right: tuple[str, Completion]) -> Marku
         )
         for words, one in (left, right)
     ]  # fmt: skip
-    return element("div", *above, element("div", *sides, kind="sides"))
+    return element("div", *above, element("div", *sides, kind="sides"), kind="pair")
 
 
 def _whole(one: Completion) -> Markup:

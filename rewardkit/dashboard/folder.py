@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from rewardkit.record.database import FILE
@@ -21,7 +22,7 @@ class Folder:
     @property
     def there(self) -> bool:
         """Whether there is such a folder."""
-        return self.path.is_dir()
+        return os.path.isdir(self.path)  # False, and no error, where this user may not look
 
     def names(self) -> list[str]:
         """Return the names of the runs.
@@ -44,4 +45,4 @@ class Folder:
 
     def _own(self) -> str | None:
         """Return the name of the run whose folder this is."""
-        return (self.path.resolve().name or "run") if (self.path / FILE).is_file() else None
+        return (self.path.resolve().name or "run") if os.path.isfile(self.path / FILE) else None

@@ -191,7 +191,7 @@ class Readers:
         except FileNotFoundError:
             raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
         except (RecordError, OSError) as wrong:
-            if not path.exists():
+            if not os.path.exists(path):
                 raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
             raise Unreadable(str(wrong)) from wrong
         self._open[name] = (before, run)

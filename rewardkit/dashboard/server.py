@@ -59,7 +59,7 @@ def serve(
     *,
     write: bool = False,
     open_page: bool = False,
-    tell: Callable[[Address], None] = lambda place: None,
+    tell: Callable[[Address], None] = lambda told: None,
 ) -> None:
     """Serve the dashboard until it is stopped.
 
@@ -80,10 +80,10 @@ def serve(
     with listening(host, port) as bound:
         dashboard = Dashboard(folder, secrets.token_urlsafe(12) if write else None)
         try:
-            place = _place(host, bound.getsockname()[1], token, dashboard.write_token)
-            tell(place)
+            told = address_of(host, bound.getsockname()[1], token, dashboard.write_token)
+            tell(told)
             if open_page:
-                threading.Thread(target=webbrowser.open, args=(place.url,), daemon=True).start()
+                threading.Thread(target=webbrowser.open, args=(told.url,), daemon=True).start()
             server(dashboard, token, host).run(sockets=[bound])
         finally:
             dashboard.close()
@@ -180,8 +180,10 @@ def _bound(host: str, port: int) -> socket.socket:
     return made
 
 
-def _place(host: str, port: int, token: str, write_token: str | None) -> Address:
+def address_of(host: str, port: int, token: str, write_token: str | None) -> Address:
+    """Return what is told of a server that listens at a host and port."""
     anywhere = host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
     shown = socket.gethostname() if anywhere else f"[{host}]" if ":" in host else host
-    tunnel = f"ssh -N -L {port}:127.0.0.1:{port} you@{socket.gethostname()}"
+    target = "127.0.0.1" if anywhere else shown
+    tunnel = f"ssh -N -L {port}:{target}:{port} you@{socket.gethostname()}"
     return Address(f"http://{shown}:{port}/?token={token}", tunnel, port, write_token)

@@ -34,7 +34,7 @@ _BATCHES = 100
 _END = 2**62
 
 
-class Place(NamedTuple):
+class LogPlace(NamedTuple):
     """Where an entry stands among all: by completion, and by the number of the reward's version in the record."""
 
     completion: int
@@ -81,19 +81,26 @@ class LogPage(NamedTuple):
         ended: Whether there is nothing beyond it.
     """
 
-    entries: list[tuple[Place, LogEntry]]
-    place: Place
+    entries: list[tuple[LogPlace, LogEntry]]
+    place: LogPlace
     step: int | None
     ended: bool
 
 
-def newest(last_id: int) -> Place:
+def newest(last_id: int) -> LogPlace:
     """Return the place behind all entries of the completions up to one."""
-    return Place(last_id, _END)
+    return LogPlace(last_id, _END)
 
 
 def read_page(
-    ask: Ask, named: Named, wanted: Wanted, start: Place | None, *, backwards: bool, limit: int, budget_s: float | None
+    ask: Ask,
+    named: Named,
+    wanted: Wanted,
+    start: LogPlace | None,
+    *,
+    backwards: bool,
+    limit: int,
+    budget_s: float | None,
 ) -> LogPage:
     """Return the entries that follow a place, or that stand before it.
 
@@ -107,11 +114,11 @@ def read_page(
         budget_s: Seconds after which the page ends early; ``None`` for what is usual.
     """
     search = _Search(ask, named, wanted, backwards)
-    place = start or (Place(_END, _END) if backwards else Place(0, 0))
+    place = start or (LogPlace(_END, _END) if backwards else LogPlace(0, 0))
     if budget_s is None:
         budget_s = BUDGET_S if wanted.text is None else SEARCH_S
     end = time.monotonic() + budget_s
-    found: list[Place] = []
+    found: list[LogPlace] = []
     for span in search.spans(place):
         while len(found) < limit:
             keys, whole, place = search.keys(span, place, limit - len(found))
@@ -138,7 +145,7 @@ class _Search:
     def _order(self) -> str:
         return "DESC" if self.backwards else "ASC"
 
-    def spans(self, place: Place) -> Iterator[tuple[int, int]]:
+    def spans(self, place: LogPlace) -> Iterator[tuple[int, int]]:
         """Yield the first and last number of completions that may have such entries, in the order of the search."""
         start = self._begins(place)
         if self.wanted.counted is not None:
@@ -154,7 +161,7 @@ class _Search:
             at += -size if self.backwards else size
             size = min(2 * size, _LARGEST_WINDOW)
 
-    def _begins(self, place: Place) -> int:
+    def _begins(self, place: LogPlace) -> int:
         """Return the completion that the search opens first: that of the place, unless it was seen to its end."""
         if self.backwards:
             return place.completion if place.version > 0 else place.completion - 1
@@ -204,7 +211,7 @@ class _Search:
             return 0 if self.backwards else _END
         return int(found[0][0]) + (1 if self.backwards else -1)
 
-    def keys(self, span: tuple[int, int], place: Place, limit: int) -> tuple[list[Place], bool, Place]:
+    def keys(self, span: tuple[int, int], place: LogPlace, limit: int) -> tuple[list[LogPlace], bool, LogPlace]:
         """Return the places of fitting entries of a span, whether that were all, and how far the search came."""
         low, high = span
         if self.backwards:
@@ -237,13 +244,13 @@ class _Search:
             split=self.wanted.split,
             most=most,
         )
-        fitting = [Place(row["completion"], row["version"]) for row in self._that_fit(rows)]
+        fitting = [LogPlace(row["completion"], row["version"]) for row in self._that_fit(rows)]
         if len(fitting) > limit:
             return fitting[:limit], False, fitting[limit - 1]
         if len(rows) < most:
-            end = Place(span[0], 0) if self.backwards else Place(span[1], _END)
+            end = LogPlace(span[0], 0) if self.backwards else LogPlace(span[1], _END)
             return fitting, True, end
-        return fitting, False, Place(rows[-1]["completion"], rows[-1]["version"])
+        return fitting, False, LogPlace(rows[-1]["completion"], rows[-1]["version"])
 
     def _that_fit(self, rows: list[Any]) -> list[Any]:
         status, text = self.wanted.status, self.wanted.text
@@ -266,17 +273,17 @@ class _Search:
         marks = ",".join("?" * len(ids))
         return {row["id"]: unpacked(row["body"]) for row in self.ask(_TEXTS.format(marks), *ids)}
 
-    def entries(self, places: Sequence[Place]) -> list[tuple[Place, LogEntry]]:
+    def entries(self, places: Sequence[LogPlace]) -> list[tuple[LogPlace, LogEntry]]:
         """Return entries by their places."""
         if not places:
             return []
         values = ",".join(f"({int(one.completion)},{int(one.version)})" for one in places)
         rows = self.ask(f"WITH place(completion, version) AS (VALUES {values}) {_ENTRY}")
         unpack = functools.cache(unpacked)
-        found = {Place(row["completion"], row["version"]): entry_of(row, self.named, unpack) for row in rows}
+        found = {LogPlace(row["completion"], row["version"]): entry_of(row, self.named, unpack) for row in rows}
         return [(one, found[one]) for one in places if one in found]
 
-    def step_at(self, place: Place) -> int | None:
+    def step_at(self, place: LogPlace) -> int | None:
         """Return the step of the completion at a place."""
         query = "SELECT batch.step FROM completion JOIN batch ON batch.id = completion.batch WHERE completion.id = ?"
         found = self.ask(query, place.completion)

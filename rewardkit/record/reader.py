@@ -20,7 +20,7 @@ import numpy as np
 from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
 from rewardkit.record.database import FILE, file_of, in_words, reading
-from rewardkit.record.log_pages import LogPage, Place, Wanted, entry_of, read_page
+from rewardkit.record.log_pages import LogPage, LogPlace, Wanted, entry_of, read_page
 from rewardkit.record.outcomes import outcome_of
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
@@ -471,7 +471,7 @@ class RunReader:
     def log_page(
         self,
         wanted: Wanted,
-        start: Place | None = None,
+        start: LogPlace | None = None,
         *,
         backwards: bool = False,
         limit: int = 50,

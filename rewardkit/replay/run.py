@@ -39,7 +39,8 @@ class Run(RunReader):
     @property
     def changes(self) -> list[RewardChange]:
         """The changes of rewards that the training was asked for, oldest first."""
-        return changes_of(self._connection)
+        with self._asked():
+            return changes_of(self._connection)
 
     def get_config(self) -> RunConfig:
         """Return what of the running training can be changed: its rewards and their weights.
@@ -134,8 +135,9 @@ class Run(RunReader):
         from rewardkit.svg import STYLE, chart_svg
 
         charts = itertools.islice(reward_charts(curves_of(self), self.rewards, version_markers(self)), _GRAPHS)
-        drawn = "".join(f'<div style="flex:1 1 300px;max-width:420px">{chart_svg(one)}</div>' for one in charts)
-        return f'<style>{STYLE}</style><div style="display:flex;flex-wrap:wrap;gap:12px">{drawn}</div>'
+        drawn = "".join(f"<div>{chart_svg(one)}</div>" for one in charts)
+        grid = "display:grid;grid-template-columns:repeat(auto-fill,minmax(280px,1fr));gap:12px"
+        return f'<style>{STYLE}</style><div style="{grid}">{drawn}</div>'
 
 
 def _pandas_type(kind: str, values: list[Any]) -> str | None:

@@ -142,13 +142,23 @@ class _Checked:
     notes: Sequence[str]
 
 
+def trainers_in(run: RunReader) -> list[Trainer]:
+    """Return the processes of a run's last training that took changes, by rank.
+
+    Raises:
+        RecordError: The record cannot be read, or has no place for them.
+    """
+    with run._asked():
+        return trainers_of(run._connection)
+
+
 def running(run: RunReader) -> Trainer:
     """Return the process that trains, the one of rank 0.
 
     Raises:
         UpdateRefusedError: The training has ended, or takes no changes.
     """
-    trainers = trainers_of(run._connection)
+    trainers = trainers_in(run)
     if not trainers:
         ended = "" if run.running else "the run has ended, and "
         raise UpdateRefusedError(

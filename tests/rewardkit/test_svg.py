@@ -154,10 +154,17 @@ def test_a_long_run_is_drawn_as_the_means_of_its_parts() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
-    [(0, 1, [0, 0.5, 1]), (0, 100, [0, 50, 100]), (-1, 1, [-1, 0, 1]), (2, 2, [2]), (0.59, 1.01, [0.6, 0.8, 1.0])],
+    [
+        (0, 1, [0, 0.5, 1]),
+        (0, 100, [0, 50, 100]),
+        (-1, 1, [-1, 0, 1]),
+        (2, 2, [2]),
+        (0.59, 1.01, [0.6, 0.8, 1.0]),
+        (-0.02, 0.05, [-0.02, 0, 0.02, 0.04]),
+    ],
 )
 def test_ticks_are_round_numbers(low: float, high: float, expected: list[float]) -> None:
-    """About three of them."""
+    """At least three of them."""
     assert pytest.approx(expected) == nice_ticks(low, high, 3)
 
 

@@ -6,6 +6,7 @@ before it reads anything, and ``POSTS`` is what it guards so.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,11 +18,11 @@ from rewardkit.dashboard.edited import function_of, written
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, Opened
 from rewardkit.errors import ConfigError, RecordError, RewardError, UpdateRefusedError
-from rewardkit.record.changes import Action, ChangeState, RewardChange, Trainer, trainers_of
+from rewardkit.record.changes import Action, ChangeState, RewardChange, Trainer
 from rewardkit.record.values import Version
 from rewardkit.replay.run import Run
 from rewardkit.replay.stored import version_of
-from rewardkit.replay.update import RunningReward, config_of, running
+from rewardkit.replay.update import RunningReward, config_of, running, trainers_in
 from rewardkit.replay.updates import shadow_of, takes, unattached
 from rewardkit.shown import shortened
 
@@ -136,7 +137,7 @@ def _trainer(run: Run) -> tuple[Trainer | None, str | None]:
     """Return the process that trains, or why nothing can be changed."""
     try:
         return running(run), None
-    except UpdateRefusedError as reason:
+    except (UpdateRefusedError, RecordError) as reason:
         return None, str(reason).removeprefix(f"{run.path}: ").removesuffix("; nothing is changed")
 
 
@@ -184,9 +185,9 @@ def _standing(run: Run, trainer: Trainer | None) -> dict[str, tuple[float | None
         config = config_of(run)
         rewards = [one for one in config.reward_fns.functions.values() if isinstance(one, RunningReward)]
         return {one.name: (one.weight, one.digits) for one in rewards}
-    last = trainers_of(run._connection)
-    if last:
-        return {name: (one.weight, one.digits) for name, one in last[0].rewards.items()}
+    with contextlib.suppress(RecordError):  # of a record that has no place for them
+        for last in trainers_in(run):
+            return {name: (one.weight, one.digits) for name, one in last.rewards.items()}
     told = [one["about"].get("rewards") for one in run.sessions]
     weights = next((one for one in reversed(told) if isinstance(one, dict)), {})
     return {name: (_finite(weight), None) for name, weight in weights.items() if name in run.rewards}

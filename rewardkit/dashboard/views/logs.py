@@ -11,7 +11,7 @@ from rewardkit.dashboard.messages import shown
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, Opened
 from rewardkit.errors import RecordError
-from rewardkit.record.log_pages import Place, Wanted, newest
+from rewardkit.record.log_pages import LogPlace, Wanted, newest
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Completion, LogEntry, StepSummary
 from rewardkit.types import Cause, Outcome, Status
@@ -86,7 +86,7 @@ def _page(run: RunReader, query: Query) -> dict[str, Any]:
     }
 
 
-def _row(place: Place, entry: LogEntry) -> dict[str, Any]:
+def _row(place: LogPlace, entry: LogEntry) -> dict[str, Any]:
     """Return what stands in the row of an entry."""
     kind, words = _said(entry.outcome)
     return {"key": _key(place), "kind": kind, "words": words, **_known(entry)}
@@ -133,7 +133,7 @@ def _entry(run: RunReader, query: Query) -> dict[str, Any]:
     place = _place(query.text("key"))
     if place is None:
         raise RecordError("key: expected an entry's key, such as 12:1")
-    page = run.log_page(Wanted(), Place(place.completion, place.version - 1), limit=1)
+    page = run.log_page(Wanted(), LogPlace(place.completion, place.version - 1), limit=1)
     found = run.by_id([place.completion])
     if not page.entries or page.entries[0][0] != place or not found:
         raise NotThere(
@@ -269,7 +269,7 @@ def _fault(
     }
 
 
-def _place(key: str | None) -> Place | None:
+def _place(key: str | None) -> LogPlace | None:
     """Return the place that a key names.
 
     Raises:
@@ -280,10 +280,10 @@ def _place(key: str | None) -> Place | None:
     completion, _, version = key.partition(":")
     if not (completion.isdecimal() and version.isdecimal() and len(key) < 40):
         raise RecordError(f"key {key[:40]!r}: expected an entry's key, such as 12:1")
-    return Place(min(int(completion), 2**62), min(int(version), 2**62))
+    return LogPlace(min(int(completion), 2**62), min(int(version), 2**62))
 
 
-def _key(place: Place) -> str:
+def _key(place: LogPlace) -> str:
     return f"{place.completion}:{place.version}"
 
 

@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 import small_run
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:

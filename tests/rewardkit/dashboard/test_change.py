@@ -301,6 +301,15 @@ def test_a_version_that_scored_none_of_the_steps_is_told(training: tuple[Opened,
     assert "brief@1 has scored none of these completions; choose steps at which it did" in str(ended(opened)["words"])
 
 
+def test_a_record_that_never_took_changes_is_shown_all_the_same(recorded: Opened) -> None:
+    """Where the record lacks the table of processes, that is the reason why nothing can be applied."""
+    with contextlib.closing(writing(recorded.run.path)) as connection:
+        connection.execute("DROP TABLE process")
+    shown = view(recorded, Query())
+    assert "no such table: process" in shown["refused"]
+    assert [one["name"] for one in shown["rewards"]] == ["brief", "other"]
+
+
 def test_wrong_requests_are_told_with_what_is_expected(recorded: Opened, tmp_path: Path) -> None:
     """Each names the thing, the value and the fix."""
     with pytest.raises(NotThere, match="no reward 'nothing' in the run; it has brief, other"):

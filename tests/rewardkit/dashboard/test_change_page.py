@@ -209,3 +209,14 @@ def test_a_server_that_only_reads_says_how_to_write(browser: Any, folder: Path) 
         expect(page.locator(".change-note")).to_contain_text("start it with rewardkit ui --write")
         expect(page.get_by_role("button", name="Try", exact=True)).to_be_disabled()
         expect(page.locator(".editor-text")).to_have_value(re.compile("def brief"))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_tab_has_no_serious_fault_of_accessibility(browser: Any, writing: Any, theme: str) -> None:
+    """Neither its source, nor its differences, nor the field for a file."""
+    pytest.importorskip("axe_playwright_python")
+    with browsing.window(browser, writing, theme=theme) as found:
+        for mode in ("source", "differences", "file"):
+            page = found.visit(browsing.path_of("over", "change", f"mode={mode}"))
+            page.locator(".versions").wait_for()
+            assert [] == browsing.faults(page), mode

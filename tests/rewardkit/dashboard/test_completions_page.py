@@ -206,6 +206,14 @@ def test_any_two_are_compared_and_a_link_opens_them_again(window: Any) -> None:
     expect(table.locator("th[aria-sort=ascending]")).to_contain_text("near_v2")
 
 
+def test_a_completion_of_another_prompt_says_so(window: Any) -> None:
+    """Any two are compared; the one that is not of the prompt names its own, and leads there."""
+    page = window.visit(tab("epochs", "prompt=0&right=5"))
+    pane(page, "right").get_by_role("link", name="of prompt 1").click()
+    expect(page.get_by_role("heading", name="Prompt 1")).to_be_visible()
+    expect(pane(page, "right")).to_contain_text("1 of 4")
+
+
 def test_a_step_and_a_number_lead_to_completions(window: Any) -> None:
     """A step's completions stand by prompt, the best first; from one of them the way back leads to the step."""
     page = window.visit(tab("epochs", "step=1"))

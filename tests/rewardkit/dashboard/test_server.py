@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from rewardkit.cli import ui
 from rewardkit.cli.program import app
 from rewardkit.dashboard import server
-from rewardkit.dashboard.server import PORTS_TRIED, Address, check, serve
+from rewardkit.dashboard.server import PORTS_TRIED, Address, address_of, check, serve
 from rewardkit.errors import ConfigError
 
 TOKEN = "a-token-of-the-tests"
@@ -147,6 +147,22 @@ def test_what_others_reach_needs_a_token_of_the_users_own(tmp_path: Path, host: 
         check(tmp_path, host, None)
     check(tmp_path, host, TOKEN)
     check(tmp_path, "127.0.0.1", None)
+
+
+@pytest.mark.parametrize(
+    ("host", "url", "target"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8642/?token=abc", "127.0.0.1"),
+        ("localhost", "http://localhost:8642/?token=abc", "localhost"),
+        ("::1", "http://[::1]:8642/?token=abc", "[::1]"),
+        ("0.0.0.0", f"http://{socket.gethostname()}:8642/?token=abc", "127.0.0.1"),
+        ("192.0.2.1", "http://192.0.2.1:8642/?token=abc", "192.0.2.1"),
+    ],
+)
+def test_the_printed_address_leads_there(host: str, url: str, target: str) -> None:
+    """Directly, and through SSH from another machine."""
+    found = address_of(host, 8642, "abc", None)
+    assert (url, f"ssh -N -L 8642:{target}:8642 you@{socket.gethostname()}") == (found.url, found.tunnel)
 
 
 @pytest.mark.parametrize("token", ["", "short", "with space", "a&b=cdefgh", "ümlaut-token", "a" * 201, "line\nbreak"])

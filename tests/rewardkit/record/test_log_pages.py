@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rewardkit.record.log_pages import Place, Wanted, newest
+from rewardkit.record.log_pages import LogPlace, Wanted, newest
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.values import LogEntry
@@ -44,7 +44,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunReader]:
 
 def _walked(run: RunReader, wanted: Wanted, *, backwards: bool, limit: int, budget_s: float = 10.0) -> list[LogEntry]:
     found: list[LogEntry] = []
-    place: Place | None = None
+    place: LogPlace | None = None
     for _ in range(1000):
         page = run.log_page(wanted, place, backwards=backwards, limit=limit, budget_s=budget_s)
         assert len(page.entries) <= limit

@@ -1,5 +1,5 @@
 /** One prompt through the epochs: two of its completions side by side, and all of them below. */
-import { go } from "../../lib/address.js";
+import { go, href } from "../../lib/address.js";
 import { of, useApi } from "../../lib/api.js";
 import { count, counted, number, visible } from "../../lib/format.js";
 import { compared } from "../../lib/diff.js";
@@ -158,6 +158,7 @@ function Panes({ run, data, query }) {
     <${Pane}
       side=${side}
       id=${ids[side]}
+      prompt=${data.index}
       heard=${heard}
       epochs=${data.epochs}
       mode=${mode}
@@ -210,7 +211,7 @@ function diffWords({ way, changed }, whole) {
 const NAMES = { left: "Left", right: "Right" };
 
 /** One of the two completions, and the ways to another one. */
-function Pane({ side, id, heard, epochs, mode, marks, onStep, onEpoch, onShow }) {
+function Pane({ side, id, prompt, heard, epochs, mode, marks, onStep, onEpoch, onShow }) {
   const { data, problem, reload, onRest } = heard;
   const at = placeOf(epochs, id);
   const epoch = at && epochs[at.at];
@@ -218,7 +219,8 @@ function Pane({ side, id, heard, epochs, mode, marks, onStep, onEpoch, onShow })
     <section class=${`panel pane pane-${side}`} aria-label=${`${NAMES[side]} completion`}>
       <div class="pane-ways">
         <span class="pane-side">${NAMES[side]}</span>
-        ${epochs.length > 1 && html`<${EpochSlider} side=${side} epochs=${epochs} at=${at?.at ?? 0} onEpoch=${onEpoch} />`}
+        ${epochs.length > 1 && at && html`<${EpochSlider} side=${side} epochs=${epochs} at=${at.at} onEpoch=${onEpoch} />`}
+        ${data && data.prompt !== prompt && html`<a class="chip is-warn" href=${href({ query: { ...CLOSED, prompt: data.prompt, right: id } })}>of prompt ${data.prompt}</a>`}
         ${
           epoch &&
           html`
