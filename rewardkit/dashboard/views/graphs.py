@@ -31,7 +31,7 @@ class _About(NamedTuple):
 _ABOUT = {
     "total_reward": _About(
         "total_reward", "rewards", "",
-        "The plain sum of all scores of a completion, whatever a reward weighs: the mean of each step, with a band of"
+        "The plain sum of a completion's scores, without rewards of weight 0: the mean of each step, with a band of"
         " one standard deviation."
         " weighted is the sum that the trainer uses, with each reward's weight.",
     ),
