@@ -26,7 +26,7 @@ from starlette.routing import Route
 from rewardkit.dashboard.changes import JOBS
 from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.guard import Guard, page
-from rewardkit.dashboard.live import Live
+from rewardkit.dashboard.live import LOOK_S, Live
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Missing, NotThere, Opened, Readers, Shared, Unreadable
 from rewardkit.dashboard.views.change import POSTS
@@ -123,7 +123,7 @@ class Dashboard:
             "folder": folder,
             "workers": Workers(_VIEW_THREADS, readers, "rewardkit-view"),
             "doers": Workers(_ACTION_THREADS, readers, "rewardkit-action"),
-            "live": Live(lambda: Readers(folder, Shared())),
+            "live": Live(lambda: Readers(folder, Shared(), wait_s=LOOK_S)),
             "listing": Listing(folder),
         }
         for name, value in made.items():
@@ -285,6 +285,12 @@ def _seen(readers: Readers, name: str, ask: Callable[[Opened], dict[str, Any]]) 
             readers.drop(name)
             raise Unreadable(str(wrong)) from wrong
         raise
+    except Exception as fault:
+        place = opened.run.unsound()
+        if place is None:
+            raise
+        readers.drop(name)
+        raise Unreadable(f"{opened.run.path}: damaged: {place} holds what no recorder writes") from fault
 
 
 async def _told(ask: Callable[[], Any]) -> Response:

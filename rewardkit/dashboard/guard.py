@@ -82,8 +82,11 @@ class Guard:
     def _knows(self, host: str) -> bool:
         """Whether a Host header names this server: a name of its own, or an address, which no stranger can rebind."""
         try:
-            name = (urlsplit(f"//{host}").hostname or "").lower()
+            parts = urlsplit(f"//{host}")
+            name = (parts.hostname or "").lower()
         except ValueError:
+            return False
+        if parts.netloc != host or "@" in host:
             return False
         if name in self._hosts:
             return True
@@ -137,13 +140,21 @@ def _foreign(scope: Message, headers: dict[str, str], host: str) -> Refusal | No
     if scope["method"] == "POST" or is_api:
         if site not in ("same-origin", "none"):
             return 403, "a request from another page", {}
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _place(origin) != host:
             return 403, "a request from another page", {}
     if scope["method"] == "POST":
         kind = headers.get("content-type", "").partition(";")[0].strip()
         if kind != "application/json":
             return 415, "expected application/json", {}
     return None
+
+
+def _place(origin: str) -> str | None:
+    """Return host and port of an Origin header; ``None`` where it is no address."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _parameters(scope: Message) -> list[tuple[str, str]]:

@@ -141,10 +141,11 @@ class Readers:
         folder: Where the runs lie.
         shared: What is kept for all threads.
         can_write: Passed on to the views.
+        wait_s: Seconds after which a question to a run ends with an error, whatever stands in its file.
     """
 
-    def __init__(self, folder: Folder, shared: Shared, *, can_write: bool = False) -> None:
-        self._folder, self._shared, self._can_write = folder, shared, can_write
+    def __init__(self, folder: Folder, shared: Shared, *, can_write: bool = False, wait_s: float = 120.0) -> None:
+        self._folder, self._shared, self._can_write, self._wait_s = folder, shared, can_write, wait_s
         self._open: OrderedDict[str, tuple[Stamp, Run]] = OrderedDict()
 
     def get(self, name: str) -> Opened:
@@ -157,6 +158,7 @@ class Readers:
         run = self._same(name)
         if run is None:
             run = self._opened(name)
+        run.within(self._wait_s)
         return Opened(run, self._shared.of(name, self._open[name][0]), self._can_write)
 
     def drop(self, name: str) -> None:

@@ -17,6 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rewardkit.dashboard.app import Dashboard, application
+from rewardkit.dashboard.changes import JOBS
 from rewardkit.dashboard.guard import is_loopback
 from rewardkit.errors import ConfigError
 
@@ -124,6 +125,7 @@ class DashboardServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._dashboard.live.end()
+        JOBS.close()  # here, for uvicorn raises the signal that ends it once more, before anything else is closed
         await super().shutdown(sockets)
 
 

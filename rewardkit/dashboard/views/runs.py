@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from rewardkit.record.places import size_of
 from rewardkit.record.sessions import is_alive
 from rewardkit.replay.run import Run
 
+READ_S = 5.0
+"""Seconds for one run, so that a damaged one does not hold up the list."""
 MOST_POINTS = 60
 """Points of a small curve."""
 
@@ -65,22 +68,26 @@ def _read(name: str, file: Path) -> dict[str, Any]:
     told: dict[str, Any] = {"name": name, **empty, "rewards": [], "flags": 0, "sessions": []}
     try:
         with Run.open(file) as run:
+            run.within(READ_S)
             sessions, steps = run.sessions, run.steps()
-            return {
+            for one in sessions:
+                is_alive(one)  # what cannot be asked later is damaged
+            found = {
                 **told,
                 "completions": run.count(),
                 "steps": len(steps),
                 "first_step": steps[0] if steps else None,
                 "last_step": steps[-1] if steps else None,
-                "began": min((one["began"] for one in sessions), default=None),
-                "seen": max((one["seen"] for one in sessions), default=None),
+                "began": min((float(one["began"]) for one in sessions), default=None),
+                "seen": max((float(one["seen"]) for one in sessions), default=None),
                 "rewards": [_reward(run, one) for one in run.rewards],
                 "flags": sum(one["kind"] == "flag" for one in run.events),
-                "sessions": sessions,
             }
+            json.dumps(found)
+            return {**found, "sessions": sessions}
     except RecordError as wrong:
         return {**told, "state": "unreadable", "problem": str(wrong)}
-    except (TypeError, ValueError, LookupError, AttributeError) as wrong:  # what stands in it is not what was written
+    except Exception as wrong:  # whatever stands in a damaged record, the other runs are listed
         return {**told, "state": "unreadable", "problem": f"{file}: damaged: {type(wrong).__name__}: {wrong}"}
 
 

@@ -422,3 +422,41 @@ def test_a_series_keeps_its_ends() -> None:
         assert min(count, MOST_POINTS) == len(found)
         assert (series[:1], series[-1:]) == (found[:1], found[-1:])
         assert sorted(set(found)) == found
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE session SET about = '17'",
+        "UPDATE session SET began = 'never'",
+        "UPDATE session SET seen = x'ff'",
+        "UPDATE version SET reward = x'ff'",
+        "UPDATE batch SET step = 'x'",
+        "UPDATE session SET about = '" + "[" * 100_000 + "'",
+        "CREATE VIEW more AS SELECT 1",
+    ],
+)
+def test_a_crafted_run_is_unreadable_and_the_others_are_listed(served: Served, runs: Path, statement: str) -> None:
+    """Whatever stands in its columns: the list says why, and each view answers 503 or what it can."""
+    recorded_run(runs / "crafted")
+    with contextlib.closing(sqlite3.connect(runs / "crafted" / FILE)) as file:
+        file.execute(statement)
+        file.commit()
+    found = {one["name"]: one for one in served.told("/runs")["runs"]}
+    assert {"one", "crafted"} == set(found)
+    assert found["one"]["state"] in ("ended", "running")
+    for view in app.VIEWS:
+        answer = served.ask(f"/api/runs/crafted/{view}")
+        assert answer.status in (200, 400, 404, 503), (view, answer)
+        assert b"own" not in answer.body or 200 == answer.status
+
+
+def test_a_view_that_stumbles_over_a_wrong_value_names_its_column(served: Served, runs: Path) -> None:
+    """The run is damaged, and it is no fault of the view's."""
+    recorded_run(runs / "crafted")
+    with contextlib.closing(sqlite3.connect(runs / "crafted" / FILE)) as file:
+        file.execute("UPDATE completion SET epoch = x'ff'")
+        file.commit()
+    answer = served.ask("/api/runs/crafted/prompt")
+    assert (503, "unreadable") == (answer.status, answer.told["state"])
+    assert answer.told["error"].endswith("damaged: completion.epoch holds what no recorder writes")

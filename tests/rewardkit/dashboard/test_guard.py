@@ -187,3 +187,15 @@ def test_every_answer_has_the_headers(inside: Served, outside: Served, path: str
 def test_an_address_is_of_this_machine_alone(host: str, alone: bool) -> None:
     """What others can reach needs a token of the user's own."""
     assert alone == is_loopback(host)
+
+
+@pytest.mark.parametrize("origin", ["http://[evil", "http://]", "//", "x" * 5000])
+def test_an_origin_that_is_no_address_is_refused(inside: Served, origin: str) -> None:
+    """It is another page's, and no fault of the server's."""
+    assert 403 == inside.ask("/api/runs", headers={"Origin": origin}).status
+
+
+@pytest.mark.parametrize("host", ["evil.com@127.0.0.1", "evil.com:80@localhost", "127.0.0.1/evil.com", "localhost?x"])
+def test_a_host_is_a_name_and_nothing_besides(inside: Served, host: str) -> None:
+    """A name of ours within a stranger's address does not open the page."""
+    assert 421 == inside.ask("/api/runs", headers={"Host": host}).status
