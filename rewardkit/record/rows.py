@@ -104,7 +104,7 @@ class BatchRows:
         tokens: Lengths of the completions in tokens.
         truncated: Whether each was cut at the most tokens allowed.
         groups: The number of each completion's group in the batch, or in the trainer's of which the batch is a part.
-        totals: Plain sums of the scores.
+        totals: Plain sums of the scores of the rewards that weigh anything: neither parts of a composition nor shadows.
         weighted: Weighted sums, as TRL's ``reward``.
         advantages: What the trainer makes of them.
         status: One letter a reward, see :data:`LETTERS`.
@@ -199,7 +199,7 @@ def rows_of(
         tokens=[None if one.completion_ids is None else len(one.completion_ids) for one in rollouts],
         truncated=list(truncated) if truncated is not None else [None] * len(rollouts),
         groups=groups,
-        totals=_known(np.where(np.isnan(scores).all(axis=0), math.nan, np.nansum(scores, axis=0))),
+        totals=_known(_plain_sums(scores[[batch.weights[name] != 0 for name in names]])),
         weighted=_known(reward),
         advantages=list(advantages),
         status=["".join(map(_letter, outcomes)) for outcomes in zip(*columns, strict=True)] or [""] * len(rollouts),
@@ -243,6 +243,11 @@ def _json(value: object) -> str:
         return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):  # keys that are no text, or a value that holds itself
         return _ENCODER.encode({"repr": repr(value)})
+
+
+def _plain_sums(scores: Any) -> Any:
+    """Return the sum of each column, ``nan`` where nothing in it is known."""
+    return np.where(np.isnan(scores).all(axis=0), math.nan, np.nansum(scores, axis=0))
 
 
 def _columns(rollouts: Sequence[Rollout]) -> list[str]:

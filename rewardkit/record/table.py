@@ -25,7 +25,7 @@ class CompletionTable:
         groups: The number of the group, unique within the table.
         tokens: Lengths in tokens; ``nan`` where nobody knew.
         truncated: 1 where the completion was cut at the most tokens allowed, 0 where not, ``nan`` where nobody knew.
-        totals: Plain sums of the scores; ``nan`` where there is none.
+        totals: Plain sums of the scores of the rewards that weigh anything; ``nan`` where there is none.
         rewards: Weighted sums, as the trainer computes them; ``nan`` where there is none.
         advantages: What the trainer makes of them; ``nan`` where that is not known.
         scores: By reward, the score; ``nan`` where there is none.

@@ -145,7 +145,7 @@ class Completion:
         truncated: Whether it was cut at the most tokens allowed.
         outcomes: What each reward said, by name.
         versions: The number of each reward's version, by name.
-        total: The plain sum of the scores.
+        total: The plain sum of the scores of the rewards that weigh anything.
         reward: The weighted sum, as the trainer computes it.
         advantage: What the trainer made of it.
         batch: The number of its batch in the record; within one, ``group`` tells the groups apart.

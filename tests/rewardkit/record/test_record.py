@@ -67,6 +67,23 @@ def test_what_was_scored_is_read_back(tmp_path: Path) -> None:
         assert run.texts(table.ids[:2].tolist()) == ["4", "bad"]
 
 
+def test_the_plain_sum_is_of_the_rewards_that_weigh_anything(tmp_path: Path) -> None:
+    """A reward of weight 0 is watched, and not in the total; a weight of 0.5 changes the weighted sum alone."""
+    with Runtime([exact, fragile], weights=[0.5, 0], workers=1, record=tmp_path) as runtime:
+        runtime.score(rollouts("4", "5"))
+    with RunReader(tmp_path) as run:
+        assert [(one.total, one.reward) for one in run.completions()] == [(1.0, 0.5), (0.0, 0.0)]
+
+
+def test_where_no_reward_weighs_anything_there_is_no_total(tmp_path: Path) -> None:
+    """Rewards that are only watched have scores, and add up to nothing that is known."""
+    with Runtime([exact], weights=[0], workers=1, record=tmp_path) as runtime:
+        runtime.score(rollouts("4"))
+    with RunReader(tmp_path) as run:
+        (one,) = run.completions()
+        assert (one.total, one.outcomes["exact"].score) == (None, 1.0)
+
+
 @pytest.mark.parametrize("text", ["", "\x01", "\x02\x01[]", '\x01[{"role": "user"}]', "\x03", "\ud800", "a\x00b"])
 def test_any_text_is_read_back(tmp_path: Path, text: str) -> None:
     """Whatever letters a model put out, also those that the record itself uses."""

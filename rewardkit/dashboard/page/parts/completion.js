@@ -233,7 +233,7 @@ export function Scores({ outcomes = null, left = null, right = null, names = ["L
 }
 
 const FIGURES = [
-  ["total", "Total", "The plain sum of the scores"],
+  ["total", "Total", "The plain sum of the scores, without rewards of weight 0"],
   ["reward", "Weighted reward", "What the trainer was told: the scores times their weights"],
   ["advantage", "Advantage", "What the trainer made of the reward within its group"],
   ["tokens", "Length in tokens", "Tokens of the completion, where the trainer told them"],
