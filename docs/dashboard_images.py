@@ -119,7 +119,7 @@ def write(name: str, picture: bytes) -> None:
 
 def _url(server: subprocess.Popen[str]) -> str:
     assert server.stdout is not None
-    lines = []
+    lines: list[str] = []
     while not lines or lines[-1].rstrip() != "}":
         lines.append(server.stdout.readline())
         if not lines[-1]:
