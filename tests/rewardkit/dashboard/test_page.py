@@ -173,7 +173,7 @@ def test_names_of_runs_are_text(window: Any, runs: Path) -> None:
 
 def test_an_empty_folder_says_how_a_run_begins(browser: Any, tmp_path: Path, runs: Path) -> None:
     """The first run appears without a reload."""
-    with browsing.Served(tmp_path / "none") as server, browsing.window(browser, server) as opened:
+    with browsing.Server(tmp_path / "none") as server, browsing.window(browser, server) as opened:
         expect(opened.page.locator(".empty")).to_contain_text("--record runs/one")
         shutil.copytree(runs / "one", tmp_path / "none" / "first")
         expect(opened.page.locator("tr[data-row=first]")).to_be_visible()
@@ -255,3 +255,13 @@ def test_the_address_is_made_and_read_in_one_place(window: Any) -> None:
       return parse(url.pathname, url.search);
     }}"""
     assert {"run": "a/b ?#%", "tab": "logs", "query": query} == window.page.evaluate(code)
+
+
+def test_many_tabs_of_one_browser_all_load(window: Any) -> None:
+    """A browser has six connections to a server; streams leave room, and tabs without one ask by themselves."""
+    pages = [window.page.context.new_page() for _ in range(8)]
+    for page in pages:
+        page.goto(f"{window.served.base}/runs/one/graphs")
+        expect(page.get_by_role("heading", name="total_reward").first).to_be_visible()
+    for page in pages:
+        page.close()

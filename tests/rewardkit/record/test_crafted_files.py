@@ -146,3 +146,17 @@ def test_the_wrong_kind_of_json_is_told_in_one_line(
         ask(run)
     assert "\n" not in str(told.value)
     assert len(str(told.value)) < 400
+
+
+def test_scores_whose_sum_is_beyond_all_numbers_are_recorded(tmp_path: Path) -> None:
+    """The total is infinite, and the training goes on."""
+    scored = batch(2, "a", 1e308)
+    huge = {name: column if name == "other" else scored.outcomes["exact"] for name, column in scored.outcomes.items()}
+    summed = type(scored)(
+        scored.rollouts, {**huge, "again": scored.outcomes["exact"]}, {**scored.weights, "again": 1.0}
+    )
+    with contextlib.closing(Recorder(tmp_path / "run")) as recorder:
+        recorder.record(summed, step=0)
+    with RunReader(tmp_path / "run") as run:
+        assert 2 == run.count()
+        assert float("inf") == summed.totals[0]
