@@ -128,6 +128,12 @@ class Shared:
                 found = self._kept[name] = (identity, Kept())
             return found[1]
 
+    def known(self, name: str) -> Kept | None:
+        """Return what is kept of a run; ``None`` where no thread has opened it."""
+        with self._lock:
+            found = self._kept.get(name)
+            return None if found is None else found[1]
+
     def drop(self, name: str) -> None:
         """Forget a run: its number in the file system may be given to another file from now on."""
         with self._lock:

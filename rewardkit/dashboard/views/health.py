@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import Opened, Stamp
+from rewardkit.dashboard.readers import Kept, Opened, Stamp
 from rewardkit.errors import RecordError
 from rewardkit.health.about import FAMILIES, about
 from rewardkit.health.detectors import DETECTORS
@@ -62,6 +62,12 @@ class Looking:
         self._looked: Looked | None = None
         self._at_work = False
 
+    @property
+    def looked(self) -> Looked | None:
+        """The newest diagnosis; ``None`` before there is one."""
+        with self._changed:
+            return self._looked
+
     def newest(self, path: Path, version: Stamp) -> tuple[Looked | None, bool]:
         """Return the newest diagnosis and whether another one is being made, which is begun where it is due.
 
@@ -101,6 +107,19 @@ class Looking:
             self._looked = Looked(found, problem, version, step, now - began, now)
             self._at_work = False
             self._changed.notify_all()
+
+
+def flags_found(kept: Kept, version: Stamp) -> int | None:
+    """Return how many flags the newest diagnosis of a run has; ``None`` where nobody looked at this file.
+
+    Args:
+        kept: What is kept of the run.
+        version: The state of its file now.
+    """
+    looked = kept.get(("health", "looking"), 0, Looking).looked
+    if looked is None or looked.found is None or looked.version[:2] != version[:2]:  # the device and the inode
+        return None
+    return len(looked.found.flags)
 
 
 def view(opened: Opened, query: Query) -> dict[str, Any]:

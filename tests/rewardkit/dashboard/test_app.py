@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import wait_for
 from served import WRITE_TOKEN, Served, recorded_run, serving
 
 from rewardkit.dashboard import app
@@ -148,6 +149,21 @@ def test_an_empty_run_is_told_as_it_is(served: Served, runs: Path) -> None:
         )  # fmt: skip
     assert "ended" == served.told("/runs/begun/overview")["state"]
     assert [1] == [one["flags"] for one in served.told("/runs")["runs"] if one["name"] == "begun"]
+
+
+def test_the_list_of_runs_has_the_flags_that_health_has(served: Served, runs: Path) -> None:
+    """A run at which no detector looked has no number of flags; one at which they looked has theirs."""
+    recorded_run(runs / "looked", steps=4)
+
+    def flags() -> Any:
+        return next(one["flags"] for one in served.told("/runs")["runs"] if one["name"] == "looked")
+
+    assert flags() is None
+    assert wait_for(lambda: served.told("/runs/looked/health")["diagnosis"] is not None)
+    assert flags() == len(served.told("/runs/looked/health")["diagnosis"]["flags"])
+    shutil.rmtree(runs / "looked")
+    recorded_run(runs / "looked", steps=2)
+    assert flags() is None
 
 
 def _gone(run: Path) -> None:
