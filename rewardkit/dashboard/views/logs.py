@@ -10,6 +10,7 @@ from typing import Any
 from rewardkit.dashboard.messages import shown
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, Opened
+from rewardkit.dashboard.sums import SPLITS, summaries
 from rewardkit.errors import RecordError
 from rewardkit.record.log_pages import LogPlace, Wanted, newest
 from rewardkit.record.reader import RunReader
@@ -171,7 +172,7 @@ def _counts(opened: Opened, query: Query) -> dict[str, Any]:
     """Return, by version and cause, how many calls failed or were skipped, where, and the last error of each."""
     run, wanted = opened.run, wanted_of(opened.run, query)
     split = query.choice("split", ("train", "eval"))
-    rows = opened.kept.get(("logs", "sums", split), opened.version, lambda: tuple(run.summaries(split=split)))
+    rows = [one for each in (SPLITS if split is None else (split,)) for one in summaries(opened, each)]
     steps = [one.step for one in rows if one.step is not None]
     span = (min(steps), max(steps)) if steps else None
     inside = [one for one in rows if _is_in(one, wanted)]

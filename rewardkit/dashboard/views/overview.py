@@ -7,13 +7,11 @@ from typing import Any
 
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Opened
-from rewardkit.dashboard.sums import summaries
+from rewardkit.dashboard.sums import SPLITS, summaries
 from rewardkit.record.changes import RewardChange
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.values import StepSummary, Version
 from rewardkit.replay.run import Run
-
-SPLITS = ("train", "eval")
 
 
 def overview(opened: Opened, query: Query) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Kept, Missing, NotThere, Opened, Readers, Shared, Unreadable
 from rewardkit.dashboard.views.runs import MOST_POINTS, thinned
-from rewardkit.dashboard.workers import BusyError, Workers
+from rewardkit.dashboard.workers import MOST_LATE, BusyError, Workers
 from rewardkit.errors import RecordError
 from rewardkit.record.database import FILE
 from rewardkit.record.recorder import Recorder
@@ -282,6 +282,34 @@ def test_an_answer_that_takes_too_long_is_given_up(served: Served, monkeypatch: 
         assert 24 == served.told("/runs/one/overview")["completions"]
     finally:
         over.set()
+
+
+def test_what_never_ends_takes_no_thread_from_the_others() -> None:
+    """Some have another thread in their place, and more of them than that do not start threads without end."""
+    over = threading.Event()
+    workers = Workers(2, lambda: Readers(Folder(Path()), Shared()), "endless")
+
+    def threads() -> int:
+        return sum(one.name == "endless" for one in threading.enumerate())
+
+    async def asked(wait_s: float) -> Any:
+        endless = [workers.ask(lambda readers: over.wait(60), 0.1) for _ in range(2)]
+        given_up = await asyncio.gather(*endless, return_exceptions=True)
+        assert all(isinstance(one, BusyError) for one in given_up)
+        return await workers.ask(lambda readers: "answered", wait_s)
+
+    try:
+        assert asyncio.run(asked(60)) == "answered"
+        assert asyncio.run(asked(60)) == "answered"
+        with pytest.raises(BusyError):
+            asyncio.run(asked(0.1))
+        assert threads() == 2 + MOST_LATE
+    finally:
+        over.set()
+        workers.close(60)
+    for one in [one for one in threading.enumerate() if one.name == "endless"]:
+        one.join(60)
+    assert threads() == 0
 
 
 def test_too_many_questions_at_once_are_refused() -> None:
