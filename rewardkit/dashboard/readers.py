@@ -20,6 +20,8 @@ MOST_OPEN = 16
 """Runs that a thread holds open."""
 MOST_KEPT = 64
 """Values that are kept of a run."""
+KEPT_S = 600.0
+"""Seconds after which what is kept of a run that nobody asked for is let go."""
 _TICK_S = 0.05
 """File systems count time in steps of some milliseconds: two writes so close may leave a file with one and the same."""
 
@@ -114,11 +116,12 @@ def stamp_of(file: Path) -> Stamp:
 
 
 class Shared:
-    """What is kept of each run, by its name, as long as its file is the same one."""
+    """What is kept of each run, by its name, as long as its file is the same one and somebody asks for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[Stamp, Kept]] = {}
+        self._asked: dict[str, float] = {}
 
     def of(self, name: str, identity: Stamp) -> Kept:
         """Return what is kept of a run whose file has this identity."""
@@ -126,7 +129,17 @@ class Shared:
             found = self._kept.get(name)
             if found is None or found[0] != identity:
                 found = self._kept[name] = (identity, Kept())
-            return found[1]
+            self._asked[name] = time.monotonic()
+        self.let_go()
+        return found[1]
+
+    def let_go(self) -> None:
+        """Forget the runs that nobody asked for in a while."""
+        with self._lock:
+            until = time.monotonic() - KEPT_S
+            for name in [one for one, asked in self._asked.items() if asked < until]:
+                del self._asked[name]
+                self._kept.pop(name, None)
 
     def drop(self, name: str) -> None:
         """Forget a run: its number in the file system may be given to another file from now on."""

@@ -20,10 +20,11 @@ import pytest
 from served import WRITE_TOKEN, Served, recorded_run, serving
 
 from rewardkit.dashboard import app
+from rewardkit.dashboard import readers as readers_module
 from rewardkit.dashboard.app import encoded, page_files
 from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import Kept, Missing, NotThere, Opened, Readers, Shared, Unreadable
+from rewardkit.dashboard.readers import KEPT_S, Kept, Missing, NotThere, Opened, Readers, Shared, Unreadable
 from rewardkit.dashboard.views.runs import MOST_POINTS, thinned
 from rewardkit.dashboard.workers import MOST_LATE, BusyError, Workers
 from rewardkit.errors import RecordError
@@ -423,6 +424,33 @@ def test_what_is_kept_is_bounded() -> None:
         kept.get(place, 0, lambda place=place: place)  # type: ignore[misc]
     assert -1 == kept.get(0, 0, lambda: -1)
     assert 199 == kept.get(199, 0, lambda: -1)
+
+
+def test_what_nobody_asks_for_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept of a run goes after a while, that of a run which is looked at stays."""
+    now = [1000.0]
+    monkeypatch.setattr(readers_module.time, "monotonic", lambda: now[0])
+    shared = Shared()
+    left, looked_at = shared.of("left", (1,)), shared.of("looked at", (2,))
+    now[0] += KEPT_S - 1
+    assert shared.of("looked at", (2,)) is looked_at
+    now[0] += 2
+    shared.let_go()
+    assert shared.of("looked at", (2,)) is looked_at
+    assert shared.of("left", (1,)) is not left
+
+
+def test_a_long_answer_is_packed_where_the_browser_takes_it(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says the same; a short one, and one for somebody who takes no gzip, is sent as it is."""
+    _view(monkeypatch, lambda opened, query: {"words": "many " * query.whole("count", 0)})
+    packed = {"Accept-Encoding": "gzip, br"}
+    long = "/api/runs/one/tried?count=10000"
+    answer, plain = served.ask(long, headers=packed), served.ask(long)
+    assert answer.headers["content-encoding"] == "gzip"
+    assert len(answer.body) < len(plain.body) / 10
+    assert gzip.decompress(answer.body) == plain.body
+    assert "content-encoding" not in plain.headers
+    assert "content-encoding" not in served.ask("/api/runs/one/tried?count=1", headers=packed).headers
 
 
 def test_few_runs_are_held_open(tmp_path: Path) -> None:
