@@ -18,6 +18,8 @@ T = TypeVar("T")
 Stamp: TypeAlias = tuple[Hashable, ...]
 MOST_OPEN = 16
 """Runs that a thread holds open."""
+PAGES_BYTES = 6_000_000
+"""Bytes of a run's file that a thread keeps in memory; the system keeps more of them, for all threads."""
 MOST_KEPT = 64
 """Values that are kept of a run."""
 KEPT_S = 600.0
@@ -207,6 +209,7 @@ class Readers:
             if not os.path.exists(path):
                 raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
             raise Unreadable(str(wrong)) from wrong
+        run.remember(PAGES_BYTES)
         self._open[name] = (before, run)
         while len(self._open) > MOST_OPEN:
             self.drop(next(iter(self._open)))

@@ -63,6 +63,10 @@ class RunReader:
         with self._asked():
             self._connection.close()
 
+    def remember(self, size: int) -> None:
+        """Keep at most so many bytes of the file in memory; 32 MB unless this is called."""
+        self._rows(f"PRAGMA cache_size = -{int(size) // 1024}")
+
     def __enter__(self) -> Self:
         return self
 
