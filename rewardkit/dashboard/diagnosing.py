@@ -69,15 +69,12 @@ def diagnosis(run: RunReader, found: Diagnosis) -> dict[str, Any]:
     """Return a diagnosis as the page shows it, with the completions that its flags name."""
     ids = list(dict.fromkeys(one for flag in found.flags for one in flag.rows))
     rows = {one.id: one for one in run.by_id(ids)}
-    reasons: dict[str, list[str]] = defaultdict(list)
-    for name, words in found.not_looked.items():
-        reasons[words].append(name)
     return found.as_row() | {
         "words": words_of(found),
         "gradient": found.gradient,
         "baseline": found.baseline,
         "flags": [_flag(flag, rows) for flag in found.flags],
-        "not_looked": [{"reason": words, "detectors": names} for words, names in reasons.items()],
+        "not_looked": [{"reason": words, "detectors": names} for words, names in found.not_looked_by_reason.items()],
     }
 
 

@@ -9,8 +9,6 @@ from rewardkit.dashboard.readers import Opened, Stamp
 from rewardkit.record.values import StepSummary
 from rewardkit.replay.run import Run
 
-SPLITS = ("train", "eval")
-
 
 def summaries(opened: Opened, split: str = "train") -> Sequence[StepSummary]:
     """Return each step's sums, as :meth:`~rewardkit.record.reader.RunReader.summaries` gives them.

@@ -70,6 +70,14 @@ class Diagnosis:
         flat = round(self.flat * self.groups)
         return f"{where}{self.flat:.0%} of groups give no gradient ({flat:,} of {self.groups:,})"
 
+    @property
+    def not_looked_by_reason(self) -> dict[str, list[str]]:
+        """The detectors that could not look, by why."""
+        found: dict[str, list[str]] = {}
+        for name, words in self.not_looked.items():
+            found.setdefault(words, []).append(name)
+        return found
+
     def as_row(self) -> dict[str, Any]:
         """Return the diagnosis as a dictionary ready for JSON."""
         return {
@@ -159,8 +167,8 @@ def _parts(run: RunReader, steps: list[int], every: int, most: int | None) -> tu
     if len(steps) <= windows * every + BASELINE_STEPS:
         return [], steps
     newest = steps[-windows * every :]
-    versions = (one.first_step for one in run.versions if one.origin == "run" and one.first_step is not None)
-    begin = max((one for one in versions if one <= newest[0]), default=steps[0])
+    firsts = (one.first_step for one in run.own_versions if one.first_step is not None)
+    begin = max((one for one in firsts if one <= newest[0]), default=steps[0])
     return [one for one in steps if begin <= one < newest[0]][:BASELINE_STEPS], newest
 
 

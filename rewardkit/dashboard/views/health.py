@@ -122,9 +122,7 @@ def view(opened: Opened, query: Query) -> dict[str, Any]:
         "families": dict(FAMILIES),
         "detectors": _detectors(),
         "versions": [
-            {"reward": one.reward, "version": one.number, "first_step": one.first_step}
-            for one in run.versions
-            if one.origin == "run"
+            {"reward": one.reward, "version": one.number, "first_step": one.first_step} for one in run.own_versions
         ],
         "live": [
             one["body"] | {"time": one["time"], "event": one["id"]} for one in run.events if one["kind"] == "flag"
@@ -147,7 +145,7 @@ def view(opened: Opened, query: Query) -> dict[str, Any]:
 
 def audit_of(run: RunReader) -> str:
     """Return the command that tries the run's best completions, changed, on its rewards."""
-    newest = {one.reward: one for one in run.versions if one.origin == "run"}
+    newest = {one.reward: one for one in run.own_versions}
     files = {(one.reference or "").rpartition(":")[0] for one in newest.values()}
     file = files.pop() if len(files) == 1 else ""
     rewards = file if file.endswith(".py") else "rewards.py"
@@ -162,8 +160,9 @@ def _detectors() -> list[dict[str, Any]]:
             "family": one.family,
             "each": one.each,
             "at_once": one.at_once,
-            "summary": about(one).summary,
-            **{part.lower(): words for part, words in about(one).parts.items()},
+            "summary": told.summary,
+            **{part.lower(): words for part, words in told.parts.items()},
         }
         for name, one in DETECTORS.items()
+        for told in [about(one)]
     ]

@@ -20,12 +20,6 @@ export function Status({ status, cause }) {
 }
 
 /** A version of a reward as <name>_v<number>; without a name, v<number>. */
-export function VersionChip({ version, reward, number, digits }) {
-  const name = reward ?? version?.reward;
-  const place = number ?? version?.number;
-  const known = place === null || place === undefined ? "v–" : `v${place}`;
-  const told = digits ?? version?.digits;
-  return html`
-    <span class="chip version" title=${told ? `version ${told}` : null}>${name ? `${visible(name)}_${known}` : known}</span>
-  `;
+export function VersionChip({ reward, number }) {
+  return html`<span class="chip version">${reward ? `${visible(reward)}_v${number}` : `v${number}`}</span>`;
 }
