@@ -23,9 +23,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from rewardkit.dashboard.changes import JOBS
 from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.guard import Guard, page
+from rewardkit.dashboard.jobs import JOBS
 from rewardkit.dashboard.live import Live
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Missing, NotThere, Opened, Readers, Shared, Unreadable
@@ -134,7 +134,7 @@ class Dashboard:
             "workers": Workers(_VIEW_THREADS, readers, "rewardkit-view"),
             "doers": Workers(_ACTION_THREADS, readers, "rewardkit-action"),
             "live": Live(lambda: Readers(folder, Shared())),
-            "listing": Listing(folder),
+            "listing": Listing(folder, shared),
         }
         for name, value in made.items():
             object.__setattr__(self, name, value)

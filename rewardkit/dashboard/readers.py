@@ -24,6 +24,8 @@ MOST_KEPT = 64
 """Values that are kept of a run."""
 KEPT_S = 600.0
 """Seconds after which what is kept of a run that nobody asked for is let go."""
+DIAGNOSIS = ("health", "looking")
+"""The key of a run's diagnosis."""
 _TICK_S = 0.05
 """File systems count time in steps of some milliseconds: two writes so close may leave a file with one and the same."""
 
@@ -67,6 +69,12 @@ class Kept:
                 entry.version = (version,)
             value: T = entry.value
             return value
+
+    def let_go(self) -> None:
+        """Forget all but the diagnosis, which is small, and which the list of runs tells of."""
+        with self._lock:
+            for key in [one for one in self._entries if one != DIAGNOSIS]:
+                del self._entries[key]
 
 
 class _Entry:
@@ -141,7 +149,14 @@ class Shared:
             until = time.monotonic() - KEPT_S
             for name in [one for one, asked in self._asked.items() if asked < until]:
                 del self._asked[name]
-                self._kept.pop(name, None)
+                if name in self._kept:
+                    self._kept[name][1].let_go()
+
+    def known(self, name: str) -> Kept | None:
+        """Return what is kept of a run; ``None`` where no thread has opened it."""
+        with self._lock:
+            found = self._kept.get(name)
+            return None if found is None else found[1]
 
     def drop(self, name: str) -> None:
         """Forget a run: its number in the file system may be given to another file from now on."""

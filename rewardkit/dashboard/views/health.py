@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import Opened, Stamp
+from rewardkit.dashboard.readers import DIAGNOSIS, Kept, Opened, Stamp
 from rewardkit.health.about import FAMILIES, about
 from rewardkit.health.detectors import DETECTORS
 from rewardkit.record.reader import RunReader
@@ -50,6 +50,12 @@ class Looking:
         self._lock = threading.Lock()
         self._looked: Looked | None = None
         self._at_work = False
+
+    @property
+    def looked(self) -> Looked | None:
+        """The newest diagnosis; ``None`` before there is one."""
+        with self._lock:
+            return self._looked
 
     def newest(self, path: Path, version: Stamp) -> tuple[Looked | None, bool]:
         """Return the newest diagnosis and whether another one is being made, which is begun where it is due.
@@ -112,10 +118,23 @@ def _nothing(problem: str, seconds: float) -> dict[str, Any]:
     return {"diagnosis": None, "problem": problem, "step": None, "processor_s": seconds}
 
 
+def flags_found(kept: Kept, version: Stamp) -> int | None:
+    """Return how many flags the newest diagnosis of a run has; ``None`` where nobody looked at this file.
+
+    Args:
+        kept: What is kept of the run.
+        version: The state of its file now.
+    """
+    looked = kept.get(DIAGNOSIS, 0, Looking).looked
+    if looked is None or looked.told["diagnosis"] is None or looked.version[:2] != version[:2]:  # device and inode
+        return None
+    return len(looked.told["diagnosis"]["flags"])
+
+
 def view(opened: Opened, query: Query) -> dict[str, Any]:
     """Return what the detectors say, as of which step, what the training flagged, and what each detector is."""
     run = opened.run
-    looking = opened.kept.get(("health", "looking"), 0, Looking)
+    looking = opened.kept.get(DIAGNOSIS, 0, Looking)
     looked, at_work = looking.newest(run.path, opened.version)
     told: dict[str, Any] = {
         "looking": at_work,

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import wait_for
 from served import WRITE_TOKEN, Served, recorded_run, serving
 
 from rewardkit.dashboard import app
@@ -24,7 +25,7 @@ from rewardkit.dashboard import readers as readers_module
 from rewardkit.dashboard.app import encoded, page_files
 from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import KEPT_S, Kept, Missing, NotThere, Opened, Readers, Shared, Unreadable
+from rewardkit.dashboard.readers import DIAGNOSIS, KEPT_S, Kept, Missing, NotThere, Opened, Readers, Shared, Unreadable
 from rewardkit.dashboard.views.runs import MOST_POINTS, thinned
 from rewardkit.dashboard.workers import MOST_LATE, BusyError, Workers
 from rewardkit.errors import RecordError
@@ -149,6 +150,21 @@ def test_an_empty_run_is_told_as_it_is(served: Served, runs: Path) -> None:
         )  # fmt: skip
     assert "ended" == served.told("/runs/begun/overview")["state"]
     assert [1] == [one["flags"] for one in served.told("/runs")["runs"] if one["name"] == "begun"]
+
+
+def test_the_list_of_runs_has_the_flags_that_health_has(served: Served, runs: Path) -> None:
+    """A run at which no detector looked has no number of flags; one at which they looked has theirs."""
+    recorded_run(runs / "looked", steps=4)
+
+    def flags() -> Any:
+        return next(one["flags"] for one in served.told("/runs")["runs"] if one["name"] == "looked")
+
+    assert flags() is None
+    assert wait_for(lambda: served.told("/runs/looked/health")["diagnosis"] is not None)
+    assert flags() == len(served.told("/runs/looked/health")["diagnosis"]["flags"])
+    shutil.rmtree(runs / "looked")
+    recorded_run(runs / "looked", steps=2)
+    assert flags() is None
 
 
 def _gone(run: Path) -> None:
@@ -427,17 +443,20 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 def test_what_nobody_asks_for_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept of a run goes after a while, that of a run which is looked at stays."""
+    """What is kept of a run goes after a while, that of a run which is looked at stays, and so does a diagnosis."""
     now = [1000.0]
     monkeypatch.setattr(readers_module.time, "monotonic", lambda: now[0])
     shared = Shared()
-    left, looked_at = shared.of("left", (1,)), shared.of("looked at", (2,))
+    for name in ("left", "looked at"):
+        for key in ("curves", DIAGNOSIS):
+            shared.of(name, (1,)).get(key, 0, lambda: "old")
     now[0] += KEPT_S - 1
-    assert shared.of("looked at", (2,)) is looked_at
+    shared.of("looked at", (1,))
     now[0] += 2
     shared.let_go()
-    assert shared.of("looked at", (2,)) is looked_at
-    assert shared.of("left", (1,)) is not left
+    assert shared.of("looked at", (1,)).get("curves", 0, lambda: "new") == "old"
+    assert shared.of("left", (1,)).get("curves", 0, lambda: "new") == "new"
+    assert shared.of("left", (1,)).get(DIAGNOSIS, 0, lambda: "new") == "old"
 
 
 def test_a_long_answer_is_packed_where_the_browser_takes_it(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
