@@ -97,6 +97,7 @@ def test_a_prompt_has_its_numbers_over_all_epochs(opened: Opened) -> None:
     ],
 )
 def test_prompts_are_sorted_by_each_column(opened: Opened, sort: str, order: str, expected: list[int]) -> None:
+    """Numbers by size, texts by their words, in both directions."""
     assert expected == indices(views.prompts(opened, asked(sort=sort, order=order)))
 
 
@@ -192,6 +193,7 @@ def test_the_best_of_the_latest_epoch_stands_on_the_right(opened: Opened) -> Non
 
 
 def test_without_epochs_the_worst_stands_on_the_left(tmp_path: Path) -> None:
+    """Within one epoch the best is compared with the worst."""
     with Recorder(tmp_path / "one") as one:
         one.record(batch([0], 1.0))
     with Run.open(tmp_path / "one") as run:
@@ -241,6 +243,7 @@ def test_a_step_is_shown_by_prompt_the_best_first(opened: Opened) -> None:
 
 
 def test_a_large_group_shows_its_best_and_worst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those between are counted, not shown."""
     monkeypatch.setattr(views, "ENDS", 1)
     with Run.open(recorded(tmp_path)) as run:
         found = views.completions(Opened(run, Kept()), asked(step=0))
@@ -322,6 +325,7 @@ def test_a_conversation_becomes_parts(tmp_path: Path) -> None:
 
 
 def test_an_empty_run_has_an_empty_table(tmp_path: Path) -> None:
+    """It has begun and recorded nothing, which is no fault."""
     with Recorder(tmp_path / "one"):
         pass
     with Run.open(tmp_path / "one") as run:

@@ -7,7 +7,7 @@ import { html, useEffect, useState } from "../lib/view.js";
 import { Status, VersionChip } from "../parts/chip.js";
 import { Loading, ProblemNote } from "../parts/states.js";
 
-const LOOK_MS = 1500;
+const LOOK_MS = 700;
 const QUIET_MS = 10000;
 
 /** The tab. */
@@ -77,6 +77,9 @@ function Verdict({ data, failed }) {
 function asOf(data) {
   const parts = [];
   if (data.as_of_step !== undefined && data.as_of_step !== null) parts.push(`As of step ${count(data.as_of_step)}`);
+  const { baseline, steps } = data.diagnosis || {};
+  const between = ([first, last]) => `${count(first)} to ${count(last)}`;
+  if (baseline) parts.push(`steps ${between(steps)} looked at and compared with steps ${between(baseline)}; rewardkit diagnose looks at all`);
   if (data.seconds !== undefined) parts.push(`looked in ${seconds(data.seconds)}`);
   if (data.looking) parts.push("looking again now");
   else if (data.current === false) parts.push(data.last_step === data.as_of_step ? "the record has grown since" : `the run is at step ${count(data.last_step)}; the next look follows in a moment`);
