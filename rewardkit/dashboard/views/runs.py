@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.dashboard.folder import Folder
-from rewardkit.dashboard.readers import Stamp, stamp_of
+from rewardkit.dashboard.readers import Shared, Stamp, stamp_of
+from rewardkit.dashboard.views.health import flags_found
 from rewardkit.errors import RecordError
 from rewardkit.record.places import size_of
 from rewardkit.record.sessions import is_alive
@@ -26,10 +27,11 @@ class Listing:
 
     Args:
         folder: Where they lie.
+        shared: What is kept of the runs, their diagnoses among it.
     """
 
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder
+    def __init__(self, folder: Folder, shared: Shared) -> None:
+        self._folder, self._shared = folder, shared
         self._lock = threading.Lock()
         self._known: dict[str, tuple[Stamp, dict[str, Any]]] = {}
 
@@ -55,12 +57,22 @@ class Listing:
                 self._known[name] = (stamp, _read(name, file))
             told = dict(self._known[name][1])
             told["bytes"] = size_of(file.parent)
+            told["flags"] = self._flags(name, stamp, told["flags"])
         except (RecordError, OSError):
             return None
         sessions = told.pop("sessions")
         if told["state"] is None:
             told["state"] = "running" if any(map(is_alive, sessions)) else "ended"
         return told
+
+    def _flags(self, name: str, stamp: Stamp, live: int) -> int | None:
+        """Return how many flags the detectors found, else the training; ``None`` where it is not known that any looked.
+
+        A training in which none came up may not have been watched.
+        """
+        kept = self._shared.known(name)
+        found = None if kept is None else flags_found(kept, stamp)
+        return (live or None) if found is None else found
 
 
 def _read(name: str, file: Path) -> dict[str, Any]:

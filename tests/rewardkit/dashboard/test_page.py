@@ -265,3 +265,38 @@ def test_many_tabs_of_one_browser_all_load(window: Any) -> None:
         expect(page.get_by_role("heading", name="total_reward").first).to_be_visible()
     for page in pages:
         page.close()
+
+
+def test_pages_out_of_sight_hold_no_connection(window: Any) -> None:
+    """A browser has six to a host: a tab that is hidden gives its own back, and is live again once it is seen."""
+    first = window.visit(browsing.path_of("one"))
+    context, live = first.context, "() => document.querySelector('.run-state')?.textContent.includes('step')"
+    context.add_init_script(_COUNTED)
+    pages = [context.new_page() for _ in range(7)]
+    for page in pages:
+        page.goto(first.url)
+        page.wait_for_function(live)
+        page.evaluate(_SEEN, True)
+        assert page.evaluate("() => window.streams.map((one) => one.readyState)") == [2]
+    pages[0].evaluate(_SEEN, False)
+    pages[0].wait_for_function("() => window.streams.at(-1).readyState === 1")
+    assert len(pages[0].evaluate("() => window.streams.map((one) => one.readyState)")) == 2
+    for page in pages:
+        page.close()
+
+
+_COUNTED = """
+window.streams = [];
+window.EventSource = class extends EventSource {
+  constructor(...given) {
+    super(...given);
+    window.streams.push(this);
+  }
+};
+"""
+_SEEN = """
+(hidden) => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}
+"""

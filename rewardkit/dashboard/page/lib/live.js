@@ -103,6 +103,7 @@ function connected(run) {
   };
   const poll = async () => {
     clearTimeout(timer);
+    if (document.hidden) return undefined;
     const wasLost = now.link === "lost";
     const { state, status } = await asked(`${base}/state`);
     if (closed || document.hidden) return undefined;
