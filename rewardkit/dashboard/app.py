@@ -124,7 +124,7 @@ class Dashboard:
             "workers": Workers(_VIEW_THREADS, readers, "rewardkit-view"),
             "doers": Workers(_ACTION_THREADS, readers, "rewardkit-action"),
             "live": Live(lambda: Readers(folder, Shared())),
-            "listing": Listing(folder),
+            "listing": Listing(folder, shared),
         }
         for name, value in made.items():
             object.__setattr__(self, name, value)

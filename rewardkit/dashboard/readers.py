@@ -174,7 +174,7 @@ class Readers:
     def _same(self, name: str) -> Run | None:
         """Return the open run of a name where the file in its place is still the one that was opened."""
         identity, run = self._open.get(name, (None, None))
-        if run is None or identity != _identity(run.path):
+        if run is None or identity != identity_of(run.path):
             self.drop(name)
             return None
         self._open.move_to_end(name)
@@ -186,7 +186,7 @@ class Readers:
         except RecordError as wrong:
             raise Missing(str(wrong)) from None
         try:
-            before = _identity(path)
+            before = identity_of(path)
             run = Run.open(path)
         except FileNotFoundError:
             raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
@@ -200,7 +200,7 @@ class Readers:
         return run
 
 
-def _identity(file: Path) -> Stamp:
+def identity_of(file: Path) -> Stamp:
     """Return what tells a file from another that took its place; it is empty where there is none."""
     try:
         status = os.stat(file)

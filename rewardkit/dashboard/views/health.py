@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import Opened, Stamp
+from rewardkit.dashboard.readers import Kept, Opened, Stamp
 from rewardkit.errors import RecordError
 from rewardkit.health.about import FAMILIES, about
 from rewardkit.health.detectors import DETECTORS
@@ -71,14 +71,28 @@ class Looking:
             version: Its state now.
         """
         with self._changed:
-            if not self._at_work and self._is_due(version):
-                self._at_work = True
-                threading.Thread(
-                    target=self._look, args=(path, version), name="rewardkit-diagnosis", daemon=True
-                ).start()
+            self._begin(path, version)
             if self._looked is None:
                 self._changed.wait_for(lambda: self._looked is not None, FIRST_S)
             return self._looked, self._at_work
+
+    def flags(self) -> int | None:
+        """Return how many flags the newest diagnosis has; ``None`` where there is no diagnosis."""
+        with self._changed:
+            found = None if self._looked is None else self._looked.found
+            return None if found is None else len(found.flags)
+
+    def begin(self, path: Path, version: Stamp) -> bool:
+        """Begin another diagnosis where it is due, wait for nothing, and return whether one is being made."""
+        with self._changed:
+            self._begin(path, version)
+            return self._at_work
+
+    def _begin(self, path: Path, version: Stamp) -> None:
+        if self._at_work or not self._is_due(version):
+            return
+        self._at_work = True
+        threading.Thread(target=self._look, args=(path, version), name="rewardkit-diagnosis", daemon=True).start()
 
     def _is_due(self, version: Stamp) -> bool:
         if self._looked is None:
@@ -107,7 +121,7 @@ class Looking:
 def view(opened: Opened, query: Query) -> dict[str, Any]:
     """Return what the detectors say, as of which step, what the training flagged, and what each detector is."""
     run = opened.run
-    looking = opened.kept.get(("health", "looking"), 0, Looking)
+    looking = looking_of(opened.kept)
     looked, at_work = looking.newest(run.path, opened.version)
     told: dict[str, Any] = {
         "looking": at_work,
@@ -134,6 +148,11 @@ def view(opened: Opened, query: Query) -> dict[str, Any]:
         return told | {"problem": looked.problem}
     shown = opened.kept.get(("health", "shown"), looked.ended, lambda: _diagnosis(run, found))
     return told | {"diagnosis": shown}
+
+
+def looking_of(kept: Kept) -> Looking:
+    """Return what looks at a run: one for the tab and for the list of runs, so that both tell one number of flags."""
+    return kept.get(("health", "looking"), 0, Looking)
 
 
 def audit_of(run: RunReader) -> str:

@@ -11,11 +11,15 @@ const LOOK_MS = 1500;
 const QUIET_MS = 10000;
 
 /** The tab. */
-export default function Health({ run, query }) {
+export default function Health({ run, query, list }) {
   const [every, setEvery] = useState(LOOK_MS);
   const { data, problem, reload } = useApi(of(run, "health"), {}, { every });
   const waits = data?.looking || data?.current === false;
   useEffect(() => setEvery(waits || !data ? LOOK_MS : QUIET_MS), [waits, !data]);
+  const flags = data?.diagnosis?.flags.length ?? null;
+  useEffect(() => {
+    if (flags !== null) list.reload(); // the number on the tab and in the list of runs is this one
+  }, [flags]);
   if (!data) return problem ? html`<${ProblemNote} problem=${problem} retry=${reload} />` : html`<${Loading} label="Looking at the run" />`;
   const found = data.diagnosis;
   return html`
@@ -312,7 +316,7 @@ function Evidence({ run, flag }) {
               <a class="evidence-row" href=${href({ run, tab: "completions", query: { prompt: one.prompt_index, right: one.completion } })}>
                 <span class="faint">${one.step === null ? `#${one.completion}` : `step ${count(one.step)}`}</span>
                 <span class="evidence-text mono">${one.text === null ? html`<em class="faint">text left out</em>` : visible(one.text.trim().replace(/\s*\n\s*/g, " ↵ "))}${one.cut ? " …" : ""}</span>
-                <span class="evidence-score">${one.status && one.status !== "scored" ? html`<${Status} status=${one.status} cause=${one.cause} />` : html`<span class="faint">${flag.reward ? "score" : "reward"}</span> ${number(one.score)}`}</span>
+                <span class="evidence-score">${one.status && one.status !== "scored" ? html`<${Status} status=${one.status} cause=${one.cause} />` : html`<span class="faint">${flag.reward ? "score" : "weighted"}</span> ${number(one.score)}`}</span>
               </a>
             </li>
           `,

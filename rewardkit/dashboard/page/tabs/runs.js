@@ -3,6 +3,7 @@ import { go, href } from "../lib/address.js";
 import { ago, bytes, clock, count, counted, number, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { html, useMemo } from "../lib/view.js";
+import { Name as Shortened } from "../parts/chip.js";
 import { Choice, Search } from "../parts/fields.js";
 import { Overlay, Sparkline, colourOf, dashOf } from "../parts/spark.js";
 import { Empty, Loading, ProblemNote } from "../parts/states.js";
@@ -151,7 +152,7 @@ function Rewards({ one }) {
       ${one.rewards.slice(0, SHOWN_REWARDS).map(
         (reward) => html`
           <div class="runs-spark" key=${reward.name}>
-            <span class="runs-reward cut" title=${visible(reward.name)}>${visible(reward.name)}</span>
+            <span class="runs-reward cut"><${Shortened} name=${reward.name} most=${14} /></span>
             <span class="runs-last">${number(reward.last)}</span>
             <${Sparkline} name=${visible(reward.name)} series=${reward.series} />
           </div>
@@ -163,7 +164,7 @@ function Rewards({ one }) {
 }
 
 function Flags({ one }) {
-  if (one.flags === null || one.flags === undefined || one.problem) return html`<span class="faint">–</span>`;
+  if (one.flags === null || one.flags === undefined || one.problem) return html`<span class="faint" title=${one.problem ? null : "No detector has looked yet: the run's Health tab begins it"}>–</span>`;
   if (!one.flags) return html`<span class="faint">no flags</span>`;
   return html`<a class="chip is-warn" href=${href({ run: one.name, tab: "health" })}>
     <svg class="mark" viewBox="0 0 12 12" aria-hidden="true"><path d="M3 11V1.5h6L7.5 4 9 6.5H3" /></svg>${counted(one.flags, "flag")}

@@ -1,8 +1,9 @@
 /** All completions in the order of recording, those that fit a filter. */
 import { go } from "../../lib/address.js";
 import { of, useApi } from "../../lib/api.js";
-import { count, number, visible } from "../../lib/format.js";
+import { count, number } from "../../lib/format.js";
 import { html } from "../../lib/view.js";
+import { Name } from "../../parts/chip.js";
 import { Score } from "../../parts/completion.js";
 import { Choice } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
@@ -54,7 +55,7 @@ function columnsOf(rewards) {
 export function scoreColumn(key) {
   return {
     key,
-    title: visible(key),
+    title: html`<${Name} name=${key} />`,
     align: "right",
     className: "score-cell",
     render: (row) => (row.scores[key] ? html`<${Score} ...${row.scores[key]} />` : html`<span class="faint">–</span>`),
