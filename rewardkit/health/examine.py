@@ -66,6 +66,14 @@ class Diagnosis:
         flat = round(self.flat * self.groups)
         return f"{where}{self.flat:.0%} of groups give no gradient ({flat:,} of {self.groups:,})"
 
+    @property
+    def not_looked_by_reason(self) -> dict[str, list[str]]:
+        """The detectors that could not look, by why."""
+        found: dict[str, list[str]] = {}
+        for name, words in self.not_looked.items():
+            found.setdefault(words, []).append(name)
+        return found
+
     def as_row(self) -> dict[str, Any]:
         """Return the diagnosis as a dictionary ready for JSON."""
         return {

@@ -93,6 +93,11 @@ class RunReader:
             return [_version(row) for row in rows]
 
     @property
+    def own_versions(self) -> list[Version]:
+        """The versions that the run itself scored with, oldest first; without those of a rescore."""
+        return [one for one in self.versions if one.origin == "run"]
+
+    @property
     def sessions(self) -> list[dict[str, Any]]:
         """The processes that recorded: id, rank, purpose, began, seen, ended, about."""
         with self._decoding():

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rewardkit.dashboard.messages import plain, shown
 from rewardkit.dashboard.prompt_index import Progress, PromptIndex, value_text
+from rewardkit.dashboard.query import SPLITS, Query
+from rewardkit.dashboard.readers import NotThere, Opened
 from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion, RecordedPrompt
 from rewardkit.types import Outcome, Status
-
-if TYPE_CHECKING:
-    from rewardkit.dashboard.query import Query
-    from rewardkit.dashboard.readers import Opened
 
 PAGE, MOST = 50, 200
 """Rows of a page unless asked otherwise, and at most."""
@@ -155,7 +153,7 @@ def completions(opened: Opened, query: Query) -> dict[str, Any]:
     reward), ``first`` (``best``, ``worst`` or ``spread``) and ``offset`` among a step's prompts; ``after`` without a
     step.
     """
-    split = query.choice("split", ("train", "eval"), "train")
+    split = query.choice("split", SPLITS, "train")
     step = query.whole("step", least=0)
     return _all(opened, query, split) if step is None else _of_step(opened, query, step, split)
 
@@ -223,8 +221,6 @@ def completion(opened: Opened, query: Query) -> dict[str, Any]:
     number = query.whole("id", 0)
     found = opened.run.by_id([number])
     if not found:
-        from rewardkit.dashboard.readers import NotThere
-
         raise NotThere(f"{opened.run.name}: no completion {number}")
     one = found[0]
     return {
@@ -250,7 +246,7 @@ def _said(name: str, version: int, outcome: Outcome) -> dict[str, Any]:
         "error": _cut(outcome.error),
         "traceback": _cut(outcome.traceback),
         "logs": _cut(outcome.logs),
-        "metrics": {name: _number(value) for name, value in outcome.metrics.items()},
+        "metrics": dict(outcome.metrics),
         "attempts": outcome.attempts,
         "seconds": outcome.duration_s,
         "cached": outcome.cached,

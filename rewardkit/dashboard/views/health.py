@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import threading
 import time
@@ -128,9 +127,7 @@ def view(opened: Opened, query: Query) -> dict[str, Any]:
         "families": dict(FAMILIES),
         "detectors": _detectors(),
         "versions": [
-            {"reward": one.reward, "version": one.number, "first_step": one.first_step}
-            for one in run.versions
-            if one.origin == "run"
+            {"reward": one.reward, "version": one.number, "first_step": one.first_step} for one in run.own_versions
         ],
         "live": [
             one["body"] | {"time": one["time"], "event": one["id"]} for one in run.events if one["kind"] == "flag"
@@ -157,7 +154,7 @@ def looking_of(kept: Kept) -> Looking:
 
 def audit_of(run: RunReader) -> str:
     """Return the command that tries the run's best completions, changed, on its rewards."""
-    newest = {one.reward: one for one in run.versions if one.origin == "run"}
+    newest = {one.reward: one for one in run.own_versions}
     files = {(one.reference or "").rpartition(":")[0] for one in newest.values()}
     file = files.pop() if len(files) == 1 else ""
     rewards = file if file.endswith(".py") else "rewards.py"
@@ -172,24 +169,22 @@ def _detectors() -> list[dict[str, Any]]:
             "family": one.family,
             "each": one.each,
             "at_once": one.at_once,
-            "summary": about(one).summary,
-            **{part.lower(): words for part, words in about(one).parts.items()},
+            "summary": told.summary,
+            **{part.lower(): words for part, words in told.parts.items()},
         }
         for name, one in DETECTORS.items()
+        for told in [about(one)]
     ]
 
 
 def _diagnosis(run: RunReader, found: Diagnosis) -> dict[str, Any]:
     ids = list(dict.fromkeys(one for flag in found.flags for one in flag.rows))
     rows = {one.id: one for one in run.by_id(ids)}
-    reasons: dict[str, list[str]] = defaultdict(list)
-    for name, words in found.not_looked.items():
-        reasons[words].append(name)
     return found.as_row() | {
         "words": words_of(found),
         "gradient": found.gradient,
         "flags": [_flag(flag, rows) for flag in found.flags],
-        "not_looked": [{"reason": words, "detectors": names} for words, names in reasons.items()],
+        "not_looked": [{"reason": words, "detectors": names} for words, names in found.not_looked_by_reason.items()],
     }
 
 
@@ -223,8 +218,7 @@ def _named(flags: Sequence[Flag]) -> str:
 
 def _flag(flag: Flag, rows: Mapping[int, Completion]) -> dict[str, Any]:
     shown = [_evidence(rows[one], flag.reward) for one in flag.rows if one in rows]
-    numbers = {name: _finite(getattr(flag, name)) for name in ("value", "threshold", "baseline")}
-    return flag.as_row() | numbers | {"family": DETECTORS[flag.detector].family, "rows": shown}
+    return flag.as_row() | {"family": DETECTORS[flag.detector].family, "rows": shown}
 
 
 def _evidence(one: Completion, reward: str | None) -> dict[str, Any]:
@@ -238,11 +232,7 @@ def _evidence(one: Completion, reward: str | None) -> dict[str, Any]:
         "text": None if text is None else text[:TEXT_CHARS],
         "cut": text is not None and len(text) > TEXT_CHARS,
         "tokens": one.tokens,
-        "score": _finite(one.reward if outcome is None else outcome.score),
+        "score": one.reward if outcome is None else outcome.score,
         "status": None if outcome is None else str(outcome.status),
         "cause": None if outcome is None or outcome.cause is None else str(outcome.cause),
     }
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else value

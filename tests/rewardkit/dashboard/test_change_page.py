@@ -64,7 +64,7 @@ def folder(training: LiveRuntime) -> Path:
 @pytest.fixture(scope="module")
 def writing(folder: Path) -> Iterator[Any]:
     """A server that lets rewards be changed."""
-    with browsing.Served(folder, write=True) as served:
+    with browsing.Server(folder, write=True) as served:
         yield served
 
 
@@ -204,7 +204,7 @@ def test_a_run_that_has_ended_can_be_tried_on(browser: Any, writing: Any) -> Non
 
 def test_a_server_that_only_reads_says_how_to_write(browser: Any, folder: Path) -> None:
     """Sources and changes are shown all the same."""
-    with browsing.Served(folder) as served, browsing.window(browser, served) as found:
+    with browsing.Server(folder) as served, browsing.window(browser, served) as found:
         page = found.visit(browsing.path_of("over", "change"))
         expect(page.locator(".change-note")).to_contain_text("start it with rewardkit ui --write")
         expect(page.get_by_role("button", name="Try", exact=True)).to_be_disabled()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from patience import wait_for
 
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Kept, Opened
@@ -49,12 +49,9 @@ def _record(folder: Path, hang: float) -> Path:
 
 def _told(opened: Opened) -> dict[str, Any]:
     """Return what the view says once the detectors have looked."""
-    for _ in range(100):
-        found: dict[str, Any] = json.loads(json.dumps(view(opened, Query()), allow_nan=False))
-        if found["diagnosis"] or found["problem"]:
-            return found
-        time.sleep(0.1)
-    raise AssertionError("the detectors did not look")
+    assert wait_for(lambda: {"diagnosis", "problem"} & {name for name, told in view(opened, Query()).items() if told})
+    found: dict[str, Any] = json.loads(json.dumps(view(opened, Query()), allow_nan=False))
+    return found
 
 
 def test_a_flag_has_evidence_formula_and_next_action(tmp_path: Path) -> None:
@@ -120,12 +117,7 @@ def test_a_run_that_grew_is_looked_at_again_only_after_a_while(tmp_path: Path, m
         assert (told["as_of_step"], told["last_step"], told["current"], told["looking"]) == (29, 30, False, False)
         monkeypatch.setattr(health, "AGAIN_S", 0.0)
         monkeypatch.setattr(health, "SHARE", 0.0)
-        for _ in range(100):
-            told = _told(opened)
-            if told["as_of_step"] == 30 and told["current"]:
-                break
-            time.sleep(0.05)
-        assert (told["as_of_step"], told["current"]) == (30, True)
+        assert wait_for(lambda: (told := _told(opened))["as_of_step"] == 30 and told["current"])
 
 
 def test_a_fault_of_a_detector_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,7 +141,6 @@ def test_new_entries_come_while_at_the_end_and_wait_while_elsewhere(window: Any,
     expect(_rows(page).first.locator(".log-step")).to_contain_text("1")
     expect(page.locator(".log-state")).to_contain_text(f"{2 * SIZE} entries")
     page.evaluate("() => { document.querySelector('.log-list').scrollTop = 300; }")
-    page.wait_for_timeout(200)
     recorder.record(_batch(2), step=2)
     recorder.flush()
     expect(page.locator(".log-pill")).to_contain_text(f"{SIZE} new")

@@ -196,7 +196,7 @@ def test_names_of_runs_are_text(window: Any, runs: Path) -> None:
 
 def test_an_empty_folder_says_how_a_run_begins(browser: Any, tmp_path: Path, runs: Path) -> None:
     """The first run appears without a reload."""
-    with browsing.Served(tmp_path / "none") as server, browsing.window(browser, server) as opened:
+    with browsing.Server(tmp_path / "none") as server, browsing.window(browser, server) as opened:
         expect(opened.page.locator(".empty")).to_contain_text("--record runs/one")
         shutil.copytree(runs / "one", tmp_path / "none" / "first")
         expect(opened.page.locator("tr[data-row=first]")).to_be_visible()

@@ -28,7 +28,8 @@ export function parse(pathname, search) {
   return { run, tab: TABS.includes(tab) ? tab : TABS[0], query };
 }
 
-function decoded(part) {
+/** Return a part of an address as it was before it was encoded; one that cannot be decoded stays. */
+export function decoded(part) {
   try {
     return decodeURIComponent(part);
   } catch {
@@ -68,7 +69,7 @@ export function go(change, { replace = false } = {}) {
 }
 
 /** Go to a path of this page. */
-export function visit(path, { replace = false } = {}) {
+function visit(path, { replace = false } = {}) {
   if (path === window.location.pathname + window.location.search) return;
   if (replace) {
     window.history.replaceState(window.history.state, "", path);

@@ -36,6 +36,11 @@ export function counted(x, one, many = `${one}s`) {
   return `${count(x)} ${x === 1 ? one : many}`;
 }
 
+/** Steps from one to another: "step 3", "steps 3 to 9". */
+export function stepSpan(first, last) {
+  return first === last ? `step ${count(first)}` : `steps ${count(first)} to ${count(last)}`;
+}
+
 /** A share as percent. */
 export function percent(x) {
   if (!known(x)) return UNKNOWN;

@@ -24,7 +24,7 @@ export function isNone(lines, unit) {
  * Exponential smoothing, 0 for none to 0.99, as TensorBoard does it: the first values weigh no more than later ones.
  * A gap stays a gap, and what comes after it goes on from what came before.
  */
-export function smoothed(values, weight) {
+function smoothed(values, weight) {
   let last = 0;
   let sum = 0;
   return values.map((value) => {

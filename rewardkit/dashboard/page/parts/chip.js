@@ -27,12 +27,6 @@ export function Status({ status, cause }) {
 }
 
 /** A version of a reward as <name>_v<number>; without a name, v<number>. */
-export function VersionChip({ version, reward, number, digits, most = 28 }) {
-  const name = reward ?? version?.reward;
-  const place = number ?? version?.number;
-  const known = place === null || place === undefined ? "v–" : `v${place}`;
-  const told = digits ?? version?.digits;
-  return html`
-    <span class="chip version" title=${told ? `version ${told}` : null}><${Name} name=${name ? `${name}_${known}` : known} most=${most} /></span>
-  `;
+export function VersionChip({ reward, number, most = 28 }) {
+  return html`<span class="chip version"><${Name} name=${reward ? `${reward}_v${number}` : `v${number}`} most=${most} /></span>`;
 }

@@ -1,10 +1,10 @@
 /** Changing a reward: its versions, an editor, a trial on stored completions, and what the training is asked for. */
 import { go } from "../lib/address.js";
 import { of, post, useApi } from "../lib/api.js";
-import { count, counted, visible } from "../lib/format.js";
+import { count, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { readPreference, writePreference } from "../lib/store.js";
-import { html, useEffect, useMemo, useRef, useState } from "../lib/view.js";
+import { html, useEffect, useMemo, useState } from "../lib/view.js";
 import { Choice } from "../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../parts/states.js";
 import { Asked } from "./change/asked.js";

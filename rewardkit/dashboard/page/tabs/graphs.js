@@ -1,5 +1,5 @@
 /** Graphs: how the rewards, their failures and the training went, step by step. */
-import { go } from "../lib/address.js";
+import { decoded, go } from "../lib/address.js";
 import { Problem, get, of, passes, useApi } from "../lib/api.js";
 import { count, counted, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
@@ -81,14 +81,6 @@ function pinnedIn(text, names) {
   return text.split(",").filter(Boolean).map(decoded);
 }
 
-function decoded(name) {
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
-}
-
 function pin(names) {
   set({ metrics: names.map(encodeURIComponent).join(",") || "," });
 }
@@ -144,7 +136,7 @@ function useCurves(run, split, metrics) {
 }
 
 /** Put an answer behind the part of what is known that has not changed. */
-export function merged(known, answer) {
+function merged(known, answer) {
   if (!known || !answer.from || known.steps.length < answer.from) return answer;
   const before = known.steps.slice(0, answer.from);
   const first = answer.steps.length ? answer.steps[0] : Infinity;

@@ -1,7 +1,7 @@
 /** Health: what the detectors say of the run, with the completions that show it, and what to do next. */
 import { go, href } from "../lib/address.js";
 import { of, useApi } from "../lib/api.js";
-import { count, counted, number, percent, seconds, visible } from "../lib/format.js";
+import { count, counted, number, percent, seconds, stepSpan, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { html, useEffect, useState } from "../lib/view.js";
 import { Status, VersionChip } from "../parts/chip.js";
@@ -37,10 +37,7 @@ export default function Health({ run, query, list }) {
 const nameOf = (detector) => detector.replace(/_/g, " ");
 const kindOf = (flag) => `${flag.detector}:${flag.reward ?? ""}`;
 const keyOf = (flag) => `${kindOf(flag)}:${flag.first_step ?? ""}`;
-const stepsOf = (flag) => {
-  if (flag.first_step === null) return "";
-  return flag.first_step === flag.last_step ? `step ${count(flag.first_step)}` : `steps ${count(flag.first_step)} to ${count(flag.last_step)}`;
-};
+const stepsOf = (flag) => (flag.first_step === null ? "" : stepSpan(flag.first_step, flag.last_step));
 
 /** Return the flags by detector and reward, each oldest first. */
 function byKind(flags) {
@@ -119,7 +116,7 @@ function Timeline({ data, found }) {
   const begun = data.versions.filter((one) => one.first_step !== null && one.first_step > low && one.first_step <= high);
   return html`
     <section class="panel" aria-label="Flags over the steps">
-      <div class="panel-head"><h2>When</h2><span class="muted">flags over steps ${count(low)} to ${count(high)}${begun.length ? ", with new versions of rewards" : ""}</span></div>
+      <div class="panel-head"><h2>When</h2><span class="muted">flags over ${stepSpan(low, high)}${begun.length ? ", with new versions of rewards" : ""}</span></div>
       <div class="timeline">
         <ul class="timeline-rows">
           <li class="timeline-marks" aria-hidden="true">

@@ -1,5 +1,5 @@
 /** All runs of the folder: what is in each, and the curves of several in one graph. */
-import { go, href } from "../lib/address.js";
+import { decoded, go, href } from "../lib/address.js";
 import { ago, bytes, clock, count, counted, number, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { html, useMemo } from "../lib/view.js";
@@ -80,14 +80,6 @@ function pickedOf(runs, asked) {
   const first = withCurves[0]?.rewards.find(({ series }) => series.length > 1)?.name;
   const sharing = withCurves.filter((one) => one.rewards.some(({ name, series }) => name === first && series.length > 1));
   return sharing.slice(0, PICKED_AT_FIRST).map((one) => one.name);
-}
-
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }
 
 function inOrder(runs, sort) {

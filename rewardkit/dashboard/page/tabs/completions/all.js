@@ -8,11 +8,11 @@ import { Score } from "../../parts/completion.js";
 import { Choice } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Filters, Line, epochOf, filterOf } from "./fields.js";
+import { Filters, Line, epochOf, filterOf, splitsOf } from "./fields.js";
 
 /** A page of them; the next one goes on after the last row. */
 export function All({ run, overview, query }) {
-  const splits = ["train", "eval"].filter((split) => overview.steps?.[split]?.[2]);
+  const splits = splitsOf(overview);
   const split = query.split || splits[0] || "train";
   const asked = { split, after: query.after, ...filterOf(query) };
   const { data, problem, reload } = useApi(of(run, "completions"), asked);
