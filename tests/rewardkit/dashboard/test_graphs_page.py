@@ -251,7 +251,7 @@ def test_many_long_names_keep_their_ends(browser: Any, tmp_path: Path) -> None:
     """Legends of twelve lines leave room for the graph, and what tells the names apart is seen."""
     small_run.crowded(tmp_path)
     small_run.forget()
-    with browsing.Served(tmp_path / "runs") as served, browsing.window(browser, served) as opened:
+    with browsing.Server(tmp_path / "runs") as served, browsing.window(browser, served) as opened:
         page = opened.visit("/runs/many/graphs")
         legend = chart(page, "time p50").locator(".chart-legend")
         legend.scroll_into_view_if_needed()

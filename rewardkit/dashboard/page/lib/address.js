@@ -69,7 +69,7 @@ export function go(change, { replace = false } = {}) {
 }
 
 /** Go to a path of this page. */
-function visit(path, { replace = false } = {}) {
+export function visit(path, { replace = false } = {}) {
   if (path === window.location.pathname + window.location.search) return;
   if (replace) {
     window.history.replaceState(window.history.state, "", path);

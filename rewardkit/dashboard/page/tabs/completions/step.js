@@ -9,7 +9,7 @@ import { Score } from "../../parts/completion.js";
 import { Choice, Turn } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { focusRow } from "../../parts/table.js";
-import { Filters, Line, Pager, filterOf, filtered, splitsOf } from "./fields.js";
+import { Filters, Line, Pager, TOTAL, filterOf, filtered, splitsOf } from "./fields.js";
 
 /** One step; the last unless the address names one. */
 export function Step({ run, overview, query }) {
@@ -65,7 +65,7 @@ function Groups({ data, body }) {
       <table class="table groups">
         <thead>
           <tr>
-            <th scope="col" class="right">Total</th>
+            <th scope="col" class="right" title=${TOTAL}>Total</th>
             <th scope="col">Completion</th>
             ${data.rewards.map(({ key }) => html`<th scope="col" class="right" key=${key}><${Name} name=${key} /></th>`)}
             <th scope="col" class="right">Advantage</th>
