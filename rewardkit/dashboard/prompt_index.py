@@ -17,9 +17,9 @@ from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Floats, Whole
 from rewardkit.record.values import RecordedPrompt
 
-SLICE_S = 0.25
+SLICE_S = 0.1
 """Seconds of reading after which an answer says how far it came; the next one goes on from there."""
-STRETCH = 50_000
+STRETCH = 20_000
 """Completions that are summed in one query."""
 VALUE_CHARS = 200
 """Characters of a column's value that are kept for sorting and filtering."""

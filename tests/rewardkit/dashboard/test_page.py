@@ -255,3 +255,38 @@ def test_the_address_is_made_and_read_in_one_place(window: Any) -> None:
       return parse(url.pathname, url.search);
     }}"""
     assert {"run": "a/b ?#%", "tab": "logs", "query": query} == window.page.evaluate(code)
+
+
+def test_pages_out_of_sight_hold_no_connection(window: Any) -> None:
+    """A browser has six to a host: a tab that is hidden gives its own back, and is live again once it is seen."""
+    first = window.visit(browsing.path_of("one"))
+    context, live = first.context, "() => document.querySelector('.run-state')?.textContent.includes('step')"
+    context.add_init_script(_COUNTED)
+    pages = [context.new_page() for _ in range(7)]
+    for page in pages:
+        page.goto(first.url)
+        page.wait_for_function(live)
+        page.evaluate(_SEEN, True)
+        assert page.evaluate("() => window.streams.map((one) => one.readyState)") == [2]
+    pages[0].evaluate(_SEEN, False)
+    pages[0].wait_for_function("() => window.streams.at(-1).readyState === 1")
+    assert len(pages[0].evaluate("() => window.streams.map((one) => one.readyState)")) == 2
+    for page in pages:
+        page.close()
+
+
+_COUNTED = """
+window.streams = [];
+window.EventSource = class extends EventSource {
+  constructor(...given) {
+    super(...given);
+    window.streams.push(this);
+  }
+};
+"""
+_SEEN = """
+(hidden) => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}
+"""
