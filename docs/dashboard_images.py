@@ -14,7 +14,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,7 @@ PICTURES: dict[str, tuple[str, str, tuple[int, int], Callable[[Page], None]]] = 
     "dashboard-graphs-dark": ("graphs", "dark", WIDE, nothing),
     "dashboard-graphs-phone": ("graphs", "light", PHONE, nothing),
     "dashboard-logs": ("logs?status=failed", "light", WIDE, timeout_opened),
-    "dashboard-completions": ("completions?prompt=0", "light", WIDE, worst_on_the_left),
-    "dashboard-completions-dark": ("completions?prompt=0", "dark", WIDE, worst_on_the_left),
+    "dashboard-completions": ("completions?prompt={prompt}", "light", WIDE, worst_on_the_left),
     "dashboard-health": ("health", "light", WIDE, nothing),
     "dashboard-change": (
         DIFFERENCES,
@@ -70,19 +70,20 @@ def main() -> None:
     folder, run = Path(*sys.argv[1:2] or ["runs"]), (sys.argv[2:3] or ["demo"])[0]
     with Run.open(folder / run) as opened:
         changed = next((one.reward for one in reversed(opened.versions) if one.number > 1), opened.rewards[0])
+        places: dict[str, str | int] = {"changed": changed, "prompt": learned(opened)}
     with tempfile.TemporaryDirectory() as scratch:
         shutil.copytree(folder, Path(scratch) / "runs")
         # The page names the folder as its user does: relative to where the command was started.
         command = [sys.executable, "-m", "rewardkit", "ui", "runs", "--write", "--json"]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=scratch)  # noqa: S603 - our own
         try:
-            take_all(_url(server), run, changed)
+            take_all(_url(server), run, places)
         finally:
             server.terminate()
             server.wait()
 
 
-def take_all(url: str, run: str, changed: str) -> None:
+def take_all(url: str, run: str, places: Mapping[str, str | int]) -> None:
     """Take each picture in a window of its own."""
     base, token = url.split("/?")
     with sync_playwright() as playwright:
@@ -92,13 +93,21 @@ def take_all(url: str, run: str, changed: str) -> None:
             page = browser.new_context(**window).new_page()
             page.goto(f"{base}/?{token}")
             if place:
-                page.goto(f"{base}/runs/{run}/{place.format(changed=changed)}")
+                page.goto(f"{base}/runs/{run}/{place.format_map(places)}")
             settle(page)
             prepared(page)
             settle(page)
             write(name, page.screenshot())
             page.context.close()
         browser.close()
+
+
+def learned(run: Run) -> int:
+    """Return the prompt whose completions of the first epoch differ most, among those that came again."""
+    texts: dict[int, list[set[str]]] = defaultdict(lambda: [set(), set()])
+    for one in run.completions():
+        texts[one.prompt_index][(one.epoch or 0) >= 1].add(str(one.completion))
+    return max(texts, key=lambda prompt: (bool(texts[prompt][1]), len(texts[prompt][0]), -prompt))
 
 
 def settle(page: Page) -> None:

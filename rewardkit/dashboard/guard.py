@@ -44,11 +44,12 @@ class Guard:
         app: The app.
         token: What opens the page, in the address at first and then in a cookie.
         host: The address that the server is bound to.
+        names: Further names that the server answers to, such as this machine's with its domain.
     """
 
-    def __init__(self, app: App, token: str, host: str = "127.0.0.1") -> None:
+    def __init__(self, app: App, token: str, host: str = "127.0.0.1", names: Iterable[str] = ()) -> None:
         self._app, self._token = app, token
-        self._hosts = frozenset(name.lower() for name in (*_LOCAL_NAMES, host, platform.node()) if name)
+        self._hosts = frozenset(name.lower() for name in (*_LOCAL_NAMES, host, platform.node(), *names) if name)
         self._anywhere = not is_loopback(host)
         # Cookies are shared between the ports of a host, so that each server needs a name of its own.
         self._cookie = f"rewardkit_{hashlib.sha256(token.encode()).hexdigest()[:12]}"

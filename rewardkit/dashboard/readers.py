@@ -18,8 +18,14 @@ T = TypeVar("T")
 Stamp: TypeAlias = tuple[Hashable, ...]
 MOST_OPEN = 16
 """Runs that a thread holds open."""
+PAGES_BYTES = 6_000_000
+"""Bytes of a run's file that a thread keeps in memory; the system keeps more of them, for all threads."""
 MOST_KEPT = 64
 """Values that are kept of a run."""
+KEPT_S = 600.0
+"""Seconds after which what is kept of a run that nobody asked for is let go."""
+DIAGNOSIS = ("health", "looking")
+"""The key of a run's diagnosis."""
 _TICK_S = 0.05
 """File systems count time in steps of some milliseconds: two writes so close may leave a file with one and the same."""
 
@@ -63,6 +69,12 @@ class Kept:
                 entry.version = (version,)
             value: T = entry.value
             return value
+
+    def let_go(self) -> None:
+        """Forget all but the diagnosis, which is small, and which the list of runs tells of."""
+        with self._lock:
+            for key in [one for one in self._entries if one != DIAGNOSIS]:
+                del self._entries[key]
 
 
 class _Entry:
@@ -114,11 +126,12 @@ def stamp_of(file: Path) -> Stamp:
 
 
 class Shared:
-    """What is kept of each run, by its name, as long as its file is the same one."""
+    """What is kept of each run, by its name, as long as its file is the same one and somebody asks for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[Stamp, Kept]] = {}
+        self._asked: dict[str, float] = {}
 
     def of(self, name: str, identity: Stamp) -> Kept:
         """Return what is kept of a run whose file has this identity."""
@@ -126,7 +139,24 @@ class Shared:
             found = self._kept.get(name)
             if found is None or found[0] != identity:
                 found = self._kept[name] = (identity, Kept())
-            return found[1]
+            self._asked[name] = time.monotonic()
+        self.let_go()
+        return found[1]
+
+    def let_go(self) -> None:
+        """Forget the runs that nobody asked for in a while."""
+        with self._lock:
+            until = time.monotonic() - KEPT_S
+            for name in [one for one, asked in self._asked.items() if asked < until]:
+                del self._asked[name]
+                if name in self._kept:
+                    self._kept[name][1].let_go()
+
+    def known(self, name: str) -> Kept | None:
+        """Return what is kept of a run; ``None`` where no thread has opened it."""
+        with self._lock:
+            found = self._kept.get(name)
+            return None if found is None else found[1]
 
     def drop(self, name: str) -> None:
         """Forget a run: its number in the file system may be given to another file from now on."""
@@ -174,7 +204,7 @@ class Readers:
     def _same(self, name: str) -> Run | None:
         """Return the open run of a name where the file in its place is still the one that was opened."""
         identity, run = self._open.get(name, (None, None))
-        if run is None or identity != identity_of(run.path):
+        if run is None or identity != _identity(run.path):
             self.drop(name)
             return None
         self._open.move_to_end(name)
@@ -186,7 +216,7 @@ class Readers:
         except RecordError as wrong:
             raise Missing(str(wrong)) from None
         try:
-            before = identity_of(path)
+            before = _identity(path)
             run = Run.open(path)
         except FileNotFoundError:
             raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
@@ -194,13 +224,14 @@ class Readers:
             if not os.path.exists(path):
                 raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
             raise Unreadable(str(wrong)) from wrong
+        run.remember(PAGES_BYTES)
         self._open[name] = (before, run)
         while len(self._open) > MOST_OPEN:
             self.drop(next(iter(self._open)))
         return run
 
 
-def identity_of(file: Path) -> Stamp:
+def _identity(file: Path) -> Stamp:
     """Return what tells a file from another that took its place; it is empty where there is none."""
     try:
         status = os.stat(file)

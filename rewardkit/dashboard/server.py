@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +59,7 @@ def serve(
     *,
     write: bool = False,
     open_page: bool = False,
+    names: Sequence[str] = (),
     tell: Callable[[Address], None] = lambda told: None,
 ) -> None:
     """Serve the dashboard until it is stopped.
@@ -70,6 +71,7 @@ def serve(
         token: What opens the page; drawn at random unless given.
         write: Whether rewards may be changed, with a further token.
         open_page: Whether a browser is opened.
+        names: Further names that the server answers to.
         tell: Told where it listens, before the first request is answered.
 
     Raises:
@@ -84,7 +86,7 @@ def serve(
             tell(told)
             if open_page:
                 threading.Thread(target=webbrowser.open, args=(told.url,), daemon=True).start()
-            server(dashboard, token, host).run(sockets=[bound])
+            server(dashboard, token, host, names).run(sockets=[bound])
         finally:
             dashboard.close()
 
@@ -127,10 +129,10 @@ class DashboardServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> DashboardServer:
+def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names: Sequence[str] = ()) -> DashboardServer:
     """Return the server of a dashboard, which listens nowhere yet."""
     config = uvicorn.Config(
-        application(dashboard, token, host),
+        application(dashboard, token, host, names),
         http="h11",
         log_config=None,
         access_log=False,

@@ -63,6 +63,10 @@ class RunReader:
         with self._asked():
             self._connection.close()
 
+    def remember(self, size: int) -> None:
+        """Keep at most so many bytes of the file in memory; 32 MB unless this is called."""
+        self._rows(f"PRAGMA cache_size = -{int(size) // 1024}")
+
     def __enter__(self) -> Self:
         return self
 
@@ -538,7 +542,7 @@ class RunReader:
         found = self._tuples("SELECT batch FROM completion WHERE id > ? ORDER BY id LIMIT 1", after)
         if not found:
             return
-        query = _OF_BATCH.format(fits.column)
+        query = _FAILED_OF_BATCH if fits.only_failed else _OF_BATCH.format(fits.column)
         first, many = found[0][0], 1
         while batches := self._tuples(
             _BATCHES,
@@ -552,7 +556,7 @@ class RunReader:
             most=many,
         ):
             for batch, versions in batches:
-                rows = self._tuples(query, batch, after)
+                rows = self._tuples(query, batch=batch, after=after, reward=fits.reward)
                 with self._decoding():
                     fitting = fits.ids(rows, self._names(versions))
                 yield fitting
@@ -653,7 +657,14 @@ _RANKED = (
 )
 _BEST, _WORST = f"{_RANKED} DESC, completion.id LIMIT ?", f"{_RANKED}, completion.id LIMIT ?"
 _TEXT = "SELECT completion.id, text.body FROM completion JOIN text ON text.id = completion.completion"
-_OF_BATCH = "SELECT id, {} FROM completion WHERE batch = ? AND id > ? ORDER BY id"
+_OF_BATCH = "SELECT id, {} FROM completion WHERE batch = :batch AND id > :after ORDER BY id"
+_FAILED_OF_BATCH = (
+    "SELECT said.completion FROM said WHERE said.completion BETWEEN"
+    " (SELECT id FROM completion WHERE batch = :batch ORDER BY id LIMIT 1)"
+    " AND (SELECT id FROM completion WHERE batch = :batch ORDER BY id DESC LIMIT 1) AND said.completion > :after"
+    " AND said.pass = 0 AND said.cause IS NOT NULL"
+    " AND said.version IN (SELECT id FROM version WHERE reward = :reward) ORDER BY said.completion"
+)
 _OF_PROMPT = (
     "SELECT completion.id, {}, batch.versions FROM completion CROSS JOIN batch ON batch.id = completion.batch"
     " WHERE completion.prompt = :prompt AND completion.id > :after AND (:step IS NULL OR batch.step = :step)"
@@ -721,6 +732,11 @@ class Fits(NamedTuple):
     status: Status | None
 
     @property
+    def only_failed(self) -> bool:
+        """Whether all failed calls fit, which have a row of their own, so that no scores are opened."""
+        return self.status is Status.FAILED and self.low is None and self.high is None
+
+    @property
     def column(self) -> str:
         """What of a completion decides whether it fits."""
         if self.low is None and self.high is None and self.status is None:
@@ -733,7 +749,7 @@ class Fits(NamedTuple):
         """Return the ids of those that fit, among rows of id and :attr:`column` whose scores are of these rewards."""
         if self.reward is not None and self.reward not in names:
             return []
-        if not rows or self.column == "completion.id":
+        if not rows or len(rows[0]) == 1 or self.column == "completion.id":
             return [row[0] for row in rows]
         fitting = np.ones(len(rows), bool)
         if self.reward is None:

@@ -29,7 +29,7 @@ PREVIEW = 240
 """Characters of a text in a row of a table."""
 SAID_CHARS = 20_000
 """Characters of a column's value, a reason, an error or an output that stand beside a completion."""
-SORTS = ("index", "length", "epochs", "completions", "best", "mean")
+SORTS = ("index", "length", "epochs", "completions", "best", "mean", "first_mean", "last_mean", "change")
 ORDERS = ("up", "down")
 _STATUS = {"s": Status.SCORED, "k": Status.SKIPPED, "f": Status.FAILED}
 _LETTERS = {status: letter for letter, status in _STATUS.items()}
@@ -63,6 +63,7 @@ def prompts(opened: Opened, query: Query) -> dict[str, Any]:
         page = order[offset : offset + limit]
         numbers = _prompt_numbers(index, page)
         total = len(index)
+        several = bool((index.epochs > 1).any())
     texts = _prompts(opened, page)
     rows = [one | _prompt_words(texts.get(one["index"])) for one in numbers]
     return {
@@ -71,6 +72,7 @@ def prompts(opened: Opened, query: Query) -> dict[str, Any]:
         "offset": offset,
         "limit": limit,
         "length": "characters",
+        "several_epochs": several,
         "columns": list(dict.fromkeys(itertools.chain(index.column_names, *(row["columns"] for row in rows)))),
         "reading": _reading(reading),
         "rows": rows,
@@ -83,7 +85,7 @@ def _reading(parts: Sequence[Progress]) -> dict[str, Any] | None:
 
 
 def _prompt_numbers(index: PromptIndex, page: Whole) -> list[dict[str, Any]]:
-    mean = index.mean
+    means = {name: getattr(index, name) for name in ("mean", "first_mean", "last_mean", "change")}
     return [
         {
             "index": int(one),
@@ -92,7 +94,7 @@ def _prompt_numbers(index: PromptIndex, page: Whole) -> list[dict[str, Any]]:
             "first_epoch": _epoch(index.first_epoch[one]),
             "last_epoch": _epoch(index.last_epoch[one]),
             "best": _number(index.best[one]),
-            "mean": _number(mean[one]),
+            **{name: _number(values[one]) for name, values in means.items()},
         }
         for one in page
     ]

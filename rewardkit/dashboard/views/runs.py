@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rewardkit.dashboard.folder import Folder
-from rewardkit.dashboard.readers import Shared, Stamp, identity_of, stamp_of
-from rewardkit.dashboard.views.health import looking_of
+from rewardkit.dashboard.readers import Shared, Stamp, stamp_of
+from rewardkit.dashboard.views.health import flags_found
 from rewardkit.errors import RecordError
 from rewardkit.record.places import size_of
 from rewardkit.record.sessions import is_alive
 from rewardkit.replay.run import Run
 
-MOST_LOOKED = 20_000
-"""Completions of a run that the detectors look at for the list alone."""
 MOST_POINTS = 60
 """Points of a small curve."""
 
@@ -26,12 +24,11 @@ class Listing:
 
     Args:
         folder: Where they lie.
-        shared: What is kept of each run, its diagnosis among it.
+        shared: What is kept of the runs, their diagnoses among it.
     """
 
     def __init__(self, folder: Folder, shared: Shared) -> None:
         self._folder, self._shared = folder, shared
-        self._looks = False
         self._lock = threading.Lock()
         self._known: dict[str, tuple[Stamp, dict[str, Any]]] = {}
 
@@ -39,7 +36,6 @@ class Listing:
         """Return the folder and its runs, the newest first."""
         names = self._folder.names()
         with self._lock:
-            self._looks = False
             found = [self._one(name) for name in names]
             self._known = {name: self._known[name] for name in names if name in self._known}
         runs = [one for one in found if one is not None]
@@ -58,30 +54,22 @@ class Listing:
                 self._known[name] = (stamp, _read(name, file))
             told = dict(self._known[name][1])
             told["bytes"] = size_of(file.parent)
+            told["flags"] = self._flags(name, stamp, told["flags"])
         except (RecordError, OSError):
             return None
         sessions = told.pop("sessions")
         if told["state"] is None:
             told["state"] = "running" if any(map(is_alive, sessions)) else "ended"
-        if told["state"] != "unreadable":
-            told["flags"] = self._flags(told, file, stamp)
         return told
 
-    def _flags(self, told: Mapping[str, Any], file: Path, stamp: Stamp) -> int | None:
-        """Return a run's flags: those of its newest diagnosis, else what the training flagged, or ``None``.
+    def _flags(self, name: str, stamp: Stamp, live: int) -> int | None:
+        """Return how many flags the detectors found, else the training; ``None`` where it is not known that any looked.
 
-        The runs that ended and are small are looked at from here, one at a time and each once; ``None`` says that
-        nobody looked.
+        A training in which none came up may not have been watched.
         """
-        looking = looking_of(self._shared.of(told["name"], identity_of(file)))
-        found, live = looking.flags(), int(told["flags"])
-        if found is not None:
-            return found
-        if told["state"] == "running":
-            return live
-        if not self._looks and told["completions"] <= MOST_LOOKED:
-            self._looks = looking.begin(file, stamp)
-        return live or None
+        kept = self._shared.known(name)
+        found = None if kept is None else flags_found(kept, stamp)
+        return (live or None) if found is None else found
 
 
 def _read(name: str, file: Path) -> dict[str, Any]:

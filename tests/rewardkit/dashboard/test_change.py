@@ -13,8 +13,8 @@ from patience import wait_for
 
 from rewardkit import ConfigError, RecordError, Rollout, Run, Runtime, UpdateRefusedError, reward
 from rewardkit.changing import LiveRuntime
-from rewardkit.dashboard.changes import JOBS
 from rewardkit.dashboard.edited import function_of, written
+from rewardkit.dashboard.jobs import JOBS
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Kept, NotThere, Opened
 from rewardkit.dashboard.trial import in_one_line

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from served import TOKEN, WRITE_TOKEN, Served, recorded_run, serving
 
-from rewardkit.dashboard.guard import HEADERS, is_loopback
+from rewardkit.dashboard.guard import HEADERS, Guard, Message, Receive, Send, is_loopback
 
 
 @pytest.fixture(scope="module")
@@ -187,3 +187,14 @@ def test_every_answer_has_the_headers(inside: Served, outside: Served, path: str
 def test_an_address_is_of_this_machine_alone(host: str, alone: bool) -> None:
     """What others can reach needs a token of the user's own."""
     assert alone == is_loopback(host)
+
+
+def test_further_names_are_answered_to_as_they_are_given() -> None:
+    """A name with its domain is none of its parts, and no other of the domain."""
+    guard = Guard(_no_app, TOKEN, "0.0.0.0", ["Box.Lab.example"])
+    asked = ("box.lab.example", "box.lab.example:8642", "box.lab", "lab.example", "other.lab.example")
+    assert [guard._knows(name) for name in asked] == [True, True, False, False, False]
+
+
+async def _no_app(scope: Message, receive: Receive, send: Send) -> None:
+    raise AssertionError("nothing is asked of it")

@@ -186,6 +186,15 @@ def test_the_command_prints_where_it_listens(tmp_path: Path, monkeypatch: pytest
     assert f"from another machine: {told.tunnel}" in lines
 
 
+def test_the_command_passes_further_names_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As often as one is given."""
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(server, "serve", lambda *places, **options: given.update(options))
+    done = CliRunner().invoke(app, ["ui", str(tmp_path), "--allow-host", "a.example", "--allow-host", "b.example"])
+    assert done.exit_code == ALL_IS_WELL
+    assert given["names"] == ["a.example", "b.example"]
+
+
 def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the command that mends it."""
     monkeypatch.setattr(ui, "_NEEDED", ("starlette", "absent_for_sure"))

@@ -187,7 +187,7 @@ def link_opens_the_same(browser: Any, served: Any, page: Any) -> None:
 
 def watched(browser: Any, folder: Path, started: contextlib.AbstractContextManager[Training]) -> None:
     """Watch a training in a folder without runs, from before its first step until it has ended."""
-    with browsing.Served(folder / "runs") as served, browsing.window(browser, served) as window:
+    with browsing.Server(folder / "runs") as served, browsing.window(browser, served) as window:
         window.may_fail = True  # the server goes away for a while
         page = window.page
         expect(page.locator(".empty")).to_contain_text("--record runs/one")
@@ -252,7 +252,7 @@ def test_a_run_that_is_replaced_is_shown_anew_in_two_browsers(browser: Any, tmp_
     run = tmp_path / "runs" / "one"
     _recorded(run, "first", 12)
     with (
-        browsing.Served(tmp_path / "runs") as served,
+        browsing.Server(tmp_path / "runs") as served,
         browsing.window(browser, served) as wide,
         browsing.window(browser, served, browsing.NARROW, "dark") as narrow,
     ):

@@ -58,6 +58,7 @@ function connected(run) {
 
   const open = () => {
     source?.close();
+    if (document.hidden) return; // a browser has six connections to a host, for all its tabs together
     opened = Date.now();
     source = new EventSource(`${base}/live`);
     source.addEventListener("state", (event) => {
@@ -71,12 +72,13 @@ function connected(run) {
   };
   const poll = async () => {
     clearTimeout(timer);
+    if (document.hidden) return undefined;
     const wasLost = now.link === "lost";
     const { state, status } = await asked(`${base}/state`);
-    if (closed) return;
+    if (closed) return undefined;
     if (state) {
       tick(state, "polling");
-      const dead = source.readyState === EventSource.CLOSED && Date.now() - opened > REOPEN_MS;
+      const dead = source?.readyState === EventSource.CLOSED && Date.now() - opened > REOPEN_MS;
       if (wasLost || dead) return open();
     } else if (now.problem !== status || !wasLost) {
       set({ link: "lost", problem: status });
@@ -86,11 +88,19 @@ function connected(run) {
     timer = setTimeout(poll, POLL_MS);
     return undefined;
   };
+  const onVisibility = () => {
+    if (!document.hidden) return open();
+    clearTimeout(timer);
+    source?.close();
+    return undefined;
+  };
+  document.addEventListener("visibilitychange", onVisibility);
   open();
   return {
     run,
     close() {
       closed = true;
+      document.removeEventListener("visibilitychange", onVisibility);
       clearTimeout(timer);
       source?.close();
     },

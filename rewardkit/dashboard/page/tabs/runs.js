@@ -156,7 +156,11 @@ function Rewards({ one }) {
 }
 
 function Flags({ one }) {
-  if (one.flags === null || one.flags === undefined || one.problem) return html`<span class="faint" title=${one.problem ? null : "No detector has looked yet: the run's Health tab begins it"}>–</span>`;
+  if (one.problem) return html`<span class="faint">–</span>`;
+  if (one.flags === null || one.flags === undefined) {
+    const why = "No detector looked yet: Health lets them look";
+    return html`<a class="faint" href=${href({ run: one.name, tab: "health" })} title=${why}>not looked</a>`;
+  }
   if (!one.flags) return html`<span class="faint">no flags</span>`;
   return html`<a class="chip is-warn" href=${href({ run: one.name, tab: "health" })}>
     <svg class="mark" viewBox="0 0 12 12" aria-hidden="true"><path d="M3 11V1.5h6L7.5 4 9 6.5H3" /></svg>${counted(one.flags, "flag")}

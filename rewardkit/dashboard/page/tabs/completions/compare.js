@@ -5,7 +5,7 @@ import { count, counted, number, visible } from "../../lib/format.js";
 import { compared } from "../../lib/diff.js";
 import { useKeys } from "../../lib/keys.js";
 import { html, useMemo, useRef, useState } from "../../lib/view.js";
-import { CompletionText, Scores, bodyOf, plainOf, talks } from "../../parts/completion.js";
+import { CompletionText, Scores, plainOf, talks } from "../../parts/completion.js";
 import { Toggle, Turn } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
@@ -192,7 +192,7 @@ function useCompletion(run, id) {
 }
 
 function useDiff(left, right, on) {
-  const texts = on && left?.completion && right?.completion ? [left, right].map((one) => plainOf(bodyOf(one.completion))) : [null, null];
+  const texts = on && left?.completion && right?.completion ? [left, right].map((one) => plainOf(one.completion)) : [null, null];
   return useMemo(() => (texts[0] === null ? null : compared(...texts)), texts);
 }
 
