@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,16 @@ def test_a_run_that_said_nothing_says_so(window: Any) -> None:
     page = window.visit(browsing.path_of("silent", "logs"))
     expect(page.get_by_text("No reward said anything")).to_be_visible()
     expect(page.get_by_text("No call failed")).to_be_visible()
+
+
+def test_health_tells_of_calls_that_failed_and_leads_to_them(window: Any) -> None:
+    """A few failures may be below the bounds of the detectors: they are told all the same, by reward and cause."""
+    page = window.visit(browsing.path_of("one", "health"))
+    faults = page.locator("#family-faults")
+    expect(faults).to_contain_text(re.compile(r"\d+ calls failed in training: .*\d+ timeout"))
+    faults.get_by_role("link", name="Read why in the logs").click()
+    page.wait_for_url("**/runs/one/logs?status=failed")
+    expect(_rows(page).first).to_contain_text("failed")
 
 
 def test_health_tells_the_flags_with_evidence_and_a_way_on(window: Any) -> None:

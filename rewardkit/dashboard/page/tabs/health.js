@@ -11,24 +11,33 @@ const LOOK_MS = 700;
 const QUIET_MS = 10000;
 
 /** The tab. */
-export default function Health({ run, query }) {
+export default function Health({ run, overview, query }) {
   const [every, setEvery] = useState(LOOK_MS);
   const { data, problem, reload } = useApi(of(run, "health"), {}, { every });
   const waits = data?.looking || data?.current === false;
   useEffect(() => setEvery(waits || !data ? LOOK_MS : QUIET_MS), [waits, !data]);
   if (!data) return problem ? html`<${ProblemNote} problem=${problem} retry=${reload} />` : html`<${Loading} label="Looking at the run" />`;
   const found = data.diagnosis;
+  const failed = failedOf(overview);
   return html`
     <div class="stack health">
       <h1 class="unseen">Health</h1>
-      <${Verdict} data=${data} />
+      <${Verdict} data=${data} failed=${failed} />
       ${!found && data.looking && html`<${Loading} rows=${4} label="The detectors are looking" />`}
       ${found && found.flags.length > 0 && html`<${Timeline} data=${data} found=${found} />`}
-      ${found && html`<${Families} run=${run} data=${data} found=${found} opened=${query.flag} />`}
+      ${found && html`<${Families} run=${run} data=${data} found=${found} failed=${failed} opened=${query.flag} />`}
       ${data.live.length > 0 && html`<${Live} data=${data} />`}
     </div>
   `;
 }
+
+/** Return the calls that failed, by reward and cause, the most frequent first. */
+function failedOf(overview) {
+  const all = overview.rewards.flatMap((one) => Object.entries(one.failed).map(([cause, times]) => ({ reward: one.name, cause, times })));
+  return all.sort((one, other) => other.times - one.times);
+}
+
+const timesOf = (failed) => failed.reduce((sum, one) => sum + one.times, 0);
 
 const nameOf = (detector) => detector.replace(/_/g, " ");
 const kindOf = (flag) => `${flag.detector}:${flag.reward ?? ""}`;
@@ -43,7 +52,7 @@ function byKind(flags) {
 }
 
 /** The diagnosis in words, how it answers each question, and as of which step. */
-function Verdict({ data }) {
+function Verdict({ data, failed }) {
   const found = data.diagnosis;
   const flags = found?.flags ?? [];
   const kind = !found ? "" : flags.length ? "is-flagged" : "is-clear";
@@ -57,7 +66,7 @@ function Verdict({ data }) {
       ${found &&
       html`
         <ul class="answers">
-          ${Object.entries(data.families).map(([family, words]) => html`<${Answer} key=${family} family=${family} words=${words} data=${data} found=${found} />`)}
+          ${Object.entries(data.families).map(([family, words]) => html`<${Answer} key=${family} family=${family} words=${words} data=${data} found=${found} failed=${family === "faults" ? timesOf(failed) : 0} />`)}
         </ul>
       `}
       <p class="faint verdict-state" role="status">${asOf(data)}</p>
@@ -84,14 +93,14 @@ function Mark({ kind }) {
   return html`<svg class="verdict-mark" viewBox="0 0 20 20" aria-hidden="true"><circle cx="10" cy="10" r="9" />${shape}</svg>`;
 }
 
-/** One question and how it stands: flagged, nothing found, or not looked at. */
-function Answer({ family, words, data, found }) {
+/** One question and how it stands: flagged, nothing found, not looked at, or calls failed and none is flagged. */
+function Answer({ family, words, data, found, failed }) {
   const [title, question] = words.split(": ");
   const names = data.detectors.filter((one) => one.family === family).map((one) => one.name);
   const flags = found.flags.filter((one) => one.family === family);
   const looked = names.filter((name) => found.looked.includes(name)).length;
-  const kind = flags.length ? "is-flagged" : looked ? "is-clear" : "is-open";
-  const told = flags.length ? counted(flags.length, "flag") : looked ? "nothing found" : "could not look";
+  const kind = flags.length ? "is-flagged" : looked && !failed ? "is-clear" : "is-open";
+  const told = flags.length ? counted(flags.length, "flag") : failed ? `no flag, ${counted(failed, "call")} failed` : looked ? "nothing found" : "could not look";
   const go_to = () => document.getElementById(`family-${family}`)?.scrollIntoView({ block: "start" });
   return html`
     <li>
@@ -170,7 +179,7 @@ function show(flag) {
 const isOf = (opened, kind) => opened === kind || Boolean(opened?.startsWith(`${kind}:`));
 
 /** The detectors by family: their flags, and what was looked at or could not be. */
-function Families({ run, data, found, opened }) {
+function Families({ run, data, found, failed, opened }) {
   const kinds = Object.keys(data.families).flatMap((family) => byKind(found.flags.filter((one) => one.family === family)));
   const [at, setAt] = useState(null);
   const step = (by) => {
@@ -189,11 +198,11 @@ function Families({ run, data, found, opened }) {
     ["Enter", "Open or close the flag", () => at && toggle(at)],
   ]);
   return html`${Object.entries(data.families).map(
-    ([family, words]) => html`<${Family} key=${family} run=${run} family=${family} words=${words} data=${data} found=${found} opened=${opened} toggle=${toggle} />`,
+    ([family, words]) => html`<${Family} key=${family} run=${run} family=${family} words=${words} data=${data} found=${found} failed=${failed} opened=${opened} toggle=${toggle} />`,
   )}`;
 }
 
-function Family({ run, family, words, data, found, opened, toggle }) {
+function Family({ run, family, words, data, found, failed, opened, toggle }) {
   const [title, question] = words.split(": ");
   const flags = found.flags.filter((one) => one.family === family);
   return html`
@@ -216,10 +225,22 @@ function Family({ run, family, words, data, found, opened, toggle }) {
           />
         `,
       )}
+      ${family === "faults" && failed.length > 0 && html`<${Failed} run=${run} failed=${failed} />`}
       ${family === "hacking" && html`<${Proof} data=${data} />`}
       ${family === "noise" && html`<${NoiseTable} noise=${found.noise} />`}
       <${Looked} family=${family} data=${data} found=${found} />
     </section>
+  `;
+}
+
+/** The calls that failed, flagged or not: detectors look at shares, and a few failures may be below their bounds. */
+function Failed({ run, failed }) {
+  const parts = failed.map((one) => `${visible(one.reward)} ${count(one.times)} ${visible(one.cause)}`);
+  return html`
+    <div class="proof">
+      <p><strong>${counted(timesOf(failed), "call")} failed in training:</strong> ${parts.join(", ")}.</p>
+      <a href=${href({ run, tab: "logs", query: { status: "failed" } })}>Read why in the logs</a>
+    </div>
   `;
 }
 
