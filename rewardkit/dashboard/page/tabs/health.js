@@ -31,6 +31,7 @@ export default function Health({ run, overview, query, list }) {
       ${found && found.flags.length > 0 && html`<${Timeline} data=${data} found=${found} />`}
       ${found && html`<${Families} run=${run} data=${data} found=${found} failed=${failed} opened=${query.flag} />`}
       ${data.live.length > 0 && html`<${Live} data=${data} />`}
+      <${Report} data=${data} />
     </div>
   `;
 }
@@ -255,6 +256,18 @@ function Proof({ data }) {
       <p><strong>Is it hacking?</strong> Detectors see traces. The proof is the audit: it changes this run's best completions, and tells what the rewards wrongly pay for.</p>
       <${Command} words=${data.audit} />
     </div>
+  `;
+}
+
+/** How to show the run to somebody who cannot open this page. */
+function Report({ data }) {
+  return html`
+    <section class="panel" aria-label="Report">
+      <div class="proof">
+        <p><strong>To hand on:</strong> a report of the run in one file, with graphs, changes, flags, failures and completions. It needs neither this page nor its token.</p>
+        <${Command} words=${data.report} />
+      </div>
+    </section>
   `;
 }
 
