@@ -54,7 +54,6 @@ PICTURES: dict[str, tuple[str, str, tuple[int, int], Callable[[Page], None]]] = 
     "dashboard-graphs-phone": ("graphs", "light", PHONE, nothing),
     "dashboard-logs": ("logs?status=failed", "light", WIDE, timeout_opened),
     "dashboard-completions": ("completions?prompt={prompt}", "light", WIDE, worst_on_the_left),
-    "dashboard-completions-dark": ("completions?prompt={prompt}", "dark", WIDE, worst_on_the_left),
     "dashboard-health": ("health", "light", WIDE, nothing),
     "dashboard-change": (
         DIFFERENCES,

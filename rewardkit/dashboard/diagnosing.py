@@ -8,7 +8,6 @@ server.
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 import threading
@@ -108,8 +107,7 @@ def _named(flags: Sequence[Flag]) -> str:
 
 def _flag(flag: Flag, rows: Mapping[int, Completion]) -> dict[str, Any]:
     shown = [_evidence(rows[one], flag.reward) for one in flag.rows if one in rows]
-    numbers = {name: _finite(getattr(flag, name)) for name in ("value", "threshold", "baseline")}
-    return flag.as_row() | numbers | {"family": DETECTORS[flag.detector].family, "rows": shown}
+    return flag.as_row() | {"family": DETECTORS[flag.detector].family, "rows": shown}
 
 
 def _evidence(one: Completion, reward: str | None) -> dict[str, Any]:
@@ -123,14 +121,10 @@ def _evidence(one: Completion, reward: str | None) -> dict[str, Any]:
         "text": None if text is None else text[:TEXT_CHARS],
         "cut": text is not None and len(text) > TEXT_CHARS,
         "tokens": one.tokens,
-        "score": _finite(one.reward if outcome is None else outcome.score),
+        "score": one.reward if outcome is None else outcome.score,
         "status": None if outcome is None else str(outcome.status),
         "cause": None if outcome is None or outcome.cause is None else str(outcome.cause),
     }
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else value
 
 
 if __name__ == "__main__":

@@ -148,6 +148,7 @@ def view(opened: Opened, query: Query) -> dict[str, Any]:
         ],
         "last_step": max(run.steps(), default=None),
         "audit": audit_of(run),
+        "report": report_of(run),
         "diagnosis": None,
         "problem": None,
     }
@@ -169,6 +170,11 @@ def audit_of(run: RunReader) -> str:
     file = files.pop() if len(files) == 1 else ""
     rewards = file if file.endswith(".py") else "rewards.py"
     return f"rewardkit audit {shlex.quote(rewards)} --run {shlex.quote(str(run.path.parent))}"
+
+
+def report_of(run: RunReader) -> str:
+    """Return the command that writes the run's report, to hand on to who has no access to this page."""
+    return f"rewardkit show {shlex.quote(str(run.path.parent))} --html report.html"
 
 
 def _detectors() -> list[dict[str, Any]]:

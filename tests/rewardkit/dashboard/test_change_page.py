@@ -143,6 +143,18 @@ def test_a_reward_is_tried_and_run_as_a_shadow_and_applied(opened: Any, training
     expect(page.locator(".asked li").first).to_contain_text("takes effect at step 3")
     assert training.score(ROWS, step=3).totals[0] == 0.25
     expect(page.get_by_text("weight 0.25", exact=True)).to_be_visible()
+
+    write(page, SOURCE)
+    page.get_by_role("button", name="Add as new").click()
+    dialog = page.get_by_role("dialog")
+    page.keyboard.type("brief")
+    expect(dialog).to_contain_text("The run has a reward of this name")
+    expect(dialog.get_by_role("button", name="Add")).to_be_disabled()
+    page.keyboard.type("_too")
+    dialog.get_by_label("Weight in the total").fill("0.5")
+    dialog.get_by_role("button", name="Add").click()
+    expect(page.locator(".asked li").first).to_contain_text("takes effect at step 4")
+    assert list(training.score(ROWS, step=4).scores) == ["brief", "other", "brief_too"]
     assert page.evaluate("() => window.hit") is None
 
 
@@ -222,7 +234,7 @@ def test_where_nothing_can_be_tried_a_version_is_compared_with_the_one_before_it
         recorder = Recorder(tmp_path / "two", append=step > 0)
         with Runtime([version], lane="inline", record=recorder) as runtime:
             runtime.score(ROWS, step=step)
-    with browsing.Served(tmp_path) as served, browsing.window(browser, served) as found:
+    with browsing.Server(tmp_path) as served, browsing.window(browser, served) as found:
         page = found.visit(browsing.path_of("two", "change"))
         expect(page.locator(".change-standing")).not_to_contain_text("Trying still works")
         page.get_by_role("button", name="Differences").click()

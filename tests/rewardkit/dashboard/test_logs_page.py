@@ -172,6 +172,7 @@ def test_health_tells_the_flags_with_evidence_and_a_way_on(window: Any) -> None:
     page = window.visit(browsing.path_of("one", "health"))
     expect(page.locator(".verdict-words")).to_contain_text("constant of flat")
     expect(page.locator("#family-hacking")).to_contain_text("rewardkit audit")
+    expect(page.get_by_label("Report")).to_contain_text(re.compile(r"rewardkit show \S+/one --html report.html"))
     signal = page.locator("#family-signal")
     signal.get_by_role("button", name="constant").first.click()
     expect(signal).to_contain_text("Formula")

@@ -94,6 +94,14 @@ export function clock(moment) {
   return `${date} ${two(when.getHours())}:${two(when.getMinutes())}:${two(when.getSeconds())}`;
 }
 
+/** A name with its middle left out where it is long: what tells names apart is often their end. */
+export function shortened(name, most) {
+  const text = Array.from(visible(name));
+  if (text.length <= most) return text.join("");
+  const end = Math.floor((most - 1) / 2);
+  return `${text.slice(0, most - 1 - end).join("")}…${text.slice(-end).join("")}`;
+}
+
 // Control characters, bidi controls, invisible characters, tags and lone surrogates.
 const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|\p{Surrogate}/gu;

@@ -2,7 +2,7 @@
 import { count, number, seconds, signed, visible } from "../lib/format.js";
 import { loadKatex, rendered } from "../lib/mathematics.js";
 import { html, useEffect, useMemo, useState } from "../lib/view.js";
-import { Status, VersionChip } from "./chip.js";
+import { Name, Status, VersionChip } from "./chip.js";
 
 const REASON_CHARS = 600;
 const BLOCK_CHARS = 20_000;
@@ -241,7 +241,7 @@ function RewardRow({ reward, sides }) {
   const [first, second] = said.map((one) => (one?.status === "scored" ? one.score : null));
   return html`
     <tr class="score-row">
-      <th scope="row">${visible(reward)}</th>
+      <th scope="row"><${Name} name=${reward} /></th>
       ${said.map((one, place) => html`<td key=${place}><${Said} said=${one} known=${Boolean(sides[place])} /></td>`)}
       <td class="right"><${Difference} from=${first} to=${second} /></td>
     </tr>

@@ -124,11 +124,12 @@ function Page({ run, query, data, reload }) {
           action=${confirming}
           reward=${reward}
           trainer=${data.trainer}
+          taken=${data.rewards.map((one) => one.name)}
           what=${mode === "file" ? file : `The function ${draft.named} in the editor`.replace("  ", " ")}
           onCancel=${() => setConfirming(null)}
           onDone=${(more) => {
             setConfirming(null);
-            const brings = confirming === "replace" || confirming === "shadow";
+            const brings = ["replace", "shadow", "add"].includes(confirming);
             send("ask", { reward: more.name ?? reward.name, action: confirming, ...(brings ? brought : {}), ...more });
           }}
         />`
@@ -379,6 +380,7 @@ function Actions({ data, reward, reach, span, setSpan, able, running, writing, o
       <span class="push"></span>
       ${button("shadow", "Run as shadow", { disabled: !able || !reward.now })}
       ${button("replace", "Apply", { disabled: !able || !reward.now })}
+      ${button("add", "Add as new", { disabled: !able, title: "Score it as a further reward, under another name" })}
       ${button("weight", "Set weight", { disabled: !reward.now })}
       ${button("remove", "Remove", { className: "is-bad", disabled: !reward.now })}
     </div>

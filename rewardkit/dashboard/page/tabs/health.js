@@ -11,11 +11,15 @@ const LOOK_MS = 700;
 const QUIET_MS = 10000;
 
 /** The tab. */
-export default function Health({ run, overview, query }) {
+export default function Health({ run, overview, query, list }) {
   const [every, setEvery] = useState(LOOK_MS);
   const { data, problem, reload } = useApi(of(run, "health"), {}, { every });
   const waits = data?.looking || data?.current === false;
   useEffect(() => setEvery(waits || !data ? LOOK_MS : QUIET_MS), [waits, !data]);
+  const flags = data?.diagnosis?.flags.length ?? null;
+  useEffect(() => {
+    if (flags !== null) list.reload(); // the number on the tab and in the list of runs is this one
+  }, [flags]);
   if (!data) return problem ? html`<${ProblemNote} problem=${problem} retry=${reload} />` : html`<${Loading} label="Looking at the run" />`;
   const found = data.diagnosis;
   const failed = failedOf(overview);
@@ -27,6 +31,7 @@ export default function Health({ run, overview, query }) {
       ${found && found.flags.length > 0 && html`<${Timeline} data=${data} found=${found} />`}
       ${found && html`<${Families} run=${run} data=${data} found=${found} failed=${failed} opened=${query.flag} />`}
       ${data.live.length > 0 && html`<${Live} data=${data} />`}
+      <${Report} data=${data} />
     </div>
   `;
 }
@@ -254,6 +259,18 @@ function Proof({ data }) {
   `;
 }
 
+/** How to show the run to somebody who cannot open this page. */
+function Report({ data }) {
+  return html`
+    <section class="panel" aria-label="Report">
+      <div class="proof">
+        <p><strong>To hand on:</strong> a report of the run in one file, with graphs, changes, flags, failures and completions. It needs neither this page nor its token.</p>
+        <${Command} words=${data.report} />
+      </div>
+    </section>
+  `;
+}
+
 function Command({ words }) {
   const [told, setTold] = useState("Copy");
   const copy = async () => {
@@ -333,7 +350,7 @@ function Evidence({ run, flag }) {
               <a class="evidence-row" href=${href({ run, tab: "completions", query: { prompt: one.prompt_index, right: one.completion } })}>
                 <span class="faint">${one.step === null ? `#${one.completion}` : `step ${count(one.step)}`}</span>
                 <span class="evidence-text mono">${one.text === null ? html`<em class="faint">text left out</em>` : visible(one.text.trim().replace(/\s*\n\s*/g, " ↵ "))}${one.cut ? " …" : ""}</span>
-                <span class="evidence-score">${one.status && one.status !== "scored" ? html`<${Status} status=${one.status} cause=${one.cause} />` : html`<span class="faint">${flag.reward ? "score" : "reward"}</span> ${number(one.score)}`}</span>
+                <span class="evidence-score">${one.status && one.status !== "scored" ? html`<${Status} status=${one.status} cause=${one.cause} />` : html`<span class="faint">${flag.reward ? "score" : "weighted"}</span> ${number(one.score)}`}</span>
               </a>
             </li>
           `,

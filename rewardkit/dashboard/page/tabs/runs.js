@@ -3,6 +3,7 @@ import { decoded, go, href } from "../lib/address.js";
 import { ago, bytes, clock, count, counted, number, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { html, useMemo } from "../lib/view.js";
+import { Name as Shortened } from "../parts/chip.js";
 import { Choice, Search } from "../parts/fields.js";
 import { Overlay, Sparkline, colourOf, dashOf } from "../parts/spark.js";
 import { Empty, Loading, ProblemNote } from "../parts/states.js";
@@ -143,7 +144,7 @@ function Rewards({ one }) {
       ${one.rewards.slice(0, SHOWN_REWARDS).map(
         (reward) => html`
           <div class="runs-spark" key=${reward.name}>
-            <span class="runs-reward cut" title=${visible(reward.name)}>${visible(reward.name)}</span>
+            <span class="runs-reward cut"><${Shortened} name=${reward.name} most=${14} /></span>
             <span class="runs-last">${number(reward.last)}</span>
             <${Sparkline} name=${visible(reward.name)} series=${reward.series} />
           </div>

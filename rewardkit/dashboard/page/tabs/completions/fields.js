@@ -6,6 +6,9 @@ import { Choice, NumberField, Turn } from "../../parts/fields.js";
 
 const AGAIN_MS = 60;
 
+/** What the total of a completion is. */
+export const TOTAL = "The plain sum of a completion's scores, without rewards of weight 0";
+
 /** The splits in which the run has steps. */
 export function splitsOf(overview) {
   return ["train", "eval"].filter((split) => overview.steps?.[split]?.[2]);

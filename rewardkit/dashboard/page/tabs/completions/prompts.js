@@ -6,7 +6,7 @@ import { html, useEffect, useRef, useState } from "../../lib/view.js";
 import { Choice, Search } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Line, Pager, Reading } from "./fields.js";
+import { Line, Pager, Reading, TOTAL } from "./fields.js";
 
 const PAGE = 50;
 const PAUSE_MS = 200;
@@ -81,8 +81,8 @@ function columnsOf({ columns, length, several_epochs: several }) {
     { key: "length", title: length === "tokens" ? "Tokens" : "Characters", align: "right", hint: LENGTHS[length], render: (row) => count(row.length) },
     { key: "epochs", title: "Epochs", align: "right", hint: "The epochs in which it was asked", render: epochsOf },
     { key: "completions", title: "Completions", align: "right", render: (row) => count(row.completions) },
-    { key: "best", title: "Best total", align: "right", hint: "The highest plain sum of scores", render: (row) => number(row.best) },
-    { key: "mean", title: "Mean total", align: "right", hint: "The mean plain sum of scores", render: (row) => html`<b>${number(row.mean)}</b>` },
+    { key: "best", title: "Best total", align: "right", hint: `${TOTAL}: the highest of the prompt`, render: (row) => number(row.best) },
+    { key: "mean", title: "Mean total", align: "right", hint: `${TOTAL}: the mean over the prompt`, render: (row) => html`<b>${number(row.mean)}</b>` },
     ...(several ? CHANGE : []),
   ];
 }

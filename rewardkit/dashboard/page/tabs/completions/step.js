@@ -1,14 +1,15 @@
 /** The completions of a step, by prompt, the best and the worst first. */
 import { go } from "../../lib/address.js";
 import { of, useApi } from "../../lib/api.js";
-import { count, counted, number, visible } from "../../lib/format.js";
+import { count, counted, number } from "../../lib/format.js";
 import { useKeys } from "../../lib/keys.js";
 import { html, useRef } from "../../lib/view.js";
+import { Name } from "../../parts/chip.js";
 import { Score } from "../../parts/completion.js";
 import { Choice, Turn } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { focusRow } from "../../parts/table.js";
-import { Filters, Line, Pager, filterOf, filtered, splitsOf } from "./fields.js";
+import { Filters, Line, Pager, TOTAL, filterOf, filtered, splitsOf } from "./fields.js";
 
 /** One step; the last unless the address names one. */
 export function Step({ run, overview, query }) {
@@ -64,9 +65,9 @@ function Groups({ data, body }) {
       <table class="table groups">
         <thead>
           <tr>
-            <th scope="col" class="right">Total</th>
+            <th scope="col" class="right" title=${TOTAL}>Total</th>
             <th scope="col">Completion</th>
-            ${data.rewards.map(({ key }) => html`<th scope="col" class="right" key=${key}>${visible(key)}</th>`)}
+            ${data.rewards.map(({ key }) => html`<th scope="col" class="right" key=${key}><${Name} name=${key} /></th>`)}
             <th scope="col" class="right">Advantage</th>
             <th scope="col" class="right">Tokens</th>
           </tr>
