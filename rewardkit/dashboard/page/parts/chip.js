@@ -27,6 +27,6 @@ export function Status({ status, cause }) {
 }
 
 /** A version of a reward as <name>_v<number>; without a name, v<number>. */
-export function VersionChip({ reward, number, most = 28 }) {
+export function VersionChip({ reward, number, most = 24 }) {
   return html`<span class="chip version"><${Name} name=${reward ? `${reward}_v${number}` : `v${number}`} most=${most} /></span>`;
 }

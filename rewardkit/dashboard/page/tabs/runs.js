@@ -144,7 +144,7 @@ function Rewards({ one }) {
       ${one.rewards.slice(0, SHOWN_REWARDS).map(
         (reward) => html`
           <div class="runs-spark" key=${reward.name}>
-            <span class="runs-reward cut"><${Shortened} name=${reward.name} most=${14} /></span>
+            <span class="runs-reward cut"><${Shortened} name=${reward.name} most=${12} /></span>
             <span class="runs-last">${number(reward.last)}</span>
             <${Sparkline} name=${visible(reward.name)} series=${reward.series} />
           </div>
