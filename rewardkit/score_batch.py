@@ -75,7 +75,10 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
                 terms.append(weight * outcome.score)
             elif outcome.status is Status.FAILED:
                 return None
-        return math.fsum(terms) if terms else None
+        try:
+            return math.fsum(terms) if terms else None
+        except OverflowError:  # of finite scores whose sum is not
+            return sum(terms)
 
     def _repr_html_(self) -> str:
         """Return the first rows as a table, for notebooks."""

@@ -46,7 +46,7 @@ def rewards_of(run: RunReader, finder: VersionFinder) -> dict[str, Composable]:
     Raises:
         RecordError: There are none, or one of them cannot be had.
     """
-    newest = {one.reward: one for one in run.versions if one.origin == "run"}
+    newest = {one.reward: one for one in run.own_versions}
     if not newest:
         raise RecordError(f"{run.path}: no rewards in this record; name some before --run")
     found = {name: finder.find_now(version) for name, version in newest.items()}

@@ -111,7 +111,7 @@ def audit_command(
             sample = {"count": rows, "seed": seed, "gold": gold}
             pools = {name: pool_of(opened, one.name) for name, one in found.rewards.items()}
             where = str(opened.path)
-            digits = {one.reward: one.digits for one in opened.versions if one.origin == "run"}
+            digits = {one.reward: one.digits for one in opened.own_versions}
             tried = []
             for name, one in found.rewards.items():
                 audit = _exploited(found, one, pools[name], where, sample, settings, lane, finder)

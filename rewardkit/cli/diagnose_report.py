@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
@@ -89,13 +88,10 @@ def _noise(noise: Mapping[str, Noise]) -> Table:
 
 def _print_not_looked(found: Diagnosis, console: Console) -> None:
     """Print, by reason, the detectors that could not look."""
-    reasons: dict[str, list[str]] = defaultdict(list)
-    for name, words in found.not_looked.items():
-        reasons[words].append(name)
-    if reasons:
+    if found.not_looked:
         console.print()
         _say(console, Text("not looked at", style="dim"))
-    for words, names in reasons.items():
+    for words, names in found.not_looked_by_reason.items():
         _say(console, Text(f"  {words}: {', '.join(names)}", style="dim"))
 
 

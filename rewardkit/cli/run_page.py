@@ -213,7 +213,7 @@ def _flags(report: _Report) -> Sequence[Flag]:
 
 
 def _changes(report: _Report) -> Markup:
-    versions = [one for one in report.run.versions if one.origin == "run"]
+    versions = report.run.own_versions
     rows = [
         [one.label, NONE if one.first_step is None else f"{one.first_step:,}", day(one.began), one.digits,
          one.reference or NONE]
@@ -282,13 +282,9 @@ def _health(report: _Report) -> Markup:
     if not found.flags:
         parts.append(element("p", f"No flags: {len(found.looked)} detectors looked and found nothing.", kind="up"))
     parts += [_flag(report, flag) for flag in found.flags]
-    reasons: dict[str, list[str]] = {}
-    for name, words in found.not_looked.items():
-        reasons.setdefault(words, []).append(name)
-    if reasons:
-        count = counted(len(found.not_looked), "detector")
-        parts.append(folded_away(f"{count} could not look", pairs((why, ", ".join(names))
-                                                                  for why, names in reasons.items())))  # fmt: skip
+    if found.not_looked:
+        reasons = pairs((why, ", ".join(names)) for why, names in found.not_looked_by_reason.items())
+        parts.append(folded_away(f"{counted(len(found.not_looked), 'detector')} could not look", reasons))
     note = "A flag is a reason to read the completions that it names, and no proof."
     return section("health", "Health", *parts, note=note)
 

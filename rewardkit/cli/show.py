@@ -114,8 +114,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     head = head_of(run)
     versions = [
         {"reward": one.reward, "number": one.number, "first_step": one.first_step, "digits": one.digits}
-        for one in run.versions
-        if one.origin == "run"
+        for one in run.own_versions
     ]
     flags = [one for one in run.events if one["kind"] == "flag"]
 

@@ -27,6 +27,9 @@ def ui_command(
     token: Annotated[
         str | None, option("What opens the page; drawn at random unless given.", "TOKEN", envvar="REWARDKIT_UI_TOKEN")
     ] = None,
+    allow_host: Annotated[
+        list[str] | None, option("A further name that the server answers to, with its domain; may be repeated.", "NAME")
+    ] = None,
     write: Annotated[bool, option("Let rewards be changed, with a further token.", None, "--write")] = False,
     open_page: Annotated[bool, option("Open the page in a browser.", None, "--open")] = False,
     as_json: AsJson = False,
@@ -52,7 +55,7 @@ def ui_command(
         finish(told, lambda: _show(place, folder), as_json=as_json)
 
     try:
-        serve(folder, host, port, token, write=write, open_page=open_page, tell=tell)
+        serve(folder, host, port, token, write=write, open_page=open_page, names=allow_host or (), tell=tell)
     except KeyboardInterrupt:  # how it is meant to be stopped: no error, and no second object
         typer.echo("stopped", err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -11,7 +11,7 @@ import json
 import logging
 import mimetypes
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from importlib.resources.abc import Traversable
@@ -23,10 +23,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from rewardkit.dashboard.changes import JOBS
 from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.guard import Guard, page
-from rewardkit.dashboard.live import Live
+from rewardkit.dashboard.jobs import JOBS
+from rewardkit.dashboard.live import LOOK_S, Live
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Missing, NotThere, Opened, Readers, Shared, Unreadable
 from rewardkit.dashboard.views.change import POSTS
@@ -66,6 +66,7 @@ BODY_BYTES = 1_000_000
 BODY_S = 20.0
 """Seconds for a body to arrive."""
 _PACKED_BYTES = 2_000
+_PACKED_ANSWER_BYTES = 20_000
 _VIEW_THREADS, _ACTION_THREADS = 4, 2
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _log = logging.getLogger("rewardkit.dashboard")
@@ -90,6 +91,13 @@ class PageFile:
     tag: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """An answer in gzip."""
+
+    body: bytes
+
+
 def file_of_page(body: bytes, kind: str) -> PageFile:
     """Return a file with its tag, packed where that is worth it."""
     packed = gzip.compress(body, 6, mtime=0) if len(body) > _PACKED_BYTES else None
@@ -108,6 +116,7 @@ class Dashboard:
     path: Path
     write_token: str | None = None
     folder: Folder = field(init=False)
+    shared: Shared = field(init=False)
     workers: Workers = field(init=False)
     doers: Workers = field(init=False)
     live: Live = field(init=False)
@@ -121,10 +130,11 @@ class Dashboard:
 
         made = {
             "folder": folder,
+            "shared": shared,
             "workers": Workers(_VIEW_THREADS, readers, "rewardkit-view"),
             "doers": Workers(_ACTION_THREADS, readers, "rewardkit-action"),
-            "live": Live(lambda: Readers(folder, Shared())),
-            "listing": Listing(folder),
+            "live": Live(lambda: Readers(folder, Shared(), wait_s=LOOK_S)),
+            "listing": Listing(folder, shared),
         }
         for name, value in made.items():
             object.__setattr__(self, name, value)
@@ -137,13 +147,14 @@ class Dashboard:
         self.doers.close()
 
 
-def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Guard:
+def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names: Sequence[str] = ()) -> Guard:
     """Return the app, guarded.
 
     Args:
         dashboard: What it shows.
         token: What opens it.
         host: The address that it is bound to.
+        names: Further names that it answers to.
     """
     files = page_files()
     index = files.get("/index.html", PageFile(page(404, "").encode(), "text/html; charset=utf-8"))
@@ -156,6 +167,7 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Gu
         return Response(page(404, ""), 404, media_type="text/html") if found is None else _file(request, found)
 
     async def runs(request: Request) -> Response:
+        dashboard.shared.let_go()  # the page asks for this list again and again, whichever run it shows
         return await _told(lambda: dashboard.workers.ask(lambda readers: dashboard.listing.told(), VIEW_S))
 
     async def view(request: Request) -> Response:
@@ -164,7 +176,9 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Gu
             return _json({"error": f"no view {request.path_params['view'][:40]!r}; there are {', '.join(VIEWS)}"}, 404)
         query = Query(dict(request.query_params))
         return await _told(
-            lambda: dashboard.workers.ask(lambda readers: _seen(readers, name, lambda one: which(one, query)), VIEW_S)
+            lambda: dashboard.workers.ask(
+                lambda readers: _packed(request, _seen(readers, name, lambda one: which(one, query))), VIEW_S
+            )
         )
 
     async def action(request: Request) -> Response:
@@ -208,7 +222,7 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> Gu
         Route("/runs/{rest:path}", shell),
         Route("/{rest:path}", static),
     ]
-    return Guard(Starlette(routes=routes), token, host)
+    return Guard(Starlette(routes=routes), token, host, names)
 
 
 def page_files() -> dict[str, PageFile]:
@@ -260,6 +274,13 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(encoded(value), status, media_type="application/json")
 
 
+def _packed(request: Request, body: bytes) -> bytes | Packed:
+    """Return an answer in gzip where it is long and the browser takes that; in the thread that made it."""
+    if len(body) < _PACKED_ANSWER_BYTES or "gzip" not in request.headers.get("accept-encoding", ""):
+        return body
+    return Packed(gzip.compress(body, 1, mtime=0))
+
+
 async def _nothing(request: Request) -> Response:
     return _json({"error": "there is nothing at this address"}, 404)
 
@@ -285,6 +306,12 @@ def _seen(readers: Readers, name: str, ask: Callable[[Opened], dict[str, Any]]) 
             readers.drop(name)
             raise Unreadable(str(wrong)) from wrong
         raise
+    except Exception as fault:
+        place = opened.run.unsound()
+        if place is None:
+            raise
+        readers.drop(name)
+        raise Unreadable(f"{opened.run.path}: damaged: {place} holds what no recorder writes") from fault
 
 
 async def _told(ask: Callable[[], Any]) -> Response:
@@ -304,6 +331,9 @@ async def _told(ask: Callable[[], Any]) -> Response:
     except Exception as fault:
         _log.exception("a fault of rewardkit's own")
         return _json({"error": f"a fault of rewardkit's own, {type(fault).__name__}; its terminal says more"}, 500)
+    if isinstance(found, Packed):
+        headers = {"content-encoding": "gzip", "vary": "accept-encoding"}
+        return Response(found.body, media_type="application/json", headers=headers)
     return Response(found, media_type="application/json") if isinstance(found, bytes) else _json(found)
 
 

@@ -44,11 +44,12 @@ class Guard:
         app: The app.
         token: What opens the page, in the address at first and then in a cookie.
         host: The address that the server is bound to.
+        names: Further names that the server answers to, such as this machine's with its domain.
     """
 
-    def __init__(self, app: App, token: str, host: str = "127.0.0.1") -> None:
+    def __init__(self, app: App, token: str, host: str = "127.0.0.1", names: Iterable[str] = ()) -> None:
         self._app, self._token = app, token
-        self._hosts = frozenset(name.lower() for name in (*_LOCAL_NAMES, host, platform.node()) if name)
+        self._hosts = frozenset(name.lower() for name in (*_LOCAL_NAMES, host, platform.node(), *names) if name)
         self._anywhere = not is_loopback(host)
         # Cookies are shared between the ports of a host, so that each server needs a name of its own.
         self._cookie = f"rewardkit_{hashlib.sha256(token.encode()).hexdigest()[:12]}"
@@ -82,8 +83,11 @@ class Guard:
     def _knows(self, host: str) -> bool:
         """Whether a Host header names this server: a name of its own, or an address, which no stranger can rebind."""
         try:
-            name = (urlsplit(f"//{host}").hostname or "").lower()
+            parts = urlsplit(f"//{host}")
+            name = (parts.hostname or "").lower()
         except ValueError:
+            return False
+        if parts.netloc != host or "@" in host:
             return False
         if name in self._hosts:
             return True
@@ -137,13 +141,21 @@ def _foreign(scope: Message, headers: dict[str, str], host: str) -> Refusal | No
     if scope["method"] == "POST" or is_api:
         if site not in ("same-origin", "none"):
             return 403, "a request from another page", {}
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _place(origin) != host:
             return 403, "a request from another page", {}
     if scope["method"] == "POST":
         kind = headers.get("content-type", "").partition(";")[0].strip()
         if kind != "application/json":
             return 415, "expected application/json", {}
     return None
+
+
+def _place(origin: str) -> str | None:
+    """Return host and port of an Origin header; ``None`` where it is no address."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _parameters(scope: Message) -> list[tuple[str, str]]:

@@ -24,7 +24,9 @@ FIRST_S = 10.0
 """Seconds to wait for the first look at a run."""
 MOST_WATCHED = 256
 """Runs that are watched at a time."""
-_LOOK_S = 2.0
+LOOK_S = 5.0
+"""Seconds for one look at a run, so that a damaged one does not hold up the others."""
+_AGAIN_S = 2.0
 """Seconds after which a run is looked at though nothing was written: its process may have died."""
 _FORGET_S = 30.0
 """Seconds for which a run is watched after somebody last asked."""
@@ -102,6 +104,8 @@ class Live:
 
         Who is slow misses those between, never the last one.
         """
+        if self.full:  # by several that asked at the same moment
+            return
         self._streams += 1
         try:
             with self._listening(name) as (one, told):
@@ -194,7 +198,7 @@ def _look(readers: Readers, name: str, one: WatchedRun, numbers: Iterator[int]) 
     try:
         opened = readers.get(name)
         seen: object = (id(opened.run), opened.run.data_version)
-        if seen == one.seen and now - one.looked < _LOOK_S:
+        if seen == one.seen and now - one.looked < _AGAIN_S:
             return False
         found = _state(opened)
     except Exception as wrong:  # whatever stands in a damaged record, the other runs are watched on

@@ -17,9 +17,9 @@ from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Floats, Whole
 from rewardkit.record.values import RecordedPrompt
 
-SLICE_S = 0.25
+SLICE_S = 0.1
 """Seconds of reading after which an answer says how far it came; the next one goes on from there."""
-STRETCH = 50_000
+STRETCH = 20_000
 """Completions that are summed in one query."""
 VALUE_CHARS = 200
 """Characters of a column's value that are kept for sorting and filtering."""
@@ -69,6 +69,8 @@ class PromptIndex:
         self.first_epoch = np.zeros(0, np.int64)
         self.last_epoch = np.zeros(0, np.int64)
         self._pairs = np.zeros(0, np.int64)
+        self._pair_known = np.zeros(0, np.int64)
+        self._pair_sums = np.zeros(0)
         self._orders: dict[tuple[str, bool], Whole] = {}
 
     def __len__(self) -> int:
@@ -78,6 +80,29 @@ class PromptIndex:
     def mean(self) -> Floats:
         """The mean total of each prompt; ``nan`` where no completion has one."""
         found: Floats = np.divide(self._sums, self._known, out=np.full(self._count, np.nan), where=self._known > 0)
+        return found
+
+    @property
+    def first_mean(self) -> Floats:
+        """The mean total of each prompt in its first epoch; ``nan`` where none is known."""
+        return self._mean_in(self.first_epoch)
+
+    @property
+    def last_mean(self) -> Floats:
+        """The mean total of each prompt in its latest epoch; ``nan`` where none is known."""
+        return self._mean_in(self.last_epoch)
+
+    @property
+    def change(self) -> Floats:
+        """By how much the mean total changed from the first to the latest epoch; ``nan`` where there is but one."""
+        return np.where(self.first_epoch < self.last_epoch, self.last_mean - self.first_mean, np.nan)
+
+    def _mean_in(self, epochs: Whole) -> Floats:
+        found = np.full(self._count, np.nan)
+        asked = np.flatnonzero(epochs >= 0)
+        places = np.searchsorted(self._pairs, _pairs_of(asked, epochs[asked]))
+        known = self._pair_known[places]
+        found[asked] = np.divide(self._pair_sums[places], known, out=np.full(len(asked), np.nan), where=known > 0)
         return found
 
     @property
@@ -121,19 +146,27 @@ class PromptIndex:
         where = np.array(prompts, np.int64)
         np.add.at(self.completions, where, np.array(counts, np.int64))
         np.add.at(self._known, where, np.array(known, np.int64))
-        np.add.at(self._sums, where, np.array([one or 0.0 for one in sums]))
+        totals = np.array([one or 0.0 for one in sums])
+        np.add.at(self._sums, where, totals)
         np.fmax.at(self.best, where, np.array([np.nan if one is None else one for one in best]))
-        self._add_epochs(where, np.array([-1 if one is None else one for one in epochs], np.int64))
+        passed = np.array([-1 if one is None else one for one in epochs], np.int64)
+        said = passed >= 0
+        self._add_epochs(where[said], passed[said], np.array(known, np.int64)[said], totals[said])
         self._orders.clear()
 
-    def _add_epochs(self, prompts: Whole, epochs: Whole) -> None:
-        prompts, epochs = prompts[epochs >= 0], epochs[epochs >= 0]
-        pairs = prompts * _EPOCHS + np.minimum(epochs, _EPOCHS - 1)
+    def _add_epochs(self, prompts: Whole, epochs: Whole, known: Whole, sums: Floats) -> None:
+        pairs = _pairs_of(prompts, epochs)
         places = np.searchsorted(self._pairs, pairs)
         there = places < len(self._pairs)
         there[there] = self._pairs[places[there]] == pairs[there]
         fresh = np.unique(pairs[~there])
-        self._pairs = np.insert(self._pairs, np.searchsorted(self._pairs, fresh), fresh)
+        new = np.searchsorted(self._pairs, fresh)
+        self._pairs = np.insert(self._pairs, new, fresh)
+        self._pair_known = np.insert(self._pair_known, new, 0)
+        self._pair_sums = np.insert(self._pair_sums, new, 0.0)
+        places = np.searchsorted(self._pairs, pairs)
+        np.add.at(self._pair_known, places, known)
+        np.add.at(self._pair_sums, places, sums)
         np.add.at(self.epochs, fresh // _EPOCHS, 1)
         np.maximum.at(self.last_epoch, prompts, epochs)
         firsts = np.where(self.first_epoch < 0, _EPOCHS, self.first_epoch)
@@ -172,7 +205,8 @@ class PromptIndex:
         """Return the prompts in an order; those without a value stand last in both directions.
 
         Args:
-            by: ``index``, ``length``, ``epochs``, ``completions``, ``best``, ``mean``, or ``column:`` and its name.
+            by: ``index``, ``length``, ``epochs``, ``completions``, ``best``, ``mean``, ``first_mean``,
+                ``last_mean``, ``change``, or ``column:`` and its name.
             descending: Whether the greatest comes first.
         """
         known = self._orders.get((by, descending))
@@ -194,6 +228,11 @@ class PromptIndex:
 
     def _padded(self, values: Floats) -> Floats:
         return np.concatenate([values, np.full(self._count - len(values), np.nan)])
+
+
+def _pairs_of(prompts: Whole, epochs: Whole) -> Whole:
+    pairs: Whole = prompts * _EPOCHS + np.minimum(epochs, _EPOCHS - 1)
+    return pairs
 
 
 class _Column:

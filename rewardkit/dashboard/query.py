@@ -11,6 +11,7 @@ from rewardkit.shown import shortened
 
 MOST_CHARS = 2_000
 """Characters of a parameter."""
+SPLITS = ("train", "eval")
 MOST_WHOLE = 2**53
 """The largest whole number that JavaScript can tell from its neighbours."""
 

@@ -18,8 +18,14 @@ T = TypeVar("T")
 Stamp: TypeAlias = tuple[Hashable, ...]
 MOST_OPEN = 16
 """Runs that a thread holds open."""
+PAGES_BYTES = 6_000_000
+"""Bytes of a run's file that a thread keeps in memory; the system keeps more of them, for all threads."""
 MOST_KEPT = 64
 """Values that are kept of a run."""
+KEPT_S = 600.0
+"""Seconds after which what is kept of a run that nobody asked for is let go."""
+DIAGNOSIS = ("health", "looking")
+"""The key of a run's diagnosis."""
 _TICK_S = 0.05
 """File systems count time in steps of some milliseconds: two writes so close may leave a file with one and the same."""
 
@@ -63,6 +69,12 @@ class Kept:
                 entry.version = (version,)
             value: T = entry.value
             return value
+
+    def let_go(self) -> None:
+        """Forget all but the diagnosis, which is small, and which the list of runs tells of."""
+        with self._lock:
+            for key in [one for one in self._entries if one != DIAGNOSIS]:
+                del self._entries[key]
 
 
 class _Entry:
@@ -114,11 +126,12 @@ def stamp_of(file: Path) -> Stamp:
 
 
 class Shared:
-    """What is kept of each run, by its name, as long as its file is the same one."""
+    """What is kept of each run, by its name, as long as its file is the same one and somebody asks for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[Stamp, Kept]] = {}
+        self._asked: dict[str, float] = {}
 
     def of(self, name: str, identity: Stamp) -> Kept:
         """Return what is kept of a run whose file has this identity."""
@@ -126,7 +139,24 @@ class Shared:
             found = self._kept.get(name)
             if found is None or found[0] != identity:
                 found = self._kept[name] = (identity, Kept())
-            return found[1]
+            self._asked[name] = time.monotonic()
+        self.let_go()
+        return found[1]
+
+    def let_go(self) -> None:
+        """Forget the runs that nobody asked for in a while."""
+        with self._lock:
+            until = time.monotonic() - KEPT_S
+            for name in [one for one, asked in self._asked.items() if asked < until]:
+                del self._asked[name]
+                if name in self._kept:
+                    self._kept[name][1].let_go()
+
+    def known(self, name: str) -> Kept | None:
+        """Return what is kept of a run; ``None`` where no thread has opened it."""
+        with self._lock:
+            found = self._kept.get(name)
+            return None if found is None else found[1]
 
     def drop(self, name: str) -> None:
         """Forget a run: its number in the file system may be given to another file from now on."""
@@ -141,10 +171,11 @@ class Readers:
         folder: Where the runs lie.
         shared: What is kept for all threads.
         can_write: Passed on to the views.
+        wait_s: Seconds after which a question to a run ends with an error, whatever stands in its file.
     """
 
-    def __init__(self, folder: Folder, shared: Shared, *, can_write: bool = False) -> None:
-        self._folder, self._shared, self._can_write = folder, shared, can_write
+    def __init__(self, folder: Folder, shared: Shared, *, can_write: bool = False, wait_s: float = 120.0) -> None:
+        self._folder, self._shared, self._can_write, self._wait_s = folder, shared, can_write, wait_s
         self._open: OrderedDict[str, tuple[Stamp, Run]] = OrderedDict()
 
     def get(self, name: str) -> Opened:
@@ -157,6 +188,7 @@ class Readers:
         run = self._same(name)
         if run is None:
             run = self._opened(name)
+        run.within(self._wait_s)
         return Opened(run, self._shared.of(name, self._open[name][0]), self._can_write)
 
     def drop(self, name: str) -> None:
@@ -194,6 +226,7 @@ class Readers:
             if not os.path.exists(path):
                 raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
             raise Unreadable(str(wrong)) from wrong
+        run.remember(PAGES_BYTES)
         self._open[name] = (before, run)
         while len(self._open) > MOST_OPEN:
             self.drop(next(iter(self._open)))

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rewardkit.dashboard.app import Dashboard, application
 from rewardkit.dashboard.guard import is_loopback
+from rewardkit.dashboard.jobs import JOBS
 from rewardkit.errors import ConfigError
 
 PORT = 8642
@@ -59,6 +60,7 @@ def serve(
     *,
     write: bool = False,
     open_page: bool = False,
+    names: Sequence[str] = (),
     tell: Callable[[Address], None] = lambda told: None,
 ) -> None:
     """Serve the dashboard until it is stopped.
@@ -70,6 +72,7 @@ def serve(
         token: What opens the page; drawn at random unless given.
         write: Whether rewards may be changed, with a further token.
         open_page: Whether a browser is opened.
+        names: Further names that the server answers to.
         tell: Told where it listens, before the first request is answered.
 
     Raises:
@@ -84,7 +87,7 @@ def serve(
             tell(told)
             if open_page:
                 threading.Thread(target=webbrowser.open, args=(told.url,), daemon=True).start()
-            server(dashboard, token, host).run(sockets=[bound])
+            server(dashboard, token, host, names).run(sockets=[bound])
         finally:
             dashboard.close()
 
@@ -124,13 +127,14 @@ class DashboardServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._dashboard.live.end()
+        JOBS.close()  # here, for uvicorn raises the signal that ends it once more, before anything else is closed
         await super().shutdown(sockets)
 
 
-def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1") -> DashboardServer:
+def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names: Sequence[str] = ()) -> DashboardServer:
     """Return the server of a dashboard, which listens nowhere yet."""
     config = uvicorn.Config(
-        application(dashboard, token, host),
+        application(dashboard, token, host, names),
         http="h11",
         log_config=None,
         access_log=False,

@@ -1,12 +1,14 @@
 """What the dashboard runs in a process of its own: a reward tried on stored completions, or a training asked for it.
 
 ``python -m rewardkit.dashboard.trial`` reads its job as one line of JSON, and writes lines of JSON: how far it is, and
-at last what came of it. It ends when its standard input does, so it does not outlive the server. What the reward
+at last what came of it. It ends when its standard input does, and where it is too busy for that, the kernel ends it
+with the server. What the reward
 prints goes to standard error.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -31,6 +33,7 @@ from rewardkit.shown import shortened
 SHOWN = 8
 """Completions that are named, those that change most."""
 _TEXT_CHARS = 4000
+_PR_SET_PDEATHSIG = 1
 _TOLD_EACH_S = 0.1
 _GRACE_S = 2.0
 """Seconds that a trial has to end its workers once it is told to end."""
@@ -40,6 +43,7 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 def main() -> None:
     """Do the job that comes on standard input."""
+    _end_with_server()
     job = json.loads(sys.stdin.readline())
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -129,6 +133,12 @@ class _Ticks:
         if now - self._said >= _TOLD_EACH_S or done == known:
             self._said = now
             self._tell({"done": done, "known": known, "failed": failed})
+
+
+def _end_with_server() -> None:
+    """Have the kernel kill this process once the server is gone: what a file runs may leave Python no turn."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _end_with_input() -> None:

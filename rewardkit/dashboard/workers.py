@@ -16,6 +16,8 @@ from rewardkit.errors import InfrastructureError
 Task: TypeAlias = Callable[[Readers], Any]
 MOST_WAITING = 64
 """Requests that wait for a thread."""
+MOST_LATE = 4
+"""Threads that work on, though nobody waits for their answer any longer, and have another in their place."""
 
 
 class BusyError(InfrastructureError):
@@ -34,11 +36,14 @@ class Workers:
     """
 
     def __init__(self, count: int, readers: Callable[[], Readers], name: str) -> None:
-        self._readers = readers
+        self._readers, self._name = readers, name
         self._queue: queue.SimpleQueue[tuple[Future[Any], Task] | None] = queue.SimpleQueue()
-        self._threads = [threading.Thread(target=self._work, name=name, daemon=True) for _ in range(count)]
-        for one in self._threads:
-            one.start()
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._at_work: set[Future[Any]] = set()
+        self._late: set[Future[Any]] = set()
+        for _ in range(count):
+            self._start()
 
     async def ask(self, task: Task, wait_s: float) -> Any:
         """Return what a task returns in one of the threads.
@@ -57,6 +62,7 @@ class Workers:
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), wait_s)
         except TimeoutError:
+            self._give_up(future)
             raise BusyError(f"the answer took longer than {wait_s:g} s; ask for less, or again") from None
 
     def close(self, wait_s: float = 0.5) -> None:
@@ -67,15 +73,39 @@ class Workers:
         for one in self._threads:
             one.join(max(0.0, until - time.monotonic()))
 
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+        self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+        thread.start()
+
+    def _give_up(self, future: Future[Any]) -> None:
+        """Put another thread in the place of one whose task takes too long; that one ends with its task."""
+        with self._lock:
+            if future in self._at_work and len(self._late) < MOST_LATE:
+                self._late.add(future)
+                self._start()
+
     def _work(self) -> None:
         readers = self._readers()
         try:
             while (asked := self._queue.get()) is not None:
-                future, task = asked
-                if future.set_running_or_notify_cancel():
-                    _settle(future, task, readers)
+                if self._answer(*asked, readers):
+                    return
         finally:
             readers.close()
+
+    def _answer(self, future: Future[Any], task: Task, readers: Readers) -> bool:
+        """Work on a task; return whether another thread took this one's place meanwhile."""
+        with self._lock:
+            if not future.set_running_or_notify_cancel():
+                return False
+            self._at_work.add(future)
+        _settle(future, task, readers)
+        with self._lock:
+            self._at_work.discard(future)
+            late = future in self._late
+            self._late.discard(future)
+            return late
 
 
 def _settle(future: Future[Any], task: Task, readers: Readers) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from rewardkit.health.evidence import CLIPPED, Evidence, PromptRow, joined
 from rewardkit.health.flag import Flag
 from rewardkit.health.measures import grouped
 from rewardkit.health.noise import Noise, noise_of
-from rewardkit.health.watch import WINDOW_STEPS, Watch
+from rewardkit.health.watch import BASELINE_STEPS, WINDOW_STEPS, Watch
 from rewardkit.record.passes import second_scores
 from rewardkit.record.reader import RunReader
 from rewardkit.record.rows import LETTERS
@@ -26,6 +26,7 @@ from rewardkit.types import Outcome, Text
 
 READ_STEPS = 50
 """Steps that are read of a record at once."""
+_LEAST_WINDOWS = 3
 
 
 Again = Callable[[CompletionTable], Mapping[str, Floats]]
@@ -45,6 +46,8 @@ class Diagnosis:
         looked: The detectors that looked.
         not_looked: The others, and why they could not.
         noise: By reward, what two scorings of the same completions say; empty without a second scoring.
+        baseline: The first and last of the earlier steps that they were compared with, where the steps between were
+            left out.
     """
 
     flags: Sequence[Flag]
@@ -56,15 +59,24 @@ class Diagnosis:
     looked: Sequence[str]
     not_looked: Mapping[str, str]
     noise: Mapping[str, Noise]
+    baseline: tuple[int, int] | None = None
 
     @property
     def gradient(self) -> str:
         """How many groups give no gradient, in words."""
         if self.flat is None:
             return "no group has two completions with a reward, so nothing can be said of gradients"
-        where = "on these rows " if self.steps is None else "over all steps "
+        where = "on these rows " if self.steps is None else "over these steps " if self.baseline else "over all steps "
         flat = round(self.flat * self.groups)
         return f"{where}{self.flat:.0%} of groups give no gradient ({flat:,} of {self.groups:,})"
+
+    @property
+    def not_looked_by_reason(self) -> dict[str, list[str]]:
+        """The detectors that could not look, by why."""
+        found: dict[str, list[str]] = {}
+        for name, words in self.not_looked.items():
+            found.setdefault(words, []).append(name)
+        return found
 
     def as_row(self) -> dict[str, Any]:
         """Return the diagnosis as a dictionary ready for JSON."""
@@ -82,7 +94,12 @@ class Diagnosis:
 
 
 def diagnose_run(
-    run: RunReader, *, steps: tuple[int, int] | None = None, every: int = WINDOW_STEPS, again: Again | None = None
+    run: RunReader,
+    *,
+    steps: tuple[int, int] | None = None,
+    every: int = WINDOW_STEPS,
+    again: Again | None = None,
+    most: int | None = None,
 ) -> Diagnosis:
     """Return what the detectors say of a recorded run's training completions.
 
@@ -93,6 +110,8 @@ def diagnose_run(
         steps: From this step to that one, both included; all unless given.
         every: Steps of a window.
         again: Returns a second scoring of a table's completions; by default the newest passes of the record.
+        most: About how many completions are looked at, the newest, in whole windows and three at least; of a longer
+            run only the baseline is read besides. All unless given.
 
     Raises:
         RecordError: The run has no completions.
@@ -106,10 +125,13 @@ def diagnose_run(
         table = run.table()
         return _of_rows(Evidence(table, run.texts, asked, again=again(table) if again else {}))
     watch = Watch(texts=run.texts, asked=asked, every=every, metrics=metrics_of(run), again=again)
+    early, newest = _parts(run, there, every, most)
+    for table in _tables(run, early):
+        watch.observe(table)
+    if early:
+        watch.pass_over(_means_between(run, there, early[-1], newest[0]))
     counted, flat, groups, kept = 0, 0, 0, []
-    for start in range(0, len(there), READ_STEPS):
-        some = there[start : start + READ_STEPS]
-        table = run.table((some[0], some[-1]))
+    for table in _tables(run, newest):
         watch.observe(table)
         found = grouped(table.rewards, table.groups)
         counted, flat, groups = (
@@ -123,14 +145,44 @@ def diagnose_run(
     return Diagnosis(
         flags=sorted(watch.flags, key=lambda flag: (flag.first_step or 0, list(DETECTORS).index(flag.detector))),
         completions=counted,
-        steps=(there[0], there[-1]),
+        steps=(newest[0], newest[-1]),
         rewards=run.rewards,
         groups=groups,
         flat=flat / groups if groups else None,
         looked=[name for name in DETECTORS if name not in watch.not_looked_at],
         not_looked=watch.not_looked_at,
         noise=_noise(kept),
+        baseline=(early[0], early[-1]) if early else None,
     )
+
+
+def _parts(run: RunReader, steps: list[int], every: int, most: int | None) -> tuple[list[int], list[int]]:
+    """Return the steps of a baseline and the newest ones that are looked at; all are where they are few enough.
+
+    The baseline begins where the rewards got the versions that they have at the newest steps.
+    """
+    if most is None:
+        return [], steps
+    windows = max(_LEAST_WINDOWS, most * len(steps) // (run.count() * every))
+    if len(steps) <= windows * every + BASELINE_STEPS:
+        return [], steps
+    newest = steps[-windows * every :]
+    firsts = (one.first_step for one in run.own_versions if one.first_step is not None)
+    begin = max((one for one in firsts if one <= newest[0]), default=steps[0])
+    return [one for one in steps if begin <= one < newest[0]][:BASELINE_STEPS], newest
+
+
+def _tables(run: RunReader, steps: Sequence[int]) -> Iterator[CompletionTable]:
+    for start in range(0, len(steps), READ_STEPS):
+        some = steps[start : start + READ_STEPS]
+        yield run.table((some[0], some[-1]))
+
+
+def _means_between(run: RunReader, steps: Sequence[int], after: int, before: int) -> dict[str, list[float]]:
+    """Return, by reward, the means of the steps between two."""
+    series = {name: dict(run.series(name)) for name in run.rewards}
+    between = [one for one in steps if after < one < before]
+    return {name: [means.get(one, np.nan) for one in between] for name, means in series.items()}
 
 
 def diagnose_rows(batch: ScoreBatch) -> Diagnosis:

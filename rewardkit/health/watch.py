@@ -6,7 +6,7 @@ old one. Flags are told when they come up, not again while they stay; nothing st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -95,6 +95,17 @@ class Watch:
     def finish(self) -> list[Flag]:
         """Look at the steps that no window had yet, with steps before them where they are few; return what comes up."""
         return self._look() if self._recent else []
+
+    def pass_over(self, means: Mapping[str, Sequence[float]]) -> None:
+        """Leave out steps of which only the means are known. What came before is what the rest is compared with.
+
+        Args:
+            means: By reward, the mean of each step that is left out; ``nan`` where it has none.
+        """
+        self.finish()
+        self.flags, self._up, self._before = [], {}, {}
+        for name, series in self._series.items():
+            series.extend(means.get(name, ()))
 
     def _take(self, step: int, table: CompletionTable) -> list[Flag]:
         told: list[Flag] = []

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.record.database import transaction
+from rewardkit.record.outcomes import object_of
 
 SILENT_S = 120.0
 """A process that has not been heard of for so long is gone, also where it runs; it says a word every few seconds."""
@@ -306,7 +307,7 @@ def _tell(connection: sqlite3.Connection, change: int) -> None:
 
 def _change(row: sqlite3.Row) -> RewardChange:
     return RewardChange(
-        row["id"], row["asked"], row["reward"], Action(row["action"]), json.loads(row["body"]),
+        row["id"], row["asked"], row["reward"], Action(row["action"]), object_of(row["body"]),
         ChangeState(row["state"]), row["step"], row["words"],
     )  # fmt: skip
 

@@ -24,8 +24,11 @@ CHECKPOINT_PAGES = 4000
 """Pages of the write-ahead log after which it is copied into the file: 16 MB."""
 RESCUES = 5
 """How often a deleted file is copied, where other processes go on writing to it meanwhile."""
+LARGEST_VALUE = 2**29
+"""Bytes of one value of a file, at most."""
 _DAMAGED = "damaged: the file is cut short, or something else has written to it"
 _WORDS = {
+    "interrupted": "the answer takes too long; the file is damaged, or there is too much in it for this question",
     "file is not a database": "not a record: the file is no SQLite file",
     "database disk image is malformed": _DAMAGED,
     "attempt to write a readonly database": "can be read and not written: another user's, or a read-only disk",
@@ -264,12 +267,22 @@ def _linked(copy: Path, path: Path) -> bool:
     return True
 
 
+_COMPUTED = (
+    "SELECT 1 FROM sqlite_master LEFT JOIN pragma_table_xinfo(sqlite_master.name) AS part"
+    " ON sqlite_master.type = 'table'"
+    " WHERE sqlite_master.type IN ('view', 'trigger') OR rootpage = 0 OR part.hidden <> 0 LIMIT 1"
+)
+"""What would make reading a file somebody else's program: a view that never ends, a virtual table, a trigger."""
+
+
 def _connected(path: Path, mode: str, *, threads: bool = False) -> Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(
         address, uri=True, timeout=BUSY_S, isolation_level=None, factory=Connection, check_same_thread=not threads
     )
     connection.row_factory = sqlite3.Row
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
+    connection.execute("PRAGMA trusted_schema = OFF")
     return connection
 
 
@@ -305,6 +318,10 @@ def _checked(connection: Connection, path: Path) -> Connection:
             raise RecordError(
                 f"{path}: a record of version {version}, written by a newer release; this one reads up to {VERSION}"
             )
+        if version != VERSION and version not in MIGRATIONS:
+            raise RecordError(f"{path}: damaged: a record of version {version}, which no release has written")
+        if connection.execute(_COMPUTED).fetchone() is not None:
+            raise RecordError(f"{path}: damaged: it has views, triggers or computed columns, and a record has none")
     except BaseException:
         connection.close()
         raise

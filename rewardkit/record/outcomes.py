@@ -36,11 +36,23 @@ def outcome_of(
     if said is None:
         return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper())
     return Outcome(
-        status, value, said["reason"], json.loads(said["metrics"] or "{}"),
+        status, value, said["reason"], object_of(said["metrics"] or "{}"),
         None if said["cause"] is None else Cause(said["cause"]), said["error"], _text(said["trace_body"], unpack),
         said["attempts"], took, _text(said["log_body"], unpack) or "", digits, letter.isupper(),
         tuple(Unanswered(**one) for one in json.loads(said["unanswered"] or "[]")),
     )  # fmt: skip
+
+
+def object_of(text: str) -> dict[str, Any]:
+    """Return what a text of JSON holds, which must be an object.
+
+    Raises:
+        ValueError: It is none.
+    """
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError(f"{type(found).__name__} in place of an object")
+    return found
 
 
 def _text(body: bytes | None, unpack: Callable[[bytes], str]) -> str | None:

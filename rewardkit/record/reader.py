@@ -11,6 +11,7 @@ import os
 import re
 import sqlite3
 import struct
+import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -21,18 +22,26 @@ from rewardkit.errors import RecordError
 from rewardkit.record.columns import read_table
 from rewardkit.record.database import FILE, file_of, in_words, reading
 from rewardkit.record.log_pages import LogPage, LogPlace, Wanted, entry_of, read_page
-from rewardkit.record.outcomes import outcome_of
+from rewardkit.record.outcomes import object_of, outcome_of
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.rows import LETTERS, text_back
 from rewardkit.record.sessions import is_alive
+from rewardkit.record.soundness import unsound
 from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import BatchSums, Completion, LogEntry, RecordedPrompt, StepSummary, Version
 from rewardkit.record.writer import unpacked
+from rewardkit.shown import shortened
 from rewardkit.text import completion_text
 from rewardkit.types import Outcome, Rollout, Status
 
 PAGE = 500
 """Completions that are fetched at once."""
+_STEPS = 100_000
+"""Steps of SQLite's machine between two looks at the clock."""
+_UNSOUND = (
+    zlib.error, struct.error, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError,
+)  # fmt: skip
+"""What is raised where a stored value is not what was written."""
 
 
 class RunReader:
@@ -58,10 +67,25 @@ class RunReader:
         """The run's name: that of its folder."""
         return self.path.absolute().parent.name if self.path.name == FILE else self.path.stem
 
+    def within(self, seconds: float) -> None:
+        """End each question to the file with an error once these seconds are over, whatever stands in it."""
+        until = time.monotonic() + seconds
+        with self._asked():
+            self._connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+
+    def unsound(self) -> str | None:
+        """Return what in the file no recorder has written; ``None`` where nothing is found. It reads all of it."""
+        with self._asked():
+            return unsound(self._connection)
+
     def close(self) -> None:
         """Close the file. A second call does nothing."""
         with self._asked():
             self._connection.close()
+
+    def remember(self, size: int) -> None:
+        """Keep at most so many bytes of the file in memory; 32 MB unless this is called."""
+        self._rows(f"PRAGMA cache_size = -{int(size) // 1024}")
 
     def __enter__(self) -> Self:
         return self
@@ -93,17 +117,22 @@ class RunReader:
             return [_version(row) for row in rows]
 
     @property
+    def own_versions(self) -> list[Version]:
+        """The versions that the run itself scored with, oldest first; without those of a rescore."""
+        return [one for one in self.versions if one.origin == "run"]
+
+    @property
     def sessions(self) -> list[dict[str, Any]]:
         """The processes that recorded: id, rank, purpose, began, seen, ended, about."""
         with self._decoding():
-            return [dict(row) | {"about": json.loads(row["about"])} for row in self._rows("SELECT * FROM session")]
+            return [dict(row) | {"about": object_of(row["about"])} for row in self._rows("SELECT * FROM session")]
 
     @property
     def events(self) -> list[dict[str, Any]]:
         """What happened beside the scoring, oldest first: id, time, step, kind, body."""
         rows = self._rows("SELECT * FROM event ORDER BY id")
         with self._decoding():
-            return [dict(row) | {"body": json.loads(row["body"])} for row in rows]
+            return [dict(row) | {"body": object_of(row["body"])} for row in rows]
 
     @property
     def running(self) -> bool:
@@ -369,11 +398,12 @@ class RunReader:
     def texts(self, ids: Sequence[int]) -> list[str | None]:
         """Return completions' texts, messages as the text of the last one; ``None`` for one that was left out."""
         found: dict[int, str] = {}
+        read = functools.cache(lambda body: completion_text(text_back(unpacked(body))))
         for start in range(0, len(ids), PAGE):
             some = [int(one) for one in ids[start : start + PAGE]]
             rows = self._rows(f"{_TEXT} WHERE completion.id IN ({','.join('?' * len(some))})", *some)
             with self._decoding():
-                found |= {number: completion_text(text_back(unpacked(body))) for number, body in rows}
+                found |= {number: read(body) for number, body in rows}
         return [found.get(int(one)) for one in ids]
 
     def table(
@@ -533,7 +563,7 @@ class RunReader:
         found = self._tuples("SELECT batch FROM completion WHERE id > ? ORDER BY id LIMIT 1", after)
         if not found:
             return
-        query = _OF_BATCH.format(fits.column)
+        query = _FAILED_OF_BATCH if fits.only_failed else _OF_BATCH.format(fits.column)
         first, many = found[0][0], 1
         while batches := self._tuples(
             _BATCHES,
@@ -547,7 +577,7 @@ class RunReader:
             most=many,
         ):
             for batch, versions in batches:
-                rows = self._tuples(query, batch, after)
+                rows = self._tuples(query, batch=batch, after=after, reward=fits.reward)
                 with self._decoding():
                     fitting = fits.ids(rows, self._names(versions))
                 yield fitting
@@ -579,7 +609,7 @@ class RunReader:
         body = _unpacked(row["completion_body"])
         return Completion(
             row["id"], row["step"], row["epoch"], row["split"], row["rank"], row["prompt"], row["group"],
-            text_back(unpack(row["prompt_body"])), json.loads(unpack(row["columns_body"])),
+            text_back(unpack(row["prompt_body"])), object_of(unpack(row["columns_body"])),
             None if body is None else text_back(body), row["tokens"],
             None if row["truncated"] is None else bool(row["truncated"]), outcomes,
             {name: number for name, number, _ in named}, row["total"], row["weighted"], row["advantage"],
@@ -591,8 +621,9 @@ class RunReader:
         """Say that the record is damaged where what is stored cannot be what was written."""
         try:
             yield
-        except (zlib.error, struct.error, ValueError, LookupError, TypeError) as wrong:
-            raise RecordError(f"{self.path}: damaged: {type(wrong).__name__}: {wrong}") from wrong
+        except _UNSOUND as wrong:
+            said = shortened(" ".join(str(wrong).split()), 120)
+            raise RecordError(f"{self.path}: damaged: {type(wrong).__name__}: {said}") from wrong
 
     def _rows(self, words: str, *values: Any, **named: Any) -> list[sqlite3.Row]:
         with self._asked():
@@ -648,7 +679,14 @@ _RANKED = (
 )
 _BEST, _WORST = f"{_RANKED} DESC, completion.id LIMIT ?", f"{_RANKED}, completion.id LIMIT ?"
 _TEXT = "SELECT completion.id, text.body FROM completion JOIN text ON text.id = completion.completion"
-_OF_BATCH = "SELECT id, {} FROM completion WHERE batch = ? AND id > ? ORDER BY id"
+_OF_BATCH = "SELECT id, {} FROM completion WHERE batch = :batch AND id > :after ORDER BY id"
+_FAILED_OF_BATCH = (
+    "SELECT said.completion FROM said WHERE said.completion BETWEEN"
+    " (SELECT id FROM completion WHERE batch = :batch ORDER BY id LIMIT 1)"
+    " AND (SELECT id FROM completion WHERE batch = :batch ORDER BY id DESC LIMIT 1) AND said.completion > :after"
+    " AND said.pass = 0 AND said.cause IS NOT NULL"
+    " AND said.version IN (SELECT id FROM version WHERE reward = :reward) ORDER BY said.completion"
+)
 _OF_PROMPT = (
     "SELECT completion.id, {}, batch.versions FROM completion CROSS JOIN batch ON batch.id = completion.batch"
     " WHERE completion.prompt = :prompt AND completion.id > :after AND (:step IS NULL OR batch.step = :step)"
@@ -716,6 +754,11 @@ class Fits(NamedTuple):
     status: Status | None
 
     @property
+    def only_failed(self) -> bool:
+        """Whether all failed calls fit, which have a row of their own, so that no scores are opened."""
+        return self.status is Status.FAILED and self.low is None and self.high is None
+
+    @property
     def column(self) -> str:
         """What of a completion decides whether it fits."""
         if self.low is None and self.high is None and self.status is None:
@@ -728,7 +771,7 @@ class Fits(NamedTuple):
         """Return the ids of those that fit, among rows of id and :attr:`column` whose scores are of these rewards."""
         if self.reward is not None and self.reward not in names:
             return []
-        if not rows or self.column == "completion.id":
+        if not rows or len(rows[0]) == 1 or self.column == "completion.id":
             return [row[0] for row in rows]
         fitting = np.ones(len(rows), bool)
         if self.reward is None:
@@ -755,12 +798,12 @@ def _status(status: str | Status) -> Status:
 def _version(row: sqlite3.Row) -> Version:
     return Version(
         row["reward"], row["number"], row["digits"], row["origin"], row["reference"], _unpacked(row["source_body"]),
-        _unpacked(row["module_body"]), json.loads(row["settings"]), row["first_step"], row["began"], row["id"],
+        _unpacked(row["module_body"]), object_of(row["settings"]), row["first_step"], row["began"], row["id"],
     )  # fmt: skip
 
 
 def _prompt(row: sqlite3.Row) -> RecordedPrompt:
-    return RecordedPrompt(row["id"], text_back(unpacked(row["prompt_body"])), json.loads(unpacked(row["columns_body"])))
+    return RecordedPrompt(row["id"], text_back(unpacked(row["prompt_body"])), object_of(unpacked(row["columns_body"])))
 
 
 def _unpacked(body: bytes | None) -> str | None:

@@ -30,6 +30,10 @@ from rewardkit.record.table import Whole
 
 TEXTS_BYTES = 256 << 20
 """Bytes of texts that may wait for the disk."""
+LARGEST_TEXT = 128 << 20
+"""Bytes of one text, at most: a file of 2 MB can claim to hold one of 2 GB."""
+_MOST_RATIO = 1100
+"""How often a text may be longer than it is stored; deflate reaches 1032."""
 WAIT_S = 2.0
 """Seconds that one who records waits for room for a batch's texts."""
 NUMBERS_BYTES = 1 << 30
@@ -68,10 +72,19 @@ def unpacked(body: bytes) -> str:
     """Return a stored text.
 
     Raises:
-        zlib.error: The bytes are damaged.
+        zlib.error: The bytes are damaged, or unpack to more than any text has.
         UnicodeDecodeError: They are no text.
     """
-    return zlib.decompress(body).decode("utf-8", "surrogatepass")
+    raw = zlib.decompress(body) if len(body) * _MOST_RATIO <= LARGEST_TEXT else _bounded(body)
+    return raw.decode("utf-8", "surrogatepass")
+
+
+def _bounded(body: bytes) -> bytes:
+    unpacker = zlib.decompressobj()
+    raw = unpacker.decompress(body, LARGEST_TEXT)
+    if not unpacker.eof:
+        raise zlib.error(f"cut short, or a text of more than {LARGEST_TEXT:,} bytes")
+    return raw
 
 
 def _encoded(text: str) -> bytes:

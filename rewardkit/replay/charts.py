@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from rewardkit.record.reader import RunReader
+from rewardkit.record.values import Version
 from rewardkit.replay.curves import HIGH, LOW, VALUES, Curves, Part
 from rewardkit.svg import Chart, Curve, Marker
 
@@ -31,10 +32,15 @@ def curves_of(run: RunReader, split: str = "train", metrics: Sequence[str] = ())
 
 
 def version_markers(run: RunReader) -> list[Marker]:
+    """Return the marks of :func:`later_versions`."""
+    return [Marker(step, one.label, of=one.reward) for step, one in later_versions(run)]
+
+
+def later_versions(run: RunReader) -> list[tuple[int, Version]]:
     """Return at which steps versions of rewards first scored that were not there from the run's first step on."""
-    starts = [(one.first_step, one) for one in run.versions if one.origin == "run" and one.first_step is not None]
+    starts = [(one.first_step, one) for one in run.own_versions if one.first_step is not None]
     begin = min((step for step, _ in starts), default=None)
-    return [Marker(step, one.label, of=one.reward) for step, one in starts if step != begin]
+    return [(step, one) for step, one in starts if step != begin]
 
 
 def reward_charts(part: Part, rewards: Sequence[str], markers: Sequence[Marker]) -> Iterator[Chart]:

@@ -23,6 +23,8 @@ TOTAL: Place = ("total_reward", "total", VALUES)
 WEIGHTED: Place = ("total_reward", "weighted", VALUES)
 AT_ONCE = 50_000
 """Completions whose totals are read for one answer."""
+AT_FIRST = 10_000
+"""The same for the first answer, which reads all else as well."""
 _BATCHES = 16
 _DIGITS = 6
 _LAST = 2**62
@@ -148,8 +150,8 @@ class Curves:
 
     def _read_sums(self, run: RunReader) -> Iterator[int]:
         """Read the totals of batches that wait for it, as many as one answer may take."""
-        read = 0
-        while self._waiting and read < AT_ONCE:
+        read, most = 0, AT_ONCE if self._sums else AT_FIRST
+        while self._waiting and read < most:
             some, self._waiting = self._waiting[:_BATCHES], self._waiting[_BATCHES:]
             for one in run.batch_sums(some[0], some[-1], self._split):
                 if one.batch in self._step_of:

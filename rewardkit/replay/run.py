@@ -39,7 +39,7 @@ class Run(RunReader):
     @property
     def changes(self) -> list[RewardChange]:
         """The changes of rewards that the training was asked for, oldest first."""
-        with self._asked():
+        with self._asked(), self._decoding():
             return changes_of(self._connection)
 
     def get_config(self) -> RunConfig:

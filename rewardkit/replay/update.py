@@ -148,7 +148,7 @@ def trainers_in(run: RunReader) -> list[Trainer]:
     Raises:
         RecordError: The record cannot be read, or has no place for them.
     """
-    with run._asked():
+    with run._asked(), run._decoding():
         return trainers_of(run._connection)
 
 

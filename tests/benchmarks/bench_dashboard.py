@@ -299,7 +299,8 @@ def commits(browser: Any, served: Served, run: Path) -> Iterator[Figure]:
         before, written = _metrics(devtools)["TaskDuration"], {}
         for _ in range(COMMITS):
             page.wait_for_timeout(500)
-            written[writer.step] = 1000 * writer.write()
+            step = writer.step  # before it is written: the next one counts from then on
+            written[step] = 1000 * writer.write()
         page.wait_for_timeout(1500)
         busy = 1000 * (_metrics(devtools)["TaskDuration"] - before) / COMMITS
         seen = {int(step): at for step, at in page.evaluate("window.steps").items()}

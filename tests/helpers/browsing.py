@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,23 +17,16 @@ from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+from served import TOKEN, free_port
 
 REQUIRED = "REWARDKIT_REQUIRE_REAL"
-TOKEN = "a-token-of-the-tests"
 WIDE, NARROW = (1440, 900), (390, 844)
 SERIOUS = ("serious", "critical")
 _WAIT_S = 30
 _LOAD_FAILED = "Failed to load resource"
 
 
-def free_port() -> int:
-    """Return a port of loopback that nobody listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-class Served:
+class Server:
     """``rewardkit ui`` over a folder, for a ``with`` block.
 
     Attributes:
@@ -50,7 +42,7 @@ class Served:
         self._port = free_port()
         self._process: subprocess.Popen[str] | None = None
 
-    def __enter__(self) -> Served:
+    def __enter__(self) -> Server:
         self.start()
         return self
 
@@ -121,7 +113,7 @@ class Window:
     """
 
     page: Page
-    served: Served
+    served: Server
     errors: list[str] = field(default_factory=list)
     may_fail: bool = False
 
@@ -156,7 +148,7 @@ def faults(page: Page) -> list[str]:
 
 
 @contextlib.contextmanager
-def window(browser: Browser, served: Served, size: tuple[int, int] = WIDE, theme: str = "light") -> Iterator[Window]:
+def window(browser: Browser, served: Server, size: tuple[int, int] = WIDE, theme: str = "light") -> Iterator[Window]:
     """Open a window of its own, with its own cookies and preferences, let in by the token."""
     width, height = size
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)  # type: ignore[arg-type]

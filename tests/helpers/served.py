@@ -11,15 +11,26 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from patience import wait_for
 from recorded import batch
 
-from rewardkit.dashboard.app import Dashboard
-from rewardkit.dashboard.server import listening, server
 from rewardkit.record.recorder import Recorder
+
+for _needed in ("starlette", "uvicorn"):
+    pytest.importorskip(_needed, reason=f"no {_needed}; the extra ui brings it")
+
+from rewardkit.dashboard.app import Dashboard  # noqa: E402 - skipped where it cannot be imported
+from rewardkit.dashboard.server import listening, server  # noqa: E402
 
 TOKEN = "a-token-of-the-tests"
 WRITE_TOKEN = "a-write-token"
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
 
 
 class Answer(NamedTuple):

@@ -114,3 +114,18 @@ def told(*arguments: str | os.PathLike[str], code: int = 0) -> dict[str, Any]:
     assert code == given, err
     found: dict[str, Any] = json.loads(out)
     return found
+
+
+MANY = 12
+"""Rewards of the run of ``crowded``."""
+
+
+def crowded(folder: Path, name: str = "many") -> Path:
+    """Record a run with twelve rewards whose names are long, and return its folder."""
+    names = [f"a_reward_whose_name_is_as_long_as_a_sentence_{place}" for place in range(MANY)]
+    functions = [
+        f"@reward\ndef {one}(completion: str) -> float:\n    return len(completion) / {place + 10}\n"
+        for place, one in enumerate(names)
+    ]
+    (folder / "many.py").write_text("\n\n".join(["from rewardkit import reward\n", *functions]))
+    return recorded(folder, dict.fromkeys(names, 1.0), name, "many.py")

@@ -1,5 +1,5 @@
 /** The page: the address says which run and tab are shown. */
-import { TABS, followLinks, go, useAddress } from "./lib/address.js";
+import { TABS, followLinks, go, left, useAddress, visit } from "./lib/address.js";
 import { of, useApi } from "./lib/api.js";
 import { visible } from "./lib/format.js";
 import { useKeys } from "./lib/keys.js";
@@ -35,14 +35,14 @@ function App() {
         ${run === null && html`<${Runs} list=${list} query=${query} />`}
         ${run !== null && html`<h1 class="unseen">${TITLES[tab]} of ${visible(run)}</h1>`}
         ${gone && html`<${ProblemNote} problem=${overview.trouble} />`}
-        ${run !== null && !gone && html`<${Shown} run=${run} tab=${tab} query=${query} overview=${overview} />`}
+        ${run !== null && !gone && html`<${Shown} run=${run} tab=${tab} query=${query} overview=${overview} list=${list} />`}
       <//>
     <//>
   `;
 }
 
 function tabKeys(run, name, place) {
-  const open = () => go({ run, tab: name });
+  const open = () => visit(left(run, name));
   const letter = name === "change" ? "u" : name[0];
   return [
     [`g ${letter}`, TITLES[name], open],
@@ -51,10 +51,10 @@ function tabKeys(run, name, place) {
 }
 
 /** The chosen tab, once the run's overview is there. */
-function Shown({ run, tab, query, overview }) {
+function Shown({ run, tab, query, overview, list }) {
   if (overview.data) {
     const Tab = SHOWN[tab];
-    return html`<${Tab} run=${run} overview=${overview.data} query=${query} />`;
+    return html`<${Tab} run=${run} overview=${overview.data} query=${query} list=${list} />`;
   }
   if (overview.problem) return html`<${ProblemNote} problem=${overview.problem} retry=${overview.reload} />`;
   return html`<${Loading} rows=${8} label="Loading the run" />`;

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rewardkit.dashboard.changes import ASK_S, JOBS, TRY_S
 from rewardkit.dashboard.edited import function_of, written
+from rewardkit.dashboard.jobs import ASK_S, JOBS, TRY_S
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, Opened
 from rewardkit.errors import ConfigError, RecordError, RewardError, UpdateRefusedError

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rewardkit.dashboard.messages import plain, shown
 from rewardkit.dashboard.prompt_index import Progress, PromptIndex, value_text
+from rewardkit.dashboard.query import SPLITS, Query
+from rewardkit.dashboard.readers import NotThere, Opened
 from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion, RecordedPrompt
 from rewardkit.types import Outcome, Status
-
-if TYPE_CHECKING:
-    from rewardkit.dashboard.query import Query
-    from rewardkit.dashboard.readers import Opened
 
 PAGE, MOST = 50, 200
 """Rows of a page unless asked otherwise, and at most."""
@@ -31,7 +29,7 @@ PREVIEW = 240
 """Characters of a text in a row of a table."""
 SAID_CHARS = 20_000
 """Characters of a column's value, a reason, an error or an output that stand beside a completion."""
-SORTS = ("index", "length", "epochs", "completions", "best", "mean")
+SORTS = ("index", "length", "epochs", "completions", "best", "mean", "first_mean", "last_mean", "change")
 ORDERS = ("up", "down")
 _STATUS = {"s": Status.SCORED, "k": Status.SKIPPED, "f": Status.FAILED}
 _LETTERS = {status: letter for letter, status in _STATUS.items()}
@@ -65,6 +63,7 @@ def prompts(opened: Opened, query: Query) -> dict[str, Any]:
         page = order[offset : offset + limit]
         numbers = _prompt_numbers(index, page)
         total = len(index)
+        several = bool((index.epochs > 1).any())
     texts = _prompts(opened, page)
     rows = [one | _prompt_words(texts.get(one["index"])) for one in numbers]
     return {
@@ -73,6 +72,7 @@ def prompts(opened: Opened, query: Query) -> dict[str, Any]:
         "offset": offset,
         "limit": limit,
         "length": "characters",
+        "several_epochs": several,
         "columns": list(dict.fromkeys(itertools.chain(index.column_names, *(row["columns"] for row in rows)))),
         "reading": _reading(reading),
         "rows": rows,
@@ -85,7 +85,7 @@ def _reading(parts: Sequence[Progress]) -> dict[str, Any] | None:
 
 
 def _prompt_numbers(index: PromptIndex, page: Whole) -> list[dict[str, Any]]:
-    mean = index.mean
+    means = {name: getattr(index, name) for name in ("mean", "first_mean", "last_mean", "change")}
     return [
         {
             "index": int(one),
@@ -94,7 +94,7 @@ def _prompt_numbers(index: PromptIndex, page: Whole) -> list[dict[str, Any]]:
             "first_epoch": _epoch(index.first_epoch[one]),
             "last_epoch": _epoch(index.last_epoch[one]),
             "best": _number(index.best[one]),
-            "mean": _number(mean[one]),
+            **{name: _number(values[one]) for name, values in means.items()},
         }
         for one in page
     ]
@@ -155,7 +155,7 @@ def completions(opened: Opened, query: Query) -> dict[str, Any]:
     reward), ``first`` (``best``, ``worst`` or ``spread``) and ``offset`` among a step's prompts; ``after`` without a
     step.
     """
-    split = query.choice("split", ("train", "eval"), "train")
+    split = query.choice("split", SPLITS, "train")
     step = query.whole("step", least=0)
     return _all(opened, query, split) if step is None else _of_step(opened, query, step, split)
 
@@ -223,8 +223,6 @@ def completion(opened: Opened, query: Query) -> dict[str, Any]:
     number = query.whole("id", 0)
     found = opened.run.by_id([number])
     if not found:
-        from rewardkit.dashboard.readers import NotThere
-
         raise NotThere(f"{opened.run.name}: no completion {number}")
     one = found[0]
     return {
@@ -250,7 +248,7 @@ def _said(name: str, version: int, outcome: Outcome) -> dict[str, Any]:
         "error": _cut(outcome.error),
         "traceback": _cut(outcome.traceback),
         "logs": _cut(outcome.logs),
-        "metrics": {name: _number(value) for name, value in outcome.metrics.items()},
+        "metrics": dict(outcome.metrics),
         "attempts": outcome.attempts,
         "seconds": outcome.duration_s,
         "cached": outcome.cached,

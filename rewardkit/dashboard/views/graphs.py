@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from rewardkit.dashboard.query import Query
+from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import Opened
 from rewardkit.errors import RecordError
 from rewardkit.record.changes import Action, ChangeState
+from rewardkit.replay.charts import later_versions
 from rewardkit.replay.curves import HIGH, LOW, VALUES, Curves, Number, Part
 from rewardkit.replay.run import Run
 
 MOST_METRICS = 60
 """Metrics of the trainer that one answer has."""
-SPLITS = ("train", "eval")
 
 
 class _About(NamedTuple):
@@ -155,11 +155,8 @@ def markers(run: Run) -> list[dict[str, Any]]:
 
 
 def _versions(run: Run) -> Iterator[dict[str, Any]]:
-    versions = [one for one in run.versions if one.first_step is not None and one.origin == "run"]
-    begin = min((one.first_step for one in versions if one.first_step is not None), default=None)
-    for one in versions:
-        if one.first_step is not None and one.first_step != begin:
-            yield _marker(one.first_step, "version", one.reward, f"{one.label} scores from here on")
+    for step, one in later_versions(run):
+        yield _marker(step, "version", one.reward, f"{one.label} scores from here on")
 
 
 def _changes(run: Run) -> Iterator[dict[str, Any]]:

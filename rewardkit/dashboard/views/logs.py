@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rewardkit.dashboard.messages import shown
-from rewardkit.dashboard.query import Query
+from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, Opened
+from rewardkit.dashboard.sums import summaries
 from rewardkit.errors import RecordError
 from rewardkit.record.log_pages import LogPlace, Wanted, newest
 from rewardkit.record.reader import RunReader
@@ -56,7 +57,7 @@ def wanted_of(run: RunReader, query: Query) -> Wanted:
         versions=versions,
         first=first,
         last=last,
-        split=query.choice("split", ("train", "eval")),
+        split=query.choice("split", SPLITS),
         status=None if status is None else Status(status),
         cause=None if cause is None else Cause(cause),
         text=query.text("text"),
@@ -103,10 +104,10 @@ def _known(entry: LogEntry) -> dict[str, Any]:
         "reward": entry.reward,
         "version": entry.version,
         "status": str(outcome.status),
-        "score": _finite(outcome.score),
+        "score": outcome.score,
         "cause": None if outcome.cause is None else str(outcome.cause),
         "attempts": outcome.attempts,
-        "seconds": _finite(outcome.duration_s),
+        "seconds": outcome.duration_s,
         "cached": outcome.cached,
     }
 
@@ -147,7 +148,7 @@ def _entry(run: RunReader, query: Query) -> dict[str, Any]:
         "reason": outcome.reason,
         "error": outcome.error,
         "traceback": outcome.traceback,
-        "metrics": {name: _finite(value) for name, value in outcome.metrics.items()},
+        "metrics": dict(outcome.metrics),
         "logs": outcome.logs,
         "unanswered": [one._asdict() for one in outcome.unanswered],
         **_completion(completion),
@@ -161,17 +162,17 @@ def _completion(one: Completion) -> dict[str, Any]:
         "text": shown(one.completion),
         "tokens": one.tokens,
         "truncated": one.truncated,
-        "total": _finite(one.total),
-        "weighted": _finite(one.reward),
-        "advantage": _finite(one.advantage),
+        "total": one.total,
+        "weighted": one.reward,
+        "advantage": one.advantage,
     }
 
 
 def _counts(opened: Opened, query: Query) -> dict[str, Any]:
     """Return, by version and cause, how many calls failed or were skipped, where, and the last error of each."""
     run, wanted = opened.run, wanted_of(opened.run, query)
-    split = query.choice("split", ("train", "eval"))
-    rows = opened.kept.get(("logs", "sums", split), opened.version, lambda: tuple(run.summaries(split=split)))
+    split = query.choice("split", SPLITS)
+    rows = [one for each in ([split] if split else SPLITS) for one in summaries(opened, each)]
     steps = [one.step for one in rows if one.step is not None]
     span = (min(steps), max(steps)) if steps else None
     inside = [one for one in rows if _is_in(one, wanted)]
@@ -285,7 +286,3 @@ def _place(key: str | None) -> LogPlace | None:
 
 def _key(place: LogPlace) -> str:
     return f"{place.completion}:{place.version}"
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else value

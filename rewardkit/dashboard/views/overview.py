@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rewardkit.dashboard.query import Query
+from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import Opened
 from rewardkit.dashboard.sums import summaries
 from rewardkit.record.changes import RewardChange
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.values import StepSummary, Version
 from rewardkit.replay.run import Run
-
-SPLITS = ("train", "eval")
 
 
 def overview(opened: Opened, query: Query) -> dict[str, Any]:
@@ -47,7 +45,7 @@ def _ends(steps: list[int]) -> list[int]:
 def _rewards(run: Run, sums: Sequence[StepSummary]) -> list[dict[str, Any]]:
     """Return the rewards in the order in which they were first recorded, with their newest version of the run."""
     by_name = {one.reward: one for one in overviews(sums)}
-    newest = {one.reward: one.number for one in run.versions if one.origin == "run"}
+    newest = {one.reward: one.number for one in run.own_versions}
     return [_reward(name, newest.get(name), by_name.get(name)) for name in run.rewards]
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rewardkit.dashboard.folder import Folder
-from rewardkit.dashboard.readers import Stamp, stamp_of
+from rewardkit.dashboard.readers import Shared, Stamp, stamp_of
+from rewardkit.dashboard.views.health import flags_found
 from rewardkit.errors import RecordError
 from rewardkit.record.places import size_of
 from rewardkit.record.sessions import is_alive
 from rewardkit.replay.run import Run
 
+READ_S = 5.0
+"""Seconds for one run, so that a damaged one does not hold up the list."""
 MOST_POINTS = 60
 """Points of a small curve."""
 
@@ -23,10 +27,11 @@ class Listing:
 
     Args:
         folder: Where they lie.
+        shared: What is kept of the runs, their diagnoses among it.
     """
 
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder
+    def __init__(self, folder: Folder, shared: Shared) -> None:
+        self._folder, self._shared = folder, shared
         self._lock = threading.Lock()
         self._known: dict[str, tuple[Stamp, dict[str, Any]]] = {}
 
@@ -52,6 +57,7 @@ class Listing:
                 self._known[name] = (stamp, _read(name, file))
             told = dict(self._known[name][1])
             told["bytes"] = size_of(file.parent)
+            told["flags"] = self._flags(name, stamp, told["flags"])
         except (RecordError, OSError):
             return None
         sessions = told.pop("sessions")
@@ -59,28 +65,41 @@ class Listing:
             told["state"] = "running" if any(map(is_alive, sessions)) else "ended"
         return told
 
+    def _flags(self, name: str, stamp: Stamp, live: int) -> int | None:
+        """Return how many flags the detectors found, else the training; ``None`` where it is not known that any looked.
+
+        A training in which none came up may not have been watched.
+        """
+        kept = self._shared.known(name)
+        found = None if kept is None else flags_found(kept, stamp)
+        return (live or None) if found is None else found
+
 
 def _read(name: str, file: Path) -> dict[str, Any]:
     empty = dict.fromkeys(("completions", "steps", "first_step", "last_step", "began", "seen", "problem", "state"))
     told: dict[str, Any] = {"name": name, **empty, "rewards": [], "flags": 0, "sessions": []}
     try:
         with Run.open(file) as run:
+            run.within(READ_S)
             sessions, steps = run.sessions, run.steps()
-            return {
+            for one in sessions:
+                is_alive(one)  # what cannot be asked later is damaged
+            found = {
                 **told,
                 "completions": run.count(),
                 "steps": len(steps),
                 "first_step": steps[0] if steps else None,
                 "last_step": steps[-1] if steps else None,
-                "began": min((one["began"] for one in sessions), default=None),
-                "seen": max((one["seen"] for one in sessions), default=None),
+                "began": min((float(one["began"]) for one in sessions), default=None),
+                "seen": max((float(one["seen"]) for one in sessions), default=None),
                 "rewards": [_reward(run, one) for one in run.rewards],
                 "flags": sum(one["kind"] == "flag" for one in run.events),
-                "sessions": sessions,
             }
+            json.dumps(found)
+            return {**found, "sessions": sessions}
     except RecordError as wrong:
         return {**told, "state": "unreadable", "problem": str(wrong)}
-    except (TypeError, ValueError, LookupError, AttributeError) as wrong:  # what stands in it is not what was written
+    except Exception as wrong:  # whatever stands in a damaged record, the other runs are listed
         return {**told, "state": "unreadable", "problem": f"{file}: damaged: {type(wrong).__name__}: {wrong}"}
 
 

@@ -27,7 +27,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(runs: Path) -> Iterator[object]:
     """``rewardkit ui`` over these runs."""
     browsing = pytest.importorskip("browsing")
-    with browsing.Served(runs) as server:
+    with browsing.Server(runs) as server:
         yield server
 
 

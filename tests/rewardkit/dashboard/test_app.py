@@ -17,15 +17,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import wait_for
 from served import WRITE_TOKEN, Served, recorded_run, serving
 
 from rewardkit.dashboard import app
+from rewardkit.dashboard import readers as readers_module
 from rewardkit.dashboard.app import encoded, page_files
 from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import Kept, Missing, NotThere, Opened, Readers, Shared, Unreadable
+from rewardkit.dashboard.readers import DIAGNOSIS, KEPT_S, Kept, Missing, NotThere, Opened, Readers, Shared, Unreadable
 from rewardkit.dashboard.views.runs import MOST_POINTS, thinned
-from rewardkit.dashboard.workers import BusyError, Workers
+from rewardkit.dashboard.workers import MOST_LATE, BusyError, Workers
 from rewardkit.errors import RecordError
 from rewardkit.record.database import FILE
 from rewardkit.record.recorder import Recorder
@@ -148,6 +150,21 @@ def test_an_empty_run_is_told_as_it_is(served: Served, runs: Path) -> None:
         )  # fmt: skip
     assert "ended" == served.told("/runs/begun/overview")["state"]
     assert [1] == [one["flags"] for one in served.told("/runs")["runs"] if one["name"] == "begun"]
+
+
+def test_the_list_of_runs_has_the_flags_that_health_has(served: Served, runs: Path) -> None:
+    """A run at which no detector looked has no number of flags; one at which they looked has theirs."""
+    recorded_run(runs / "looked", steps=4)
+
+    def flags() -> Any:
+        return next(one["flags"] for one in served.told("/runs")["runs"] if one["name"] == "looked")
+
+    assert flags() is None
+    assert wait_for(lambda: served.told("/runs/looked/health")["diagnosis"] is not None)
+    assert flags() == len(served.told("/runs/looked/health")["diagnosis"]["flags"])
+    shutil.rmtree(runs / "looked")
+    recorded_run(runs / "looked", steps=2)
+    assert flags() is None
 
 
 def _gone(run: Path) -> None:
@@ -284,6 +301,34 @@ def test_an_answer_that_takes_too_long_is_given_up(served: Served, monkeypatch: 
         over.set()
 
 
+def test_what_never_ends_takes_no_thread_from_the_others() -> None:
+    """Some have another thread in their place, and more of them than that do not start threads without end."""
+    over = threading.Event()
+    workers = Workers(2, lambda: Readers(Folder(Path()), Shared()), "endless")
+
+    def threads() -> int:
+        return sum(one.name == "endless" for one in threading.enumerate())
+
+    async def asked(wait_s: float) -> Any:
+        endless = [workers.ask(lambda readers: over.wait(60), 0.1) for _ in range(2)]
+        given_up = await asyncio.gather(*endless, return_exceptions=True)
+        assert all(isinstance(one, BusyError) for one in given_up)
+        return await workers.ask(lambda readers: "answered", wait_s)
+
+    try:
+        assert asyncio.run(asked(60)) == "answered"
+        assert asyncio.run(asked(60)) == "answered"
+        with pytest.raises(BusyError):
+            asyncio.run(asked(0.1))
+        assert threads() == 2 + MOST_LATE
+    finally:
+        over.set()
+        workers.close(60)
+    for one in [one for one in threading.enumerate() if one.name == "endless"]:
+        one.join(60)
+    assert threads() == 0
+
+
 def test_too_many_questions_at_once_are_refused() -> None:
     """More than can wait are told so, and the threads go on."""
     over = threading.Event()
@@ -397,6 +442,36 @@ def test_what_is_kept_is_bounded() -> None:
     assert 199 == kept.get(199, 0, lambda: -1)
 
 
+def test_what_nobody_asks_for_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept of a run goes after a while, that of a run which is looked at stays, and so does a diagnosis."""
+    now = [1000.0]
+    monkeypatch.setattr(readers_module.time, "monotonic", lambda: now[0])
+    shared = Shared()
+    for name in ("left", "looked at"):
+        for key in ("curves", DIAGNOSIS):
+            shared.of(name, (1,)).get(key, 0, lambda: "old")
+    now[0] += KEPT_S - 1
+    shared.of("looked at", (1,))
+    now[0] += 2
+    shared.let_go()
+    assert shared.of("looked at", (1,)).get("curves", 0, lambda: "new") == "old"
+    assert shared.of("left", (1,)).get("curves", 0, lambda: "new") == "new"
+    assert shared.of("left", (1,)).get(DIAGNOSIS, 0, lambda: "new") == "old"
+
+
+def test_a_long_answer_is_packed_where_the_browser_takes_it(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says the same; a short one, and one for somebody who takes no gzip, is sent as it is."""
+    _view(monkeypatch, lambda opened, query: {"words": "many " * query.whole("count", 0)})
+    packed = {"Accept-Encoding": "gzip, br"}
+    long = "/api/runs/one/tried?count=10000"
+    answer, plain = served.ask(long, headers=packed), served.ask(long)
+    assert answer.headers["content-encoding"] == "gzip"
+    assert len(answer.body) < len(plain.body) / 10
+    assert gzip.decompress(answer.body) == plain.body
+    assert "content-encoding" not in plain.headers
+    assert "content-encoding" not in served.ask("/api/runs/one/tried?count=1", headers=packed).headers
+
+
 def test_few_runs_are_held_open(tmp_path: Path) -> None:
     """A look at many runs does not hold all their files."""
     recorded_run(tmp_path / "run0", steps=1)
@@ -422,3 +497,41 @@ def test_a_series_keeps_its_ends() -> None:
         assert min(count, MOST_POINTS) == len(found)
         assert (series[:1], series[-1:]) == (found[:1], found[-1:])
         assert sorted(set(found)) == found
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE session SET about = '17'",
+        "UPDATE session SET began = 'never'",
+        "UPDATE session SET seen = x'ff'",
+        "UPDATE version SET reward = x'ff'",
+        "UPDATE batch SET step = 'x'",
+        "UPDATE session SET about = '" + "[" * 100_000 + "'",
+        "CREATE VIEW more AS SELECT 1",
+    ],
+)
+def test_a_crafted_run_is_unreadable_and_the_others_are_listed(served: Served, runs: Path, statement: str) -> None:
+    """Whatever stands in its columns: the list says why, and each view answers 503 or what it can."""
+    recorded_run(runs / "crafted")
+    with contextlib.closing(sqlite3.connect(runs / "crafted" / FILE)) as file:
+        file.execute(statement)
+        file.commit()
+    found = {one["name"]: one for one in served.told("/runs")["runs"]}
+    assert {"one", "crafted"} == set(found)
+    assert found["one"]["state"] in ("ended", "running")
+    for view in app.VIEWS:
+        answer = served.ask(f"/api/runs/crafted/{view}")
+        assert answer.status in (200, 400, 404, 503), (view, answer)
+        assert b"own" not in answer.body or 200 == answer.status
+
+
+def test_a_view_that_stumbles_over_a_wrong_value_names_its_column(served: Served, runs: Path) -> None:
+    """The run is damaged, and it is no fault of the view's."""
+    recorded_run(runs / "crafted")
+    with contextlib.closing(sqlite3.connect(runs / "crafted" / FILE)) as file:
+        file.execute("UPDATE completion SET epoch = x'ff'")
+        file.commit()
+    answer = served.ask("/api/runs/crafted/prompt")
+    assert (503, "unreadable") == (answer.status, answer.told["state"])
+    assert answer.told["error"].endswith("damaged: completion.epoch holds what no recorder writes")

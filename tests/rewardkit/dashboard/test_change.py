@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import wait_for
 
 from rewardkit import ConfigError, RecordError, Rollout, Run, Runtime, UpdateRefusedError, reward
 from rewardkit.changing import LiveRuntime
-from rewardkit.dashboard.changes import JOBS
 from rewardkit.dashboard.edited import function_of, written
+from rewardkit.dashboard.jobs import JOBS
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Kept, NotThere, Opened
 from rewardkit.dashboard.trial import in_one_line
@@ -73,11 +74,8 @@ def send(opened: Opened, what: str, /, **body: Any) -> dict[str, Any]:
 
 def until(claim: Callable[[], Any]) -> Any:
     """Wait until a claim holds, which it does in the end."""
-    end = time.monotonic() + 60
-    while not (found := claim()):
-        assert time.monotonic() < end, "it never came to hold"
-        time.sleep(0.02)
-    return found
+    assert wait_for(claim), "it never came to hold"
+    return claim()
 
 
 def ended(opened: Opened) -> Mapping[str, Any]:
@@ -95,7 +93,7 @@ def test_a_trial_tells_what_a_changed_reward_does_and_applies_nothing(recorded: 
     """It has the numbers, the completions that change most and the cost; the run is as before."""
     before = [one.label for one in recorded.run.versions]
     began = send(recorded, "try", reward="brief", source=source("-float(len(completion))"))
-    assert (began["state"], began["about"]["new"]) == ("running", began["about"]["new"])
+    assert began["state"] == "running"
     assert began["about"]["new"].startswith("rewards/edited/brief_")
     job = ended(recorded)
     assert (job["state"], job["words"]) == ("done", None)
@@ -357,3 +355,69 @@ def test_a_traceback_is_told_in_one_line() -> None:
     )
     assert in_one_line(words) == "x.py does not import: ZeroDivisionError: zero (line 3)"
     assert in_one_line("one line") == "one line"
+
+
+def _is_gone(process: int) -> bool:
+    """Whether a process has ended; one that nobody has waited for has."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a trial left behind is found in /proc")
+@pytest.mark.parametrize("own_session", [False, True])
+def test_what_a_trial_starts_ends_with_it(recorded: Opened, tmp_path: Path, own_session: bool) -> None:
+    """A child that the file leaves in the trial's group, and one that has left it."""
+    noted = tmp_path / "child"
+    top = (
+        "import pathlib, subprocess\n"
+        f"child = subprocess.Popen(['sleep', '600'], start_new_session={own_session})\n"
+        f"pathlib.Path({str(noted)!r}).write_text(str(child.pid))"
+    )
+    send(recorded, "try", reward="brief", source=source("1.0", top=top))
+    assert "done" == ended(recorded)["state"]
+    until(lambda: _is_gone(int(noted.read_text())))
+
+
+def test_a_trial_whose_process_is_gone_has_failed_though_a_child_holds_its_pipes(recorded: Opened) -> None:
+    """A fork that sleeps on does not keep the job under way."""
+    top = "import os, time\nif os.fork() == 0:\n    time.sleep(600)\nos._exit(7)"
+    send(recorded, "try", reward="brief", source=source("1.0", top=top))
+    job = ended(recorded)
+    assert ("failed", True) == (job["state"], "exit status 7" in job["words"])
+
+
+def test_a_file_that_writes_into_the_answers_fails_in_words(recorded: Opened) -> None:
+    """It is in the trial's process, and can write anywhere; the server takes nothing else from it."""
+    top = (
+        "import os\nfor one in range(3, 40):\n    try:\n"
+        "        os.write(one, b'[1]\\n{\"state\": 5}\\n')\n    except OSError:\n        pass"
+    )
+    send(recorded, "try", reward="brief", source=source("1.0", top=top))
+    job = ended(recorded)
+    assert "failed" == job["state"]
+
+
+def test_a_line_without_end_is_kept_in_parts(recorded: Opened) -> None:
+    """What a file prints while it is imported takes little memory, however much it is."""
+    top = "import sys\nfor _ in range(30):\n    sys.stderr.write('x' * 1_000_000)"
+    send(recorded, "try", reward="brief", source=source("1.0", top=top))
+    job = ended(recorded)
+    assert "done" == job["state"]
+    assert 0 < len(job["printed"]) <= 40 * 500
+
+
+def test_the_end_of_the_server_ends_a_trial_at_once(recorded: Opened, tmp_path: Path) -> None:
+    """Also one that hears nothing, with all that it has started."""
+    noted = tmp_path / "child"
+    top = (
+        "import pathlib, subprocess\nchild = subprocess.Popen(['sleep', '600'])\n"
+        f"pathlib.Path({str(noted)!r}).write_text(str(child.pid))\nwhile True:\n    pass"
+    )
+    send(recorded, "try", reward="brief", source=source("1.0", top=top))
+    until(lambda: noted.exists() and noted.read_text())
+    JOBS.close()
+    assert "cancelled" == view(recorded, Query({"only": "job"}))["job"]["state"]
+    until(lambda: _is_gone(int(noted.read_text())))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rewardkit import Rollout, Runtime, Score, reward
+from rewardkit import Recorder, Rollout, Runtime, Score, reward
 from rewardkit.changing import LiveRuntime
 
 browsing = pytest.importorskip("browsing")
@@ -64,7 +64,7 @@ def folder(training: LiveRuntime) -> Path:
 @pytest.fixture(scope="module")
 def writing(folder: Path) -> Iterator[Any]:
     """A server that lets rewards be changed."""
-    with browsing.Served(folder, write=True) as served:
+    with browsing.Server(folder, write=True) as served:
         yield served
 
 
@@ -143,6 +143,18 @@ def test_a_reward_is_tried_and_run_as_a_shadow_and_applied(opened: Any, training
     expect(page.locator(".asked li").first).to_contain_text("takes effect at step 3")
     assert training.score(ROWS, step=3).totals[0] == 0.25
     expect(page.get_by_text("weight 0.25", exact=True)).to_be_visible()
+
+    write(page, SOURCE)
+    page.get_by_role("button", name="Add as new").click()
+    dialog = page.get_by_role("dialog")
+    page.keyboard.type("brief")
+    expect(dialog).to_contain_text("The run has a reward of this name")
+    expect(dialog.get_by_role("button", name="Add")).to_be_disabled()
+    page.keyboard.type("_too")
+    dialog.get_by_label("Weight in the total").fill("0.5")
+    dialog.get_by_role("button", name="Add").click()
+    expect(page.locator(".asked li").first).to_contain_text("takes effect at step 4")
+    assert list(training.score(ROWS, step=4).scores) == ["brief", "other", "brief_too"]
     assert page.evaluate("() => window.hit") is None
 
 
@@ -204,11 +216,33 @@ def test_a_run_that_has_ended_can_be_tried_on(browser: Any, writing: Any) -> Non
 
 def test_a_server_that_only_reads_says_how_to_write(browser: Any, folder: Path) -> None:
     """Sources and changes are shown all the same."""
-    with browsing.Served(folder) as served, browsing.window(browser, served) as found:
+    with browsing.Server(folder) as served, browsing.window(browser, served) as found:
         page = found.visit(browsing.path_of("over", "change"))
         expect(page.locator(".change-note")).to_contain_text("start it with rewardkit ui --write")
         expect(page.get_by_role("button", name="Try", exact=True)).to_be_disabled()
         expect(page.locator(".editor-text")).to_have_value(re.compile("def brief"))
+
+
+def test_where_nothing_can_be_tried_a_version_is_compared_with_the_one_before_it(browser: Any, tmp_path: Path) -> None:
+    """One click shows what changed; a version beside itself offers the one before it."""
+
+    @reward(name="brief")
+    def later(completion: str) -> float:
+        return 7.25
+
+    for version, step in ((brief, 0), (later, 1)):
+        recorder = Recorder(tmp_path / "two", append=step > 0)
+        with Runtime([version], lane="inline", record=recorder) as runtime:
+            runtime.score(ROWS, step=step)
+    with browsing.Server(tmp_path) as served, browsing.window(browser, served) as found:
+        page = found.visit(browsing.path_of("two", "change"))
+        expect(page.locator(".change-standing")).not_to_contain_text("Trying still works")
+        page.get_by_role("button", name="Differences").click()
+        expect(page.locator(".diff-title")).to_have_text("brief@1 → brief@2")
+        expect(page.locator(".change-source")).to_contain_text("return 7.25")
+        page.get_by_label("Compare with").select_option("brief@2")
+        page.get_by_role("button", name="Compare with brief@1").click()
+        expect(page.locator(".diff-title")).to_have_text("brief@1 → brief@2")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -74,7 +74,9 @@ def test_a_prompt_has_its_numbers_over_all_epochs(opened: Opened) -> None:
         "index": 0, "text": "what is 0?", "length": 10, "columns": {"answer": "0", "level": "hard"}, "completions": 12,
         "epochs": 3, "first_epoch": 0, "last_epoch": 2, "best": pytest.approx(5.2),
         "mean": pytest.approx(np.mean([0, 0.1, 0.2, 2, 2.1, 2.2, 5, 5.1, 5.2])),
+        "first_mean": pytest.approx(0.1), "last_mean": pytest.approx(5.1), "change": pytest.approx(5.0),
     }  # fmt: skip
+    assert found["several_epochs"]
     assert found["length"] == "characters"
 
 
@@ -87,11 +89,15 @@ def test_a_prompt_has_its_numbers_over_all_epochs(opened: Opened) -> None:
         ("mean", "up", [1, 2, 0]),
         ("completions", "up", [1, 2, 0]),
         ("epochs", "down", [0, 1, 2]),
+        ("first_mean", "down", [2, 0, 1]),
+        ("last_mean", "down", [0, 2, 1]),
+        ("change", "up", [1, 2, 0]),
         ("column:answer", "down", [2, 1, 0]),
         ("column:level", "up", [1, 0, 2]),
     ],
 )
 def test_prompts_are_sorted_by_each_column(opened: Opened, sort: str, order: str, expected: list[int]) -> None:
+    """Numbers by size, texts by their words, in both directions."""
     assert expected == indices(views.prompts(opened, asked(sort=sort, order=order)))
 
 
@@ -135,8 +141,30 @@ def test_the_sums_of_prompts_are_the_same_however_they_grow(tmp_path: Path, monk
         whole.update(reader)
     for one_index in (grown, slow):
         assert len(whole) == len(one_index) == 9
-        for name in ("completions", "epochs", "first_epoch", "last_epoch", "best", "mean"):
+        for name in (
+            "completions",
+            "epochs",
+            "first_epoch",
+            "last_epoch",
+            "best",
+            "mean",
+            "first_mean",
+            "last_mean",
+            "change",
+        ):
             np.testing.assert_allclose(getattr(whole, name), getattr(one_index, name), err_msg=name)
+
+
+def test_the_prompt_that_got_worst_comes_first_and_one_epoch_is_no_change(tmp_path: Path) -> None:
+    """Prompts of one epoch stand last: no change is known of them."""
+    with Recorder(tmp_path / "one") as one:
+        for epoch, prompts, score in ((0, [0, 1], 1.0), (0, [2], 1.0), (1, [0], 3.0), (1, [1], -2.0)):
+            one.record(batch(prompts, score), step=epoch, epoch=float(epoch))
+    with Run.open(tmp_path / "one") as run:
+        found = views.prompts(Opened(run, Kept()), asked(sort="change"))
+    assert [1, 0, 2] == indices(found)
+    assert [pytest.approx(-3.0), pytest.approx(2.0), None] == [row["change"] for row in found["rows"]]
+    assert found["several_epochs"]
 
 
 def test_a_run_that_goes_on_from_a_checkpoint_is_counted_anew(tmp_path: Path) -> None:
@@ -165,6 +193,7 @@ def test_the_best_of_the_latest_epoch_stands_on_the_right(opened: Opened) -> Non
 
 
 def test_without_epochs_the_worst_stands_on_the_left(tmp_path: Path) -> None:
+    """Within one epoch the best is compared with the worst."""
     with Recorder(tmp_path / "one") as one:
         one.record(batch([0], 1.0))
     with Run.open(tmp_path / "one") as run:
@@ -214,6 +243,7 @@ def test_a_step_is_shown_by_prompt_the_best_first(opened: Opened) -> None:
 
 
 def test_a_large_group_shows_its_best_and_worst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those between are counted, not shown."""
     monkeypatch.setattr(views, "ENDS", 1)
     with Run.open(recorded(tmp_path)) as run:
         found = views.completions(Opened(run, Kept()), asked(step=0))
@@ -295,6 +325,7 @@ def test_a_conversation_becomes_parts(tmp_path: Path) -> None:
 
 
 def test_an_empty_run_has_an_empty_table(tmp_path: Path) -> None:
+    """It has begun and recorded nothing, which is no fault."""
     with Recorder(tmp_path / "one"):
         pass
     with Run.open(tmp_path / "one") as run:

@@ -188,6 +188,7 @@ def test_totals_of_a_long_run_come_in_portions(
 ) -> None:
     """The first answer does not wait for all completions, and says how many batches are still unread."""
     monkeypatch.setattr(curves, "AT_ONCE", 2)
+    monkeypatch.setattr(curves, "AT_FIRST", 2)
     for step in range(40):
         writer.record(batch([1.0, 1.0], [0.0, 1.0]), step=step)
     assert writer.flush()

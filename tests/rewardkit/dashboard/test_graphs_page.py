@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small_run
 
 from rewardkit.record.recorder import Recorder
 from rewardkit.score_batch import ScoreBatch
@@ -223,6 +224,40 @@ def test_another_run_stands_beside_with_its_own_steps(page: Any, window: Any) ->
     expect(chart(page, "good").get_by_role("button", name="mean")).to_contain_text("\u2013")
     expect(chart(page, "good").get_by_role("button", name="longer")).to_contain_text("0.375")
     assert "?beside=longer" == window.query()
+
+
+def test_what_never_happened_takes_no_graph(page: Any) -> None:
+    """Shares that are none at every step stand in a line, and a search shows their graphs."""
+    expect(page.locator(".graphs-quiet").first).to_have_text(f"None in {STEPS} steps: skipped")
+    expect(chart(page, "skipped")).to_have_count(0)
+    page.get_by_role("searchbox").fill("skipped")
+    expect(chart(page, "skipped")).to_contain_text(f"None in {STEPS} steps")
+
+
+def test_a_server_that_is_away_moves_nothing(page: Any, window: Any) -> None:
+    """What was drawn stays where it is: the bar below says that the server is away."""
+    window.may_fail = True
+    top = plot(page, "good").bounding_box()
+    window.served.stop()
+    try:
+        expect(page.locator(".away")).to_be_visible()
+        expect(page.locator(".problem")).to_have_count(0)
+        assert top == plot(page, "good").bounding_box()
+    finally:
+        window.served.start()
+
+
+def test_many_long_names_keep_their_ends(browser: Any, tmp_path: Path) -> None:
+    """Legends of twelve lines leave room for the graph, and what tells the names apart is seen."""
+    small_run.crowded(tmp_path)
+    small_run.forget()
+    with browsing.Server(tmp_path / "runs") as served, browsing.window(browser, served) as opened:
+        page = opened.visit("/runs/many/graphs")
+        legend = chart(page, "time p50").locator(".chart-legend")
+        legend.scroll_into_view_if_needed()
+        expect(legend.locator(".chart-name").last).to_contain_text("sentence_11")
+        assert legend.bounding_box()["height"] < 80
+        assert page.locator(".chart-title").last.evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
 def test_a_run_without_steps_says_so(window: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from served import TOKEN, WRITE_TOKEN, Served, recorded_run, serving
 
-from rewardkit.dashboard.guard import HEADERS, is_loopback
+from rewardkit.dashboard.guard import HEADERS, Guard, Message, Receive, Send, is_loopback
 
 
 @pytest.fixture(scope="module")
@@ -187,3 +187,26 @@ def test_every_answer_has_the_headers(inside: Served, outside: Served, path: str
 def test_an_address_is_of_this_machine_alone(host: str, alone: bool) -> None:
     """What others can reach needs a token of the user's own."""
     assert alone == is_loopback(host)
+
+
+@pytest.mark.parametrize("origin", ["http://[evil", "http://]", "//", "x" * 5000])
+def test_an_origin_that_is_no_address_is_refused(inside: Served, origin: str) -> None:
+    """It is another page's, and no fault of the server's."""
+    assert 403 == inside.ask("/api/runs", headers={"Origin": origin}).status
+
+
+@pytest.mark.parametrize("host", ["evil.com@127.0.0.1", "evil.com:80@localhost", "127.0.0.1/evil.com", "localhost?x"])
+def test_a_host_is_a_name_and_nothing_besides(inside: Served, host: str) -> None:
+    """A name of ours within a stranger's address does not open the page."""
+    assert 421 == inside.ask("/api/runs", headers={"Host": host}).status
+
+
+def test_further_names_are_answered_to_as_they_are_given() -> None:
+    """A name with its domain is none of its parts, and no other of the domain."""
+    guard = Guard(_no_app, TOKEN, "0.0.0.0", ["Box.Lab.example"])
+    asked = ("box.lab.example", "box.lab.example:8642", "box.lab", "lab.example", "other.lab.example")
+    assert [guard._knows(name) for name in asked] == [True, True, False, False, False]
+
+
+async def _no_app(scope: Message, receive: Receive, send: Send) -> None:
+    raise AssertionError("nothing is asked of it")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from patience import wait_for
 
+from rewardkit.dashboard import diagnosing
+from rewardkit.dashboard.diagnosing import looked, words_of
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Kept, Opened
 from rewardkit.dashboard.views import health
-from rewardkit.dashboard.views.health import Looking, view, words_of
+from rewardkit.dashboard.views.health import Looking, view
 from rewardkit.health.detectors import DETECTORS
 from rewardkit.health.examine import diagnose_run
 from rewardkit.record.recorder import Recorder
@@ -49,12 +51,9 @@ def _record(folder: Path, hang: float) -> Path:
 
 def _told(opened: Opened) -> dict[str, Any]:
     """Return what the view says once the detectors have looked."""
-    for _ in range(100):
-        found: dict[str, Any] = json.loads(json.dumps(view(opened, Query()), allow_nan=False))
-        if found["diagnosis"] or found["problem"]:
-            return found
-        time.sleep(0.1)
-    raise AssertionError("the detectors did not look")
+    assert wait_for(lambda: {"diagnosis", "problem"} & {name for name, told in view(opened, Query()).items() if told})
+    found: dict[str, Any] = json.loads(json.dumps(view(opened, Query()), allow_nan=False))
+    return found
 
 
 def test_a_flag_has_evidence_formula_and_next_action(tmp_path: Path) -> None:
@@ -100,7 +99,7 @@ def test_every_family_has_its_question(tmp_path: Path) -> None:
 def test_a_diagnosis_is_made_once_for_a_state_of_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks again is told the same one."""
     made = []
-    monkeypatch.setattr(health, "diagnose_run", lambda run: made.append(1) or diagnose_run(run))
+    monkeypatch.setattr(health, "_told_by_process", lambda path: made.append(1) or looked(path))
     with Run.open(_record(tmp_path, 0.0)) as run:
         opened = Opened(run, Kept())
         for _ in range(5):
@@ -120,25 +119,57 @@ def test_a_run_that_grew_is_looked_at_again_only_after_a_while(tmp_path: Path, m
         assert (told["as_of_step"], told["last_step"], told["current"], told["looking"]) == (29, 30, False, False)
         monkeypatch.setattr(health, "AGAIN_S", 0.0)
         monkeypatch.setattr(health, "SHARE", 0.0)
-        for _ in range(100):
-            told = _told(opened)
-            if told["as_of_step"] == 30 and told["current"]:
-                break
-            time.sleep(0.05)
-        assert (told["as_of_step"], told["current"]) == (30, True)
+        assert wait_for(lambda: (told := _told(opened))["as_of_step"] == 30 and told["current"])
 
 
 def test_a_fault_of_a_detector_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It neither takes the page down nor is taken for a run without flags."""
 
-    def fault(run: object) -> None:
+    def fault(run: object, **options: object) -> None:
         raise ZeroDivisionError("none")
 
-    monkeypatch.setattr(health, "diagnose_run", fault)
-    with Run.open(_record(tmp_path, 0.0)) as run:
-        told = _told(Opened(run, Kept()))
+    monkeypatch.setattr(diagnosing, "diagnose_run", fault)
+    told = looked(str(_record(tmp_path, 0.0)))
     assert told["diagnosis"] is None
     assert told["problem"] == "the detectors failed: ZeroDivisionError: none"
+
+
+def test_a_process_that_ends_without_an_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed for its memory, say: the page says that nothing was found out."""
+    monkeypatch.setattr(health.sys, "executable", "/bin/true")
+    with Run.open(_record(tmp_path, 0.0)) as run:
+        told = _told(Opened(run, Kept()))
+    assert (told["diagnosis"], told["problem"]) == (None, "the detectors' process ended with exit status 0")
+
+
+def test_of_a_long_run_the_newest_steps_are_looked_at(tmp_path: Path) -> None:
+    """A fault in them is found as when all are read; the page says which steps were looked at, and against which."""
+    rng = np.random.default_rng(0)
+    with Recorder(tmp_path / "one") as recorder:
+        for step in range(70):
+            recorder.record(_batch(rng, 0.5 if step >= 60 or step == 30 else 0.0), step=step)
+    few = looked(str(tmp_path / "one"), most=100)["diagnosis"]
+    assert (few["steps"], few["baseline"], few["completions"]) == ([40, 69], (0, 19), 30 * 32)
+    assert few["words"].startswith("1 flag in steps 40 to 69, 960 completions")
+    (flag,) = few["flags"]
+    with Run.open(tmp_path / "one") as run:
+        whole = [one for one in diagnose_run(run).flags if one.first_step >= 40]
+    assert [(flag["detector"], flag["value"])] == [(one.detector, one.value) for one in whole]
+    everything = looked(str(tmp_path / "one"), most=100_000)["diagnosis"]
+    assert (everything["steps"], everything["baseline"]) == ([0, 69], None)
+
+
+def test_a_baseline_is_of_the_same_version(tmp_path: Path) -> None:
+    """A new version of a reward is compared with its own first steps, however long the run was before."""
+    rng = np.random.default_rng(0)
+    with Recorder(tmp_path / "one") as recorder:
+        for step in range(90):
+            batch = _batch(rng, 0.0)
+            if step >= 30:
+                newer = [one._replace(version="b" * 12) for one in batch.outcomes["correct"]]
+                batch = ScoreBatch(batch.rollouts, {"correct": newer}, batch.weights)
+            recorder.record(batch, step=step)
+    assert looked(str(tmp_path / "one"), most=100)["diagnosis"]["baseline"] == (30, 49)
 
 
 def test_an_empty_run_is_told_as_such(tmp_path: Path) -> None:
@@ -149,9 +180,8 @@ def test_an_empty_run_is_told_as_such(tmp_path: Path) -> None:
         assert "no completions" in _told(Opened(run, Kept()))["problem"]
 
 
-def test_a_first_look_that_takes_long_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_never_waits_for_the_detectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page is told that the detectors are looking."""
-    monkeypatch.setattr(health, "FIRST_S", 0.0)
     monkeypatch.setattr(Looking, "_look", lambda self, path, version: None)
     with Run.open(_record(tmp_path, 0.0)) as run:
         told = view(Opened(run, Kept()), Query())

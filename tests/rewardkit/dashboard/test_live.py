@@ -108,7 +108,7 @@ def test_a_run_that_is_not_begun_is_waited_for(served: Served, runs: Path) -> No
 
 def test_a_process_that_dies_is_seen(served: Served, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though it writes nothing any more."""
-    monkeypatch.setattr(live, "_LOOK_S", 0.1)
+    monkeypatch.setattr(live, "_AGAIN_S", 0.1)
     child = subprocess.Popen([sys.executable, "-c", RECORDS, str(runs / "one")], stdout=subprocess.PIPE)
     with child, served.stream("one") as lines:
         found = states(lines)

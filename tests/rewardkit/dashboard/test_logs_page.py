@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,6 @@ def test_new_entries_come_while_at_the_end_and_wait_while_elsewhere(window: Any,
     expect(_rows(page).first.locator(".log-step")).to_contain_text("1")
     expect(page.locator(".log-state")).to_contain_text(f"{2 * SIZE} entries")
     page.evaluate("() => { document.querySelector('.log-list').scrollTop = 300; }")
-    page.wait_for_timeout(200)
     recorder.record(_batch(2), step=2)
     recorder.flush()
     expect(page.locator(".log-pill")).to_contain_text(f"{SIZE} new")
@@ -157,11 +157,22 @@ def test_a_run_that_said_nothing_says_so(window: Any) -> None:
     expect(page.get_by_text("No call failed")).to_be_visible()
 
 
+def test_health_tells_of_calls_that_failed_and_leads_to_them(window: Any) -> None:
+    """A few failures may be below the bounds of the detectors: they are told all the same, by reward and cause."""
+    page = window.visit(browsing.path_of("one", "health"))
+    faults = page.locator("#family-faults")
+    expect(faults).to_contain_text(re.compile(r"\d+ calls failed in training: .*\d+ timeout"))
+    faults.get_by_role("link", name="Read why in the logs").click()
+    page.wait_for_url("**/runs/one/logs?status=failed")
+    expect(_rows(page).first).to_contain_text("failed")
+
+
 def test_health_tells_the_flags_with_evidence_and_a_way_on(window: Any) -> None:
     """The verdict in words, a flag with its rule, and completions that lead to the Completions tab."""
     page = window.visit(browsing.path_of("one", "health"))
     expect(page.locator(".verdict-words")).to_contain_text("constant of flat")
     expect(page.locator("#family-hacking")).to_contain_text("rewardkit audit")
+    expect(page.get_by_label("Report")).to_contain_text(re.compile(r"rewardkit show \S+/one --html report.html"))
     signal = page.locator("#family-signal")
     signal.get_by_role("button", name="constant").first.click()
     expect(signal).to_contain_text("Formula")

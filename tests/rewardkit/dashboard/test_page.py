@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,30 @@ def test_focus_title_and_words_follow_the_visitor(window: Any) -> None:
     expect(page.locator("[aria-live=polite]").filter(has_text="Health of the run one")).to_have_count(1)
 
 
+def test_a_tab_is_found_again_as_it_was_left(window: Any) -> None:
+    """What was chosen in a tab holds until another run is opened; the shown tab's own link leads to its beginning."""
+    page = window.visit(browsing.path_of("one", "logs", "status=failed"))
+    page.get_by_role("link", name="Graphs").click()
+    page.wait_for_url("**/runs/one/graphs")
+    page.keyboard.press("2")
+    page.wait_for_url("**/runs/one/logs?status=failed")
+    page.get_by_role("link", name="Logs").click()
+    page.wait_for_url("**/runs/one/logs")
+
+
+def test_the_list_and_the_tab_tell_one_number_of_flags(window: Any) -> None:
+    """Once the detectors have looked, their flags are those of the tab's head and of the list of runs."""
+    page = window.visit(browsing.path_of("two", "health"))
+    words = page.locator(".verdict-words")
+    expect(words).to_contain_text(" flag")
+    flagged = re.match(r"(\d+) flag", words.inner_text())
+    number = flagged[1] if flagged else None
+    expect(page.locator(".tab-count")).to_have_count(0 if number is None else 1)
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    expect(page.locator("tr[data-row=two] .runs-flags")).to_contain_text(f"{number or 'no'} flag")
+
+
 def test_a_server_that_was_away_is_said_and_found_again(window: Any) -> None:
     """What was shown stays, a bar says that the server is away, and all goes on by itself."""
     window.may_fail = True
@@ -173,7 +198,7 @@ def test_names_of_runs_are_text(window: Any, runs: Path) -> None:
 
 def test_an_empty_folder_says_how_a_run_begins(browser: Any, tmp_path: Path, runs: Path) -> None:
     """The first run appears without a reload."""
-    with browsing.Served(tmp_path / "none") as server, browsing.window(browser, server) as opened:
+    with browsing.Server(tmp_path / "none") as server, browsing.window(browser, server) as opened:
         expect(opened.page.locator(".empty")).to_contain_text("--record runs/one")
         shutil.copytree(runs / "one", tmp_path / "none" / "first")
         expect(opened.page.locator("tr[data-row=first]")).to_be_visible()
@@ -194,10 +219,12 @@ def test_the_theme_lasts_and_motion_can_be_refused(browser: Any, served: Any) ->
         )
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_serious_fault_of_accessibility(browser: Any, served: Any, theme: str) -> None:
+@pytest.mark.parametrize(
+    ("size", "theme"), [(browsing.WIDE, "light"), (browsing.WIDE, "dark"), (browsing.NARROW, "light")]
+)
+def test_no_serious_fault_of_accessibility(browser: Any, served: Any, size: tuple[int, int], theme: str) -> None:
     """axe-core finds none in the list and in the tabs, with their dialogs, wide and narrow."""
-    with browsing.window(browser, served, theme=theme) as opened:
+    with browsing.window(browser, served, size, theme) as opened:
         page = opened.page
         assert [] == browsing.faults(page)
         for tab in TABS:
@@ -255,3 +282,48 @@ def test_the_address_is_made_and_read_in_one_place(window: Any) -> None:
       return parse(url.pathname, url.search);
     }}"""
     assert {"run": "a/b ?#%", "tab": "logs", "query": query} == window.page.evaluate(code)
+
+
+def test_many_tabs_of_one_browser_all_load(window: Any) -> None:
+    """A browser has six connections to a server; streams leave room, and tabs without one ask by themselves."""
+    pages = [window.page.context.new_page() for _ in range(8)]
+    for page in pages:
+        page.goto(f"{window.served.base}/runs/one/graphs")
+        expect(page.get_by_role("heading", name="total_reward").first).to_be_visible()
+    for page in pages:
+        page.close()
+
+
+def test_pages_out_of_sight_hold_no_connection(window: Any) -> None:
+    """A browser has six to a host: a tab that is hidden gives its own back, and is live again once it is seen."""
+    first = window.visit(browsing.path_of("one"))
+    context, live = first.context, "() => document.querySelector('.run-state')?.textContent.includes('step')"
+    context.add_init_script(_COUNTED)
+    pages = [context.new_page() for _ in range(7)]
+    for page in pages:
+        page.goto(first.url)
+        page.wait_for_function(live)
+        page.evaluate(_SEEN, True)
+        assert page.evaluate("() => window.streams.map((one) => one.readyState)") == [2]
+    pages[0].evaluate(_SEEN, False)
+    pages[0].wait_for_function("() => window.streams.at(-1).readyState === 1")
+    assert len(pages[0].evaluate("() => window.streams.map((one) => one.readyState)")) == 2
+    for page in pages:
+        page.close()
+
+
+_COUNTED = """
+window.streams = [];
+window.EventSource = class extends EventSource {
+  constructor(...given) {
+    super(...given);
+    window.streams.push(this);
+  }
+};
+"""
+_SEEN = """
+(hidden) => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}
+"""

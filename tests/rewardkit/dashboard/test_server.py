@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import recorded_run, serving, states
+from served import TOKEN, free_port, recorded_run, serving, states
 from typer.testing import CliRunner
 
 from rewardkit.cli import ui
@@ -25,7 +25,6 @@ from rewardkit.dashboard import server
 from rewardkit.dashboard.server import PORTS_TRIED, Address, address_of, check, serve
 from rewardkit.errors import ConfigError
 
-TOKEN = "a-token-of-the-tests"
 ALL_IS_WELL, CTRL_C = 0, 130
 
 
@@ -49,11 +48,6 @@ def _port(told: dict[str, Any]) -> int:
     return int(re.findall(r":(\d+)/", told["url"])[0])
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
-
-
 def _get(told: dict[str, Any]) -> int:
     """Return the status of the page at the address that was printed."""
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", _port(told), timeout=60)) as connection:
@@ -65,7 +59,7 @@ def _get(told: dict[str, Any]) -> int:
 def test_it_serves_and_ends_though_streams_hang_on_it(tmp_path: Path, number: signal.Signals) -> None:
     """The printed address opens the page; Ctrl-C ends the process, and every stream with it."""
     recorded_run(tmp_path / "runs" / "one")
-    with _started(tmp_path / "runs", "--token", TOKEN, "--port", str(_free_port())) as (process, told):
+    with _started(tmp_path / "runs", "--token", TOKEN, "--port", str(free_port())) as (process, told):
         assert (303, True, str(tmp_path / "runs"), None) == (
             _get(told), told["ok"], told["folder"], told["write_token"]
         )  # fmt: skip
@@ -101,7 +95,7 @@ def _ends(stream: socket.socket) -> bool:
 
 def test_a_taken_port_moves_to_the_next(tmp_path: Path) -> None:
     """Two dashboards stand side by side, and each says where."""
-    first = _free_port()
+    first = free_port()
     with _started(tmp_path, "--port", str(first)) as (_, one), _started(tmp_path, "--port", str(first)) as (_, two):
         assert _port(one) < _port(two) < first + PORTS_TRIED
         assert [303, 303] == [_get(one), _get(two)]
@@ -190,6 +184,15 @@ def test_the_command_prints_where_it_listens(tmp_path: Path, monkeypatch: pytest
     assert told.url in lines
     assert "write token, to change rewards: write-abc" in lines
     assert f"from another machine: {told.tunnel}" in lines
+
+
+def test_the_command_passes_further_names_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As often as one is given."""
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(server, "serve", lambda *places, **options: given.update(options))
+    done = CliRunner().invoke(app, ["ui", str(tmp_path), "--allow-host", "a.example", "--allow-host", "b.example"])
+    assert done.exit_code == ALL_IS_WELL
+    assert given["names"] == ["a.example", "b.example"]
 
 
 def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,6 +135,19 @@ def test_runtimes_share_a_recorder(tmp_path: Path) -> None:
         assert not run.running
 
 
+def test_failed_calls_are_found_by_reward(tmp_path: Path) -> None:
+    """Also behind a page's last one; those of another reward are not, and one with a score limit finds none."""
+    with Runtime([exact, fragile], workers=1, record=tmp_path / "one") as runtime:
+        for step in range(3):
+            runtime.score(rollouts("bad", "4", "bad"), step=step)
+    with RunReader(tmp_path / "one") as run:
+        failed = [one.id for one in run.completions(reward="fragile", status=Status.FAILED)]
+        assert failed == [one.id for one in run.completions() if one.completion == "bad"]
+        assert [one.id for one in run.completions(reward="fragile", status="failed", after=failed[2])] == failed[3:]
+        assert list(run.completions(reward="exact", status="failed")) == []
+        assert list(run.completions(reward="fragile", status="failed", min_score=2.0)) == []
+
+
 def test_searches_find_what_fits(tmp_path: Path) -> None:
     """Scores, status and prompt narrow a search, page by page."""
     with Runtime([exact, fragile], workers=1, record=tmp_path / "one") as runtime:

@@ -3,6 +3,8 @@ import { useEffect, useState } from "./view.js";
 
 export const TABS = ["graphs", "logs", "completions", "health", "change"];
 
+const PASSING = ["graph", "entry"];
+const queries = new Map();
 const listeners = new Set();
 let top = 0;
 let last = null;
@@ -14,6 +16,7 @@ export function address() {
   if (last === pathname + search) return current;
   last = pathname + search;
   current = parse(pathname, search);
+  if (current.run) queries.set(`${current.run}/${current.tab}`, current.query);
   return current;
 }
 
@@ -25,7 +28,8 @@ export function parse(pathname, search) {
   return { run, tab: TABS.includes(tab) ? tab : TABS[0], query };
 }
 
-function decoded(part) {
+/** Return a part of an address as it was before it was encoded; one that cannot be decoded stays. */
+export function decoded(part) {
   try {
     return decodeURIComponent(part);
   } catch {
@@ -41,11 +45,22 @@ export function href({ run, tab, query = {} } = {}) {
   const now = address();
   const next = { run: run === undefined ? now.run : run, tab: tab === undefined ? now.tab : tab };
   const same = next.run === now.run && next.tab === now.tab;
-  const pairs = Object.entries({ ...(same ? now.query : {}), ...query });
-  const kept = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return pathOf(next.run, next.tab, { ...(same ? now.query : {}), ...query });
+}
+
+function pathOf(run, tab, query) {
+  const kept = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const asked = new URLSearchParams(kept.map(([key, value]) => [key, String(value)])).toString();
-  const path = next.run ? `/runs/${encodeURIComponent(next.run)}/${next.tab || TABS[0]}` : "/";
+  const path = run ? `/runs/${encodeURIComponent(run)}/${tab || TABS[0]}` : "/";
   return asked ? `${path}?${asked}` : path;
+}
+
+/** Return the address of a tab as it was left; of the one that is shown, as it is at first. What was opened in it is closed. */
+export function left(run, tab) {
+  const now = address();
+  if (now.run === run && now.tab === tab) return pathOf(run, tab, {});
+  const query = queries.get(`${run}/${tab}`) || {};
+  return pathOf(run, tab, Object.fromEntries(Object.entries(query).filter(([key]) => !PASSING.includes(key))));
 }
 
 /** Go to another address; with replace the step is not kept in the history. */

@@ -20,6 +20,11 @@ export class Problem extends Error {
   }
 }
 
+/** Whether a problem passes by itself: while there is data, only the frame says so. */
+export function passes(problem) {
+  return PASSING.includes(problem?.status);
+}
+
 /** Return the path of a view of a run. */
 export function of(run, view) {
   return `/api/runs/${encodeURIComponent(run)}/${view}`;
@@ -94,7 +99,7 @@ export function useApi(path, query = {}, { every = 0, live = true } = {}) {
   const data = ours ? (heard.address === address ? heard.data : (kept.get(address) ?? heard.data)) : kept.get(address);
   const pending = address !== null && heard.address !== address;
   const trouble = pending ? null : heard.problem;
-  const problem = data && PASSING.includes(trouble?.status) ? null : trouble;
+  const problem = data && passes(trouble) ? null : trouble;
   return { data: data ?? null, problem, trouble, loading: loading || pending, reload };
 }
 

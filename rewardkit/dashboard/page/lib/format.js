@@ -36,6 +36,11 @@ export function counted(x, one, many = `${one}s`) {
   return `${count(x)} ${x === 1 ? one : many}`;
 }
 
+/** Steps from one to another: "step 3", "steps 3 to 9". */
+export function stepSpan(first, last) {
+  return first === last ? `step ${count(first)}` : `steps ${count(first)} to ${count(last)}`;
+}
+
 /** A share as percent. */
 export function percent(x) {
   if (!known(x)) return UNKNOWN;
@@ -87,6 +92,14 @@ export function clock(moment) {
   const two = (x) => String(x).padStart(2, "0");
   const date = `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())}`;
   return `${date} ${two(when.getHours())}:${two(when.getMinutes())}:${two(when.getSeconds())}`;
+}
+
+/** A name with its middle left out where it is long: what tells names apart is often their end. */
+export function shortened(name, most) {
+  const text = Array.from(visible(name));
+  if (text.length <= most) return text.join("");
+  const end = Math.floor((most - 1) / 2);
+  return `${text.slice(0, most - 1 - end).join("")}…${text.slice(-end).join("")}`;
 }
 
 // Control characters, bidi controls, invisible characters, tags and lone surrogates.

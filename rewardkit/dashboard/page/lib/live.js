@@ -4,6 +4,7 @@ import { useEffect, useState } from "./view.js";
 const POLL_MS = 2000;
 const SILENCE_MS = 4000;
 const REOPEN_MS = 15000;
+const MOST_STREAMS = 3; // a browser opens six connections to a server, for all its tabs together
 const listeners = new Set();
 const watchers = new Set();
 const nothing = { run: null, tick: 0, link: "polling", state: null, problem: null };
@@ -48,17 +49,47 @@ function watch(run) {
   connection = run ? connected(run) : null;
 }
 
-/** Hold the stream of one run open, and ask instead while it is silent. */
+/** Take a place for a stream, which the tabs of a browser share; returns how to give it back, or null. */
+async function placeForStream() {
+  if (!navigator.locks) return () => {};
+  for (let number = 0; number < MOST_STREAMS; number += 1) {
+    const release = await locked(`rewardkit-stream-${number}`);
+    if (release) return release;
+  }
+  return null;
+}
+
+function locked(name) {
+  return new Promise((resolve) => {
+    const hold = (lock) => (lock ? new Promise((release) => resolve(release)) : resolve(null));
+    navigator.locks.request(name, { ifAvailable: true }, hold).catch(() => resolve(null));
+  });
+}
+
+/** Hold the stream of one run open, and ask instead while it is silent or other tabs have all the streams. */
 function connected(run) {
   const base = `/api/runs/${encodeURIComponent(run)}`;
   let closed = false;
   let source = null;
+  let release = null;
   let opened = 0;
   let timer = null;
 
-  const open = () => {
+  const leave = () => {
+    clearTimeout(timer);
     source?.close();
+    source = null;
+    release?.();
+    release = null;
+  };
+  const open = async () => {
+    leave();
     opened = Date.now();
+    const mine = opened;
+    const given = await placeForStream();
+    if (closed || document.hidden || source || opened !== mine) return given?.();
+    if (!given) return poll();
+    release = given;
     source = new EventSource(`${base}/live`);
     source.addEventListener("state", (event) => {
       clearTimeout(timer);
@@ -68,15 +99,17 @@ function connected(run) {
     source.addEventListener("error", () => poll());
     clearTimeout(timer);
     timer = setTimeout(poll, SILENCE_MS);
+    return undefined;
   };
   const poll = async () => {
     clearTimeout(timer);
+    if (document.hidden) return undefined;
     const wasLost = now.link === "lost";
     const { state, status } = await asked(`${base}/state`);
-    if (closed) return;
+    if (closed || document.hidden) return undefined;
     if (state) {
       tick(state, "polling");
-      const dead = source.readyState === EventSource.CLOSED && Date.now() - opened > REOPEN_MS;
+      const dead = (!source || source.readyState === EventSource.CLOSED) && Date.now() - opened > REOPEN_MS;
       if (wasLost || dead) return open();
     } else if (now.problem !== status || !wasLost) {
       set({ link: "lost", problem: status });
@@ -86,13 +119,15 @@ function connected(run) {
     timer = setTimeout(poll, POLL_MS);
     return undefined;
   };
+  const seen = () => (document.hidden ? leave() : open());
+  document.addEventListener("visibilitychange", seen);
   open();
   return {
     run,
     close() {
       closed = true;
-      clearTimeout(timer);
-      source?.close();
+      document.removeEventListener("visibilitychange", seen);
+      leave();
     },
   };
 }

@@ -32,7 +32,7 @@ export async function loadKatex() {
  * Split a text into [kind, text, source] with kind "text", "inline" or "block"; a formula is without its delimiters.
  * Formulas are looked for in the first 50,000 characters.
  */
-export function formulas(text) {
+function formulas(text) {
   const parts = [];
   let end = 0;
   let found = 0;

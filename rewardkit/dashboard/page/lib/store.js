@@ -23,21 +23,15 @@ export function writePreference(name, value, { session = false } = {}) {
   }
 }
 
-/** Return [value, set] of a preference that lasts. */
-export function usePreference(name, otherwise) {
-  const [value, setValue] = useState(() => readPreference(name, otherwise));
-  const set = (next) => {
-    writePreference(name, next);
-    setValue(next);
-  };
-  return [value, set];
-}
-
 /** Return [theme, setTheme], and draw the page in it: "light", "dark" or "system". */
 export function useTheme() {
-  const [theme, setTheme] = usePreference("theme", "system");
+  const [theme, setTheme] = useState(() => readPreference("theme", "system"));
   useEffect(() => applyTheme(theme), [theme]);
-  return [THEMES.includes(theme) ? theme : "system", setTheme];
+  const choose = (next) => {
+    writePreference("theme", next);
+    setTheme(next);
+  };
+  return [THEMES.includes(theme) ? theme : "system", choose];
 }
 
 function applyTheme(theme) {

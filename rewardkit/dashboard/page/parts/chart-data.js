@@ -10,11 +10,21 @@ export function written(unit) {
   return { share: percent, seconds }[unit] || number;
 }
 
+/** Whether any line has a value. */
+export function isKnown(lines) {
+  return lines.some((line) => line.values.some((value) => Number.isFinite(value)));
+}
+
+/** Whether lines of shares say the same of every step: none. */
+export function isNone(lines, unit) {
+  return unit === "share" && isKnown(lines) && lines.every((line) => line.values.every((value) => !value));
+}
+
 /**
  * Exponential smoothing, 0 for none to 0.99, as TensorBoard does it: the first values weigh no more than later ones.
  * A gap stays a gap, and what comes after it goes on from what came before.
  */
-export function smoothed(values, weight) {
+function smoothed(values, weight) {
   let last = 0;
   let sum = 0;
   return values.map((value) => {

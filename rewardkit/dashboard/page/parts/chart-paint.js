@@ -2,6 +2,7 @@
 
 const MARK_COLOURS = { version: "--accent", flag: "--warn", change: "--ink-2", resume: "--ink-3" };
 const MARK_DASHES = { version: [], flag: [4, 3], change: [2, 3], resume: [1, 3] };
+export const COLOURS = 8;
 const SIZE = 4;
 const NEAR_PX = 6;
 
@@ -23,9 +24,9 @@ function hex(value) {
   return brush.fillStyle.startsWith("#") ? brush.fillStyle : "#888888";
 }
 
-/** The colour of a series by its place; after eight they come again. */
+/** The colour of a series by its place; after all they come again. */
 export function seriesColour(place) {
-  return `--s${(place % 8) + 1}`;
+  return `--s${(place % COLOURS) + 1}`;
 }
 
 /** Draw the marks of what happened at steps: a line each, and a shape of its kind at the top. */

@@ -1,8 +1,9 @@
 /** A line chart over steps. */
 import uPlot from "../vendor/uPlot.esm.js";
-import { visible } from "../lib/format.js";
+import { counted, visible } from "../lib/format.js";
 import { html, useEffect, useMemo, useRef, useState } from "../lib/view.js";
-import { alone, columnsOf, csvOf, partCount, told, written } from "./chart-data.js";
+import { alone, columnsOf, csvOf, isKnown, isNone, partCount, told, written } from "./chart-data.js";
+import { Name } from "./chip.js";
 import { colour, marksNear, paintMarks, pictureOf, save, seriesColour } from "./chart-paint.js";
 
 const HEIGHT = 168;
@@ -38,7 +39,8 @@ function Drawn({
   const box = useRef(null);
   const latest = useRef({});
   const shades = lines.map((line, place) => line.colour || (line.edge ? "--ink-3" : seriesColour(place)));
-  const known = lines.some((line) => line.values.some((value) => Number.isFinite(value)));
+  const none = isNone(lines, unit);
+  const known = isKnown(lines) && !none;
   const columns = useMemo(() => columnsOf(x, lines, smoothing), [x, lines, smoothing]);
   latest.current = {
     title, x, lines, shades, markers, notes, unit, smoothing, zero, range, onRange, onPick, columns, hidden,
@@ -58,7 +60,7 @@ function Drawn({
 
   return html`
       <figcaption class="chart-head">
-        <h3 class="chart-title" title=${words}>${visible(title)}</h3>
+        <h3 class="chart-title" title=${[visible(title), visible(words)].filter(Boolean).join("\n\n")}><${Name} name=${title} most=${30} /></h3>
         <div class="chart-actions">
           ${actions}
           ${known && html`
@@ -72,7 +74,7 @@ function Drawn({
           `}
         </div>
       </figcaption>
-      <div class="chart-legend">
+      <div class="chart-legend" hidden=${none}>
         <span class="chart-step" data-at="step"></span>
         ${lines.map((line, place) => html`
           <button
@@ -84,7 +86,7 @@ function Drawn({
             title=${`Show or hide ${visible(line.name)}`}
           >
             <i class=${`chart-swatch${line.edge ? " is-edge" : ""}${line.dashed ? " is-dashed" : ""}`} style=${{ color: cssColour(shades[place]) }}></i>
-            <span class="chart-name">${visible(line.name)}</span>
+            <span class="chart-name"><${Name} name=${line.name} /></span>
             <span class="chart-value" data-at=${place}></span>
           </button>
         `)}
@@ -104,7 +106,7 @@ function Drawn({
               onFocus=${() => latest.current.readout(plot.current?.cursor.idx)}
               onKeyDown=${(event) => onKey(event, plot.current, latest.current, box.current)}
             ></div>`
-          : html`<p class="chart-none">${waiting ? "Being read …" : "Nothing recorded"}</p>`}
+          : html`<p class="chart-none">${waiting ? "Being read …" : none ? `None in ${counted(x.length, "step")}` : "Nothing recorded"}</p>`}
         <div class="chart-mark" hidden></div>
       </div>
       ${known && columns[0].length <= TABLE_ROWS && html`<${Values} title=${title} x=${x} lines=${lines} unit=${unit} />`}

@@ -1,12 +1,19 @@
 /** Small marks: how a call ended, and which version of a reward made it. */
 import { html } from "../lib/view.js";
-import { visible } from "../lib/format.js";
+import { shortened, visible } from "../lib/format.js";
 
 const SHAPES = {
   scored: html`<circle cx="6" cy="6" r="4" />`,
   skipped: html`<path d="M2 6h8" />`,
   failed: html`<path d="m2.5 2.5 7 7m0-7-7 7" />`,
 };
+
+/** A name that may be long: its middle is left out to the eye, and it is whole on pointing and for those who hear. */
+export function Name({ name, most = 24 }) {
+  const [whole, short] = [visible(name), shortened(name, most)];
+  if (whole === short) return whole;
+  return html`<span class="name" title=${whole}><span aria-hidden="true">${short}</span><span class="unseen">${whole}</span></span>`;
+}
 
 /** How a call ended: scored, skipped or failed, each with a word and a shape of its own. */
 export function Status({ status, cause }) {
@@ -20,12 +27,6 @@ export function Status({ status, cause }) {
 }
 
 /** A version of a reward as <name>_v<number>; without a name, v<number>. */
-export function VersionChip({ version, reward, number, digits }) {
-  const name = reward ?? version?.reward;
-  const place = number ?? version?.number;
-  const known = place === null || place === undefined ? "v–" : `v${place}`;
-  const told = digits ?? version?.digits;
-  return html`
-    <span class="chip version" title=${told ? `version ${told}` : null}>${name ? `${visible(name)}_${known}` : known}</span>
-  `;
+export function VersionChip({ reward, number, most = 24 }) {
+  return html`<span class="chip version"><${Name} name=${reward ? `${reward}_v${number}` : `v${number}`} most=${most} /></span>`;
 }

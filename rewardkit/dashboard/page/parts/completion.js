@@ -2,7 +2,7 @@
 import { count, number, seconds, signed, visible } from "../lib/format.js";
 import { loadKatex, rendered } from "../lib/mathematics.js";
 import { html, useEffect, useMemo, useState } from "../lib/view.js";
-import { Status, VersionChip } from "./chip.js";
+import { Name, Status, VersionChip } from "./chip.js";
 
 const REASON_CHARS = 600;
 const BLOCK_CHARS = 20_000;
@@ -11,7 +11,7 @@ const LONG_WORD = new RegExp(`\\S{${WORD_CHARS},}`);
 const LEFT_OUT = "The text was left out of the record: the disk was slower than the run. The scores are all there.";
 
 /** A text or conversation as a body {text | messages, chars, whole}; a plain string is one too. */
-export function bodyOf(text) {
+function bodyOf(text) {
   return typeof text === "string" ? { text, chars: text.length, whole: true } : text;
 }
 
@@ -43,9 +43,9 @@ function partText({ kind, text, name }) {
  * A completion: mode is "text", "conversation" or "math".
  * With marks, a list of [kind, text] from a comparison, the text is shown with them. `onRest` fetches what is missing.
  */
-export function CompletionText({ text, mode = "text", marks = null, onRest = null, empty = LEFT_OUT }) {
+export function CompletionText({ text, mode = "text", marks = null, onRest = null }) {
   const body = bodyOf(text);
-  if (!body) return html`<p class="text-missing">${empty}</p>`;
+  if (!body) return html`<p class="text-missing">${LEFT_OUT}</p>`;
   if (!body.chars) return html`<p class="text-missing">An empty text: nothing was written.</p>`;
   return html`
     ${mode === "conversation" && html`<${Conversation} body=${body} />`}
@@ -205,13 +205,9 @@ export function Score({ status, score, cause }) {
   return html`<${Status} status=${status} cause=${cause} />`;
 }
 
-/**
- * What each reward said of one completion, or of two side by side.
- * `outcomes` is the list `scores` of the view `completion`; `totals` and `other` are such completions.
- */
-export function Scores({ outcomes = null, left = null, right = null, names = ["Left", "Right"] }) {
-  const sides = outcomes ? [{ scores: outcomes }] : [left, right];
-  const two = sides.length === 2;
+/** What each reward said of two completions, side by side; either is what the view `completion` returns, or null. */
+export function Scores({ left, right }) {
+  const sides = [left, right];
   const rewards = [...new Set(sides.flatMap((side) => (side?.scores || []).map((one) => one.reward)))];
   return html`
     <div class="table-box scores-box" role="region" aria-label="Scores" tabindex="0">
@@ -219,13 +215,14 @@ export function Scores({ outcomes = null, left = null, right = null, names = ["L
         <thead>
           <tr>
             <th scope="col">Reward</th>
-            ${two ? names.map((name) => html`<th scope="col" key=${name}>${name}</th>`) : html`<th scope="col">Score</th>`}
-            ${two && html`<th scope="col" class="right">Difference</th>`}
+            <th scope="col">Left</th>
+            <th scope="col">Right</th>
+            <th scope="col" class="right">Difference</th>
           </tr>
         </thead>
         <tbody>
           ${rewards.map((reward) => html`<${RewardRow} key=${reward} reward=${reward} sides=${sides} />`)}
-          ${!outcomes && FIGURES.map(([key, title, hint]) => html`<${FigureRow} key=${key} figure=${key} title=${title} hint=${hint} sides=${sides} />`)}
+          ${FIGURES.map(([key, title, hint]) => html`<${FigureRow} key=${key} figure=${key} title=${title} hint=${hint} sides=${sides} />`)}
         </tbody>
       </table>
     </div>
@@ -244,9 +241,9 @@ function RewardRow({ reward, sides }) {
   const [first, second] = said.map((one) => (one?.status === "scored" ? one.score : null));
   return html`
     <tr class="score-row">
-      <th scope="row">${visible(reward)}</th>
+      <th scope="row"><${Name} name=${reward} /></th>
       ${said.map((one, place) => html`<td key=${place}><${Said} said=${one} known=${Boolean(sides[place])} /></td>`)}
-      ${sides.length === 2 && html`<td class="right"><${Difference} from=${first} to=${second} /></td>`}
+      <td class="right"><${Difference} from=${first} to=${second} /></td>
     </tr>
   `;
 }

@@ -52,12 +52,12 @@ export function Search({ value = "", onChange, label = "Search", hint = label })
 }
 
 /** One of several: options are values or [value, words]. */
-export function Choice({ value, options, onChange, label, shown = true, disabled = false }) {
+export function Choice({ value, options, onChange, label, shown = true }) {
   const pairs = options.map((one) => (Array.isArray(one) ? one : [one, String(one)]));
   return html`
     <label class="field">
       <span class=${shown ? "field-label" : "unseen"}>${label}</span>
-      <select class="input select" aria-label=${label} disabled=${disabled} onChange=${(event) => onChange(event.target.value)}>
+      <select class="input select" aria-label=${label} onChange=${(event) => onChange(event.target.value)}>
         ${pairs.map(
           ([one, words]) =>
             html`<option key=${one} value=${one} selected=${String(one) === String(value ?? "")}>${words}</option>`,
@@ -68,7 +68,7 @@ export function Choice({ value, options, onChange, label, shown = true, disabled
 }
 
 /** A number, or null where the field is empty; it is told on Enter and when the field is left. */
-export function NumberField({ value, onChange, label, low, high, step = 1, hint = "", shown = true }) {
+export function NumberField({ value, onChange, label, low, step = 1, hint = "" }) {
   const tell = (event) => {
     const text = event.target.value.trim();
     const next = text === "" ? null : Number(text);
@@ -76,13 +76,12 @@ export function NumberField({ value, onChange, label, low, high, step = 1, hint 
   };
   return html`
     <label class="field">
-      <span class=${shown ? "field-label" : "unseen"}>${label}</span>
+      <span class="field-label">${label}</span>
       <input
         type="number"
         class="input number-input"
         value=${value ?? ""}
         min=${low}
-        max=${high}
         step=${step}
         placeholder=${hint}
         onChange=${tell}
@@ -99,5 +98,16 @@ export function Toggle({ value, onChange, label }) {
       <span class="toggle-track" aria-hidden="true"></span>
       <span>${label}</span>
     </label>
+  `;
+}
+
+const WAYS = { before: "m9.5 4-4 4 4 4", next: "m6.5 4 4 4-4 4" };
+
+/** A button to what comes before or next, with an arrow. */
+export function Turn({ to, label, disabled, onClick }) {
+  return html`
+    <button type="button" class="button is-icon" aria-label=${label} disabled=${disabled} onClick=${onClick}>
+      <svg viewBox="0 0 16 16" aria-hidden="true"><path d=${WAYS[to]} /></svg>
+    </button>
   `;
 }

@@ -1,5 +1,5 @@
 /** What stands round every tab: the run, its state, the tabs, the theme, and what changed in words. */
-import { TABS, go, href, scrolledTo } from "../lib/address.js";
+import { TABS, go, left, scrolledTo } from "../lib/address.js";
 import { count, counted, visible } from "../lib/format.js";
 import { activeKeys, useKeys } from "../lib/keys.js";
 import { useLive } from "../lib/live.js";
@@ -85,7 +85,7 @@ function Tabs({ run, tab, flags }) {
     <nav class="tabs" aria-label="Views of the run">
       ${TABS.map(
         (name) => html`
-          <a key=${name} class="tab" href=${href({ run, tab: name })} aria-current=${name === tab ? "page" : null}>
+          <a key=${name} class="tab" href=${left(run, name)} aria-current=${name === tab ? "page" : null}>
             ${TITLES[name]}
             ${name === "health" && flags > 0 && html`<span class="tab-count">${count(flags)}<span class="unseen"> ${flags === 1 ? "flag" : "flags"}</span></span>`}
           </a>

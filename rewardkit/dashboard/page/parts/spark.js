@@ -1,16 +1,16 @@
 /** Small drawn curves: a sparkline, and several runs over each other. */
 import { count, number, visible } from "../lib/format.js";
 import { html, useEffect, useRef, useState } from "../lib/view.js";
+import { COLOURS, seriesColour } from "./chart-paint.js";
 
 const WIDTH = 72;
 const HEIGHT = 22;
-const COLOURS = 8;
 const TALL = 220;
 const EDGE = { top: 10, right: 12, bottom: 24, left: 46 };
 
 /** The colour of the series at a place. */
 export function colourOf(place) {
-  return `var(--s${(place % COLOURS) + 1})`;
+  return `var(${seriesColour(place)})`;
 }
 
 /** The dashes of the series at a place: none, until the colours begin again. */
@@ -47,7 +47,7 @@ function pathOf(points, x, y) {
 }
 
 /** Return about so many round numbers that span a range. */
-export function ticks(low, high, most) {
+function ticks(low, high, most) {
   const span = high - low || Math.abs(high) || 1;
   const rough = span / most;
   const power = 10 ** Math.floor(Math.log10(rough));

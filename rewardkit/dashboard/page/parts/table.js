@@ -1,29 +1,20 @@
 /** A table with a head that stays, sorting, and rows that keys reach. */
 import { useKeys } from "../lib/keys.js";
-import { html, useEffect, useRef, useState } from "../lib/view.js";
+import { html, useRef, useState } from "../lib/view.js";
 
 /**
- * Columns: {key, title, render(row)?, align: "right"?, sortable?, first: "down"|"up"?, hint?, width?, className?}.
+ * Columns: {key, title, render(row)?, align: "right"?, sortable?, first: "down"|"up"?, hint?, className?}.
  * `sort` is a column's key, with "-" before it for downwards; `onSort` is told the next one.
  * A row opens by click or Enter, and j and k lead through them; `rowKey(row)` names it, and `selected` is such a name.
- * `onEnd` is called when the last row comes near.
  */
-export function Table({ columns, rows, sort, onSort, onRow, selected, rowKey = (row) => row.key, label, onEnd, keys = true }) {
+export function Table({ columns, rows, sort, onSort, onRow, selected, rowKey, label }) {
   const body = useRef(null);
   const [focused, setFocused] = useState(null);
   const names = rows.map(rowKey);
   const reached = [focused, selected].find((one) => names.includes(one)) ?? names[0];
-  const lines = () => [...(body.current?.querySelectorAll("tr[data-row]") || [])];
-  const step = (by) => {
-    const all = lines();
-    if (!all.length) return;
-    const at = all.indexOf(document.activeElement);
-    const from = at < 0 ? all.findIndex((one) => one.getAttribute("aria-selected") === "true") : at;
-    const next = from < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(from + by, 0), all.length - 1);
-    all[next].focus();
-  };
+  const step = (by) => focusRow(body.current, by);
   useKeys(
-    keys && onRow
+    onRow
       ? [
           ["j", "Next row", () => step(1)],
           ["k", "Row before", () => step(-1)],
@@ -55,9 +46,17 @@ export function Table({ columns, rows, sort, onSort, onRow, selected, rowKey = (
           })}
         </tbody>
       </table>
-      ${onEnd && html`<${End} onEnd=${onEnd} rows=${rows.length} />`}
     </div>
   `;
+}
+
+/** Lead the focus so many rows on from where it is, or from the selected row. */
+export function focusRow(table, by) {
+  const rows = [...(table?.querySelectorAll("tr[tabindex]") || [])];
+  if (!rows.length) return;
+  const at = rows.indexOf(document.activeElement);
+  const from = at < 0 ? rows.findIndex((one) => one.getAttribute("aria-selected") === "true") : at;
+  rows[from < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(Math.max(from + by, 0), rows.length - 1)].focus();
 }
 
 function Head({ column, sort, onSort }) {
@@ -69,7 +68,6 @@ function Head({ column, sort, onSort }) {
     <th
       scope="col"
       class=${classOf(column)}
-      style=${column.width ? { width: column.width } : null}
       title=${column.hint}
       aria-sort=${sorted ? (down ? "descending" : "ascending") : null}
     >
@@ -115,19 +113,4 @@ function Row({ row, name, columns, onRow, selected, reached, onFocus, onStep }) 
       )}
     </tr>
   `;
-}
-
-/** Tells when the end of the table comes near. */
-function End({ onEnd, rows }) {
-  const mark = useRef(null);
-  const latest = useRef(onEnd);
-  latest.current = onEnd;
-  useEffect(() => {
-    const watch = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && latest.current(), {
-      rootMargin: "600px",
-    });
-    watch.observe(mark.current);
-    return () => watch.disconnect();
-  }, [rows]);
-  return html`<div ref=${mark} class="table-end" aria-hidden="true"></div>`;
 }

@@ -1,10 +1,10 @@
 /** Changing a reward: its versions, an editor, a trial on stored completions, and what the training is asked for. */
 import { go } from "../lib/address.js";
 import { of, post, useApi } from "../lib/api.js";
-import { count, counted, visible } from "../lib/format.js";
+import { count, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { readPreference, writePreference } from "../lib/store.js";
-import { html, useEffect, useMemo, useRef, useState } from "../lib/view.js";
+import { html, useEffect, useMemo, useState } from "../lib/view.js";
 import { Choice } from "../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../parts/states.js";
 import { Asked } from "./change/asked.js";
@@ -37,7 +37,7 @@ export default function Change({ run, query }) {
 
 function Page({ run, query, data, reload }) {
   const reward = data.rewards.find((one) => one.name === query.reward) || data.rewards.find((one) => one.now) || data.rewards[0];
-  const chosen = useChosen(reward, query);
+  const chosen = useChosen(reward, query, data.can_write);
   const draft = useDraft(run, chosen.version?.label, data.texts);
   const writing = useWriting(data.can_write);
   const job = useJob(run, data.job, reload);
@@ -124,11 +124,12 @@ function Page({ run, query, data, reload }) {
           action=${confirming}
           reward=${reward}
           trainer=${data.trainer}
+          taken=${data.rewards.map((one) => one.name)}
           what=${mode === "file" ? file : `The function ${draft.named} in the editor`.replace("  ", " ")}
           onCancel=${() => setConfirming(null)}
           onDone=${(more) => {
             setConfirming(null);
-            const brings = confirming === "replace" || confirming === "shadow";
+            const brings = ["replace", "shadow", "add"].includes(confirming);
             send("ask", { reward: more.name ?? reward.name, action: confirming, ...(brings ? brought : {}), ...more });
           }}
         />`
@@ -153,19 +154,26 @@ function Standing({ data }) {
   return html`
     <p class="change-standing">
       <span class="dot" aria-hidden="true"></span>
-      <span>Nothing can be applied here: ${visible(data.refused)}. Trying still works.</span>
+      <span>Nothing can be applied here: ${visible(data.refused)}.${data.can_write && " Trying still works."}</span>
     </p>
   `;
 }
 
-/** The version that is edited and the one that it is compared with. */
-function useChosen(reward, query) {
+/** The version before another one; the one after it for the first. */
+function neighbour(reward, version) {
+  const own = reward.versions.filter((one) => !one.shadow);
+  const place = own.indexOf(version);
+  return own[place - 1] || own[place + 1] || null;
+}
+
+/** The version that is edited and the one that it is compared with: where nothing can be tried, the one before it. */
+function useChosen(reward, query, canWrite) {
   const { versions } = reward;
   const own = versions.filter((one) => !one.shadow);
   const now = own.filter((one) => one.digits === reward.digits).pop();
   const last = now || own.filter((one) => one.origin === "run").pop() || own[own.length - 1] || versions[versions.length - 1];
   const version = versions.find((one) => one.label === query.version) || last || null;
-  const other = versions.find((one) => one.label === query.other) || last || null;
+  const other = versions.find((one) => one.label === query.other) || (canWrite ? null : neighbour(reward, version)) || last || null;
   useEffect(() => {
     const wanted = { reward: reward.name, version: version?.label, other: other?.label };
     if (Object.entries(wanted).some(([key, value]) => value && query[key] !== value)) go({ query: wanted }, { replace: true });
@@ -308,10 +316,15 @@ function Source({ mode, draft, chosen, data, file, setFile, wrong, onSend, rewar
     const lacking = [[chosen.other, other?.text], [chosen.version, draft.text]].find(([, text]) => text === null || text === undefined);
     if (chosen.other && other === undefined) return html`<${Loading} rows=${4} label="Loading the source" />`;
     if (lacking) return html`<p class="diff-none muted">The source of ${visible(lacking[0]?.label)} is not recorded.</p>`;
+    const before = !draft.edited && chosen.other === chosen.version && neighbour(reward, chosen.version);
     const newer = `${visible(chosen.version.label)}${draft.edited ? ", edited" : ""}`;
     return html`
       <p class="muted diff-title"><code>${visible(chosen.other.label)}</code> → <code>${newer}</code></p>
       <${SourceDiff} before=${other.text} after=${draft.text} label="Differences of the sources" />
+      ${
+        before &&
+        html`<p class="diff-none"><button type="button" class="button" onClick=${() => go({ query: { other: before.label } }, { replace: true })}>Compare with ${visible(before.label)}</button></p>`
+      }
     `;
   }
   return html`
@@ -367,6 +380,7 @@ function Actions({ data, reward, reach, span, setSpan, able, running, writing, o
       <span class="push"></span>
       ${button("shadow", "Run as shadow", { disabled: !able || !reward.now })}
       ${button("replace", "Apply", { disabled: !able || !reward.now })}
+      ${button("add", "Add as new", { disabled: !able, title: "Score it as a further reward, under another name" })}
       ${button("weight", "Set weight", { disabled: !reward.now })}
       ${button("remove", "Remove", { className: "is-bad", disabled: !reward.now })}
     </div>

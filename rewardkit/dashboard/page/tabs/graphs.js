@@ -1,12 +1,12 @@
 /** Graphs: how the rewards, their failures and the training went, step by step. */
-import { go } from "../lib/address.js";
-import { Problem, get, of, useApi } from "../lib/api.js";
-import { count, visible } from "../lib/format.js";
+import { decoded, go } from "../lib/address.js";
+import { Problem, get, of, passes, useApi } from "../lib/api.js";
+import { count, counted, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { onTick } from "../lib/live.js";
 import { html, useEffect, useMemo, useRef, useState } from "../lib/view.js";
 import { Chart } from "../parts/chart.js";
-import { placed } from "../parts/chart-data.js";
+import { isKnown, isNone, placed } from "../parts/chart-data.js";
 import { seriesColour } from "../parts/chart-paint.js";
 import { Choice, Search, Toggle } from "../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../parts/states.js";
@@ -19,6 +19,7 @@ const RETRY_MS = 2000;
 const MOST_FOUND = 30;
 const NONE = [];
 const TOTALS = ["total_reward", "total_reward_std"];
+const FOLDED = ["failed", "timeouts", "skipped", "flat_groups", "length", "truncated"];
 const SHARED = ["failed", "timeouts", "skipped", "time_p50", "time_p95", "flat_groups"];
 
 /** The tab. */
@@ -47,8 +48,8 @@ export default function Graphs({ run, overview, query }) {
       <h1 class="unseen">Graphs of ${visible(run)}</h1>
       ${(data.steps.length > 0 || splits.length > 1) && html`<${Controls} run=${run} view=${view} splits=${splits} split=${split} marks=${data.markers} unread=${data.unread} />`}
       ${view.sought && html`<${Found} sought=${view.sought} names=${names} pinned=${pinned} />`}
-      ${problem && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
-      ${other.problem && html`<${ProblemNote} problem=${other.problem} retry=${other.reload} />`}
+      ${problem && !passes(problem) && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
+      ${other.problem && !passes(other.problem) && html`<${ProblemNote} problem=${other.problem} retry=${other.reload} />`}
       ${data.steps.length
         ? html`<${Groups} graphs=${graphs} data=${data} view=${view} names=${names} pinned=${pinned} />`
         : html`<${Nothing} split=${split} overview=${overview} />`}
@@ -78,14 +79,6 @@ function viewOf(query) {
 function pinnedIn(text, names) {
   if (text === undefined) return USUAL.filter((name) => names.includes(name));
   return text.split(",").filter(Boolean).map(decoded);
-}
-
-function decoded(name) {
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
 }
 
 function pin(names) {
@@ -143,7 +136,7 @@ function useCurves(run, split, metrics) {
 }
 
 /** Put an answer behind the part of what is known that has not changed. */
-export function merged(known, answer) {
+function merged(known, answer) {
   if (!known || !answer.from || known.steps.length < answer.from) return answer;
   const before = known.steps.slice(0, answer.from);
   const first = answer.steps.length ? answer.steps[0] : Infinity;
@@ -298,6 +291,7 @@ function Groups({ graphs, data, view, names, pinned }) {
     const those = ofGroup(key);
     if (!those.length) return null;
     const open = !view.closed.includes(key);
+    const [quiet, drawn] = parted(those, (graph) => !sought && !data.unread && isQuiet(graph));
     const turn = () => set({ closed: (open ? [...view.closed, key] : view.closed.filter((one) => one !== key)).join(",") || null });
     return html`
       <section key=${key} class="graphs-group">
@@ -308,10 +302,30 @@ function Groups({ graphs, data, view, names, pinned }) {
           </button>
           ${key === "training" && names.length > 0 && html`<${AddMetric} names=${names} pinned=${pinned} />`}
         </h2>
-        ${open && html`<div class="graphs-grid">${those.map((graph) => html`<${Graph} key=${graph.key} graph=${graph} data=${data} view=${view} pinned=${pinned} />`)}</div>`}
+        ${open && html`<div class="graphs-grid">${drawn.map((graph) => html`<${Graph} key=${graph.key} graph=${graph} data=${data} view=${view} pinned=${pinned} />`)}</div>`}
+        ${open && quiet.length > 0 && html`<${Quiet} graphs=${quiet} steps=${data.steps.length} />`}
       </section>
     `;
   });
+}
+
+function parted(graphs, fits) {
+  return [graphs.filter(fits), graphs.filter((graph) => !fits(graph))];
+}
+
+/** Whether a graph would only say that there was nothing. */
+function isQuiet({ key, lines, unit }) {
+  return FOLDED.includes(key) && (!isKnown(lines) || isNone(lines, unit));
+}
+
+/** The graphs that have nothing to draw, in a line; a search for one shows it. */
+function Quiet({ graphs, steps }) {
+  const [unknown, none] = parted(graphs, ({ lines }) => !isKnown(lines));
+  const told = ([words, those]) =>
+    those.length > 0 && html`
+      <span key=${words}>${words}: ${those.map(({ key, title, words: about }, place) => html`${place > 0 && ", "}<span key=${key} title=${about}>${title}</span>`)}</span>
+    `;
+  return html`<p class="graphs-quiet">${[[`None in ${counted(steps, "step")}`, none], ["Not recorded", unknown]].map(told)}</p>`;
 }
 
 function AddMetric({ names, pinned }) {

@@ -1,42 +1,53 @@
 /** Health: what the detectors say of the run, with the completions that show it, and what to do next. */
 import { go, href } from "../lib/address.js";
 import { of, useApi } from "../lib/api.js";
-import { count, counted, number, percent, seconds, visible } from "../lib/format.js";
+import { count, counted, number, percent, seconds, stepSpan, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { html, useEffect, useState } from "../lib/view.js";
 import { Status, VersionChip } from "../parts/chip.js";
 import { Loading, ProblemNote } from "../parts/states.js";
 
-const LOOK_MS = 1500;
+const LOOK_MS = 700;
 const QUIET_MS = 10000;
 
 /** The tab. */
-export default function Health({ run, query }) {
+export default function Health({ run, overview, query, list }) {
   const [every, setEvery] = useState(LOOK_MS);
   const { data, problem, reload } = useApi(of(run, "health"), {}, { every });
   const waits = data?.looking || data?.current === false;
   useEffect(() => setEvery(waits || !data ? LOOK_MS : QUIET_MS), [waits, !data]);
+  const flags = data?.diagnosis?.flags.length ?? null;
+  useEffect(() => {
+    if (flags !== null) list.reload(); // the number on the tab and in the list of runs is this one
+  }, [flags]);
   if (!data) return problem ? html`<${ProblemNote} problem=${problem} retry=${reload} />` : html`<${Loading} label="Looking at the run" />`;
   const found = data.diagnosis;
+  const failed = failedOf(overview);
   return html`
     <div class="stack health">
       <h1 class="unseen">Health</h1>
-      <${Verdict} data=${data} />
+      <${Verdict} data=${data} failed=${failed} />
       ${!found && data.looking && html`<${Loading} rows=${4} label="The detectors are looking" />`}
       ${found && found.flags.length > 0 && html`<${Timeline} data=${data} found=${found} />`}
-      ${found && html`<${Families} run=${run} data=${data} found=${found} opened=${query.flag} />`}
+      ${found && html`<${Families} run=${run} data=${data} found=${found} failed=${failed} opened=${query.flag} />`}
       ${data.live.length > 0 && html`<${Live} data=${data} />`}
+      <${Report} data=${data} />
     </div>
   `;
 }
 
+/** Return the calls that failed, by reward and cause, the most frequent first. */
+function failedOf(overview) {
+  const all = overview.rewards.flatMap((one) => Object.entries(one.failed).map(([cause, times]) => ({ reward: one.name, cause, times })));
+  return all.sort((one, other) => other.times - one.times);
+}
+
+const timesOf = (failed) => failed.reduce((sum, one) => sum + one.times, 0);
+
 const nameOf = (detector) => detector.replace(/_/g, " ");
 const kindOf = (flag) => `${flag.detector}:${flag.reward ?? ""}`;
 const keyOf = (flag) => `${kindOf(flag)}:${flag.first_step ?? ""}`;
-const stepsOf = (flag) => {
-  if (flag.first_step === null) return "";
-  return flag.first_step === flag.last_step ? `step ${count(flag.first_step)}` : `steps ${count(flag.first_step)} to ${count(flag.last_step)}`;
-};
+const stepsOf = (flag) => (flag.first_step === null ? "" : stepSpan(flag.first_step, flag.last_step));
 
 /** Return the flags by detector and reward, each oldest first. */
 function byKind(flags) {
@@ -46,7 +57,7 @@ function byKind(flags) {
 }
 
 /** The diagnosis in words, how it answers each question, and as of which step. */
-function Verdict({ data }) {
+function Verdict({ data, failed }) {
   const found = data.diagnosis;
   const flags = found?.flags ?? [];
   const kind = !found ? "" : flags.length ? "is-flagged" : "is-clear";
@@ -60,7 +71,7 @@ function Verdict({ data }) {
       ${found &&
       html`
         <ul class="answers">
-          ${Object.entries(data.families).map(([family, words]) => html`<${Answer} key=${family} family=${family} words=${words} data=${data} found=${found} />`)}
+          ${Object.entries(data.families).map(([family, words]) => html`<${Answer} key=${family} family=${family} words=${words} data=${data} found=${found} failed=${family === "faults" ? timesOf(failed) : 0} />`)}
         </ul>
       `}
       <p class="faint verdict-state" role="status">${asOf(data)}</p>
@@ -71,6 +82,9 @@ function Verdict({ data }) {
 function asOf(data) {
   const parts = [];
   if (data.as_of_step !== undefined && data.as_of_step !== null) parts.push(`As of step ${count(data.as_of_step)}`);
+  const { baseline, steps } = data.diagnosis || {};
+  const between = ([first, last]) => `${count(first)} to ${count(last)}`;
+  if (baseline) parts.push(`steps ${between(steps)} looked at and compared with steps ${between(baseline)}; rewardkit diagnose looks at all`);
   if (data.seconds !== undefined) parts.push(`looked in ${seconds(data.seconds)}`);
   if (data.looking) parts.push("looking again now");
   else if (data.current === false) parts.push(data.last_step === data.as_of_step ? "the record has grown since" : `the run is at step ${count(data.last_step)}; the next look follows in a moment`);
@@ -84,14 +98,14 @@ function Mark({ kind }) {
   return html`<svg class="verdict-mark" viewBox="0 0 20 20" aria-hidden="true"><circle cx="10" cy="10" r="9" />${shape}</svg>`;
 }
 
-/** One question and how it stands: flagged, nothing found, or not looked at. */
-function Answer({ family, words, data, found }) {
+/** One question and how it stands: flagged, nothing found, not looked at, or calls failed and none is flagged. */
+function Answer({ family, words, data, found, failed }) {
   const [title, question] = words.split(": ");
   const names = data.detectors.filter((one) => one.family === family).map((one) => one.name);
   const flags = found.flags.filter((one) => one.family === family);
   const looked = names.filter((name) => found.looked.includes(name)).length;
-  const kind = flags.length ? "is-flagged" : looked ? "is-clear" : "is-open";
-  const told = flags.length ? counted(flags.length, "flag") : looked ? "nothing found" : "could not look";
+  const kind = flags.length ? "is-flagged" : looked && !failed ? "is-clear" : "is-open";
+  const told = flags.length ? counted(flags.length, "flag") : failed ? `no flag, ${counted(failed, "call")} failed` : looked ? "nothing found" : "could not look";
   const go_to = () => document.getElementById(`family-${family}`)?.scrollIntoView({ block: "start" });
   return html`
     <li>
@@ -115,7 +129,7 @@ function Timeline({ data, found }) {
   const begun = data.versions.filter((one) => one.first_step !== null && one.first_step > low && one.first_step <= high);
   return html`
     <section class="panel" aria-label="Flags over the steps">
-      <div class="panel-head"><h2>When</h2><span class="muted">flags over steps ${count(low)} to ${count(high)}${begun.length ? ", with new versions of rewards" : ""}</span></div>
+      <div class="panel-head"><h2>When</h2><span class="muted">flags over ${stepSpan(low, high)}${begun.length ? ", with new versions of rewards" : ""}</span></div>
       <div class="timeline">
         <ul class="timeline-rows">
           <li class="timeline-marks" aria-hidden="true">
@@ -170,7 +184,7 @@ function show(flag) {
 const isOf = (opened, kind) => opened === kind || Boolean(opened?.startsWith(`${kind}:`));
 
 /** The detectors by family: their flags, and what was looked at or could not be. */
-function Families({ run, data, found, opened }) {
+function Families({ run, data, found, failed, opened }) {
   const kinds = Object.keys(data.families).flatMap((family) => byKind(found.flags.filter((one) => one.family === family)));
   const [at, setAt] = useState(null);
   const step = (by) => {
@@ -189,11 +203,11 @@ function Families({ run, data, found, opened }) {
     ["Enter", "Open or close the flag", () => at && toggle(at)],
   ]);
   return html`${Object.entries(data.families).map(
-    ([family, words]) => html`<${Family} key=${family} run=${run} family=${family} words=${words} data=${data} found=${found} opened=${opened} toggle=${toggle} />`,
+    ([family, words]) => html`<${Family} key=${family} run=${run} family=${family} words=${words} data=${data} found=${found} failed=${failed} opened=${opened} toggle=${toggle} />`,
   )}`;
 }
 
-function Family({ run, family, words, data, found, opened, toggle }) {
+function Family({ run, family, words, data, found, failed, opened, toggle }) {
   const [title, question] = words.split(": ");
   const flags = found.flags.filter((one) => one.family === family);
   return html`
@@ -216,10 +230,22 @@ function Family({ run, family, words, data, found, opened, toggle }) {
           />
         `,
       )}
+      ${family === "faults" && failed.length > 0 && html`<${Failed} run=${run} failed=${failed} />`}
       ${family === "hacking" && html`<${Proof} data=${data} />`}
       ${family === "noise" && html`<${NoiseTable} noise=${found.noise} />`}
       <${Looked} family=${family} data=${data} found=${found} />
     </section>
+  `;
+}
+
+/** The calls that failed, flagged or not: detectors look at shares, and a few failures may be below their bounds. */
+function Failed({ run, failed }) {
+  const parts = failed.map((one) => `${visible(one.reward)} ${count(one.times)} ${visible(one.cause)}`);
+  return html`
+    <div class="proof">
+      <p><strong>${counted(timesOf(failed), "call")} failed in training:</strong> ${parts.join(", ")}.</p>
+      <a href=${href({ run, tab: "logs", query: { status: "failed" } })}>Read why in the logs</a>
+    </div>
   `;
 }
 
@@ -230,6 +256,18 @@ function Proof({ data }) {
       <p><strong>Is it hacking?</strong> Detectors see traces. The proof is the audit: it changes this run's best completions, and tells what the rewards wrongly pay for.</p>
       <${Command} words=${data.audit} />
     </div>
+  `;
+}
+
+/** How to show the run to somebody who cannot open this page. */
+function Report({ data }) {
+  return html`
+    <section class="panel" aria-label="Report">
+      <div class="proof">
+        <p><strong>To hand on:</strong> a report of the run in one file, with graphs, changes, flags, failures and completions. It needs neither this page nor its token.</p>
+        <${Command} words=${data.report} />
+      </div>
+    </section>
   `;
 }
 
@@ -312,7 +350,7 @@ function Evidence({ run, flag }) {
               <a class="evidence-row" href=${href({ run, tab: "completions", query: { prompt: one.prompt_index, right: one.completion } })}>
                 <span class="faint">${one.step === null ? `#${one.completion}` : `step ${count(one.step)}`}</span>
                 <span class="evidence-text mono">${one.text === null ? html`<em class="faint">text left out</em>` : visible(one.text.trim().replace(/\s*\n\s*/g, " ↵ "))}${one.cut ? " …" : ""}</span>
-                <span class="evidence-score">${one.status && one.status !== "scored" ? html`<${Status} status=${one.status} cause=${one.cause} />` : html`<span class="faint">${flag.reward ? "score" : "reward"}</span> ${number(one.score)}`}</span>
+                <span class="evidence-score">${one.status && one.status !== "scored" ? html`<${Status} status=${one.status} cause=${one.cause} />` : html`<span class="faint">${flag.reward ? "score" : "weighted"}</span> ${number(one.score)}`}</span>
               </a>
             </li>
           `,

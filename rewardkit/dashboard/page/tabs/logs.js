@@ -1,7 +1,7 @@
 /** Logs: what each reward printed and why it failed, as an endless list with counts and filters above. */
 import { go, href } from "../lib/address.js";
 import { get, of, useApi } from "../lib/api.js";
-import { UNKNOWN, count, counted, number, seconds, visible } from "../lib/format.js";
+import { UNKNOWN, count, counted, number, seconds, stepSpan, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { onTick, useLive } from "../lib/live.js";
 import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/view.js";
@@ -38,7 +38,7 @@ function chosen(query) {
   return Object.fromEntries(FILTERS.filter((name) => query[name]).map((name) => [name, query[name]]));
 }
 
-const none = { reward: null, version: null, first: null, last: null, status: null, cause: null, text: null };
+const none = Object.fromEntries(FILTERS.map((name) => [name, null]));
 
 /* The counts */
 
@@ -66,9 +66,7 @@ function Summary({ counts, filters, set }) {
 
 function spanOf(counts, filters) {
   if (!counts.steps) return "scored without steps";
-  const first = Number(filters.first ?? counts.steps[0]);
-  const last = Number(filters.last ?? counts.steps[1]);
-  return first === last ? `of step ${count(first)}` : `of steps ${count(first)} to ${count(last)}`;
+  return `of ${stepSpan(Number(filters.first ?? counts.steps[0]), Number(filters.last ?? counts.steps[1]))}`;
 }
 
 /** One version of a reward: where in the run its calls failed or were skipped, and how many. */

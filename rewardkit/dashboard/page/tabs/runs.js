@@ -1,8 +1,9 @@
 /** All runs of the folder: what is in each, and the curves of several in one graph. */
-import { go, href } from "../lib/address.js";
+import { decoded, go, href } from "../lib/address.js";
 import { ago, bytes, clock, count, counted, number, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { html, useMemo } from "../lib/view.js";
+import { Name as Shortened } from "../parts/chip.js";
 import { Choice, Search } from "../parts/fields.js";
 import { Overlay, Sparkline, colourOf, dashOf } from "../parts/spark.js";
 import { Empty, Loading, ProblemNote } from "../parts/states.js";
@@ -81,14 +82,6 @@ function pickedOf(runs, asked) {
   return sharing.slice(0, PICKED_AT_FIRST).map((one) => one.name);
 }
 
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
-
 function inOrder(runs, sort) {
   const down = sort.startsWith("-");
   const key = down ? sort.slice(1) : sort;
@@ -151,7 +144,7 @@ function Rewards({ one }) {
       ${one.rewards.slice(0, SHOWN_REWARDS).map(
         (reward) => html`
           <div class="runs-spark" key=${reward.name}>
-            <span class="runs-reward cut" title=${visible(reward.name)}>${visible(reward.name)}</span>
+            <span class="runs-reward cut"><${Shortened} name=${reward.name} most=${12} /></span>
             <span class="runs-last">${number(reward.last)}</span>
             <${Sparkline} name=${visible(reward.name)} series=${reward.series} />
           </div>
@@ -163,7 +156,11 @@ function Rewards({ one }) {
 }
 
 function Flags({ one }) {
-  if (one.flags === null || one.flags === undefined || one.problem) return html`<span class="faint">–</span>`;
+  if (one.problem) return html`<span class="faint">–</span>`;
+  if (one.flags === null || one.flags === undefined) {
+    const why = "No detector looked yet: Health lets them look";
+    return html`<a class="faint" href=${href({ run: one.name, tab: "health" })} title=${why}>not looked</a>`;
+  }
   if (!one.flags) return html`<span class="faint">no flags</span>`;
   return html`<a class="chip is-warn" href=${href({ run: one.name, tab: "health" })}>
     <svg class="mark" viewBox="0 0 12 12" aria-hidden="true"><path d="M3 11V1.5h6L7.5 4 9 6.5H3" /></svg>${counted(one.flags, "flag")}

@@ -33,7 +33,7 @@ function One({ one, step, fresh }) {
 }
 
 /** What became of a change, in words. */
-export function told(one, step) {
+function told(one, step) {
   if (one.state === "asked") return one.unheard ? "nobody answers: the training is gone" : "waiting for the training's answer";
   if (one.state === "refused") return `refused because ${one.words}`;
   if (one.state === "dropped") return one.words || "dropped";

@@ -4,21 +4,25 @@ import { html, useEffect, useRef, useState } from "../../lib/view.js";
 import { WHAT } from "./trial.js";
 
 /** A dialog; onDone is told what else to send. */
-export function Confirm({ action, reward, trainer, what, onCancel, onDone }) {
+export function Confirm({ action, reward, taken, trainer, what, onCancel, onDone }) {
   const dialog = useRef(null);
-  const [weight, setWeight] = useState(String(reward.weight ?? 1));
+  const adds = action === "add";
+  const [named, setNamed] = useState("");
+  const [weight, setWeight] = useState(String((adds ? null : reward.weight) ?? 1));
   const [shadow, setShadow] = useState(reward.has_shadow);
   useEffect(() => dialog.current?.showModal(), []);
-  const asksWeight = action === "weight";
+  const asksWeight = adds || action === "weight";
   const value = Number(weight);
+  const wrongName = adds && nameFault(named, taken);
   const valid = weight.trim() !== "" && Number.isFinite(value);
   const aside = action === "remove" && reward.has_shadow && shadow;
-  const more = asksWeight ? { weight: value } : aside ? { name: `${reward.name}_shadow` } : {};
-  const send = () => valid && onDone(more);
-  const name = visible(reward.name);
+  const more = adds ? { name: named, weight: value } : asksWeight ? { weight: value } : aside ? { name: `${reward.name}_shadow` } : {};
+  const send = () => valid && !wrongName && onDone(more);
+  const name = visible(adds ? named || "a new reward" : reward.name);
   return html`
     <dialog ref=${dialog} class="confirm" aria-labelledby="confirm-title" onClose=${onCancel} onClick=${(event) => event.target === dialog.current && dialog.current.close()}>
       <h2 id="confirm-title">${WHAT[action]}: ${name}${aside ? "_shadow" : ""}</h2>
+      ${adds && html`<${NameField} value=${named} wrong=${wrongName} onChange=${setNamed} onSend=${send} />`}
       ${
         asksWeight &&
         html`
@@ -48,9 +52,37 @@ export function Confirm({ action, reward, trainer, what, onCancel, onDone }) {
       </ul>
       <p class="confirm-ways">
         <button type="button" class="button" onClick=${() => dialog.current.close()}>Cancel</button>
-        <button type="button" class=${action === "remove" ? "button is-bad" : "button is-main"} disabled=${asksWeight && !valid} onClick=${send}>${WHAT[action]}</button>
+        <button type="button" class=${action === "remove" ? "button is-bad" : "button is-main"} disabled=${asksWeight && (!valid || Boolean(wrongName))} onClick=${send}>${WHAT[action]}</button>
       </p>
     </dialog>
+  `;
+}
+
+/** Why a name cannot be a new reward's; empty where it can. */
+function nameFault(name, taken) {
+  if (!name) return "It needs a name.";
+  if (!/^[A-Za-z_]\w*$/.test(name)) return "Letters, digits and _ make a name.";
+  return taken.includes(name) ? "The run has a reward of this name." : "";
+}
+
+function NameField({ value, wrong, onChange, onSend }) {
+  return html`
+    <label class="field">
+      <span class="field-label">Name</span>
+      <input
+        class="input mono"
+        value=${value}
+        maxlength="100"
+        spellcheck=${false}
+        autocomplete="off"
+        autofocus
+        aria-invalid=${value && wrong ? "true" : null}
+        aria-describedby="confirm-name"
+        onInput=${(event) => onChange(event.target.value.trim())}
+        onKeyDown=${(event) => event.key === "Enter" && onSend()}
+      />
+    </label>
+    <p class="faint" id="confirm-name">${wrong || "A name that the run does not have."}</p>
   `;
 }
 
@@ -69,6 +101,11 @@ function facts(action, { name, reward, what, value, aside }) {
       return [
         `${what} is scored beside ${name} as ${name}_shadow, with weight 0. The trainer does not see it.`,
         ...(reward.has_shadow ? ["It takes the place of the shadow that there is."] : []),
+        "First it is tried here on completions of the last step.",
+      ];
+    case "add":
+      return [
+        `${what} is scored as ${name} from then on, and counts ${number(value)} in the total.`,
         "First it is tried here on completions of the last step.",
       ];
     case "weight":

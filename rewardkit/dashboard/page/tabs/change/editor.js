@@ -7,7 +7,7 @@ const LEAST_LINES = 8;
 const MOST_LINES = 34;
 
 /** A text that can be edited; `wrong` is the number of a line with a fault, and onSend is told Ctrl+Enter. */
-export function Editor({ value, onChange, onSend, label, wrong = null, readonly = false, describedby }) {
+export function Editor({ value, onChange, onSend, label, wrong = null, describedby }) {
   const area = useRef(null);
   const gutter = useRef(null);
   const lines = value.split("\n").length;
@@ -26,7 +26,7 @@ export function Editor({ value, onChange, onSend, label, wrong = null, readonly 
   const onKeyDown = (event) => {
     if (event.isComposing) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) onSend?.();
-    else if (readonly || event.ctrlKey || event.metaKey || event.altKey) return;
+    else if (event.ctrlKey || event.metaKey || event.altKey) return;
     else if (event.key === "Tab") indent(area.current, event.shiftKey);
     else if (event.key === "Enter") insert(area.current, `\n${indentation(area.current)}`);
     else return;
@@ -47,7 +47,6 @@ ${Array.from({ length: lines }, (_, place) => html`<span key=${place} class=${pl
         aria-label=${label}
         aria-describedby=${describedby}
         aria-invalid=${wrong ? "true" : null}
-        readonly=${readonly}
         onInput=${(event) => onChange(event.target.value)}
         onScroll=${onScroll}
         onKeyDown=${onKeyDown}

@@ -66,7 +66,7 @@ function Outcome({ job }) {
 }
 
 /** The numbers of a difference, its notes, and the completions that change most. */
-export function Difference({ found }) {
+function Difference({ found }) {
   return html`
     <div class="trial-numbers">
       <${Figures} found=${found} />

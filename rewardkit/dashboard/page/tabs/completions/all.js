@@ -1,22 +1,31 @@
 /** All completions in the order of recording, those that fit a filter. */
 import { go } from "../../lib/address.js";
 import { of, useApi } from "../../lib/api.js";
-import { count, number, visible } from "../../lib/format.js";
+import { count, number } from "../../lib/format.js";
 import { html } from "../../lib/view.js";
+import { Name } from "../../parts/chip.js";
 import { Score } from "../../parts/completion.js";
 import { Choice } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Filters, Line, epochOf, filterOf } from "./fields.js";
+import { Filters, Line, TOTAL, epochOf, filterOf, splitsOf } from "./fields.js";
+
+const before = new Map(); // what a page was reached from, by the place after which it begins
 
 /** A page of them; the next one goes on after the last row. */
 export function All({ run, overview, query }) {
-  const splits = ["train", "eval"].filter((split) => overview.steps?.[split]?.[2]);
+  const splits = splitsOf(overview);
   const split = query.split || splits[0] || "train";
   const asked = { split, after: query.after, ...filterOf(query) };
   const { data, problem, reload } = useApi(of(run, "completions"), asked);
   if (problem && !data) return html`<${ProblemNote} problem=${problem} retry=${reload} />`;
   if (!data) return html`<${Loading} rows=${10} label="Loading the completions" />`;
+  const place = query.after || null;
+  const back = before.get(place);
+  const further = () => {
+    before.set(String(data.after), place);
+    go({ query: { after: data.after } });
+  };
   const open = (row) => go({ query: { prompt: row.prompt, right: row.id, left: null, epoch: null, from: null } });
   return html`
     <div class="bar">
@@ -24,8 +33,9 @@ export function All({ run, overview, query }) {
       <${Filters} rewards=${overview.rewards.map((one) => one.name)} query=${query} />
       <span class="push"></span>
       <div class="pager">
-        ${query.after && html`<button type="button" class="button" onClick=${() => go({ query: { after: null } })}>From the start</button>`}
-        <button type="button" class="button" disabled=${data.after === null} onClick=${() => go({ query: { after: data.after } })}>Next page</button>
+        ${place && html`<button type="button" class="button" onClick=${() => go({ query: { after: null } })}>From the start</button>`}
+        ${place && back !== undefined && html`<button type="button" class="button" onClick=${() => go({ query: { after: back } })}>Page before</button>`}
+        <button type="button" class="button" disabled=${data.after === null} onClick=${further}>Next page</button>
       </div>
     </div>
     ${
@@ -44,7 +54,7 @@ function columnsOf(rewards) {
     { key: "prompt", title: "Prompt", align: "right", render: (row) => count(row.prompt) },
     { key: "text", title: "Completion", className: "text-cell", render: (row) => html`<${Line} text=${row.text} />` },
     ...rewards.map(({ key }) => scoreColumn(key)),
-    { key: "total", title: "Total", align: "right", render: (row) => html`<b>${number(row.total)}</b>` },
+    { key: "total", title: "Total", hint: TOTAL, align: "right", render: (row) => html`<b>${number(row.total)}</b>` },
     { key: "advantage", title: "Advantage", align: "right", render: (row) => number(row.advantage) },
     { key: "tokens", title: "Tokens", align: "right", render: (row) => count(row.tokens) },
   ];
@@ -54,7 +64,7 @@ function columnsOf(rewards) {
 export function scoreColumn(key) {
   return {
     key,
-    title: visible(key),
+    title: html`<${Name} name=${key} />`,
     align: "right",
     className: "score-cell",
     render: (row) => (row.scores[key] ? html`<${Score} ...${row.scores[key]} />` : html`<span class="faint">–</span>`),

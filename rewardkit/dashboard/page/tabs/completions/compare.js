@@ -4,9 +4,9 @@ import { of, useApi } from "../../lib/api.js";
 import { count, counted, number, visible } from "../../lib/format.js";
 import { compared } from "../../lib/diff.js";
 import { useKeys } from "../../lib/keys.js";
-import { html, useEffect, useMemo, useRef, useState } from "../../lib/view.js";
-import { CompletionText, Scores, bodyOf, plainOf, talks } from "../../parts/completion.js";
-import { Toggle } from "../../parts/fields.js";
+import { html, useMemo, useRef, useState } from "../../lib/view.js";
+import { CompletionText, Scores, plainOf, talks } from "../../parts/completion.js";
+import { Toggle, Turn } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { scoreColumn } from "./all.js";
@@ -69,13 +69,9 @@ function Head({ query, prompts }) {
         <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m9.5 4-4 4 4 4" /></svg>${where}
       </button>
       <div class="stepper">
-        <button type="button" class="button is-icon" aria-label="Prompt before" disabled=${at <= 0} onClick=${() => turn(-1)}>
-          <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m9.5 4-4 4 4 4" /></svg>
-        </button>
+        <${Turn} to="before" label="Prompt before" disabled=${at <= 0} onClick=${() => turn(-1)} />
         <h2>Prompt ${query.prompt}</h2>
-        <button type="button" class="button is-icon" aria-label="Next prompt" disabled=${at + 1 >= prompts} onClick=${() => turn(1)}>
-          <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m6.5 4 4 4-4 4" /></svg>
-        </button>
+        <${Turn} to="next" label="Next prompt" disabled=${at + 1 >= prompts} onClick=${() => turn(1)} />
         <span class="faint">of ${count(prompts)}</span>
       </div>
     </div>
@@ -196,7 +192,7 @@ function useCompletion(run, id) {
 }
 
 function useDiff(left, right, on) {
-  const texts = on && left?.completion && right?.completion ? [left, right].map((one) => plainOf(bodyOf(one.completion))) : [null, null];
+  const texts = on && left?.completion && right?.completion ? [left, right].map((one) => plainOf(one.completion)) : [null, null];
   return useMemo(() => (texts[0] === null ? null : compared(...texts)), texts);
 }
 
@@ -225,13 +221,9 @@ function Pane({ side, id, prompt, heard, epochs, mode, marks, onStep, onEpoch, o
           epoch &&
           html`
             <div class="stepper">
-              <button type="button" class="button is-icon" aria-label=${`${NAMES[side]}: completion before`} disabled=${at.place === 0} onClick=${() => onStep(-1)}>
-                <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m9.5 4-4 4 4 4" /></svg>
-              </button>
+              <${Turn} to="before" label=${`${NAMES[side]}: completion before`} disabled=${at.place === 0} onClick=${() => onStep(-1)} />
               <span class="stepper-words">${at.place + 1} of ${count(epoch.completions)}</span>
-              <button type="button" class="button is-icon" aria-label=${`${NAMES[side]}: next completion`} disabled=${at.place + 1 >= epoch.ids.length} onClick=${() => onStep(1)}>
-                <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m6.5 4 4 4-4 4" /></svg>
-              </button>
+              <${Turn} to="next" label=${`${NAMES[side]}: next completion`} disabled=${at.place + 1 >= epoch.ids.length} onClick=${() => onStep(1)} />
             </div>
           `
         }

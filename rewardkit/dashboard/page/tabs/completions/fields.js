@@ -2,9 +2,17 @@
 import { go } from "../../lib/address.js";
 import { count, percent, visible } from "../../lib/format.js";
 import { html, useEffect } from "../../lib/view.js";
-import { Choice, NumberField } from "../../parts/fields.js";
+import { Choice, NumberField, Turn } from "../../parts/fields.js";
 
 const AGAIN_MS = 60;
+
+/** What the total of a completion is. */
+export const TOTAL = "The plain sum of a completion's scores, without rewards of weight 0";
+
+/** The splits in which the run has steps. */
+export function splitsOf(overview) {
+  return ["train", "eval"].filter((split) => overview.steps?.[split]?.[2]);
+}
 
 /** Change the query and go back to the first page. */
 export function filtered(query) {
@@ -46,12 +54,8 @@ export function Pager({ offset, shown, limit, of: total, things, onOffset, child
     <div class="pager">
       ${children}
       <span class="faint">${count(offset + 1)}–${count(offset + shown)} of ${count(total)} ${things}</span>
-      <button type="button" class="button is-icon" aria-label="Rows before" disabled=${offset === 0} onClick=${() => onOffset(Math.max(0, offset - limit))}>
-        <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m9.5 4-4 4 4 4" /></svg>
-      </button>
-      <button type="button" class="button is-icon" aria-label="Further rows" disabled=${offset + shown >= total} onClick=${() => onOffset(offset + limit)}>
-        <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m6.5 4 4 4-4 4" /></svg>
-      </button>
+      <${Turn} to="before" label="Rows before" disabled=${offset === 0} onClick=${() => onOffset(Math.max(0, offset - limit))} />
+      <${Turn} to="next" label="Further rows" disabled=${offset + shown >= total} onClick=${() => onOffset(offset + limit)} />
     </div>
   `;
 }

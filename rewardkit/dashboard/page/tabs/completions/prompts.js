@@ -6,7 +6,7 @@ import { html, useEffect, useRef, useState } from "../../lib/view.js";
 import { Choice, Search } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Line, Pager, Reading } from "./fields.js";
+import { Line, Pager, Reading, TOTAL } from "./fields.js";
 
 const PAGE = 50;
 const PAUSE_MS = 200;
@@ -67,7 +67,7 @@ function ColumnFilter({ columns, column, value, onChange }) {
   `;
 }
 
-function columnsOf({ columns, length }) {
+function columnsOf({ columns, length, several_epochs: several }) {
   return [
     { key: "index", title: "Prompt", align: "right", first: "up", className: "narrow", render: (row) => html`<span class="faint">${row.index}</span>` },
     { key: "text", title: "Text", sortable: false, className: "text-cell", render: (row) => html`<${Line} text=${row.text} />` },
@@ -81,9 +81,22 @@ function columnsOf({ columns, length }) {
     { key: "length", title: length === "tokens" ? "Tokens" : "Characters", align: "right", hint: LENGTHS[length], render: (row) => count(row.length) },
     { key: "epochs", title: "Epochs", align: "right", hint: "The epochs in which it was asked", render: epochsOf },
     { key: "completions", title: "Completions", align: "right", render: (row) => count(row.completions) },
-    { key: "best", title: "Best total", align: "right", hint: "The highest plain sum of scores", render: (row) => number(row.best) },
-    { key: "mean", title: "Mean total", align: "right", hint: "The mean plain sum of scores", render: (row) => html`<b>${number(row.mean)}</b>` },
+    { key: "best", title: "Best total", align: "right", hint: `${TOTAL}: the highest of the prompt`, render: (row) => number(row.best) },
+    { key: "mean", title: "Mean total", align: "right", hint: `${TOTAL}: the mean over the prompt`, render: (row) => html`<b>${number(row.mean)}</b>` },
+    ...(several ? CHANGE : []),
   ];
+}
+
+/** What a prompt's totals were at first and at last. */
+const CHANGE = [
+  { key: "first_mean", title: "First epoch", align: "right", hint: "The mean plain sum of scores in the first epoch in which it was asked", render: (row) => number(row.first_mean) },
+  { key: "last_mean", title: "Last epoch", align: "right", hint: "The mean plain sum of scores in the latest epoch in which it was asked, so far", render: (row) => number(row.last_mean) },
+  { key: "change", title: "Change", align: "right", first: "up", hint: "The last epoch's mean less the first epoch's: sorted upwards, the prompt that got worst comes first", render: changeOf },
+];
+
+function changeOf({ change }) {
+  if (change === null) return html`<span class="faint">–</span>`;
+  return html`<span class=${change < 0 ? "worse" : null}>${change > 0 ? "+" : ""}${number(change)}</span>`;
 }
 
 const LENGTHS = {

@@ -1,17 +1,19 @@
 /** The completions of a step, by prompt, the best and the worst first. */
 import { go } from "../../lib/address.js";
 import { of, useApi } from "../../lib/api.js";
-import { count, counted, number, visible } from "../../lib/format.js";
+import { count, counted, number } from "../../lib/format.js";
 import { useKeys } from "../../lib/keys.js";
 import { html, useRef } from "../../lib/view.js";
+import { Name } from "../../parts/chip.js";
 import { Score } from "../../parts/completion.js";
-import { Choice } from "../../parts/fields.js";
+import { Choice, Turn } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
-import { Filters, Line, Pager, filterOf, filtered } from "./fields.js";
+import { focusRow } from "../../parts/table.js";
+import { Filters, Line, Pager, TOTAL, filterOf, filtered, splitsOf } from "./fields.js";
 
 /** One step; the last unless the address names one. */
 export function Step({ run, overview, query }) {
-  const splits = ["train", "eval"].filter((split) => overview.steps?.[split]?.[2]);
+  const splits = splitsOf(overview);
   const split = query.split || splits[0] || "train";
   const last = overview.steps?.[split]?.[1] ?? null;
   const step = query.step ?? last;
@@ -32,13 +34,9 @@ export function Step({ run, overview, query }) {
   return html`
     <div class="bar">
       <div class="stepper">
-        <button type="button" class="button is-icon" aria-label="Step before" disabled=${data.before === null} onClick=${() => toStep(data.before)}>
-          <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m9.5 4-4 4 4 4" /></svg>
-        </button>
+        <${Turn} to="before" label="Step before" disabled=${data.before === null} onClick=${() => toStep(data.before)} />
         <h2>Step ${data.step}</h2>
-        <button type="button" class="button is-icon" aria-label="Next step" disabled=${data.next === null} onClick=${() => toStep(data.next)}>
-          <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m6.5 4 4 4-4 4" /></svg>
-        </button>
+        <${Turn} to="next" label="Next step" disabled=${data.next === null} onClick=${() => toStep(data.next)} />
       </div>
       ${splits.length > 1 && html`<${Choice} label="Split" value=${split} options=${splits} onChange=${(next) => go({ query: { split: next, step: null, list: "steps", from: null } })} />`}
       <${Choice} label="First" value=${first} options=${FIRSTS} onChange=${(next) => filtered({ first: next === "best" ? null : next })} />
@@ -60,13 +58,6 @@ const FIRSTS = [
   ["spread", "widest apart"],
 ];
 
-function focusRow(body, by) {
-  const rows = [...(body?.querySelectorAll("tr[tabindex]") || [])];
-  if (!rows.length) return;
-  const at = rows.indexOf(document.activeElement);
-  rows[at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(Math.max(at + by, 0), rows.length - 1)].focus();
-}
-
 function Groups({ data, body }) {
   const width = data.rewards.length + 4;
   return html`
@@ -74,9 +65,9 @@ function Groups({ data, body }) {
       <table class="table groups">
         <thead>
           <tr>
-            <th scope="col" class="right">Total</th>
+            <th scope="col" class="right" title=${TOTAL}>Total</th>
             <th scope="col">Completion</th>
-            ${data.rewards.map(({ key }) => html`<th scope="col" class="right" key=${key}>${visible(key)}</th>`)}
+            ${data.rewards.map(({ key }) => html`<th scope="col" class="right" key=${key}><${Name} name=${key} /></th>`)}
             <th scope="col" class="right">Advantage</th>
             <th scope="col" class="right">Tokens</th>
           </tr>

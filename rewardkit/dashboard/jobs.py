@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -32,6 +33,12 @@ _GRACE_S = 4.0
 """Seconds that a job has to end after it is cancelled; then it is killed."""
 _TAIL = 40
 """Lines of standard error that are kept."""
+_LINE_BYTES = 4096
+"""Bytes after which a line of standard error counts as two."""
+_ANSWER_BYTES = 8_000_000
+"""Bytes of an answer of a job, at most."""
+_MARK = "REWARDKIT_TRIAL"
+"""The variable by which the processes that a job has started are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,7 @@ class _Job:
     state: JobState
     deadline_s: float
     process: subprocess.Popen[bytes] | None = None
+    mark: str = field(default_factory=lambda: secrets.token_hex(16))
     began: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
     printed: deque[str] = field(default_factory=lambda: deque(maxlen=_TAIL))
@@ -90,14 +98,19 @@ class _Job:
             return dataclasses.replace(self.state, seconds=took) if self.state.state == "running" else self.state
 
     def hear(self, line: bytes) -> None:
-        said = json.loads(line)
-        if "result" in said:
-            self.end("done", result=said["result"])
-        elif "error" in said:
-            self.end("failed", words=said["error"], details=said["details"])
-        else:
-            with self.lock:
-                self.state = dataclasses.replace(self.state, **said)
+        """Take a line of the job's; the reward's file runs in its process, and can write there as well."""
+        try:
+            said = json.loads(line)
+            if "result" in said:
+                self.end("done", result=dict(said["result"]))
+            elif "error" in said:
+                self.end("failed", words=str(said["error"]), details=str(said["details"]))
+            else:
+                done, known, failed = (int(said[key]) for key in ("done", "known", "failed"))
+                with self.lock:
+                    self.state = dataclasses.replace(self.state, done=done, known=known, failed=failed)
+        except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+            self.end("failed", words="the file of the reward wrote into the answers of its trial")
 
     def end(self, state: str, **more: Any) -> None:
         """Note how it ended; what comes later changes nothing."""
@@ -159,11 +172,13 @@ class Jobs:
         return job.now()
 
     def close(self) -> None:
-        """End all jobs that are under way."""
+        """End all jobs that are under way, at once."""
         with self._lock:
-            records = list(self._jobs)
-        for record in records:
-            self.cancel(record)
+            jobs = list(self._jobs.values())
+        for job in jobs:
+            job.end("cancelled", words="the server was stopped; nothing was applied")
+            if job.process is not None and job.process.poll() is None:
+                _kill(job.process.pid, job.mark)
 
 
 JOBS = Jobs()
@@ -178,10 +193,10 @@ def _named(state: JobState) -> str:
 def _run(job: _Job, words: Mapping[str, Any]) -> None:
     """Start a job's process, and hear it to its end."""
     command = [sys.executable, "-m", "rewardkit.dashboard.trial"]
-    pipe = subprocess.PIPE
+    pipe, variables = subprocess.PIPE, {**os.environ, _MARK: job.mark}
     try:
         process = subprocess.Popen(  # noqa: S603 - this package, in this Python
-            command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, env=variables
         )
     except OSError as reason:
         job.end("failed", words=f"cannot start {sys.executable}: {reason}")
@@ -191,6 +206,7 @@ def _run(job: _Job, words: Mapping[str, Any]) -> None:
     assert process.stdout is not None
     reader = threading.Thread(target=_keep_printed, args=(process, job.printed), daemon=True)
     reader.start()
+    threading.Thread(target=_end_rest, args=(process, job.mark), daemon=True).start()
     timer = threading.Timer(job.deadline_s, _expire, (job,))
     timer.daemon = True
     timer.start()
@@ -200,7 +216,7 @@ def _run(job: _Job, words: Mapping[str, Any]) -> None:
             process.stdin.flush()
         if job.now().state != "running":  # cancelled before it had a process
             _stop(job)
-        for line in process.stdout:
+        while line := process.stdout.readline(_ANSWER_BYTES):
             job.hear(line)
     finally:
         timer.cancel()
@@ -214,8 +230,24 @@ def _run(job: _Job, words: Mapping[str, Any]) -> None:
 def _keep_printed(process: subprocess.Popen[bytes], printed: deque[str]) -> None:
     assert process.stderr is not None
     with process.stderr as lines:
-        for line in lines:
+        while line := lines.readline(_LINE_BYTES):
             printed.append(line.decode("utf-8", "replace")[:500])
+
+
+def _end_rest(process: subprocess.Popen[bytes], mark: str) -> None:
+    """End what a job's process leaves behind: its group, and what has left the group and has its variable."""
+    process.wait()
+    _kill(process.pid, mark)
+
+
+def _kill(group: int, mark: str) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+    words = f"{_MARK}={mark}".encode()
+    for one in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if words in one.read_bytes().split(b"\0"):
+                os.kill(int(one.parent.name), signal.SIGKILL)
 
 
 def _expire(job: _Job) -> None:

@@ -1,0 +1,59 @@
+"""Whether a file that says it is a record holds what a recorder writes: SQLite lets any value stand in any column."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+
+from rewardkit.record.schema import TABLES
+
+_STORED = {"INTEGER": "'integer'", "REAL": "'real', 'integer'", "TEXT": "'text'", "BLOB": "'blob'"}
+"""How SQLite calls what may stand in a column of a type."""
+_SHAPES = {
+    ("session", "about"): "object",
+    ("version", "settings"): "object",
+    ("batch", "versions"): "array",
+    ("batch", "weights"): "array",
+    ("pass", "about"): "object",
+    ("said", "metrics"): "object",
+    ("said", "unanswered"): "array",
+    ("summary", "causes"): "object",
+    ("process", "actions"): "array",
+    ("process", "rewards"): "object",
+    ("change", "body"): "object",
+    ("event", "body"): "object",
+}
+"""The kind of JSON in a column."""
+
+
+def unsound(connection: sqlite3.Connection) -> str | None:
+    """Return what in a file no recorder has written, such as ``"session.about"``; ``None`` where nothing is found.
+
+    It reads the whole file: ask where reading it went wrong.
+
+    Raises:
+        sqlite3.Error: The file is damaged otherwise, or a table is missing.
+    """
+    for table, column, fits in _claims():
+        if connection.execute(f'SELECT 1 FROM "{table}" WHERE NOT ({fits}) LIMIT 1').fetchone():  # noqa: S608 - ours
+            return f"{table}.{column}"
+    return None
+
+
+def _claims() -> Iterator[tuple[str, str, str]]:
+    """Yield each column with what holds of all its values."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as empty:
+        empty.executescript(TABLES)
+        tables = empty.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        for (table,) in tables.fetchall():
+            for _, column, kind, needed, _, key in empty.execute(f"PRAGMA table_info({table})"):
+                kinds = _STORED[kind] + ("" if needed or key else ", 'null'")
+                fits = f'typeof("{column}") IN ({kinds})'
+                shape = _SHAPES.get((table, column))
+                if shape is not None:
+                    told = f'CASE WHEN json_valid("{column}") THEN json_type("{column}") = \'{shape}\' ELSE FALSE END'
+                    fits = f'{fits} AND ("{column}" IS NULL OR {told})'
+                if (table, column) == ("completion", "status"):
+                    fits = f"{fits} AND status NOT GLOB '*[^skfSKF]*'"
+                yield table, column, fits
