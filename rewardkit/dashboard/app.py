@@ -92,7 +92,7 @@ class PageFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedAnswer:
     """An answer in gzip."""
 
     body: bytes
@@ -274,11 +274,11 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(encoded(value), status, media_type="application/json")
 
 
-def _packed(request: Request, body: bytes) -> bytes | Packed:
+def _packed(request: Request, body: bytes) -> bytes | PackedAnswer:
     """Return an answer in gzip where it is long and the browser takes that; in the thread that made it."""
     if len(body) < _PACKED_ANSWER_BYTES or "gzip" not in request.headers.get("accept-encoding", ""):
         return body
-    return Packed(gzip.compress(body, 1, mtime=0))
+    return PackedAnswer(gzip.compress(body, 1, mtime=0))
 
 
 async def _nothing(request: Request) -> Response:
@@ -331,7 +331,7 @@ async def _told(ask: Callable[[], Any]) -> Response:
     except Exception as fault:
         _log.exception("a fault of rewardkit's own")
         return _json({"error": f"a fault of rewardkit's own, {type(fault).__name__}; its terminal says more"}, 500)
-    if isinstance(found, Packed):
+    if isinstance(found, PackedAnswer):
         headers = {"content-encoding": "gzip", "vary": "accept-encoding"}
         return Response(found.body, media_type="application/json", headers=headers)
     return Response(found, media_type="application/json") if isinstance(found, bytes) else _json(found)

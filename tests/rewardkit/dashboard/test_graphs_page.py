@@ -228,10 +228,10 @@ def test_another_run_stands_beside_with_its_own_steps(page: Any, window: Any) ->
 
 def test_what_never_happened_takes_no_graph(page: Any) -> None:
     """Shares that are none at every step stand in a line, and a search shows their graphs."""
-    expect(page.locator(".graphs-quiet").first).to_have_text(f"None in {STEPS} steps: skipped")
+    expect(page.locator(".graphs-quiet").first).to_have_text(re.compile(r"^None in \d+ steps: skipped"))
     expect(chart(page, "skipped")).to_have_count(0)
     page.get_by_role("searchbox").fill("skipped")
-    expect(chart(page, "skipped")).to_contain_text(f"None in {STEPS} steps")
+    expect(chart(page, "skipped")).to_contain_text(re.compile(r"None in \d+ steps"))
 
 
 def test_a_server_that_is_away_moves_nothing(page: Any, window: Any) -> None:
