@@ -43,7 +43,8 @@ def ui_command(
     """Show recorded runs in a browser, also while they run: graphs, logs, completions, health.
 
     It prints the page's address, with a token in it that the browser needs once, and serves until Ctrl-C. A port that
-    is taken moves to the next. Only this machine reaches the page unless --host says otherwise.
+    is taken moves to the next. Only this machine reaches the page unless --host says otherwise. The variable
+    REWARDKIT_UI_TOKEN holds a token that other users of the machine do not see.
 
     Examples:
 
