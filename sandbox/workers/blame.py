@@ -46,7 +46,8 @@ def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], firs
         end: How it ended.
         suspects: The calls that ran then, and whether each had left-over threads beside it.
         sent: All calls that it had not answered.
-        first: The first call that this worker was sent; an earlier call may be the cause of any other one's end.
+        first: The first call that this worker was sent, where none can have run beside it; 0 where one can. Another
+            call may be the cause of any other one's end, also one that was answered and left a thread.
     """
     if end.cut_off:
         message = describe_end(end.code) if end.code == BROKEN else f"the call {end.malformed or _CLOSED}"
@@ -69,7 +70,8 @@ def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], firs
 def _crashed(call: Call, report: str, *, shared: bool, planned: bool) -> Fate:
     """Return the fate of a call that ran as its worker crashed; ``report`` is the message if the call is blamed.
 
-    Another call may be the cause: beside it or before it in any worker (``shared``), earlier in its own (``planned``).
+    Another call may be the cause: beside it or before it in any worker (``shared``), before it or beside it in its own
+    (``planned``).
     """
     if (shared or planned) and not call.terms.alone:
         return Fate(call.terms._replace(alone=True))

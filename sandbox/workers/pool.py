@@ -607,7 +607,7 @@ class WorkerPool:
             killed = not cut_off and blame.killed_from_outside(code)
             end = End(code, words, cut_off, slot.malformed, killed and self._ran_out_of_memory())
             sent = {ticket: call for ticket, (_, call) in slot.sent.items()}
-            self._answer_for(slot, blame.ended(end, unfinished, sent, slot.first))
+            self._answer_for(slot, blame.ended(end, unfinished, sent, slot.first_alone))
         self._send_again(slot, list(slot.sent))
         self._spawn(slot)
 

@@ -156,6 +156,11 @@ class Slot:
         return self._next_ticket > self.first
 
     @property
+    def first_alone(self) -> int:
+        """The first call that the present worker was sent, where no other can have run beside it; 0 where one can."""
+        return self.first if self.lane is Lane.SERIAL or self._next_ticket == self.first + 1 else 0
+
+    @property
     def look_at(self) -> float:
         """When to look at the page next. A worker with calls to answer is never left unwatched."""
         if self.sent and self.state is State.READY:

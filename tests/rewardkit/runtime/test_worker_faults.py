@@ -507,6 +507,27 @@ def test_a_fault_among_threads_costs_its_own_call_alone() -> None:
     _expect_blamed(blocks, THREAD_FAULTS, concurrency=8)
 
 
+def test_what_a_call_left_among_threads_is_not_held_against_the_first(tmp_path: Path) -> None:
+    """A thread that an answered call left ends the worker: the first call of that worker, still running, goes again."""
+
+    @reward(concurrency=2, timeout_s=LONG_S)
+    def leaves(completion: str, left: str) -> float:
+        def ends() -> None:
+            time.sleep(0.3)  # by then the call has been answered
+            Path(left).touch()
+            os._exit(0)
+
+        while completion == "waits" and not Path(left).exists():
+            time.sleep(0.01)
+        if completion == "leaves" and not Path(left).exists():
+            threading.Thread(target=ends).start()
+        return 1.0
+
+    rollouts = [Rollout("", text, {"left": str(tmp_path / "left")}) for text in ("waits", "leaves")]
+    with Runtime([leaves]) as runtime:
+        assert runtime.score(rollouts).scores["leaves"] == [1.0, 1.0]
+
+
 def test_the_runtime_survives_the_loss_of_its_warden() -> None:
     """When the process that forks workers is killed, a new one takes its place and the batch is scored."""
 
