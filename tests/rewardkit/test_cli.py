@@ -501,8 +501,8 @@ def test_new_writes_a_reward_whose_test_passes(work: Path) -> None:
 def test_new_writes_where_it_is_told(work: Path) -> None:
     """--dir names the folder."""
     (work / "inner").mkdir()
-    assert _run("new", "mine", "--dir", "inner")[0] == 0
-    assert sorted(path.name for path in (work / "inner").iterdir()) == ["mine.py", "test_mine.py"]
+    assert _run("new", "elsewhere", "--dir", "inner")[0] == 0
+    assert sorted(path.name for path in (work / "inner").iterdir()) == ["elsewhere.py", "test_elsewhere.py"]
 
 
 @pytest.mark.parametrize(

@@ -370,15 +370,18 @@ def _is_gone(process: int) -> bool:
 @pytest.mark.parametrize("own_session", [False, True])
 def test_what_a_trial_starts_ends_with_it(recorded: Opened, tmp_path: Path, own_session: bool) -> None:
     """A child that the file leaves in the trial's group, and one that has left it."""
-    noted = tmp_path / "child"
+    noted = tmp_path / "children"
+    noted.mkdir()
     top = (
         "import pathlib, subprocess\n"
         f"child = subprocess.Popen(['sleep', '600'], start_new_session={own_session})\n"
-        f"pathlib.Path({str(noted)!r}).write_text(str(child.pid))"
+        f"pathlib.Path({str(noted)!r}, str(child.pid)).touch()"  # each process that loads the file starts one
     )
     send(recorded, "try", reward="brief", source=source("1.0", top=top))
     assert "done" == ended(recorded)["state"]
-    until(lambda: _is_gone(int(noted.read_text())))
+    children = [int(one.name) for one in noted.iterdir()]
+    assert children
+    until(lambda: all(map(_is_gone, children)))
 
 
 def test_a_trial_whose_process_is_gone_has_failed_though_a_child_holds_its_pipes(recorded: Opened) -> None:
