@@ -137,13 +137,7 @@ def _short(score: float | None) -> str:
 def _told(entry: LogEntry) -> dict[str, Any]:
     outcome = entry.outcome
     return {
-        "completion": entry.completion,
-        "step": entry.step,
-        "epoch": entry.epoch,
-        "split": entry.split,
-        "rank": entry.rank,
-        "reward": entry.reward,
-        "version": entry.version,
+        **entry.call,
         **{name: getattr(outcome, name) for name in ("status", "score", "reason", "cause", "error", "traceback")},
         "metrics": dict(outcome.metrics),
         "logs": outcome.logs,

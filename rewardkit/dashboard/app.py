@@ -12,7 +12,7 @@ import logging
 import mimetypes
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hmac import compare_digest
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -104,7 +104,6 @@ def file_of_page(body: bytes, kind: str) -> PageFile:
     return PageFile(body, kind, packed, f'"{hashlib.sha256(body).hexdigest()[:20]}"')
 
 
-@dataclass(frozen=True)
 class Dashboard:
     """What the addresses work with, and closes in the end.
 
@@ -113,31 +112,16 @@ class Dashboard:
         write_token: What allows rewards to be changed; ``None`` forbids it.
     """
 
-    path: Path
-    write_token: str | None = None
-    folder: Folder = field(init=False)
-    shared: Shared = field(init=False)
-    workers: Workers = field(init=False)
-    doers: Workers = field(init=False)
-    live: Live = field(init=False)
-    listing: Listing = field(init=False)
+    def __init__(self, path: Path, write_token: str | None = None) -> None:
+        self.write_token = write_token
+        self.folder, self.shared = Folder(path), Shared()
+        self.workers = Workers(_VIEW_THREADS, self._readers, "rewardkit-view")
+        self.doers = Workers(_ACTION_THREADS, self._readers, "rewardkit-action")
+        self.live = Live(lambda: Readers(self.folder, Shared(), wait_s=LOOK_S))
+        self.listing = Listing(self.folder, self.shared)
 
-    def __post_init__(self) -> None:
-        folder, shared = Folder(self.path), Shared()
-
-        def readers() -> Readers:
-            return Readers(folder, shared, can_write=self.write_token is not None)
-
-        made = {
-            "folder": folder,
-            "shared": shared,
-            "workers": Workers(_VIEW_THREADS, readers, "rewardkit-view"),
-            "doers": Workers(_ACTION_THREADS, readers, "rewardkit-action"),
-            "live": Live(lambda: Readers(folder, Shared(), wait_s=LOOK_S)),
-            "listing": Listing(folder, shared),
-        }
-        for name, value in made.items():
-            object.__setattr__(self, name, value)
+    def _readers(self) -> Readers:
+        return Readers(self.folder, self.shared, can_write=self.write_token is not None)
 
     def close(self) -> None:
         """End the threads and streams. A second call does nothing."""

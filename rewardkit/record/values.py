@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from rewardkit.types import Outcome, Text
@@ -214,3 +214,8 @@ class LogEntry:
     reward: str
     version: int
     outcome: Outcome
+
+    @property
+    def call(self) -> dict[str, Any]:
+        """Which call it was, by the names above: all but the outcome."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "outcome"}

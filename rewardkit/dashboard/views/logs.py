@@ -96,13 +96,7 @@ def _row(place: LogPlace, entry: LogEntry) -> dict[str, Any]:
 def _known(entry: LogEntry) -> dict[str, Any]:
     outcome = entry.outcome
     return {
-        "completion": entry.completion,
-        "step": entry.step,
-        "epoch": entry.epoch,
-        "split": entry.split,
-        "rank": entry.rank,
-        "reward": entry.reward,
-        "version": entry.version,
+        **entry.call,
         "status": str(outcome.status),
         "score": outcome.score,
         "cause": None if outcome.cause is None else str(outcome.cause),
