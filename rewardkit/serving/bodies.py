@@ -42,8 +42,7 @@ def loads(body: bytes) -> Any:
     Raises:
         RefusedError: It is no JSON, holds a number that is not finite, or lists and objects too deep or too many.
     """
-    opened = _opened(body)
-    if opened > MOST_CONTAINERS and _opened(_STRING.sub(b"", body)) > MOST_CONTAINERS:
+    if _may_have_many(body) and _may_have_many(_STRING.sub(b"", body)):
         raise RefusedError(
             413, f"the body has more than {MOST_CONTAINERS:,} lists and objects; send fewer rows at once"
         )
@@ -51,14 +50,14 @@ def loads(body: bytes) -> Any:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         value = _explained(body)
-    if opened > DEPTH and _is_deep(value):
+    if _is_deep(value):
         raise RefusedError(400, f"the body is nested deeper than {DEPTH} layers")
     return value
 
 
-def _opened(body: bytes) -> int:
-    """Return how many lists and objects a body has at most; brackets in texts count as well."""
-    return body.count(b"[") + body.count(b"{")
+def _may_have_many(body: bytes) -> bool:
+    """Whether a body may have too many lists and objects; brackets in texts count as well."""
+    return len(body) > MOST_CONTAINERS and body.count(b"[") + body.count(b"{") > MOST_CONTAINERS
 
 
 def _explained(body: bytes) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,8 +17,40 @@ from sandbox.workers.page import MAX_CHUNK
 from sandbox.workers.slot import LOOP_CHECK_S, PEEK_S, Lane, Slot, State
 
 
+SLOW_S = 0.01
+"""A call that takes longer is slow: those behind it in its chunk wait for it."""
+KNOWN_CALLS = 1_000
+"""So many calls without a slow one show that a target is quick."""
+QUICK_CHUNK, QUICK_CHUNK_S = 16, 1e-3
+"""Calls of a quick target that are sent together at least, where they take no longer than so many seconds: a chunk
+costs as much as several of them."""
+
+
+class _Pace:
+    """How long the calls of a target take."""
+
+    def __init__(self) -> None:
+        self._calls = 0  # since the last slow one
+        self._mean_s = 0.0
+
+    def note(self, total_s: float, longest_s: float, calls: int) -> None:
+        """Take the durations of some calls into account, the more of the later ones."""
+        self._calls = self._calls + calls if longest_s < SLOW_S else 0
+        self._mean_s += (total_s / calls - self._mean_s) / 8
+
+    @property
+    def least_calls(self) -> int:
+        """Calls of a chunk, at least 1, below which it is not worth its cost."""
+        if self._calls < KNOWN_CALLS:
+            return 1
+        return max(1, min(QUICK_CHUNK, int(QUICK_CHUNK_S / max(self._mean_s, 1e-9))))
+
+
 class Dispatch:
     """Sends calls to the workers that are free for them.
+
+    Chunks get smaller towards the end of a job, so that all workers end together. Those of a quick target stay above
+    :data:`QUICK_CHUNK`.
 
     ``retire`` replaces a worker in which a call may not run because of the calls before it.
     """
@@ -30,6 +62,11 @@ class Dispatch:
         self._ring: deque[tuple[Job, int]] = deque()
         self._apart: deque[tuple[Job, Call]] = deque()  # calls to run with nothing else in flight; the first may run
         self._apart_runs = False
+        self._paces: defaultdict[int, _Pace] = defaultdict(_Pace)
+
+    def note(self, target: int, total_s: float, longest_s: float, calls: int = 1) -> None:
+        """Note how long some calls of a target took together, and the longest of them."""
+        self._paces[target].note(total_s, longest_s, calls)
 
     def enlist(self, job: Job, target: int) -> None:
         """Note that a job has calls of a target to send."""
@@ -113,7 +150,8 @@ class Dispatch:
                 return
             pending = job.pending.get(target)
             if pending:
-                count = max(1, min(MAX_CHUNK, len(pending) // (2 * self._serial)))
+                count = max(self._paces[target].least_calls, len(pending) // (2 * self._serial))
+                count = min(len(pending), MAX_CHUNK, count)
                 _send_chunk(slot, job, target, [pending.popleft() for _ in range(count)])
                 return
             self._ring.remove((job, target))

@@ -406,6 +406,8 @@ class WorkerPool:
             job, call = entry
             taken.append((call, number, duration_s))
         if taken:
+            took = [duration_s for _, _, duration_s in taken]
+            self._dispatch.note(call.target, sum(took), max(took), len(took))
             self._deliver(job, lambda: job.handler.take_numbers(taken), len(taken))
         return len(taken)
 
@@ -427,6 +429,7 @@ class WorkerPool:
                 slot.given_up = max(0, slot.given_up - 1)  # a stuck thread came free after all
                 continue
             job, call = entry
+            self._dispatch.note(call.target, duration_s, duration_s)
             if answer is None:
                 result = CallResult(call, CallStatus.TIMEOUT, None, duration_s, logs, blame.late_words(call))
             elif answer == AGAIN:
