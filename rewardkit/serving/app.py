@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Mapping, Sequence
 from hmac import compare_digest
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -108,20 +109,20 @@ class RewardApp:
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
             return
-        held = _Held()
+        request = _Request(scope, receive)
         try:
-            await self._request(scope, receive, send, held)
+            await self._request(request, send)
         finally:
-            self._bytes -= held.bytes
-            self.active -= held.active
+            self._bytes -= request.held_bytes
+            self.active -= request.is_active
 
-    async def _request(self, scope: Scope, receive: Receive, send: Send, held: _Held) -> None:
+    async def _request(self, request: _Request, send: Send) -> None:
         """Answer one request, whatever becomes of it."""
         began = time.monotonic()
         place = "refused"
         try:
-            place = self._admitted(scope)
-            response = await self._answer(place, Request(scope, receive), held)
+            place = self._admitted(request)
+            response = await self._answer(place, request)
         except RefusedError as refused:
             response = self._refusal(place, refused)
         except ClientDisconnect:
@@ -130,10 +131,10 @@ class RewardApp:
             _log.exception("%s: a fault of rewardkit's own", place)
             words = f"a fault of rewardkit's own, {type(fault).__name__}; the server's log says more"
             response = _json({"error": words}, 500)
-        if response.status_code >= 400 and not held.is_read and _goes_on(scope, response):
-            await _interrupted(response, receive, send)
+        if response.status_code >= 400 and not request.is_read and _goes_on(request, response):
+            await _interrupted(response, request.receive, send)
         else:
-            await response(scope, receive, send)
+            await response(request.scope, request.receive, send)
         self.metrics.answered(place, response.status_code, time.monotonic() - began)
 
     def _refusal(self, place: str, refused: RefusedError) -> Response:
@@ -150,9 +151,9 @@ class RewardApp:
             self._logged[what] = now
         return is_due
 
-    def _admitted(self, scope: Scope) -> str:
+    def _admitted(self, request: _Request) -> str:
         """Return the address that a request asks for, without its token; refuse one that may not ask."""
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        scope = request.scope
         path: str = scope["path"]
         given = ""
         if path.startswith("/t/"):
@@ -161,12 +162,12 @@ class RewardApp:
         if path not in ADDRESSES or b"%" in (scope.get("raw_path") or b""):
             path = "none"
         if path not in OPEN and self._token is not None:
-            bearer = headers.get(b"authorization", "")
+            bearer = request.header(b"authorization")
             given = bearer[7:].strip() if bearer[:7].lower() == "bearer " else given
             if not compare_digest(given.encode("utf-8", "replace"), self._token.encode()):
                 words = "wrong token" if given else "no token; send `Authorization: Bearer TOKEN`, or ask /t/TOKEN/..."
                 raise RefusedError(401, words, {"www-authenticate": "Bearer"})
-        if self._token is None and not _is_local(headers):
+        if self._token is None and not _is_local(request):
             raise RefusedError(401, "without a token only programs on this machine are answered; start with --token")
         if path == "none":
             raise RefusedError(404, f"there is nothing at this address; there are {', '.join(ADDRESSES)}")
@@ -175,7 +176,7 @@ class RewardApp:
             raise RefusedError(405, f"{path} answers {method}", {"allow": method})
         return path
 
-    async def _answer(self, place: str, request: Request, held: _Held) -> Response:
+    async def _answer(self, place: str, request: _Request) -> Response:
         if place == "/livez":
             return _json({"ok": True})
         if place == "/readyz":
@@ -188,19 +189,20 @@ class RewardApp:
             return _json(self._about)
         if self.draining:
             raise _busy("the server is ending; ask another one, or try again later")
-        body = an_object(loads(await self._body(request, held)))
+        body = an_object(loads(await self._body(request)))
         if place == "/seed_session":
             return _json({})
         if place == "/aggregate_metrics":
             return _json(gym_metrics(body))
-        held.active += 1
+        request.is_active = True
         self.active += 1
         return await self._scored(place, request, body)
 
-    async def _scored(self, place: str, request: Request, body: dict[str, Any]) -> Response:
+    async def _scored(self, place: str, request: _Request, body: dict[str, Any]) -> Response:
         """Score what a request asks for, and answer as its trainer reads it."""
         read, tell = TRANSLATIONS[place]
-        query = dict(parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        asked_for = request.scope["query_string"].decode("latin-1")
+        query = dict(parse_qsl(asked_for, keep_blank_values=True)) if asked_for else {}
         asked = read(body, query, ROWS)
         if self._groups and place != "/v1/score" and self._gathering is None and asked.rollouts:
             raise RefusedError(
@@ -211,12 +213,12 @@ class RewardApp:
         lost = [row for row in rows if row.fate is RowFate.UNKNOWN]
         if lost and place != "/v1/score" and self._is_to_log((place, 0)):
             _log.warning("%s: no score is known of %d of %d rollouts: %s", place, len(lost), len(rows), lost[0].why)
-        if place == "/v1/score" and NDJSON in request.headers.get("accept", ""):
+        if place == "/v1/score" and NDJSON in request.header(b"accept"):
             lines = b"".join(dumps({"row": at, **native_row(row)}) + b"\n" for at, row in enumerate(rows))
             return Response(lines, headers={**_HEADERS, "content-type": NDJSON})
         return _json(tell(body, query, rows))
 
-    async def _batch(self, asked: RowsAsked, request: Request) -> ScoreBatch:
+    async def _batch(self, asked: RowsAsked, request: _Request) -> ScoreBatch:
         """Return the scores of what is asked for.
 
         Raises:
@@ -235,7 +237,7 @@ class RewardApp:
         except RewardError as fault:
             raise RefusedError(500, str(fault)) from fault
 
-    async def _gathered(self, gathering: Gathering, asked: RowsAsked, request: Request) -> ScoreBatch:
+    async def _gathered(self, gathering: Gathering, asked: RowsAsked, request: _Request) -> ScoreBatch:
         """Return the scores of rows that wait for their group; a client that hangs up may ask for them again."""
         scoring = asyncio.create_task(
             gathering.score(
@@ -252,37 +254,58 @@ class RewardApp:
             for task in (scoring, gone):
                 task.cancel()
 
-    async def _body(self, request: Request, held: _Held) -> bytes:
+    async def _body(self, request: _Request) -> bytes:
         """Return a request's body, whose bytes count until it is answered."""
-        if "content-encoding" in request.headers:
+        if request.header(b"content-encoding"):
             raise RefusedError(400, "content-encoding: expected a body that is not packed")
-        announced = request.headers.get("content-length", "0")
-        if announced.isdigit() and int(announced) > BODY_BYTES:
+        if BODY_BYTES < request.announced_bytes < math.inf:
             raise _too_large()
         parts: list[bytes] = []
         try:
             async with asyncio.timeout(BODY_S):
-                async for part in request.stream():
-                    held.bytes += len(part)
-                    self._bytes += len(part)
-                    if held.bytes > BODY_BYTES:
-                        raise _too_large()
-                    if self._bytes > ALL_BYTES:
-                        raise _busy(f"the bodies of all requests have more than {ALL_BYTES:,} bytes; try again later")
-                    parts.append(part)
+                while not request.is_read:
+                    parts.append(await self._part(request))
         except TimeoutError:
             words = f"the body did not arrive within {BODY_S:g} s"
             raise RefusedError(408, words, {"connection": "close"}) from None
-        held.is_read = True
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _part(self, request: _Request) -> bytes:
+        """Return the next part of a request's body."""
+        message = await request.receive()
+        if message["type"] != "http.request":
+            raise ClientDisconnect
+        part: bytes = message.get("body", b"")
+        request.held_bytes += len(part)
+        self._bytes += len(part)
+        if request.held_bytes > BODY_BYTES:
+            raise _too_large()
+        if self._bytes > ALL_BYTES:
+            raise _busy(f"the bodies of all requests have more than {ALL_BYTES:,} bytes; try again later")
+        request.is_read = not message.get("more_body", False)
+        return part
 
 
-class _Held:
-    """What a request holds of the server until it is answered."""
+class _Request:
+    """One request, and what it holds of the server until it is answered."""
 
-    def __init__(self) -> None:
-        self.bytes = self.active = 0
-        self.is_read = False
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope, self.receive = scope, receive
+        self._headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.held_bytes = 0
+        self.is_read = self.is_active = False
+
+    def header(self, name: bytes) -> str:
+        """Return a header's value; ``""`` where there is none."""
+        return self._headers.get(name, b"").decode("latin-1")
+
+    @property
+    def announced_bytes(self) -> float:
+        """How long the body is said to be; infinite where that is not said."""
+        if b"transfer-encoding" in self._headers:
+            return math.inf
+        announced = self._headers.get(b"content-length", b"0")
+        return int(announced) if announced.isdigit() else math.inf
 
 
 ADDRESSES: Mapping[str, str] = {
@@ -318,12 +341,9 @@ def _too_large() -> RefusedError:
     return RefusedError(413, f"the body has more than {BODY_BYTES:,} bytes; send fewer rows at once")
 
 
-def _goes_on(scope: Scope, response: Response) -> bool:
+def _goes_on(request: _Request, response: Response) -> bool:
     """Whether a client that is refused may send for long, and is not hung up on anyway."""
-    headers = dict(scope["headers"])
-    announced = headers.get(b"content-length", b"0")
-    is_long = b"transfer-encoding" in headers or not announced.isdigit() or int(announced) > SHORT_BYTES
-    return is_long and "connection" not in response.headers
+    return request.announced_bytes > SHORT_BYTES and "connection" not in response.headers
 
 
 async def _interrupted(response: Response, receive: Receive, send: Send) -> None:
@@ -342,18 +362,18 @@ async def _interrupted(response: Response, receive: Receive, send: Send) -> None
     await send({"type": "http.response.body", "body": b""})
 
 
-def _is_local(headers: Mapping[bytes, str]) -> bool:
+def _is_local(request: _Request) -> bool:
     """Whether a request comes from a program of this machine, and not from a page in a browser."""
-    if b"origin" in headers:
+    if request.header(b"origin"):
         return False
     try:
-        name = urlsplit(f"//{headers.get(b'host', '')}").hostname or ""
+        name = urlsplit(f"//{request.header(b'host')}").hostname or ""
     except ValueError:
         return False
     return is_loopback(name)
 
 
-async def _hung_up(request: Request) -> None:
+async def _hung_up(request: _Request) -> None:
     """Return when the client is gone."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

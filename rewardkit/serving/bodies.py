@@ -19,6 +19,7 @@ DEPTH = 32
 MOST_CONTAINERS = 1_000_000
 """Lists and objects of a body: each takes up to a hundred times its bytes."""
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # never fails and never goes back: linear in any body
+_FIELDS = frozenset(("prompt", "completion", "example", "completion_ids", "sample"))
 _SHOWN = 60
 
 
@@ -145,10 +146,9 @@ def a_number(body: Mapping[str, Any], name: str, *, whole: bool) -> Any:
 def a_rollout(value: Any, where: str) -> Rollout:
     """Return the rollout that an object of ``/v1/score`` is."""
     row = an_object(value, where)
-    unknown = row.keys() - {"prompt", "completion", "example", "completion_ids", "sample"}
-    if unknown:
+    if not row.keys() <= _FIELDS:
         names = "prompt, completion, example, completion_ids and sample"
-        raise RefusedError(422, f"{where}: unknown field {min(unknown)!r}; there are {names}")
+        raise RefusedError(422, f"{where}: unknown field {min(row.keys() - _FIELDS)!r}; there are {names}")
     example = row.get("example")
     if example is None:
         example = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Status
@@ -85,8 +86,7 @@ TABLE: Mapping[str, Mapping[RowFate, Told]] = {
 """What each route says of each fate."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToldRow:
+class ToldRow(NamedTuple):
     """One rollout as the routes tell of it.
 
     Attributes:
@@ -128,17 +128,19 @@ class ToldRow:
 def told_rows(batch: ScoreBatch) -> list[ToldRow]:
     """Return what the routes tell of each rollout of a batch."""
     names = list(batch.outcomes)
-    counting = [name for name in names if batch.weights[name] != 0]
+    failing = [
+        (place, name)
+        for place, (name, column) in enumerate(batch.outcomes.items())
+        if batch.weights[name] != 0 and any(one.status is Status.FAILED for one in column)
+    ]
     rows = []
-    for row, total in enumerate(batch.totals):
-        outcomes = {name: batch.outcomes[name][row] for name in names}
-        failed = next((name for name in counting if outcomes[name].status is Status.FAILED), None)
-        is_known = total is not None
-        if failed is None:
-            fate = RowFate.SCORED if is_known else RowFate.SKIPPED
-        else:
-            unknown = [n for n in counting if outcomes[n].status is Status.FAILED and outcomes[n].score is None]
-            failed = unknown[0] if unknown else failed
+    for total, row in zip(batch.totals, zip(*batch.outcomes.values(), strict=True), strict=True):
+        failed = [(name, row[place]) for place, name in failing if row[place].status is Status.FAILED]
+        unknown = [name for name, one in failed if one.score is None]
+        if failed:
             fate = RowFate.UNKNOWN if unknown else RowFate.FAILED
-        rows.append(ToldRow(fate, total, outcomes, failed))
+        else:
+            fate = RowFate.SKIPPED if total is None else RowFate.SCORED
+        blamed = next(iter(unknown), failed[0][0]) if failed else None
+        rows.append(ToldRow(fate, total, dict(zip(names, row, strict=True)), blamed))
     return rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Count
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -44,6 +45,9 @@ class Metrics:
             buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048),
             registry=self._registry,
         )
+        # finding the counter of some labels takes longer than counting
+        self._requests_of, self._seconds_of = cache(self._requests.labels), cache(self._seconds.labels)
+        self._rollouts_of, self._outcomes_of = cache(self._rollouts.labels), cache(self._outcomes.labels)
         Gauge("rewardkit_rows_inside", "Rows that wait or are scored.", registry=self._registry).set_function(inside)
         Gauge("rewardkit_rows_gathering", "Rows that wait for their group.", registry=self._registry).set_function(
             waiting
@@ -51,17 +55,18 @@ class Metrics:
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        self._requests.labels(route, str(status)).inc()
+        self._requests_of(route, str(status)).inc()
         if status == 200:
-            self._seconds.labels(route).observe(seconds)
+            self._seconds_of(route).observe(seconds)
 
     def scored(self, rows: Sequence[ToldRow]) -> None:
         """Count the rollouts of an answer."""
-        for fate, count in Count(row.fate.value for row in rows).items():
-            self._rollouts.labels(fate).inc(count)
-        calls = Count((name, one.status.value, one.cause or "") for row in rows for name, one in row.outcomes.items())
-        for labels, count in calls.items():
-            self._outcomes.labels(*labels).inc(count)
+        for fate, count in Count([row.fate for row in rows]).items():
+            self._rollouts_of(fate.value).inc(count)
+        for name in rows[0].outcomes if rows else ():
+            outcomes = [row.outcomes[name] for row in rows]
+            for (status, cause), count in Count([(one.status, one.cause) for one in outcomes]).items():
+                self._outcomes_of(name, status.value, cause or "").inc(count)
 
     def batch(self, callers: int, rows: int) -> None:
         """Count a batch that begins."""

@@ -16,7 +16,6 @@ from sandbox.workers.job import Call, Job
 from sandbox.workers.page import MAX_CHUNK
 from sandbox.workers.slot import LOOP_CHECK_S, PEEK_S, Lane, Slot, State
 
-
 SLOW_S = 0.01
 """A call that takes longer is slow: those behind it in its chunk wait for it."""
 KNOWN_CALLS = 1_000
