@@ -42,6 +42,8 @@ _Columns: TypeAlias = Mapping[Reward[..., Any], Sequence[Outcome]]
 
 MAX_LOADS = 3
 """Times that a worker's loading is tried, each of which may take ``load_timeout_s``."""
+SHORT_ROWS = 256
+"""Rows that are prepared on the event loop: handing them to a thread and back takes longer."""
 
 
 class RuntimeLane(StrEnum):
@@ -276,7 +278,8 @@ class Runtime:
             RuntimeClosedError: The runtime is closed.
         """
         rollouts = [rollout for part in parts for rollout in part.rollouts]
-        run = await _finished(lambda: self._begin(rollouts, CallContext(step, epoch), parts=parts))
+        is_short = self._pool is not None and len(rollouts) <= SHORT_ROWS
+        run = await _finished(lambda: self._begin(rollouts, CallContext(step, epoch), parts=parts), at_once=is_short)
         columns = run.settler.columns()
         self._alarms.look_at(columns)
         found: list[ScoreBatch | RewardError] = []
@@ -383,8 +386,8 @@ def _rebuilt(settings: bytes) -> Runtime:
     return Runtime(given, weights=weights, **options)
 
 
-async def _finished(begin: Callable[[], RunningBatch]) -> RunningBatch:
-    """Begin a batch in a thread, for preparing it takes time, and return it when it is done."""
+async def _finished(begin: Callable[[], RunningBatch], *, at_once: bool = False) -> RunningBatch:
+    """Begin a batch in a thread, for preparing it takes time, and return it when it is done; or begin it at once."""
     import asyncio  # who awaits has it loaded already
 
     begun: concurrent.futures.Future[RunningBatch] = concurrent.futures.Future()
@@ -394,7 +397,7 @@ async def _finished(begin: Callable[[], RunningBatch]) -> RunningBatch:
         return begun.result()
 
     try:
-        run = await asyncio.to_thread(told)
+        run = told() if at_once else await asyncio.to_thread(told)
         await asyncio.wrap_future(run.done)
     except BaseException:
         begun.add_done_callback(lambda late: late.result().cancel())  # the thread may still prepare the batch

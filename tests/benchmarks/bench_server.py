@@ -29,7 +29,7 @@ from starlette.routing import Route
 
 from rewardkit import Rollout, Runtime, reward
 from rewardkit.serving.app import RewardApp
-from rewardkit.serving.server import RewardServer
+from rewardkit.serving.server import RewardServer, spare_collections
 from rewardkit.web.listening import config_of, listening
 
 TEXT = "so the answer is 4 " * 100
@@ -73,6 +73,7 @@ def _run(kind: str, ports: Any) -> None:
         with Runtime([correct], workers=2) as runtime:
             runtime.wait_loaded()
             app = RewardApp(runtime)
+            spare_collections()
             made = Unjoined(app, runtime).app if kind == "unjoined" else app
             RewardServer(config_of(made, connections=512, end_s=1), made).run(sockets=[bound])
 
