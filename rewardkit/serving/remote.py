@@ -7,16 +7,18 @@ nothing beyond Python's own library.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
 import math
 import random
+import socket
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from rewardkit.compose import Composable
@@ -30,12 +32,13 @@ from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
 if TYPE_CHECKING:
     from rewardkit.decorator import Reward
 
-ROWS = 256
-"""Rows of a request; a group is never split."""
+ROWS, ROWS_BYTES = 256, 8 * 2**20
+"""Rows of a request, and their bytes; a group is never split."""
 CONNECTIONS = 16
 """Requests that are under way at once."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
 """Seconds before a request is tried again, doubled with each further try."""
+_Read = TypeVar("_Read")
 _drawn = random.SystemRandom()
 
 
@@ -83,13 +86,14 @@ class RemoteRuntime:
 
     ``RewardAdapter(RemoteRuntime("http://rewards:8000", token="..."))`` trains with them. Groups are spread over the
     servers. A request that no server answers is tried again, on the next one, until ``retry_s`` is over; then its rows
-    are lost: failed with cause ``infrastructure`` and without a score.
+    are lost: failed with cause ``infrastructure`` and without a score. An answer by rewards of other versions than
+    those that the servers had when the client was made is none.
 
     Args:
         urls: Where the servers are, such as ``"http://10.0.0.7:8000"``: one or several, which serve the same rewards.
         token: What the servers ask for; ``None`` for servers on this machine that ask for none.
-        timeout_s: Seconds, above 0, that a server may take to answer a request.
-        retry_s: Seconds, 0 or more, for which a request is tried again.
+        timeout_s: Seconds, above 0, that a server may take to answer a request, to its last byte.
+        retry_s: Seconds, 0 or more, for which a request is tried again; each server is asked once in any case.
         max_infrastructure_rate: Share of one reward's calls in a batch, 0 to 1, that may be lost.
 
     Attributes:
@@ -136,7 +140,7 @@ class RemoteRuntime:
         Raises:
             ConfigError: They serve different ones.
         """
-        told = [self._asked(at, "GET", "/v1/rewards", None, others=False) for at in range(len(self._servers))]
+        told = [self._asked(at, "GET", "/v1/rewards", None, _told, others=False) for at in range(len(self._servers))]
         for url, one in zip(self.urls, told, strict=True):
             if one != told[0]:
                 first = f"{self.urls[0]} {_served(told[0])}"
@@ -220,9 +224,14 @@ class RemoteRuntime:
         if self._closed:
             raise RuntimeClosedError("this runtime is closed; make a new one")
         found: list[list[Mapping[str, Outcome]]] = [[{}] * len(part.rollouts) for part in parts]
-        requests = _requests(parts)
-        bodies = [_body(parts, rows, step, epoch) for rows in requests]
-        asked = [self._threads.submit(self._outcomes, at, body) for at, body in enumerate(bodies)]
+        encoded = [[_encoded(one) for one in part.rollouts] for part in parts]
+        requests = _requests(parts, encoded)
+        bodies = [_body([encoded[row.part][row.place] for row in rows], step, epoch) for rows in requests]
+        del encoded
+        asked = [
+            self._threads.submit(self._outcomes, at, body, len(rows))
+            for at, (rows, body) in enumerate(zip(requests, bodies, strict=True))
+        ]
         try:
             for rows, future in zip(requests, asked, strict=True):
                 answers: Any = future.result()
@@ -242,35 +251,63 @@ class RemoteRuntime:
             outcomes |= {name: [_lost(part.late)] * len(rows) for name in groups}
         return ScoreBatch(list(part.rollouts), outcomes, self.weights)
 
-    def _outcomes(self, at: int, body: bytes) -> list[dict[str, Outcome]] | InfrastructureError:
+    def _outcomes(self, at: int, body: bytes, rows: int) -> list[dict[str, Outcome]] | InfrastructureError:
         """Return the outcomes of a request's rows, or why they are lost."""
         try:
-            told = self._asked(at % len(self._servers), "POST", "/v1/score", body)
-            rows = [{name: _outcome(row["outcomes"][name]) for name in self._rewards} for row in told["rows"]]
+            return self._asked(at, "POST", "/v1/score", body, lambda told: self._read(told, rows))
         except InfrastructureError as lost:
             return lost
-        except (KeyError, TypeError, ValueError) as odd:
-            words = f"{self.urls[at % len(self.urls)]} answered what is no answer of a reward server: {odd!r}"
-            return InfrastructureError(shortened(words))
-        return rows
 
-    def _asked(self, first: int, method: str, path: str, body: bytes | None, *, others: bool = True) -> Any:
-        """Return a server's answer; ask the next one, and again, while nobody is at fault and there is time.
+    def _read(self, told: Any, rows: int) -> list[dict[str, Outcome]]:
+        """Return the outcomes in a server's answer.
+
+        Raises:
+            _AgainError: It is no answer to so many rows by the rewards that the servers had at the start.
+        """
+        try:
+            found = [{name: _outcome(row["outcomes"][name]) for name in self._rewards} for row in told["rows"]]
+        except (KeyError, TypeError, ValueError) as odd:
+            raise _AgainError(f"answered what is no answer of a reward server: {odd!r}") from odd
+        if len(found) != rows:
+            raise _AgainError(f"answered {len(found)} rows where {rows} were asked")
+        for name, reward in self._rewards.items():
+            other = next((row[name].version for row in found if row[name].version not in (reward.version, "")), None)
+            if other is not None:
+                raise _AgainError(f"serves {name} {other} now, and {reward.version} when this client was made")
+        return found
+
+    def _asked(
+        self,
+        first: int,
+        method: str,
+        path: str,
+        body: bytes | None,
+        read: Callable[[Any], _Read],
+        *,
+        others: bool = True,
+    ) -> _Read:
+        """Return what is read from a server's answer; ask the next one, and again, while nobody is at fault.
+
+        Each server is asked once, and then there are ``retry_s`` in all.
 
         Raises:
             InfrastructureError: No server answered in time.
         """
         until = time.monotonic() + self._retry_s
+        there = len(self._servers)
         tries = 0
         while True:
-            server = self._servers[(first + (tries if others else 0)) % len(self._servers)]
+            at = (first + (tries if others else 0)) % there
             try:
-                return server.ask(method, path, body)
+                return read(self._servers[at].ask(method, path, body))
             except _AgainError as again:
                 tries += 1
-                wait_s = min(FIRST_WAIT_S * 2 ** min(tries, 10), LONGEST_WAIT_S) * _drawn.uniform(0.5, 1.0)
-                if self._closed or time.monotonic() + wait_s > until:
-                    raise InfrastructureError(f"{again} ({tries} tries)") from again
+                rounds = tries // there if others else tries
+                wait_s = min(FIRST_WAIT_S * 2 ** min(rounds, 10), LONGEST_WAIT_S) * _drawn.uniform(0.5, 1.0)
+                is_late = time.monotonic() + wait_s > until and rounds
+                if self._closed or is_late:
+                    words = shortened(f"{self.urls[at]} {again}")
+                    raise InfrastructureError(f"{words} ({tries} {'try' if tries == 1 else 'tries'})") from again
                 time.sleep(wait_s)
 
 
@@ -294,33 +331,41 @@ class _Server:
             self._headers["authorization"] = f"Bearer {token}"
         self._of_thread = threading.local()
         self._open: list[http.client.HTTPConnection] = []
+        self._is_closed = False
 
     def ask(self, method: str, path: str, body: bytes | None) -> Any:
         """Return the JSON that the server answers with.
 
         Raises:
-            _AgainError: It does not answer, or is busy.
+            _AgainError: It does not answer in time, or is busy.
             DataError: It refuses the rows.
             ConfigError: It refuses the client.
         """
+        connection = self._connection()
+        late = threading.Timer(self._timeout_s, _shut, (connection,))  # an answer may drip for ever
+        late.daemon = True
+        late.start()
         try:
-            connection = self._connection()
             connection.request(method, self._base + path, body, self._headers)
             response = connection.getresponse()
             status, answer = response.status, response.read()
         except (OSError, http.client.HTTPException) as fault:
             self._drop()
-            raise _AgainError(f"{self._url} does not answer: {type(fault).__name__}: {fault}") from fault
+            raise _AgainError(f"does not answer: {type(fault).__name__}: {fault}") from fault
+        finally:
+            late.cancel()
+            if self._is_closed:  # perhaps meanwhile, and this connection was made after that
+                self._drop()
         if status == 200:
             try:
                 return json.loads(answer)
             except ValueError:
-                raise _AgainError(f"{self._url} answered what is no JSON") from None
-        words = f"{self._url} answered {status}: {_words(answer)}"
+                raise _AgainError("answered what is no JSON") from None
+        words = f"answered {status}: {_words(answer)}"
         if status in (400, 413, 422):
-            raise DataError(words)
+            raise DataError(f"{self._url} {words}")
         if status in (401, 403, 404, 405):
-            raise ConfigError(words)
+            raise ConfigError(f"{self._url} {words}")
         raise _AgainError(words)
 
     def _connection(self) -> http.client.HTTPConnection:
@@ -335,13 +380,33 @@ class _Server:
         connection = getattr(self._of_thread, "connection", None)
         if connection is not None:
             connection.close()
-            self._open.remove(connection)
+            with contextlib.suppress(ValueError):  # closed and dropped
+                self._open.remove(connection)
             self._of_thread.connection = None
 
     def close(self) -> None:
         """Close the connections of all threads."""
+        self._is_closed = True
         for connection in list(self._open):
             connection.close()
+
+
+def _shut(connection: http.client.HTTPConnection) -> None:
+    """End what a thread waits for on a connection."""
+    with contextlib.suppress(OSError):
+        if connection.sock is not None:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _told(told: Any) -> Any:
+    """Return what a server tells of its rewards.
+
+    Raises:
+        _AgainError: It is something else.
+    """
+    if not isinstance(told, dict) or not {"rewards", "weights", "versions"} <= told.keys():
+        raise _AgainError("is no reward server: it answers /v1/rewards with something else")
+    return told
 
 
 def _again(urls: list[str], settings: Mapping[str, Any]) -> RemoteRuntime:
@@ -361,35 +426,49 @@ def _words(answer: bytes) -> str:
         return shortened(answer.decode("utf-8", "replace"))
 
 
-def _requests(parts: Sequence[CallerRows]) -> list[list[_Row]]:
+def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]]) -> list[list[_Row]]:
     """Return which rows go into which request: groups whole, and never two groups of one prompt in one request."""
     requests: list[list[_Row]] = []
     keys: list[set[bytes]] = []
+    sizes: list[int] = []
     for number, part in enumerate(parts):
         for places in group_places(part.rollouts):
             key = group_key(part.rollouts[places[0]], places[0])
-            fits = (at for at in range(max(0, len(requests) - 8), len(requests)) if key not in keys[at])
-            at = next((at for at in fits if len(requests[at]) + len(places) <= ROWS), len(requests))
+            size = sum(len(encoded[number][place]) for place in places)
+            fits = (
+                at
+                for at in range(max(0, len(requests) - 8), len(requests))
+                if key not in keys[at] and len(requests[at]) + len(places) <= ROWS and sizes[at] + size <= ROWS_BYTES
+            )
+            at = next(fits, len(requests))
             if at == len(requests):
                 requests.append([])
                 keys.append(set())
+                sizes.append(0)
             requests[at] += [_Row(number, place) for place in places]
             keys[at].add(key)
+            sizes[at] += size
     return requests
 
 
-def _body(parts: Sequence[CallerRows], rows: Sequence[_Row], step: int | None, epoch: float | None) -> bytes:
-    rollouts = []
-    for row in rows:
-        one = parts[row.part].rollouts[row.place]
-        told: dict[str, Any] = {"prompt": one.prompt, "completion": one.completion, "example": dict(one.example)}
-        if one.completion_ids is not None:
-            told["completion_ids"] = [int(number) for number in one.completion_ids]
-        rollouts.append(told)
+def _encoded(one: Rollout) -> bytes:
+    """Return a rollout as it travels.
+
+    Raises:
+        DataError: It holds what is no JSON.
+    """
+    told: dict[str, Any] = {"prompt": one.prompt, "completion": one.completion, "example": dict(one.example)}
+    if one.completion_ids is not None:
+        told["completion_ids"] = [int(number) for number in one.completion_ids]
     try:
-        return json.dumps({"rollouts": rollouts, "step": step, "epoch": epoch}, allow_nan=False).encode()
+        return json.dumps(told, allow_nan=False).encode()
     except (TypeError, ValueError) as odd:
         raise DataError(f"a row cannot travel to a reward server: {odd}") from odd
+
+
+def _body(rows: Sequence[bytes], step: int | None, epoch: float | None) -> bytes:
+    beside = json.dumps({"step": step, "epoch": epoch}).encode()
+    return b'{"rollouts": [' + b", ".join(rows) + b"], " + beside[1:]
 
 
 def _outcome(told: Mapping[str, Any]) -> Outcome:

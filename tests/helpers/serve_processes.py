@@ -97,15 +97,18 @@ def received(connection: socket.socket) -> bytes:
 
 
 @contextlib.contextmanager
-def command(*arguments: str | Path, limits: str = "", env: Mapping[str, str] | None = None) -> Iterator[Serving]:
+def command(
+    *arguments: str | Path, limits: str = "", env: Mapping[str, str] | None = None, port: int | None = None
+) -> Iterator[Serving]:
     """Start the command, and give it before it is ready; its ``told`` is empty.
 
     Args:
         arguments: What stands after ``serve``; the port is added.
         limits: Statements that change constants of the modules ``app``, ``server`` and ``listening``.
         env: Further variables.
+        port: Where it is to listen; any free port unless given.
     """
-    port = free_port()
+    port = free_port() if port is None else port
     options = ["serve", *map(str, arguments), "--port", str(port), "--workers", "1", "--json"]
     code = f"{_LIMITS}\n{limits}\nimport sys\nfrom rewardkit.cli import main\nsys.argv[1:] = {options!r}\nmain()"
     program = [sys.executable, "-c", code] if limits else [sys.executable, "-m", "rewardkit", *options]
@@ -122,9 +125,11 @@ def command(*arguments: str | Path, limits: str = "", env: Mapping[str, str] | N
 
 
 @contextlib.contextmanager
-def serving(*arguments: str | Path, limits: str = "", env: Mapping[str, str] | None = None) -> Iterator[Serving]:
+def serving(
+    *arguments: str | Path, limits: str = "", env: Mapping[str, str] | None = None, port: int | None = None
+) -> Iterator[Serving]:
     """Start the command as :func:`command` does, and give it when it is ready."""
-    with command(*arguments, limits=limits, env=env) as starting:
+    with command(*arguments, limits=limits, env=env, port=port) as starting:
         stdout = starting.process.stdout
         assert stdout is not None
         lines: list[str] = []
