@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 MINUTES ?= 6
 # Tests wait as often as they work, so one process more than there are cores.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-FAMILIES := browser or slow or fuzz or real_model or servers or soak or trainers
+FAMILIES := browser or slow or fuzz or ray or real_model or servers or soak or trainers
 SIDE_BY_SIDE := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 

@@ -24,6 +24,7 @@ from rewardkit.runtime.batch import check_lost, combine
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
 from rewardkit.runtime.lanes import RunningBatch, run_in_workers, run_inline
 from rewardkit.runtime.plan import CallerRows, Plan, check_rollouts
+from rewardkit.runtime.settings import checked, choice, leaves_of, weights_of
 from rewardkit.runtime.settle import Finished, Listener, Settler, check_failure
 from rewardkit.runtime.target import load, pool_target, time_to_load_s
 from rewardkit.score_batch import ScoreBatch
@@ -140,22 +141,22 @@ class Runtime:
         }
         self._rewards = resolved.rewards
         self.weights = weights_of(self._rewards, weights)
-        self._leaves = _leaves(self._rewards.values())
+        self._leaves = leaves_of(self._rewards.values())
         for leaf in self._leaves:
             leaf.set_up()
-        self._most_lost: float = _checked(
+        self._most_lost: float = checked(
             "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
         )
-        self._raise = _choice("on_failure", on_failure, OnFailure) is OnFailure.RAISE
-        _checked("cache_entries", cache_entries, lambda count: count >= 0, "a whole number, 0 or more", int)
+        self._raise = choice("on_failure", on_failure, OnFailure) is OnFailure.RAISE
+        checked("cache_entries", cache_entries, lambda count: count >= 0, "a whole number, 0 or more", int)
         self._cache = OutcomeCache(cache_entries)
         self._alarms = Alarms()
         self._owner = os.getpid()
         asked = min(4, cores()) if workers is None else workers
-        self.workers: int = _checked("workers", asked, lambda count: count >= 1, "a whole number, 1 or more", int)
-        _checked("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
+        self.workers: int = checked("workers", asked, lambda count: count >= 1, "a whole number, 1 or more", int)
+        checked("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
         self._load_timeout_s = max(float(load_timeout_s), *map(time_to_load_s, self._leaves), 0.0)
-        chosen = _choice("lane", lane, RuntimeLane)
+        chosen = choice("lane", lane, RuntimeLane)
         if ray_address is not None and chosen is not RuntimeLane.RAY:
             raise RewardDefinitionError(f"ray_address={ray_address!r}: only lane='ray' has a cluster")
         if chosen is RuntimeLane.INLINE:
@@ -462,51 +463,6 @@ def _end(pool: CallPool, clean: Callable[[], None] | None) -> None:
     pool.close()
     if clean is not None:
         clean()
-
-
-def _leaves(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
-    """Return the plain rewards in a set, each once."""
-    leaves = dict.fromkeys(leaf for reward in rewards for leaf in reward.leaves)
-    names = [leaf.name for leaf in leaves]
-    for name in names:
-        if names.count(name) > 1:
-            raise RewardDefinitionError(
-                f"two rewards are named {name!r}; give one another name: @reward(name=...), or "
-                ".with_options(name=...) where it is not yours"
-            )
-    return list(leaves)
-
-
-def weights_of(
-    rewards: Mapping[str, Composable], weights: Sequence[float] | Mapping[str, float] | None
-) -> dict[str, float]:
-    """Return each reward's weight by name; raises RewardDefinitionError where those given do not match."""
-    names = list(rewards)
-    if weights is None:
-        parts = {leaf for reward in rewards.values() if isinstance(reward, Composite) for leaf in reward.leaves}
-        return {name: 0.0 if reward in parts else 1.0 for name, reward in rewards.items()}
-    if not isinstance(weights, Mapping):
-        if len(weights) != len(names):
-            raise RewardDefinitionError(f"{len(weights)} weights for {len(names)} rewards ({', '.join(names)})")
-        weights = dict(zip(names, weights, strict=True))
-    unknown = sorted(set(weights) - set(names))
-    if unknown:
-        raise RewardDefinitionError(f"weights name {unknown[0]!r}, but the rewards are {', '.join(names)}")
-    for name, weight in weights.items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) < math.inf:
-            raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected a finite number")
-    return {name: float(weights.get(name, 1.0)) for name in names}
-
-
-def _checked(option: str, value: Any, holds: Callable[[Any], bool], expected: str, kind: Any = (int, float)) -> Any:
-    if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
-        raise RewardDefinitionError(f"{option}={value!r}: expected {expected}")
-    return value
-
-
-def _choice(option: str, value: str, choices: type[StrEnum]) -> StrEnum:
-    named = [str(one) for one in choices]
-    return choices(_checked(option, value, named.__contains__, f"one of {str(named)[1:-1]}", str))
 
 
 def _path() -> list[str]:

@@ -25,8 +25,9 @@ DESCRIBE_S = 120.0
 """Seconds that a worker may take to say what the rewards are, a jail's start included."""
 MAX_LOADS = 3
 
-NodeAnswer = tuple[Any, ...]
-"""``(ticket, number, seconds)``, or ``(ticket, status, answer, seconds, logs, message)``."""
+NodeAnswers = tuple[int, bool, list[tuple[Any, ...]]]
+"""A driver's job, whether its answers are bare numbers, and the answers: ``(ticket, number, seconds)`` each, or
+``(ticket, status, answer, seconds, logs, message)``."""
 
 
 class NodeHost:
@@ -40,7 +41,7 @@ class NodeHost:
         sys.path += [entry for entry in path if entry not in sys.path and os.path.exists(entry)]
         self._pool: WorkerPool | None = None
         self._news = threading.Condition()  # protects what follows
-        self._answers: list[NodeAnswer] = []
+        self._answers: list[NodeAnswers] = []
         self._jobs: dict[int, list[Job]] = {}
         self._out = 0
         self._workers = 1
@@ -72,7 +73,7 @@ class NodeHost:
     def take(self, job: int, common: bytes, segments: Sequence[bytes], calls: Sequence[CallOrder]) -> None:
         """Run calls of a driver's job; their answers come with :meth:`answers`."""
         assert self._pool is not None
-        collector = _Collector(self.note, len(calls))
+        collector = _Collector(self.note, job, len(calls))
         own = Job(len(segments), None, collector, lambda: self._ended(job, own, collector.left))
         own.common = common
         own.file.append(segments)
@@ -81,7 +82,7 @@ class NodeHost:
             self._out += len(calls)
         self._pool.submit(own, [_TicketedCall(self._numbers[c.target], c.places, c.timeout_s, c.ticket) for c in calls])
 
-    def answers(self, wait_s: float) -> list[NodeAnswer]:
+    def answers(self, wait_s: float) -> list[NodeAnswers]:
         """Return the answers since the last call, waiting so long for the first; it is how a node shows its life.
 
         Raises:
@@ -129,11 +130,11 @@ class NodeHost:
                 self._jobs.pop(number, None)
             self._news.notify_all()
 
-    def note(self, answers: list[NodeAnswer]) -> None:
+    def note(self, answers: NodeAnswers) -> None:
         """Keep answers until they are asked for."""
         with self._news:
-            self._answers += answers
-            self._out -= len(answers)
+            self._answers.append(answers)
+            self._out -= len(answers[2])
             self._news.notify_all()
 
 
@@ -196,21 +197,22 @@ class _TicketedCall(Call):
 class _Collector:
     """Hands a job's results on as plain values; what is tried again is the driver's to say."""
 
-    def __init__(self, note: Callable[[list[NodeAnswer]], None], left: int) -> None:
+    def __init__(self, note: Callable[[NodeAnswers], None], job: int, left: int) -> None:
         self._note = note
+        self._job = job
         self.left = left
 
     def take(self, results: list[CallResult]) -> list[tuple[float, Call]]:
         return self._hand_on(
-            [(_ticket(r.call), r.status.value, r.answer, r.duration_s, r.logs, r.message) for r in results]
+            False, [(_ticket(r.call), r.status.value, r.answer, r.duration_s, r.logs, r.message) for r in results]
         )
 
     def take_numbers(self, answers: list[tuple[Call, float, float]]) -> list[tuple[float, Call]]:
-        return self._hand_on([(_ticket(call), number, duration_s) for call, number, duration_s in answers])
+        return self._hand_on(True, [(_ticket(call), number, duration_s) for call, number, duration_s in answers])
 
-    def _hand_on(self, answers: list[NodeAnswer]) -> list[tuple[float, Call]]:
+    def _hand_on(self, numbers: bool, answers: list[tuple[Any, ...]]) -> list[tuple[float, Call]]:
         self.left -= len(answers)
-        self._note(answers)
+        self._note((self._job, numbers, answers))
         return []
 
 

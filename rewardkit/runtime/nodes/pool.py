@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rewardkit.runtime.nodes.cluster import NodeCluster
-from rewardkit.runtime.nodes.host import NodeAnswer
+from rewardkit.runtime.nodes.host import NodeAnswers
 from rewardkit.runtime.nodes.orders import CallOrder, HostOrder
 from rewardkit.runtime.nodes.outbox import Outbox
 from rewardkit.runtime.nodes.recruiting import Expected, Recruiting
-from rewardkit.runtime.nodes.schedule import GIVE_UP_S, HOME, MAX_LOST, Schedule, Send, Unit
+from rewardkit.runtime.nodes.schedule import GIVE_UP_S, HOME, MAX_LOST, Schedule, Send
 from sandbox.errors import PoolClosedError
 from sandbox.workers import Call, CallPool, CallResult, CallStatus, CollectorPaused, Job
 
@@ -65,8 +65,7 @@ class NodePool:
         self._recruiting = Recruiting(cluster, order, expected, self._outbox, self._commands.put, self)
         self._jobs: dict[int, Job] = {}
         self._at_home: dict[int, Job] = {}  # each job's own at the home pool
-        self._home_tickets: dict[Call, int] = {}
-        self._delayed: list[tuple[float, int, Unit]] = []
+        self._delayed: list[tuple[float, int, int, Call]] = []  # when, order, job, call
         self._order = itertools.count()
         self._alone = False  # whether it was said that node 0 goes on alone
         self._thread = threading.Thread(target=self._run, name="rewardkit-nodes", daemon=True)
@@ -144,32 +143,18 @@ class NodePool:
         self._schedule.join(node, workers, time.monotonic())
         self._alone = False
 
-    def answered(self, node: str, answers: Sequence[NodeAnswer]) -> None:
+    def answered(self, node: str, answers: Sequence[NodeAnswers]) -> None:
         """Take a node's answers."""
-        times = [(answer[0], answer[2] if len(answer) == 3 else answer[3]) for answer in answers]
-        awaited = self._schedule.answered(node, times, time.monotonic())
-        numbers: dict[int, list[tuple[Call, float, float]]] = {}
-        results: dict[int, list[CallResult]] = {}
-        for ticket, *rest in answers:
-            unit = awaited.get(ticket)
-            if unit is None:
-                continue
-            if len(rest) == 2:
-                numbers.setdefault(unit.job, []).append((unit.call, *rest))
-            else:
-                status, *more = rest
-                results.setdefault(unit.job, []).append(CallResult(unit.call, CallStatus(status), *more))
-        for number, some in numbers.items():
-            self._deliver_numbers(number, some)
-        for number, those in results.items():
-            self._deliver_results(number, those)
+        self._schedule.heard(node, time.monotonic())
+        for number, numbers, some in answers:
+            with CollectorPaused():
+                self._take(node, number, numbers, some)
 
     def left(self, node: str, words: str, *, blameless: bool) -> None:
         """Send a lost node's calls again, and give those up that lost theirs too often."""
-        given_up = self._schedule.lose(node, blameless=blameless)
-        for unit in given_up:
-            message = f"{words}, the {MAX_LOST}rd node that was lost with this call"
-            self._deliver_results(unit.job, [CallResult(unit.call, CallStatus.INFRASTRUCTURE, None, 0.0, "", message)])
+        message = f"{words}, as were {MAX_LOST - 1} nodes before with this call"
+        for number, call in self._schedule.lose(node, blameless=blameless):
+            self._deliver(number, [CallResult(call, CallStatus.INFRASTRUCTURE, None, 0.0, "", message)], False)
         if not self._schedule.nodes and not self._alone:
             self._alone = True
             _log.warning("no node of the cluster is left; scoring goes on with this machine's workers alone")
@@ -209,17 +194,17 @@ class NodePool:
                 self._commands.get_nowait()()
         now = time.monotonic()
         while self._delayed and self._delayed[0][0] <= now:
-            unit = heapq.heappop(self._delayed)[2]
-            if unit.job in self._jobs:
-                self._schedule.add([unit])
+            _, _, number, call = heapq.heappop(self._delayed)
+            if number in self._jobs:
+                self._schedule.add(number, [call])
         for node in self._schedule.silent(now):
             self._recruiting.give_up(node, f"it has said nothing for {GIVE_UP_S:g} s")
         self._recruiting.look(now)
         for send in self._schedule.sends(self._bytes_of):
             self._send(send)
 
-    def _bytes_of(self, unit: Unit) -> int:
-        return sum(map(self._jobs[unit.job].file.size_of, unit.call.places))
+    def _bytes_of(self, number: int, call: Call) -> int:
+        return sum(map(self._jobs[number].file.size_of, call.places))
 
     def _admit(self, job: Job, calls: Sequence[Call], complete: bool) -> None:
         if job.ended.is_set():
@@ -227,23 +212,24 @@ class NodePool:
         self._jobs[job.number] = job
         job.complete = complete
         job.remaining += len(calls)
-        self._schedule.add([Unit(job.number, call) for call in calls])
+        self._schedule.add(job.number, calls)
         self._end_if_done(job)
 
     def _send(self, send: Send) -> None:
-        job = self._jobs[send.job]
+        job = self._jobs.get(send.job)
+        if job is None:  # what was sent before has ended it
+            return
         if send.node == HOME:
-            self._home_tickets.update({unit.call: ticket for ticket, unit in send.units.items()})
             try:
-                self._home.submit(self._own_at_home(job), [unit.call for unit in send.units.values()], complete=False)
+                self._home.submit(self._own_at_home(job), send.calls, complete=False)
             except PoolClosedError as closed:
                 self._end_job(job, closed)
             return
-        places = sorted({place for unit in send.units.values() for place in unit.call.places})
+        places = sorted({place for call in send.calls for place in call.places})
         order = {place: n for n, place in enumerate(places)}
         calls = [
-            CallOrder(ticket, unit.call.target, tuple(order[place] for place in unit.call.places), unit.call.timeout_s)
-            for ticket, unit in send.units.items()
+            CallOrder(ticket, call.target, tuple(order[place] for place in call.places), call.timeout_s)
+            for ticket, call in enumerate(send.calls, send.first)
         ]
         self._recruiting.ask(send.node, "take", job.number, job.common, job.file.read(places), calls)
 
@@ -261,14 +247,19 @@ class NodePool:
         self._commands.put(lambda: self._take_home(number, results, numbers))
 
     def _take_home(self, number: int, results: list[Any], numbers: bool) -> None:
-        tickets = [self._home_tickets.pop(result[0], 0) for result in results]
-        times = [result[2] if numbers else result[3] for result in results]
-        awaited = self._schedule.answered(HOME, zip(tickets, times, strict=True), time.monotonic())
-        kept = [result for ticket, result in zip(tickets, results, strict=True) if ticket in awaited]
-        if kept and numbers:
-            self._deliver_numbers(number, kept)
-        elif kept:
-            self._deliver_results(number, kept)
+        with CollectorPaused():
+            self._take(HOME, number, numbers, results)
+
+    def _take(self, node: str, number: int, numbers: bool, answers: Sequence[tuple[Any, ...]]) -> None:
+        """Hand a node's answers to their job, but those that come late."""
+        time_at = 2 if numbers else 3
+        told = [(answer[0], answer[time_at]) for answer in answers]
+        calls = self._schedule.answered(node, number, told, time.monotonic())
+        taken = [(call, *answer[1:]) for call, answer in zip(calls, answers, strict=True) if call is not None]
+        if not numbers:
+            taken = [CallResult(call, CallStatus(status), *rest) for call, status, *rest in taken]
+        if taken:
+            self._deliver(number, taken, numbers)
 
     def _home_ended(self, job: Job) -> None:
         """The home pool ended its job: we asked for that, or it is broken."""
@@ -276,30 +267,20 @@ class NodePool:
         if own is not None and own.error is not None:
             self._end_job(job, own.error)
 
-    def _deliver_numbers(self, number: int, answers: list[tuple[Call, float, float]]) -> None:
+    def _deliver(self, number: int, results: list[Any], numbers: bool) -> None:
+        """Hand a job its results and note which of its calls it wants to be made again."""
         job = self._jobs.get(number)
-        if job is not None:
-            self._deliver(job, lambda: job.handler.take_numbers(answers), len(answers))
-
-    def _deliver_results(self, number: int, results: list[CallResult]) -> None:
-        job = self._jobs.get(number)
-        if job is not None:
-            self._deliver(job, lambda: job.handler.take(results), len(results))
-
-    def _deliver(self, job: Job, hand_over: Callable[[], _Again], count: int) -> None:
-        """Hand a job its results, of so many calls, and note which of them it wants to be made again."""
-        if job.ended.is_set():
+        if job is None or job.ended.is_set():
             return
         try:
-            with CollectorPaused():
-                again = hand_over()
+            again = job.handler.take_numbers(results) if numbers else job.handler.take(results)
         except BaseException as fault:
             self._end_job(job, fault)
             return
         now = time.monotonic()
         for delay_s, call in again:
-            heapq.heappush(self._delayed, (now + delay_s, next(self._order), Unit(job.number, call)))
-        job.remaining -= count - len(again)
+            heapq.heappush(self._delayed, (now + delay_s, next(self._order), number, call))
+        job.remaining -= len(results) - len(again)
         self._end_if_done(job)
 
     def _end_if_done(self, job: Job) -> None:
@@ -310,10 +291,7 @@ class NodePool:
         self._jobs.pop(job.number, None)
         own = self._at_home.pop(job.number, None)
         for node in self._schedule.forget(job.number):
-            if node == HOME:
-                kept = {call: n for call, n in self._home_tickets.items() if self._schedule.holds(HOME, n)}
-                self._home_tickets = kept
-            else:
+            if node != HOME:
                 self._recruiting.ask(node, "drop", job.number)
         if own is not None:
             self._home.cancel(own, PoolClosedError("the job has ended"))

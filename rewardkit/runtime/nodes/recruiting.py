@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rewardkit.runtime.nodes.cluster import HostLink, NodeCluster
-from rewardkit.runtime.nodes.host import DESCRIBE_S, MAX_LOADS, NodeAnswer
+from rewardkit.runtime.nodes.host import DESCRIBE_S, MAX_LOADS, NodeAnswers
 from rewardkit.runtime.nodes.members import Member, Members, MemberState
 from rewardkit.runtime.nodes.orders import HostOrder, HostReady, NodeFacts, facts, why_no_part, why_other_scores
 from rewardkit.runtime.nodes.outbox import Outbox
@@ -36,7 +36,7 @@ class NodeEvents(Protocol):
     def joined(self, node: str, workers: int) -> None:
         """A node takes calls from now on."""
 
-    def answered(self, node: str, answers: Sequence[NodeAnswer]) -> None:
+    def answered(self, node: str, answers: Sequence[NodeAnswers]) -> None:
         """A node has answers, or none and is alive."""
 
     def left(self, node: str, words: str, *, blameless: bool) -> None:
@@ -178,7 +178,7 @@ class Recruiting:
     def _listen(self, member: Member) -> None:
         self._ask(member, lambda answers: self._hear(member, answers), "answers", WAIT_S)
 
-    def _hear(self, member: Member, answers: Sequence[NodeAnswer]) -> None:
+    def _hear(self, member: Member, answers: Sequence[NodeAnswers]) -> None:
         self._listen(member)
         self._events.answered(member.node, answers)
 

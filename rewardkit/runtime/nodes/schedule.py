@@ -9,9 +9,12 @@ is cut by measured time, and smaller towards the end of a batch, so that all nod
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import operator
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,8 +30,9 @@ MOST_CALLS = 2048
 """Calls in one chunk."""
 MOST_BYTES = 8 << 20
 """Bytes of segments in one chunk that holds more than one call."""
-SEND_COST_S = 3e-5
-"""Seconds of the driver's time that it takes to send a call of 2 kB away and to hear of it, about."""
+SEND_COST_S = 1e-4
+"""Seconds of node 0's work below which a call stays there. Sending a call of 2 kB away and hearing of it costs the
+driver some 33 µs, so that what is shorter than three times that gains nothing by leaving."""
 CALL_COST_S = 2e-5
 """Seconds that a worker spends on a call beside running it, about."""
 GIVE_UP_S = 10.0
@@ -40,41 +44,29 @@ MAX_LOST = 3
 _NEWEST = 0.3  # weight of the newest measurement of a target's pace
 
 
-@dataclass(slots=True, eq=False)
-class Unit:
-    """A call on the way.
-
-    Attributes:
-        job: The number of its job.
-        call: The call.
-        lost: How often its node was lost while it was there.
-    """
-
-    job: int
-    call: Call
-    lost: int = 0
+Ticket = int | Call
+"""What a call out at a node is known by: a number there, and the call itself at home."""
 
 
 class Send(NamedTuple):
-    """Calls of one job and target that go to a node, each under a ticket."""
+    """Calls of one job and target that go to a node; elsewhere than at home their tickets count up from the first."""
 
     node: str
     job: int
-    units: dict[int, Unit]
+    calls: list[Call]
+    first: int = 0
 
 
 @dataclass(slots=True)
 class _Node:
     workers: int
     heard_at: float
-    out: dict[int, Unit] = field(default_factory=dict)
+    out: dict[int, dict[Ticket, Call]] = field(default_factory=dict)  # what is not answered, by job
     counts: Counter[int] = field(default_factory=Counter)  # of what is out, by target
 
-    def drop(self, ticket: int) -> Unit | None:
-        unit = self.out.pop(ticket, None)
-        if unit is not None:
-            self.counts[unit.call.target] -= 1
-        return unit
+    @property
+    def load(self) -> float:
+        return sum(map(len, self.out.values())) / self.workers
 
 
 class Schedule:
@@ -88,8 +80,9 @@ class Schedule:
     def __init__(self, home_workers: int, home_only: Iterable[int] = ()) -> None:
         self._home_only = frozenset(home_only)
         self._nodes = {HOME: _Node(home_workers, math.inf)}
-        self._waiting: dict[tuple[int, int], deque[Unit]] = {}
+        self._waiting: dict[tuple[int, int], deque[Call]] = {}
         self._ring: deque[tuple[int, int]] = deque()
+        self._lost: dict[Call, int] = {}
         self._paces: dict[int, float] = {}
         self._tickets = 0
         self._looked_at: float | None = None
@@ -99,47 +92,49 @@ class Schedule:
         """The names of the nodes beside node 0."""
         return [name for name in self._nodes if name != HOME]
 
-    def add(self, units: Iterable[Unit]) -> None:
-        """Queue calls."""
-        for unit in units:
-            self._queue(unit).append(unit)
+    def add(self, job: int, calls: Sequence[Call]) -> None:
+        """Queue calls of a job."""
+        for target, some in itertools.groupby(calls, key=_target_of):
+            self._queue(job, target).extend(some)
 
     def join(self, node: str, workers: int, now: float) -> None:
         """Use a node with so many workers from now on."""
         self._nodes[node] = _Node(workers, now)
 
-    def sends(self, bytes_of: Callable[[Unit], int]) -> list[Send]:
+    def sends(self, bytes_of: Callable[[int, Call], int]) -> list[Send]:
         """Return what is to be sent now; it counts as sent.
 
         Args:
-            bytes_of: Says how many bytes travel with a call; not asked for what stays at home.
+            bytes_of: Says how many bytes travel with a call of a job; not asked for what stays at home.
         """
         sent = self._send_home_only()
         progress = True
         while progress and self._ring:
             progress = False
-            for name, node in sorted(self._nodes.items(), key=lambda item: len(item[1].out) / item[1].workers):
+            for name, node in sorted(self._nodes.items(), key=lambda item: item[1].load):
                 found = self._next(name, node, bytes_of)
                 if found is not None:
                     sent.append(found)
                     progress = True
         return sent
 
-    def answered(self, node: str, answers: Iterable[tuple[int, float]], now: float) -> dict[int, Unit]:
-        """Take a node's answers, each a ticket and the seconds its call ran; return those that are awaited.
+    def answered(self, node: str, job: int, answers: Sequence[tuple[Ticket, float]], now: float) -> list[Call | None]:
+        """Take a node's answers to calls of a job, each a ticket and the seconds that the call ran.
 
-        A late answer, of a call that was given up or sent again, is left out.
+        Return the call of each; ``None`` for a late answer, of a call that was given up or sent again since.
         """
         self.heard(node, now)
-        awaited: dict[int, Unit] = {}
-        spent: dict[int, list[float]] = {}
         held = self._nodes.get(node)
-        for ticket, duration_s in answers:
-            unit = None if held is None else held.drop(ticket)
-            if unit is not None:
-                awaited[ticket] = unit
-                spent.setdefault(unit.call.target, []).append(duration_s)
+        out: dict[Ticket, Call] = {} if held is None else held.out.get(job, {})
+        awaited = [out.pop(ticket, None) for ticket, _ in answers]
+        if held is None:
+            return awaited
+        spent: dict[int, list[float]] = {}
+        for call, (_, duration_s) in zip(awaited, answers, strict=True):
+            if call is not None:
+                spent.setdefault(call.target, []).append(duration_s)
         for target, each in spent.items():
+            held.counts[target] -= len(each)
             pace, before = sum(each) / len(each) + CALL_COST_S, self._paces.get(target)
             self._paces[target] = pace if before is None else before + _NEWEST * (pace - before)
         return awaited
@@ -158,26 +153,29 @@ class Schedule:
                 node.heard_at += away_s
         return [name for name, node in self._nodes.items() if now - node.heard_at > GIVE_UP_S]
 
-    def lose(self, node: str, *, blameless: bool = False) -> list[Unit]:
-        """Use a node no more; return the calls that are given up with it. The others go out again, first and in order.
+    def lose(self, node: str, *, blameless: bool = False) -> list[tuple[int, Call]]:
+        """Use a node no more; return the calls, with their jobs, that are given up with it.
+
+        The others go out again, first and in their order.
 
         Args:
             node: Its name.
-            blameless: Whether the loss does not count against the calls, for the node refused them.
+            blameless: Whether the loss does not count against the calls, for the cluster refused them.
         """
         held = self._nodes.pop(node, None)
-        given_up: list[Unit] = []
-        for unit in reversed(list(held.out.values()) if held is not None else []):
-            unit.lost += not blameless
-            if unit.lost >= MAX_LOST:
-                given_up.append(unit)
-            else:
-                self._queue(unit).appendleft(unit)
-        return given_up[::-1]
-
-    def holds(self, node: str, ticket: int) -> bool:
-        """Whether a node was sent a call under this ticket and has not answered."""
-        return node in self._nodes and ticket in self._nodes[node].out
+        given_up: list[tuple[int, Call]] = []
+        for job, out in (held.out if held is not None else {}).items():
+            again: dict[int, list[Call]] = {}
+            for call in out.values():
+                self._lost[call] = self._lost.get(call, 0) + (not blameless)
+                if self._lost[call] >= MAX_LOST:
+                    given_up.append((job, call))
+                    del self._lost[call]
+                else:
+                    again.setdefault(call.target, []).append(call)
+            for target, calls in again.items():
+                self._queue(job, target).extendleft(reversed(calls))
+        return given_up
 
     def forget(self, job: int) -> list[str]:
         """Drop a job's calls, and return the nodes that still have some of them."""
@@ -186,15 +184,16 @@ class Schedule:
             del self._waiting[entry]
         holders = []
         for name, node in self._nodes.items():
-            tickets = [ticket for ticket, unit in node.out.items() if unit.job == job]
-            for ticket in tickets:
-                node.drop(ticket)
-            if tickets:
+            out = node.out.pop(job, None)
+            if out:
+                node.counts.subtract(map(_target_of, out.values()))
                 holders.append(name)
+        if not self._ring and not any(node.out for node in self._nodes.values()):
+            self._lost.clear()
         return holders
 
-    def _queue(self, unit: Unit) -> deque[Unit]:
-        entry = unit.job, unit.call.target
+    def _queue(self, job: int, target: int) -> deque[Call]:
+        entry = job, target
         if entry not in self._waiting:
             self._waiting[entry] = deque()
             self._ring.append(entry)
@@ -206,7 +205,7 @@ class Schedule:
             sent.append(self._take(HOME, self._nodes[HOME], entry, len(self._waiting[entry]), None))
         return sent
 
-    def _next(self, name: str, node: _Node, bytes_of: Callable[[Unit], int]) -> Send | None:
+    def _next(self, name: str, node: _Node, bytes_of: Callable[[int, Call], int]) -> Send | None:
         """Return the node's next chunk, of the job and target whose turn it is; ``None`` where it is to have none."""
         for _ in range(len(self._ring)):
             entry = self._ring[0]
@@ -244,20 +243,41 @@ class Schedule:
         return sum(node.workers for node in self._nodes.values())
 
     def _take(
-        self, name: str, node: _Node, entry: tuple[int, int], count: int, bytes_of: Callable[[Unit], int] | None
+        self,
+        name: str,
+        node: _Node,
+        entry: tuple[int, int],
+        count: int,
+        bytes_of: Callable[[int, Call], int] | None,
     ) -> Send:
-        queue, held_bytes = self._waiting[entry], 0
-        units: dict[int, Unit] = {}
-        while queue and len(units) < count:
-            if bytes_of is not None:
-                held_bytes += bytes_of(queue[0])
-                if units and held_bytes > MOST_BYTES:
-                    break
-            self._tickets += 1
-            units[self._tickets] = queue.popleft()
-        node.out.update(units)
-        node.counts[entry[1]] += len(units)
+        (job, target), queue = entry, self._waiting[entry]
+        calls = [queue.popleft() for _ in range(min(count, len(queue)))]
+        if bytes_of is not None:
+            fit = _fitting(calls, functools.partial(bytes_of, job))
+            queue.extendleft(reversed(calls[fit:]))
+            del calls[fit:]
+        first = self._tickets + 1
+        out = node.out.setdefault(job, {})
+        if name == HOME:
+            out.update(zip(calls, calls, strict=True))
+        else:
+            self._tickets += len(calls)
+            out.update(zip(range(first, first + len(calls)), calls, strict=True))
+        node.counts[target] += len(calls)
         if not queue:
             del self._waiting[entry]
             self._ring.remove(entry)
-        return Send(name, entry[0], units)
+        return Send(name, job, calls, first)
+
+
+def _fitting(calls: Sequence[Call], bytes_of: Callable[[Call], int]) -> int:
+    """Return how many of the first calls fit in a chunk by their bytes; one always does."""
+    held_bytes = 0
+    for count, call in enumerate(calls):
+        held_bytes += bytes_of(call)
+        if count and held_bytes > MOST_BYTES:
+            return count
+    return len(calls)
+
+
+_target_of = operator.attrgetter("target")
