@@ -13,7 +13,7 @@ from rewardkit.runtime.nodes.cluster import NodeCluster
 from rewardkit.runtime.nodes.host import described
 from rewardkit.runtime.nodes.orders import DescribedRewards, HostOrder
 from rewardkit.runtime.nodes.pool import NodePool
-from rewardkit.runtime.nodes.recruiting import Expected
+from rewardkit.runtime.nodes.recruiting import NodeExpectation
 from rewardkit.runtime.target import pool_target
 from rewardkit.transport import dumps
 from sandbox.workers import CallPool
@@ -76,7 +76,7 @@ def node_pool(
         carried=carried.files,
         **options,
     )
-    expected = Expected(
+    expected = NodeExpectation(
         {reward.name: reward.version for reward in leaving.values()},
         _level_here(asked, list(leaving.values()), {"path": path, **options}) if asked.jailed else lambda: None,
     )

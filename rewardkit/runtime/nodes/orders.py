@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import rewardkit
 from rewardkit.decorator import Reward
 from rewardkit.errors import InfrastructureError
 from sandbox import cores
@@ -77,7 +76,8 @@ class HostReady(NamedTuple):
 def facts() -> NodeFacts:
     """Return this machine's facts."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return NodeFacts(platform.node(), python, rewardkit.__version__, cores())
+    version = sys.modules["rewardkit"].__version__  # imported by name it would be a circle
+    return NodeFacts(platform.node(), python, version, cores())
 
 
 def why_no_part(ours: NodeFacts, theirs: NodeFacts) -> str | None:

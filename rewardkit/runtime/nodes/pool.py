@@ -22,7 +22,7 @@ from rewardkit.runtime.nodes.cluster import NodeCluster
 from rewardkit.runtime.nodes.host import NodeAnswers
 from rewardkit.runtime.nodes.orders import CallOrder, HostOrder
 from rewardkit.runtime.nodes.outbox import Outbox
-from rewardkit.runtime.nodes.recruiting import Expected, Recruiting
+from rewardkit.runtime.nodes.recruiting import NodeExpectation, Recruiting
 from rewardkit.runtime.nodes.schedule import GIVE_UP_S, HOME, MAX_LOST, Schedule, Send
 from sandbox.errors import PoolClosedError
 from sandbox.workers import Call, CallPool, CallResult, CallStatus, CollectorPaused, Job
@@ -55,7 +55,7 @@ class NodePool:
         home_only: Iterable[int],
         cluster: NodeCluster,
         order: HostOrder,
-        expected: Expected,
+        expected: NodeExpectation,
     ) -> None:
         self._home = home
         self._owner = os.getpid()

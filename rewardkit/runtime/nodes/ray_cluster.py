@@ -21,12 +21,13 @@ CONCURRENT = 8
 """Methods of a host that run at once: it waits in one for answers while it takes calls in others."""
 
 
-def connect(address: str | None) -> RayCluster:
+def connect(address: str | None, *, with_own: bool = False) -> RayCluster:
     """Return the cluster that this process is connected to, or the one at an address.
 
     Args:
         address: ``host:port`` of the cluster's head, ``"auto"`` for the one that runs on this machine, or ``None``
             where this process has called ``ray.init`` itself.
+        with_own: Whether this process's own node counts too.
 
     Raises:
         ClusterError: Ray is not installed, there is no cluster, or it is of another version.
@@ -34,7 +35,7 @@ def connect(address: str | None) -> RayCluster:
     try:
         import ray
     except ImportError as missing:
-        raise ClusterError("lane='ray' needs Ray, which is not installed: pip install 'rewardkit[ray]'") from missing
+        raise ClusterError("lane='ray' needs Ray, which is not installed: pip install 'ray>=2.41'") from missing
     if not ray.is_initialized():
         if address is None:
             raise ClusterError(
@@ -47,7 +48,7 @@ def connect(address: str | None) -> RayCluster:
             "lane='ray' does not work through Ray Client (ray://): run the training on a node of the cluster, for "
             "example with ray job submit, and give ray_address='auto'"
         )
-    return RayCluster(ray)
+    return RayCluster(ray, with_own=with_own)
 
 
 def _initialise(ray: Any, address: str) -> None:

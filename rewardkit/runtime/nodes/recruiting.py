@@ -44,7 +44,7 @@ class NodeEvents(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class NodeExpectation:
     """What a node has to equal: the driver's versions of the rewards, and the level of its jails."""
 
     versions: Mapping[str, str]
@@ -67,7 +67,7 @@ class Recruiting:
         self,
         cluster: NodeCluster,
         order: HostOrder,
-        expected: Expected,
+        expected: NodeExpectation,
         outbox: Outbox,
         command: Callable[[Callable[[], None]], None],
         events: NodeEvents,
