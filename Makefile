@@ -83,4 +83,4 @@ wheel: $(READY) ## build the wheel and test what is in it
 	$(BIN)/python -m pytest tests/test_wheel.py
 
 clean: ## remove what was built
-	rm -rf $(VENV) $(VENV)-core build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-core .venv-trainers build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
