@@ -65,7 +65,7 @@ def _report(name: str, futures: list[concurrent.futures.Future[Any]] | str, end:
     with contextlib.suppress(concurrent.futures.TimeoutError):
         try:
             said = NodeFacts(*futures[0].result(max(0.0, end - time.monotonic())))
-            levels = [tuple(one) for one in futures[1].result(max(0.0, end - time.monotonic()))]  # type: ignore[misc]
+            levels = [tuple(one) for one in futures[1].result(max(0.0, end - time.monotonic()))]
             why = why_no_part(facts(), said)
         except ClusterError as reason:
             why = str(reason)
