@@ -1,4 +1,4 @@
-"""What trainers' environments have scored: read from TRL's objects and verifiers' traces, for the reward that has it."""
+"""What trainers' environments have scored: read from TRL's objects and from verifiers' traces."""
 
 from __future__ import annotations
 
