@@ -35,6 +35,7 @@ from rewardkit.serving import RemoteRuntime
 from sandbox import cores, local_ranks
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.copies import Copies
+from trainer_adapter.environment_values import with_environments
 from trainer_adapter.functions import AdaptedFunction, Scorings
 from trainer_adapter.models import needing_extra
 from trainer_adapter.ranks import Ranks, owners, score_together
@@ -390,10 +391,12 @@ class RewardAdapter:
                 self._check_async_grpo(reward)
                 self._know(getattr(keywords.get("log_metric"), "__self__", None))  # TRL's is a method of its trainer
                 ranks = self._ranks if "trainer_state" in keywords else Ranks()
-                return self._answer(
-                    reward, lambda: FrozenBatch(prompts, completions, completion_ids, keywords), ranks,
-                    keywords.get("log_metric"), began,
-                )  # fmt: skip
+
+                def freeze() -> FrozenBatch:
+                    columns = with_environments(keywords, self.runtime.rewards.values())
+                    return FrozenBatch(prompts, completions, completion_ids, columns)
+
+                return self._answer(reward, freeze, ranks, keywords.get("log_metric"), began)
             finally:
                 self._seconds += time.monotonic() - began
 
