@@ -40,7 +40,7 @@ from trainer_adapter.functions import AdaptedFunction, Scorings
 from trainer_adapter.models import needing_extra
 from trainer_adapter.ranks import Ranks, owners, score_together
 from trainer_adapter.splitting import check_groups, generations_of, is_trainer, split_of
-from trainer_adapter.told import MAX_SCORE, Partial, Scores, check_size, metrics, told, totals
+from trainer_adapter.told import MAX_SCORE, Partial, Scores, WaitingMetrics, check_size, metrics, told, totals
 
 if TYPE_CHECKING:
     from rewardkit import Recorder
@@ -197,6 +197,8 @@ class RewardAdapter:
         self._timings: deque[BatchTiming] = deque(maxlen=100_000)
         self._seconds = 0.0
         self._scorings = Scorings()
+        self.waiting_metrics = WaitingMetrics()
+        """Metrics for the trainer's next log, which :attr:`callback` adds where TRL gives functions no way to."""
         self._trainer: Callable[[], Any] = lambda: None
         self._ranks = Ranks()
         # Two trainer threads may call at once: one scores, the other waits and takes its scores from the result.
@@ -297,8 +299,8 @@ class RewardAdapter:
         callback = self.callback
         if not (hasattr(trainer, "reward_funcs") and hasattr(trainer, "callback_handler")):
             raise ConfigError(f"attach({trainer!r}): expected a GRPOTrainer or RLOOTrainer")
-        if callback not in trainer.callback_handler.callbacks:
-            trainer.add_callback(callback)
+        others = [one for one in trainer.callback_handler.callbacks if one is not callback]
+        trainer.callback_handler.callbacks[:] = [callback, *others]  # before those that report what it adds to the logs
         self._know(trainer)
         if self.capture is not None:
             self.capture.attach(trainer)
@@ -441,10 +443,12 @@ class RewardAdapter:
         if self.capture is not None:
             self.capture.attach(getattr(log_metric, "__self__", None))
             self.capture.record(scored, dict(scores), batch.step, batch.epoch)
+        health = [] if self.capture is None else self.capture.health_metrics()
         if callable(log_metric):
-            health = [] if self.capture is None else self.capture.health_metrics()
             for metric, value in (*metrics(scored), *health):
                 log_metric(metric, value)
+        else:
+            self.waiting_metrics.add((*metrics(scored), *health))
         self._timings.append(BatchTiming(batch.step, len(batch), 0.0))
         seen = {name: column for name, column in scores.items() if name not in self._shadows}
         waiting = dict[str | None, Scores](scores.items())
