@@ -29,7 +29,9 @@ from rewardkit import (
     Rollout,
 )
 from rewardkit.serving import JoinedRuntime, RemoteRuntime, ToldRow, told_rows
-from trainer_adapter.grpo import RuntimeOptions, runtime_of
+from sandbox import cores, local_ranks
+from trainer_adapter.grpo import MOST_WORKERS, RuntimeOptions, runtime_of
+from trainer_adapter.tested import TrainerVersions
 
 VARIABLE = "REWARDKIT_REWARDS"
 """The environment variable that names the rewards where nothing else does."""
@@ -51,6 +53,7 @@ class TrainerAsks:
         columns: The columns that it always sends.
         more: How a dataset's further columns get to the rewards; ``None`` where they cannot.
         size: The setting that says how many completions a prompt has.
+        tested: The versions that its adapter is tested with; another that is installed is warned of.
     """
 
     trainer: str
@@ -58,6 +61,7 @@ class TrainerAsks:
     columns: frozenset[str] = frozenset()
     more: str | None = "send it with each completion"
     size: str = "the number of completions of a prompt"
+    tested: TrainerVersions | None = None
 
 
 class TrainerRewards:
@@ -82,7 +86,8 @@ class TrainerRewards:
         group_size: Completions of a prompt, at least 1, that wait for each other where a reward scores groups.
         group_wait_s: Seconds until a group is scored as it is.
         whole_groups: Whether each call has whole groups, so that none needs to wait.
-        options: The other options of :class:`rewardkit.Runtime`.
+        options: The other options of :class:`rewardkit.Runtime`. ``workers`` is, where a trainer has several processes
+            on a host, by default a process's share of the cores, 4 at most.
 
     Raises:
         RewardLoadError: A file does not import, or a reference names nothing.
@@ -103,6 +108,8 @@ class TrainerRewards:
         **options: Unpack[RuntimeOptions],
     ) -> None:
         self.asks = TrainerAsks(asks) if isinstance(asks, str) else asks
+        if self.asks.tested is not None:
+            self.asks.tested.warn_of_another(self.asks.trainer, self.asks.setting)
         if on_unknown not in get_args(OnUnknown):
             raise RewardDefinitionError(f"on_unknown={on_unknown!r}: expected 'raise' or 'zero'")
         if group_size is not None and (isinstance(group_size, bool) or group_size < 1):
@@ -119,7 +126,9 @@ class TrainerRewards:
         """The columns that the rewards read; ``None`` for all of them."""
         self.reads_prompt = any(one.name == "prompt" for leaf in leaves for one in leaf.spec.parameters)
         """Whether a reward reads the prompt, which some trainers do not send."""
-        self._check_columns([name for leaf in leaves for name in leaf.spec.required_columns])
+        self.required = [name for leaf in leaves for name in leaf.spec.required_columns]
+        """The columns without which no reward can be called."""
+        self._check_columns(self.required)
         self.groups = [] if remote else [name for name, one in runtime.rewards.items() if one.scores_groups]
         """The names of the rewards that score whole groups."""
         if self.groups and group_size is None and not whole_groups:
@@ -142,6 +151,8 @@ class TrainerRewards:
             )
         if not isinstance(rewards, RemoteRuntime):
             options.setdefault("max_infrastructure_rate", 1.0)  # of one row one lost call would be all
+            if options.get("workers") is None and local_ranks() > 1:
+                options["workers"] = max(1, min(MOST_WORKERS, cores() // local_ranks()))
         try:
             return runtime_of(_named(rewards), weights, options)
         except (RewardLoadError, ConfigError) as wrong:

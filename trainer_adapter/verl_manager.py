@@ -1,20 +1,40 @@
 """verl's reward manager ``rewardkit``: verl's own, which also tells a reward the prompt and the group.
 
-verl loads this module as it starts, by the entry-point group ``verl.plugins``. It alone imports verl.
-``reward.reward_manager.name=rewardkit`` takes the manager; :func:`trainer_adapter.verl.verl_score` reads what it adds.
+verl 0.9 loads this module as it starts, by the entry-point group ``verl.plugins``; earlier versions where
+``reward.reward_manager`` names it. It alone imports verl. :func:`trainer_adapter.verl.verl_score` reads what it adds.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
-from verl.experimental.reward_loop.reward_manager import register
-from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
+from trainer_adapter.verl_start import check_start
+
+_log = logging.getLogger("trainer_adapter")
+
+try:
+    from verl.experimental.reward_loop.reward_manager import register
+    from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
+except Exception as wrong:
+    # verl says at its debug level that a plugin does not load, and later that it knows no such manager.
+    _log.warning(
+        "verl: the reward manager 'rewardkit' is not registered, for this verl has no "
+        "verl.experimental.reward_loop.reward_manager as 0.7.1 to 0.9 have it (%s: %s); without "
+        "reward.reward_manager.name=rewardkit nothing needs it",
+        type(wrong).__name__,
+        wrong,
+    )
+    raise
 
 
 @register("rewardkit")
 class RewardkitRewardManager(NaiveRewardManager):  # type: ignore[misc] # verl ships no types
     """Hands on ``prompt``, the messages, and ``uid``, which the completions of one prompt share, in ``extra_info``."""
+
+    def __init__(self, config: Any, tokenizer: Any, compute_score: Any, *others: Any, **more: Any) -> None:
+        super().__init__(config, tokenizer, compute_score, *others, **more)
+        check_start(compute_score, config)
 
     async def run_single(self, data: Any) -> dict[str, Any]:
         """Score one sample."""
