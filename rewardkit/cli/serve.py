@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
-from typing import Annotated, Any
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -25,7 +30,12 @@ def serve_command(
     port: Annotated[int, option("The port.", "PORT", min=1, max=65535)] = 8000,
     token: Annotated[
         str | None,
-        option("What clients must send.", "TOKEN", envvar="REWARDKIT_SERVE_TOKEN", show_envvar=False),
+        option(
+            "What clients must send: 8 to 200 letters, digits and -_.~",
+            "TOKEN",
+            envvar="REWARDKIT_SERVE_TOKEN",
+            show_envvar=False,
+        ),
     ] = None,
     group_size: Annotated[
         int | None, option("Completions of a prompt that wait for each other and are scored together.", "N", min=1)
@@ -35,14 +45,15 @@ def serve_command(
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
-    check: Annotated[bool, option("Load the rewards, say so and stop.", None, "--check")] = False,
+    check: Annotated[bool, option("Load the rewards, try the port and the token, and stop.", None, "--check")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Serve REWARDS over HTTP, for OpenRLHF, slime, NeMo Gym, eval-protocol, LLaMA-Factory and verl.
 
     It loads the rewards, prints its address and answers until SIGTERM or Ctrl-C; then it answers what it has taken
     and ends. Only this machine reaches it unless --host says otherwise, which needs a token. The variable
-    REWARDKIT_SERVE_TOKEN holds one that other users of the machine do not see.
+    REWARDKIT_SERVE_TOKEN holds one that other users of the machine do not see. Where a reward scores the completions
+    of a prompt together and the trainer sends them one by one, give --group-size.
 
     Examples:
 
@@ -54,10 +65,14 @@ def serve_command(
     if missing:
         raise ConfigError(f"rewardkit serve needs {' and '.join(missing)}: pip install {' '.join(_NEEDED.values())}")
     from rewardkit.serving.server import serve, was_interrupted  # needs what is installed with the extra
+    from rewardkit.web.listening import check_token, listening
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
-    found = chosen(rewards, timeout)
-    with Runtime(found, workers=workers, load_timeout_s=load_timeout) as runtime:
+    check_token(host, token, drawn=False)
+    with (
+        _ended_by_a_signal(),
+        Runtime(chosen(rewards, timeout), workers=workers, load_timeout_s=load_timeout) as runtime,
+    ):
         told: dict[str, Any] = {
             "rewards": {name: reward.version for name, reward in runtime.rewards.items()},
             "weights": runtime.weights,
@@ -65,7 +80,8 @@ def serve_command(
         }
         warnings = _warnings(runtime, group_size)
         if check:
-            runtime.wait_loaded()
+            with listening(host, port, tries=1):
+                runtime.wait_loaded()
             finish({**told, "warnings": warnings}, lambda: _show(None, told, warnings), as_json=as_json)
             return
 
@@ -85,6 +101,23 @@ def serve_command(
     typer.echo("stopped", err=True)
     if was_interrupted(number):
         raise typer.Exit(INTERRUPTED)
+
+
+@contextlib.contextmanager
+def _ended_by_a_signal() -> Iterator[None]:
+    """End with code 0 at SIGTERM while rewards load, too; the first process of a container hears no other way."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(0)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only there signals are heard
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _warnings(runtime: Runtime, group_size: int | None) -> list[str]:

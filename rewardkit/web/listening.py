@@ -155,7 +155,7 @@ def listening(host: str, port: int, tries: int | None = None) -> socket.socket:
             if wrong.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise ConfigError(f"--host {host}: no address of this machine: {wrong.strerror}") from wrong
     if port == last:
-        raise ConfigError(f"--port {port}: is not free: {reason}")
+        raise ConfigError(f"--port {port}: is not free: {reason}; end what listens there, or give another --port")
     raise ConfigError(f"--port {port}: none of the ports {port} to {last} is free: {reason}")
 
 

@@ -79,11 +79,15 @@ def test_it_serves_and_leaves_no_process(rewards: Path, number: signal.Signals, 
 def test_it_checks_and_stops(rewards: Path) -> None:
     """With --check the rewards are loaded and told, with what is better known before a trainer asks."""
     rewards.write_text(REWARDS + GROUPS)
-    done = CliRunner().invoke(app, ["serve", str(rewards), "--check", "--json", "--workers", "1"])
+    done = CliRunner().invoke(
+        app, ["serve", str(rewards), "--check", "--json", "--workers", "1", "--port", str(free_port())]
+    )
     told = json.loads(done.stdout)
     assert (0, ["right", "shortest"]) == (done.exit_code, list(told["rewards"]))
     assert "--group-size N answers all" in told["warnings"][0]
-    done = CliRunner().invoke(app, ["serve", f"{rewards}:right", "--group-size", "4", "--check", "--workers", "1"])
+    done = CliRunner().invoke(
+        app, ["serve", f"{rewards}:right", "--group-size", "4", "--check", "--workers", "1", "--port", str(free_port())]
+    )
     assert (0, "loaded right\n") == (done.exit_code, done.stdout)
     assert "no reward scores groups" in done.stderr
 
@@ -101,6 +105,11 @@ def test_a_file_that_does_not_import_is_said_at_once(rewards: Path) -> None:
     [
         (["--host", "0.0.0.0"], "others can reach this address; give a --token"),
         (["--token", "short"], "--token: expected 8 to 200"),
+        (["--host", "0.0.0.0", "--check"], "others can reach this address; give a --token"),
+        (
+            ["--host", "203.0.113.7", "--token", "long-enough", "--check"],
+            "--host 203.0.113.7: no address of this machine",
+        ),
     ],
 )
 def test_others_are_let_in_with_a_token_alone(rewards: Path, arguments: list[str], said: str) -> None:
@@ -113,8 +122,11 @@ def test_a_port_that_is_taken_is_an_error(rewards: Path) -> None:
     """A trainer is told one port, so that no other is tried."""
     port = free_port()
     with _started(rewards, "--port", str(port)):
-        done = CliRunner().invoke(app, ["serve", str(rewards), "--port", str(port), "--json", "--workers", "1"])
-    assert f"--port {port}: is not free" in json.loads(done.stdout)["error"]["message"]
+        for more in ([], ["--check"]):
+            asked = ["serve", str(rewards), "--port", str(port), "--json", "--workers", "1", *more]
+            message = json.loads(CliRunner().invoke(app, asked).stdout)["error"]["message"]
+            assert f"--port {port}: is not free" in message
+            assert message.endswith("end what listens there, or give another --port")
 
 
 def test_no_web_framework_is_loaded_without_a_server() -> None:
