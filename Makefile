@@ -71,6 +71,7 @@ bench: $(READY) ## measure what the runtime, the jail, a judge and a record cost
 	$(BIN)/python tests/benchmarks/bench_judge_store.py
 	$(BIN)/python tests/benchmarks/bench_record.py
 	$(BIN)/python tests/benchmarks/bench_server.py
+	$(BIN)/python tests/benchmarks/bench_ray.py
 
 docs: $(READY) ## run the examples in the docs
 	$(BIN)/python -m pytest tests/test_docs.py
