@@ -19,7 +19,7 @@ import pytest
 from recorded import batch
 
 from rewardkit.errors import RecordError
-from rewardkit.record import database, recorder, writer
+from rewardkit.record import database, held_file, recorder, writer
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 
@@ -193,7 +193,7 @@ def test_a_locked_file_is_waited_for(
 ) -> None:
     """A lock that another process holds for long is told once, and what waits is written when it is gone."""
     monkeypatch.setattr(database, "BUSY_S", 0.1)
-    monkeypatch.setattr(writer, "LOCKED_MS", 20)
+    monkeypatch.setattr(held_file, "LOCKED_S", 0.02)
     with Recorder(tmp_path) as one:
         assert one.flush()
         with contextlib.closing(sqlite3.connect(tmp_path / "record.db", isolation_level=None)) as other:
@@ -212,7 +212,7 @@ def test_a_file_that_stays_locked_ends_the_record_in_bounded_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing gives up on a lock that does not go away, and says that something is not written."""
-    monkeypatch.setattr(writer, "LOCKED_MS", 20)
+    monkeypatch.setattr(held_file, "LOCKED_S", 0.02)
     one = Recorder(tmp_path)
     assert one.flush()
     with contextlib.closing(sqlite3.connect(tmp_path / "record.db", isolation_level=None)) as other:
