@@ -96,7 +96,7 @@ def _digest(version: str) -> str:
     return version if is_plain else hashlib.sha256(version.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def _shown(record: bool | str) -> bool | str:
+def _place_shown(record: bool | str) -> bool | str:
     """Return where a run is recorded, without the password of a database: an identity lies in files."""
     if isinstance(record, bool) or "://" not in record:
         return record
@@ -108,7 +108,7 @@ def _shown(record: bool | str) -> bool | str:
 def _settings(config: GRPOConfig, weights: Mapping[str, float]) -> dict[str, Any]:
     """Return the settings that take effect, with defaults that depend on other fields filled in."""
     found: dict[str, Any] = config.model_dump(exclude={"reward_fns", "reward_weights", "sampling_params"})
-    found["record"] = _shown(config.record)
+    found["record"] = _place_shown(config.record)
     found["base_model"] = model_identity(config.base_model)
     found["dtype"] = config.base_dtype
     lora = config.to_peft()

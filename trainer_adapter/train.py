@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trl import GRPOTrainer  # type: ignore[attr-defined]  # it is, lazily
 
     from rewardkit import Recorder
+    from rewardkit.changing import RecordPlace
     from trainer_adapter.dataset import Dataset
 
 _log = logging.getLogger("trainer_adapter")

@@ -81,8 +81,10 @@ def _described(name: str, folder: RunsPlace) -> dict[str, Any]:
 
 def _show(found: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
     if not found:
-        one = folder.of_run("one") if isinstance(folder, RunAddress) else "runs/one"
-        typer.echo(f"no runs in {_in_words(folder)}; a record is made by: rewardkit score REWARDS DATA --record {one}")
+        place = folder.of_run("one") if isinstance(folder, RunAddress) else "runs/one"
+        typer.echo(
+            f"no runs in {_in_words(folder)}; a record is made by: rewardkit score REWARDS DATA --record {place}"
+        )
         return
     console = page()
     shown = grid("run", "began", "steps", "completions", "size", "state", "rewards")
@@ -118,9 +120,8 @@ def _prune(
             raise ConfigError("--prune --json asks nothing; say --yes as well")
         words = ", ".join(plain(one["name"]) for one in chosen)
         size = size_told(sum(one["bytes"] for one in chosen))
-        if not typer.confirm(
-            f"remove {counted(len(chosen), 'run')} from {_in_words(folder)} ({size}): {words}?", err=True
-        ):
+        those = f"{counted(len(chosen), 'run')} from {_in_words(folder)} ({size}): {words}"
+        if not typer.confirm(f"remove {those}?", err=True):
             chosen = []
     for one in chosen:
         _refuse_running(one["name"], folder)  # again: it may have begun while the question stood

@@ -12,6 +12,7 @@ from rewardkit.dashboard.readers import Shared
 from rewardkit.dashboard.views.health import flags_found
 from rewardkit.errors import RecordError
 from rewardkit.record.sessions import is_alive
+from rewardkit.record.stores import RecordPlace
 from rewardkit.replay.run import Run
 
 READ_S = 5.0
