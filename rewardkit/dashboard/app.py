@@ -23,7 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from rewardkit.dashboard.folder import Database, Folder, Runs
+from rewardkit.dashboard.folder import DatabaseRuns, Folder, Runs
 from rewardkit.dashboard.guard import Guard, page
 from rewardkit.dashboard.jobs import Jobs
 from rewardkit.dashboard.live import LOOK_S, Live
@@ -116,7 +116,7 @@ class Dashboard:
 
     def __init__(self, path: RecordPlace, write_token: str | None = None) -> None:
         self.write_token = write_token
-        self.folder: Runs = Database(path) if isinstance(path, RunAddress) else Folder(path)
+        self.folder: Runs = DatabaseRuns(path) if isinstance(path, RunAddress) else Folder(path)
         self.shared, self.jobs = Shared(), Jobs()
         self.workers = Workers(_VIEW_THREADS, self._readers, "rewardkit-view")
         self.doers = Workers(_ACTION_THREADS, self._readers, "rewardkit-action")

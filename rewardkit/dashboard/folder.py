@@ -132,7 +132,7 @@ class Folder:
         return (self.path.resolve().name or "run") if os.path.isfile(self.path / FILE) else None
 
 
-class Database:
+class DatabaseRuns:
     """Where runs lie in a database. It need not answer: its runs are seen when it does.
 
     Args:

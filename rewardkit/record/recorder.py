@@ -363,10 +363,17 @@ class Recorder:
         self, connection: RecordConnection, name: str, described: Description, step: int | None, origin: str
     ) -> int:
         """Return the id of a reward's version, which is stored where it is new; a transaction is open."""
-        query = "SELECT id FROM version WHERE reward = ? AND digits = ?"
-        known = connection.execute(query, (name, described.digits)).fetchone()
-        if known is not None:
-            return int(known[0])
+        known: dict[tuple[str, str], int] = connection.known.setdefault("versions", {})
+        key = (name, described.digits)
+        if key not in known:
+            query = "SELECT id FROM version WHERE reward = ? AND digits = ?"
+            found = connection.execute(query, key).fetchone()
+            known[key] = self._new_version(connection, name, described, step, origin) if found is None else found[0]
+        return known[key]
+
+    def _new_version(
+        self, connection: RecordConnection, name: str, described: Description, step: int | None, origin: str
+    ) -> int:
         texts = Texts(connection)
         (number,) = connection.execute("SELECT count(*) + 1 FROM version WHERE reward = ?", (name,)).fetchone()
         source, module = (

@@ -25,6 +25,8 @@ DEFAULTS = {
     "keepalives_count": 3, "tcp_user_timeout": 60_000, "client_encoding": "utf8",
 }  # fmt: skip
 """What an address need not say: a server that is gone is noticed within a minute, also where no word of it comes."""
+BLOCKS = {"text": 1024}
+"""Numbers that one value of a table's sequence stands for, where rows are added while others add theirs."""
 _CLOSED = "this reader is closed; open the run again"
 _COPIED = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text", "BLOB": "bytea"}
 _SAID = {
@@ -200,10 +202,21 @@ class ServerConnection:
         self._alone = False
         self._run("ROLLBACK")
 
-    def reserve(self, table: str, count: int) -> list[int]:
-        """Return numbers for further rows, greater than all before."""
+    def reserve(self, table: str, count: int) -> Sequence[int]:
+        """Return numbers for further rows, greater than all before.
+
+        A block of them is one value of the table's sequence; where a table has no blocks, only a transaction that is
+        alone may ask, for the sequence is moved in two steps.
+        """
+        name, block = f'"{table}"', BLOCKS.get(table)
+        if block is None:
+            assert self._alone
+            words = "SELECT setval(s, nextval(s) + %s - 1) FROM pg_get_serial_sequence(%s, 'id') AS s"
+            last = int(self._run(words, (count, name)).fetchone()[0])
+            return range(last - count + 1, last + 1)
         words = "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)"
-        return [number for (number,) in self._run(words, (f'"{table}"', count)).fetchall()]
+        starts = [int(first) for (first,) in self._run(words, (name, -(-count // block))).fetchall()]
+        return [number for first in starts for number in range(first, first + block)][:count]
 
     def insert(self, table: str, row: Mapping[str, Any]) -> int:
         """Write a row with a number of its own, which is returned."""

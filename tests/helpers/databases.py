@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -17,7 +18,9 @@ import pytest
 PLACES = "/usr/lib/postgresql"
 """Where Debian puts the programs of each release."""
 START_S = 120
-FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"
+GUARDED = "guarded"
+"""The name of a database that asks for passwords; it has to be made."""
+FAST = "-c fsync=off -c full_page_writes=off"
 """What nothing but the loss of the machine's power would punish."""
 
 
@@ -71,6 +74,8 @@ class Server:
         if self._user is not None:
             os.chown(folder / "log", owner.pw_uid, owner.pw_gid)
         self._call("initdb", "-D", str(folder / "data"), "-U", "tester", "--auth=trust", "-E", "UTF8", "--no-sync")
+        rules = folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local {GUARDED} all scram-sha-256\n{rules.read_text()}")
 
     def _call(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
@@ -133,3 +138,15 @@ class DatabasePlace(str):
 
     def __truediv__(self, name: str) -> DatabasePlace:
         return DatabasePlace(f"{self}-{quote(name, safe='')}")
+
+
+STORES = (pytest.param("sqlite", id="sqlite"), pytest.param("postgres", id="postgres", marks=pytest.mark.postgres))
+"""The stores; a fixture of a module that makes a record is parametrised with them as well."""
+
+
+def place_on(store: str, request: pytest.FixtureRequest, folder: Path) -> Any:
+    """Return the place of a run in a store: a folder, or the address of a schema that nobody else uses."""
+    if store == "sqlite":
+        return folder
+    server = request.getfixturevalue("postgres")
+    return DatabasePlace(server.url(f"{run_name(folder.name)[-30:]}-{abs(hash(str(folder))) % 10**6}"))
