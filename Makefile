@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 MINUTES ?= 6
 # Tests wait as often as they work, so one process more than there are cores.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-FAMILIES := browser or slow or fuzz or postgres or real_model or servers or soak or trainers
+FAMILIES := browser or slow or fuzz or postgres or ray or real_model or servers or soak or trainers
 SIDE_BY_SIDE := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
@@ -19,7 +19,7 @@ SHELL := bash
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help setup demo test test-all test-core lint format bench docs wheel clean
+.PHONY: help setup demo test test-all test-core lint format bench docs site wheel clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -76,8 +76,12 @@ bench: $(READY) ## measure what the runtime, the jail, a judge and a record cost
 docs: $(READY) ## run the examples in the docs
 	$(BIN)/python -m pytest tests/test_docs.py
 
+site: $(READY) ## build the documentation as a site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "build/site/index.html"
+
 wheel: $(READY) ## build the wheel and test what is in it
 	$(BIN)/python -m pytest tests/test_wheel.py
 
 clean: ## remove what was built
-	rm -rf $(VENV) $(VENV)-core build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-core .venv-trainers build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -7,6 +7,7 @@ from rewardkit.config import RewardFunctionsConfig, RewardFunctionsRuntimeConfig
 from rewardkit.decorator import Reward, group_reward, reward
 from rewardkit.errors import (
     BadReturnError,
+    ClusterError,
     CoercionError,
     ConfigError,
     DataError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BadReturnError",
     "Cause",
+    "ClusterError",
     "CoercionError",
     "Composable",
     "Composite",

@@ -80,7 +80,7 @@ class RewardFunctionsConfig:
             from rewardkit.packages import overlay_for  # it brings subprocess and tempfile along
 
             overlay = [str(overlay_for(self.runtime.packages))]
-        return RewardSet(found.rewards, overlay, dict(self.runtime.env))
+        return RewardSet(found.rewards, overlay, dict(self.runtime.env), tuple(self.runtime.packages))
 
     @classmethod
     def from_dict(

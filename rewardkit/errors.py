@@ -17,6 +17,7 @@ What a model did is never one of these: a wrong answer, a timeout or a crash of 
     ├── RecordError               a run's record is missing, damaged, newer, or cannot be written
     ├── ObjectiveError            arrays given to a loss or a measure do not fit together
     ├── UpdateRefusedError        a running training does not take a change of its rewards
+    ├── ClusterError              a cluster of machines cannot be reached or used
     ├── RuntimeClosedError        a runtime is used after it was closed, or in a forked child
     ├── InfrastructureError       too many calls failed for reasons that are not the completions' fault
     │   └── FullError             so many rows wait to be scored that no more are taken
@@ -113,6 +114,10 @@ class UpdateRefusedError(RewardError):
 
     The training goes on as before. The message says why.
     """
+
+
+class ClusterError(RewardError):
+    """A cluster of machines cannot be reached or used. The message names the address or machine and the reason."""
 
 
 class RuntimeClosedError(RewardError):

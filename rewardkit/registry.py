@@ -38,11 +38,13 @@ class RewardSet:
         rewards: Rewards and compositions by name.
         overlay: Folders that come first in the workers' ``sys.path``.
         env: Environment variables added for the workers.
+        packages: Requirements of which the overlay is made, for other machines to make their own.
     """
 
     rewards: dict[str, Composable]
     overlay: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    packages: Sequence[str] = ()
 
     def resolve(self) -> RewardSet:
         """Return the set itself, so that a set can be given where rewards are."""

@@ -16,7 +16,8 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -43,7 +44,8 @@ def locate(wanted: object, function: Callable[..., Any]) -> tuple[str, str] | No
         return None
     found: Any = sys.modules.get(module_name)
     if module_name.startswith(FILE_MODULES) and found is not None:
-        module_name = f"file:{found.__file__}"
+        carried = _carried.get().get(str(found.__file__))
+        module_name = f"file:{found.__file__}" if carried is None else f"carried:{carried}"
     elif not importable(module_name):
         return None
     for part in qualname.split("."):
@@ -79,8 +81,18 @@ def spec_afresh(name: str, path: list[str] | None) -> importlib.machinery.Module
     return next((found for one in finders if (found := one.find_spec(name, path)) is not None), None)
 
 
-def dumps(thing: Any, *rewards: Any) -> bytes:
+_carried: ContextVar[Mapping[str, str]] = ContextVar("carried", default={})  # noqa: B039 - it is never written to
+"""Reward files that travel beside the bytes being made: where each lies on the other machine's path, by its place."""
+
+
+def dumps(thing: Any, *rewards: Any, carried: Mapping[str, str] | None = None) -> bytes:
     """Return the bytes from which another process rebuilds ``thing``, which holds these rewards.
+
+    Args:
+        thing: What travels.
+        rewards: The rewards that it holds.
+        carried: For another machine: reward files that travel beside the bytes, each with the path below one of its
+            ``sys.path`` under which it lies there.
 
     Raises:
         RewardTransportError: It holds something that cannot travel; says what and the remedy.
@@ -89,6 +101,7 @@ def dumps(thing: Any, *rewards: Any) -> bytes:
     by_value = list({module.__name__: module for each in functions for module in _own_modules(each)}.values())
     for module in by_value:
         cloudpickle.register_pickle_by_value(module)
+    token = _carried.set(carried or {})
     try:
         buffer = io.BytesIO()
         _Pickler(buffer).dump(thing)
@@ -102,6 +115,7 @@ def dumps(thing: Any, *rewards: Any) -> bytes:
             "of a module that the worker imports; or use Runtime(..., lane='inline')"
         ) from reason
     finally:
+        _carried.reset(token)
         for module in by_value:
             cloudpickle.unregister_pickle_by_value(module)
 
@@ -196,7 +210,17 @@ def own_traceback(fault: BaseException) -> str:
 
 def find(module: str, qualname: str) -> Any:
     """Return what :func:`locate` found, in another process."""
-    found: Any = load_file(Path(module[5:])) if module.startswith("file:") else importlib.import_module(module)
+    if module.startswith("file:"):
+        found: Any = load_file(Path(module[5:]))
+    elif module.startswith("carried:"):
+        found = load_file(_on_path(module[8:]))
+    else:
+        found = importlib.import_module(module)
     for part in qualname.split("."):
         found = getattr(found, part)
     return found
+
+
+def _on_path(relative: str) -> Path:
+    places = [Path(entry) / relative for entry in sys.path]
+    return next((place for place in places if place.is_file()), places[0])

@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-SLOW = ("browser", "slow", "fuzz", "postgres", "real_model", "servers", "soak", "trainers")
+SLOW = ("browser", "slow", "fuzz", "postgres", "ray", "real_model", "servers", "soak", "trainers")
 """Markers of tests that take long in full."""
 LATER = pytest.StashKey[list[pytest.Item]]()
 """Tests that only ``--full`` runs."""

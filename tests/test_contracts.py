@@ -34,6 +34,7 @@ PUBLIC = {
     "rewardkit.advantages": ("reference/api.md",),
     "rewardkit.extending": ("reference/api.md",),
     "rewardkit.health": ("reference/api.md",),
+    "rewardkit.moving": ("how-to/move-in.md", "reference/api.md"),
     "rewardkit.serving": ("reference/api.md",),
     "rewardkit.statistics": ("reference/api.md",),
     "rewardkit.testing": ("reference/api.md",),

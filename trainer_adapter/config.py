@@ -236,6 +236,14 @@ class GRPOConfig(CheckedModel):
     load_timeout_s: Number = Field(
         default=60.0, gt=0, description="Seconds that a process may take to load the rewards before it is given up."
     )
+    lane: Literal["worker", "ray"] = Field(
+        default="worker",
+        description="Where rewards run: `worker` for processes of this machine, `ray` for those of a Ray cluster too.",
+    )
+    ray_address: str | None = Field(
+        default=None,
+        description="With `lane: ray`: `auto` for the cluster of this machine, or its head's `HOST:PORT`.",
+    )
 
     @model_validator(mode="after")
     def _divides(self) -> GRPOConfig:

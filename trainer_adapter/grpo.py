@@ -90,6 +90,7 @@ class RuntimeOptions(TypedDict, total=False):
 
     workers: int | None
     lane: str
+    ray_address: str | None
     memory_bytes: int | None
     load_timeout_s: float
     cache_entries: int

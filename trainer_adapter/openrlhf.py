@@ -18,7 +18,9 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, Unpack
 
+from rewardkit.serving import completion_in
 from trainer_adapter.grpo import RuntimeOptions
+from trainer_adapter.tested import TrainerVersions
 from trainer_adapter.trainer_rewards import GROUP_WAIT_S, TrainerAsks, TrainerRewards
 
 __all__ = ["RewardFunc", "openrlhf_reward", "reward_func"]
@@ -29,6 +31,7 @@ _ASKS = TrainerAsks(
     columns=frozenset({"answer", "label"}),
     more=None,
     size="--n_samples_per_prompt",
+    tested=TrainerVersions("openrlhf", "0.11", "0.12"),
 )
 RewardFunc: TypeAlias = Callable[[Sequence[str], Sequence[str], Sequence[Any]], dict[str, Any]]
 """What OpenRLHF calls."""
@@ -68,7 +71,7 @@ def openrlhf_reward(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **keywords: Any
     ) -> dict[str, Any]:
         rollouts = [
-            core.rollout(prompt, query.removeprefix(prompt), {"answer": label, "label": label})
+            core.rollout(prompt, completion_in(query, prompt), {"answer": label, "label": label})
             for query, prompt, label in zip(queries, prompts, labels, strict=True)
         ]
         rows = core.score(rollouts)

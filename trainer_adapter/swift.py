@@ -21,6 +21,7 @@ from typing import Any, Unpack
 from rewardkit import ConfigError, DataError, Rollout
 from rewardkit.serving import ToldRow
 from trainer_adapter.grpo import RuntimeOptions
+from trainer_adapter.tested import TrainerVersions
 from trainer_adapter.trainer_rewards import GROUP_COLUMN, TrainerAsks, TrainerRewards
 
 __all__ = ["SwiftAsyncORM", "SwiftORM", "swift_async_orm", "swift_orm"]
@@ -30,6 +31,7 @@ _ASKS = TrainerAsks(
     setting="--reward_funcs",
     more="ms-swift sends the columns of --dataset: name it there, or map another to it with --columns",
     size="--num_generations",
+    tested=TrainerVersions("ms-swift", "4.6", "4.7"),
 )
 _log = logging.getLogger("trainer_adapter")
 

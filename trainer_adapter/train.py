@@ -104,6 +104,8 @@ def train(
         weights=config.reward_weights,
         workers=config.workers,
         load_timeout_s=config.load_timeout_s,
+        lane=config.lane,
+        ray_address=config.ray_address,
         partial=config.partial,
         health_every=config.health_every,
     )

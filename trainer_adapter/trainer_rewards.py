@@ -30,6 +30,7 @@ from rewardkit import (
 )
 from rewardkit.serving import JoinedRuntime, RemoteRuntime, ToldRow, told_rows
 from trainer_adapter.grpo import RuntimeOptions, runtime_of
+from trainer_adapter.tested import TrainerVersions
 
 VARIABLE = "REWARDKIT_REWARDS"
 """The environment variable that names the rewards where nothing else does."""
@@ -51,6 +52,7 @@ class TrainerAsks:
         columns: The columns that it always sends.
         more: How a dataset's further columns get to the rewards; ``None`` where they cannot.
         size: The setting that says how many completions a prompt has.
+        tested: The versions that its adapter is tested with; another that is installed is warned of.
     """
 
     trainer: str
@@ -58,6 +60,7 @@ class TrainerAsks:
     columns: frozenset[str] = frozenset()
     more: str | None = "send it with each completion"
     size: str = "the number of completions of a prompt"
+    tested: TrainerVersions | None = None
 
 
 class TrainerRewards:
@@ -103,6 +106,8 @@ class TrainerRewards:
         **options: Unpack[RuntimeOptions],
     ) -> None:
         self.asks = TrainerAsks(asks) if isinstance(asks, str) else asks
+        if self.asks.tested is not None:
+            self.asks.tested.warn_of_another(self.asks.trainer, self.asks.setting)
         if on_unknown not in get_args(OnUnknown):
             raise RewardDefinitionError(f"on_unknown={on_unknown!r}: expected 'raise' or 'zero'")
         if group_size is not None and (isinstance(group_size, bool) or group_size < 1):

@@ -23,6 +23,7 @@ from typing import Any, Protocol, Unpack
 
 from rewardkit import DataError
 from trainer_adapter.grpo import RuntimeOptions
+from trainer_adapter.tested import TrainerVersions
 from trainer_adapter.trainer_rewards import GROUP_WAIT_S, OnUnknown, TrainerAsks, TrainerRewards
 
 __all__ = ["ComputeScore", "compute_score", "verl_score"]
@@ -33,10 +34,17 @@ _ASKS = TrainerAsks(
     columns=frozenset({"data_source", "ground_truth", "answer"}),
     more="verl sends data_source, ground_truth (also as answer) and the fields of the data's extra_info: put it there",
     size="actor_rollout_ref.rollout.n",
+    tested=TrainerVersions("verl", "0.7.1", "0.10"),
 )
 _IDENTITY = ("uid", "index")
-_VARYING = ("num_turns", "rollout_reward_scores")
-"""What verl adds to ``extra_info``, other for each completion of a prompt."""
+_VARYING = frozenset(
+    {"num_turns", "rollout_reward_scores", "turn_scores", "tool_rewards", "num_cached_tokens", "kv_transfer_params"}
+    | {"global_steps", "min_global_steps", "max_global_steps"}
+    | {"spec_num_draft_tokens", "spec_num_accepted_tokens", "spec_num_verify_steps"}
+)
+"""What verl, its agent loops and its engines add to ``extra_info``, other for each completion of a prompt."""
+_MESSAGES = "raw_prompt"
+"""What agent loops of the trainers before V1 add: the prompt's messages."""
 
 
 class ComputeScore(Protocol):
@@ -67,7 +75,8 @@ def verl_score(
     Args:
         rewards: As :class:`TrainerRewards` takes them.
         on_unknown: ``"raise"``: verl marks the group as failed. ``"zero"``: 0.0 with ``unknown`` 1.0.
-        prompt: The field of ``extra_info`` that has the prompt; verl's own managers send none.
+        prompt: The field of ``extra_info`` that has the prompt. Without it verl's messages are the prompt, which
+            trainer V1 does not send unless the manager is ``rewardkit``.
         weights: Each reward's weight in the total.
         group_size: ``actor_rollout_ref.rollout.n``, where a reward scores groups.
         group_wait_s: Seconds until a group is scored as it is.
@@ -96,6 +105,8 @@ def verl_score(
         **keywords: Any,
     ) -> dict[str, float]:
         info = dict(extra_info or {})
+        if prompt not in info and info.get(_MESSAGES) is not None:
+            info[prompt] = list(info[_MESSAGES])
         columns = {**info, "data_source": data_source, "ground_truth": ground_truth, "answer": ground_truth}
         if core.reads_prompt and prompt not in info:
             raise DataError(

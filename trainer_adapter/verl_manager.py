@@ -1,15 +1,29 @@
 """verl's reward manager ``rewardkit``: verl's own, which also tells a reward the prompt and the group.
 
-verl loads this module as it starts, by the entry-point group ``verl.plugins``. It alone imports verl.
-``reward.reward_manager.name=rewardkit`` takes the manager; :func:`trainer_adapter.verl.verl_score` reads what it adds.
+verl 0.9 loads this module as it starts, by the entry-point group ``verl.plugins``; earlier versions where
+``reward.reward_manager`` names it. It alone imports verl. :func:`trainer_adapter.verl.verl_score` reads what it adds.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
-from verl.experimental.reward_loop.reward_manager import register
-from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
+_log = logging.getLogger("trainer_adapter")
+
+try:
+    from verl.experimental.reward_loop.reward_manager import register
+    from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
+except Exception as wrong:
+    # verl says at its debug level that a plugin does not load, and later that it knows no such manager.
+    _log.warning(
+        "verl: the reward manager 'rewardkit' is not registered, for this verl has no "
+        "verl.experimental.reward_loop.reward_manager as 0.7.1 to 0.9 have it (%s: %s); without "
+        "reward.reward_manager.name=rewardkit nothing needs it",
+        type(wrong).__name__,
+        wrong,
+    )
+    raise
 
 
 @register("rewardkit")

@@ -94,7 +94,7 @@ def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHE
         JudgeReplyError: It has no verdict. The first of these faults that applies: ``REFUSED``, ``TRUNCATED`` (even if
             it is whole by chance), ``CONTENT_FILTER``, ``EMPTY``, ``UNREADABLE``, ``WRONG_SCHEMA``, ``OUT_OF_RANGE``.
     """
-    found = _read(
+    found = read_reply(
         reply, format, _verdict_model(rubric.names, rubric.scale, rubric.not_applicable, rubric.reasoned)
     ).model_dump()
     graded = dict(zip(rubric.names, found.values(), strict=True))
@@ -104,7 +104,7 @@ def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHE
 
 def read_preference(reply: Reply, format: Format = Format.JSON_SCHEMA) -> Preference:
     """Return which of two answers a reply prefers, read as strictly as :func:`read_verdict` reads."""
-    return _read(reply, format, Preference)
+    return read_reply(reply, format, Preference)
 
 
 def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict:
@@ -148,8 +148,8 @@ def _too_few(lost: Sequence[JudgeError], asked: int) -> JudgeError:
     return error
 
 
-def _read(reply: Reply, format: Format, model: type[M]) -> M:
-    """Return a reply's content as a model, which allows nothing else."""
+def read_reply(reply: Reply, format: Format, model: type[M]) -> M:
+    """Return a reply's content as a model, which allows nothing else; raise as :func:`read_verdict` does."""
     ended = reply.finish_reason or ""
     ends = (
         (reply.refusal, Fault.REFUSED, "is a refusal"),

@@ -19,12 +19,17 @@ def doctor_command(
     level: Annotated[
         Literal["auto", "strict", "standard", "seccomp-only"], option("The level of isolation that is needed.")
     ] = "auto",
+    ray: Annotated[bool, option("Show what each node of a Ray cluster gives as well.", None, "--ray")] = False,
+    ray_address: Annotated[
+        str, option("The cluster: auto for this machine's, or its head's HOST:PORT.", "ADDRESS")
+    ] = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Show how far this machine can isolate the code that models write, and why not further.
 
     Every level is tried out with attacks. Exit code 1 means that the level asked for is not reached;
-    [bold]auto[/] asks for standard or better.
+    [bold]auto[/] asks for standard or better. With [bold]--ray[/] every node is to reach it too, and to be one that
+    could take part in scoring.
 
     Examples:
 
@@ -43,7 +48,30 @@ def doctor_command(
     report["level"] = next((one for one in ("strict", "standard") if one in reached), None)
     report["asked"] = level
     reached_it = report["level"] is not None if level == "auto" else level in reached
+    if ray:
+        report["nodes"] = _nodes(ray_address)
+        wanted = {"strict", "standard"} if level == "auto" else {level}
+        reached_it &= all(one["why_not"] is None and wanted & {*one["levels"]} for one in report["nodes"])
     finish(report, lambda: _print(report, ok=reached_it), as_json=as_json, code=0 if reached_it else FAILED)
+
+
+def _nodes(address: str) -> list[dict[str, Any]]:
+    """Return what each node of a cluster gives."""
+    from rewardkit.runtime.nodes.ray_cluster import connect  # Ray takes a second to import
+    from rewardkit.runtime.nodes.survey import survey
+
+    return [
+        {
+            "node": one.node,
+            "python": one.facts and one.facts.python,
+            "rewardkit": one.facts and one.facts.rewardkit,
+            "cores": one.facts and one.facts.cores,
+            "levels": [level for level, reached, _ in one.levels if reached],
+            "why_no_level": {level: why for level, reached, why in one.levels if not reached},
+            "why_not": one.why_not,
+        }
+        for one in survey(connect(address, with_own=True))
+    ]
 
 
 def taken_names() -> dict[str, list[str]]:
@@ -73,6 +101,13 @@ def _print(report: dict[str, Any], *, ok: bool) -> None:
         outcomes.add_row(name, *(marks[one["attacks"].get(name)] for one in report["levels"]))
     if outcomes.row_count:
         console.print(outcomes)
+    if "nodes" in report:
+        console.print()
+        nodes = table("node", "Python", "rewardkit", "cores", "levels", "takes no part because")
+        for one in report["nodes"]:
+            cells = [one["node"], one["python"], one["rewardkit"], one["cores"], ", ".join(one["levels"])]
+            nodes.add_row(*(Text(str(cell or "-")) for cell in cells), Text(one["why_not"] or "-"))
+        console.print(nodes)
     for name, others in report["names_taken"].items():
         console.print(
             Text(
@@ -81,8 +116,9 @@ def _print(report: dict[str, Any], *, ok: bool) -> None:
                 style="yellow",
             )
         )
-    words = f"the level asked for, {report['asked']}, is not reached here; see the reasons above"
+    where = "here and on every node" if "nodes" in report else "here"
+    words = f"the level asked for, {report['asked']}, is not reached {where}; see the reasons above"
     if ok:
         level = report["level"] if report["asked"] == "auto" else report["asked"]
-        words = f"code that models write can be run here, at level {level}"
+        words = f"code that models write can be run {where}, at level {level}"
     console.print(Text(f"\n{words}", style="bold"))

@@ -117,17 +117,17 @@ def _load(name: str) -> Any:
     except Exception as fault:
         function = _unavailable(point.value, f"{type(fault).__name__}: {fault}")
     if isinstance(function, typer.Typer):
-        return _group(function)
+        return _group(name, function)
     only = typer.Typer(add_completion=False, rich_markup_mode="rich")
     required = any(one.default is one.empty for one in inspect.signature(function).parameters.values())
     only.command(name, no_args_is_help=required, epilog=EXIT_CODES)(function)
     return typer.main.get_command(only)
 
 
-def _group(commands: typer.Typer) -> Any:
+def _group(name: str, commands: typer.Typer) -> Any:
     """Return a group of commands, which are shown as single ones are."""
     group: Any = typer.main.get_group(commands)
-    group.no_args_is_help, group.epilog = True, EXIT_CODES
+    group.name, group.no_args_is_help, group.epilog = name, True, EXIT_CODES
     for name, command in group.commands.items():
         command.name, command.epilog = name, EXIT_CODES
         command.no_args_is_help = any(one.required for one in command.params)

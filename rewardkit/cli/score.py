@@ -25,7 +25,8 @@ from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.record.places import run_path
 from rewardkit.registry import RewardSet
-from rewardkit.runtime.runtime import Runtime, weights_of
+from rewardkit.runtime.runtime import Runtime
+from rewardkit.runtime.settings import weights_of
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.shown import plain
 from rewardkit.types import Outcome, Rollout

@@ -26,7 +26,7 @@ from sandbox.errors import PoolClosedError, WorkerStartError
 from sandbox.workers import CallResult, CallStatus, Job, inline_capture
 
 if TYPE_CHECKING:
-    from sandbox.workers import WorkerPool
+    from sandbox.workers import CallPool
 
 
 class RunningBatch(NamedTuple):
@@ -43,7 +43,7 @@ class RunningBatch(NamedTuple):
     cancel: Callable[[], None]
 
 
-def run_in_workers(pool: WorkerPool, settler: Settler) -> RunningBatch:
+def run_in_workers(pool: CallPool, settler: Settler) -> RunningBatch:
     """Hand the calls to the pool piece by piece: the first are scored while the rest is being prepared."""
     plan = settler.plan
     done: concurrent.futures.Future[None] = concurrent.futures.Future()

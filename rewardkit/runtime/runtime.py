@@ -24,8 +24,9 @@ from rewardkit.runtime.batch import check_lost, combine
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
 from rewardkit.runtime.lanes import RunningBatch, run_in_workers, run_inline
 from rewardkit.runtime.plan import CallerRows, Plan, check_rollouts
+from rewardkit.runtime.settings import checked, choice, leaves_of, weights_of
 from rewardkit.runtime.settle import Finished, Listener, Settler, check_failure
-from rewardkit.runtime.target import AsyncRewardTarget, RewardTarget, load, time_to_load_s
+from rewardkit.runtime.target import load, pool_target, time_to_load_s
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
@@ -35,7 +36,7 @@ from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
 
 if TYPE_CHECKING:
     from rewardkit.record.recorder import Recorder
-    from sandbox.workers import Target, WorkerPool
+    from sandbox.workers import CallPool
 
 
 _Columns: TypeAlias = Mapping[Reward[..., Any], Sequence[Outcome]]
@@ -51,6 +52,8 @@ class RuntimeLane(StrEnum):
     """In isolated worker processes; ``async def`` rewards and those with ``concurrency`` in one of their own."""
     INLINE = "inline"
     """In the caller's process: for unit tests and debuggers. No isolation, no deadlines."""
+    RAY = "ray"
+    """In worker processes of this machine and of the other nodes of a Ray cluster; ``async def`` rewards here alone."""
 
 
 class OnFailure(StrEnum):
@@ -81,8 +84,10 @@ class Runtime:
             a mapping of names to these, or a :class:`~rewardkit.config.RewardFunctionsConfig`.
         weights: Each reward's weight in the totals. By default 1, and 0 for a reward that is part of a
             composition in the same set: it counts through that one.
-        workers: Worker processes shared by the plain rewards; by default the cores at hand, at most 4.
-        lane: ``"worker"``, or ``"inline"`` for the caller's own process.
+        workers: Worker processes shared by the plain rewards, on each node; by default the cores at hand, at most 4.
+        lane: ``"worker"``; ``"inline"`` for the caller's own process; ``"ray"`` for the nodes of a Ray cluster too.
+        ray_address: With ``lane="ray"``: ``"auto"`` for the cluster of this machine, or its head's ``"HOST:PORT"``;
+            not needed where this process has called ``ray.init``.
         memory_bytes: Memory of one worker; ``None`` for no limit.
         load_timeout_s: Seconds, above 0, that a worker may take to load the rewards before it is given up; a reward
             with weights of its own may take longer.
@@ -100,6 +105,7 @@ class Runtime:
         RewardDefinitionError: Two rewards of one name, weights that do not match, or a reward lacks what it needs.
         RewardLoadError: A reference leads nowhere.
         RewardTransportError: A reward cannot travel to a worker process.
+        ClusterError: There is no cluster for ``lane="ray"``, or it cannot be used.
         RecordError: ``record`` names a run that has a record, or a place that cannot be written.
     """
 
@@ -116,9 +122,10 @@ class Runtime:
         max_infrastructure_rate: float = 0.5,
         on_failure: str | OnFailure = OnFailure.DEFAULT,
         record: str | os.PathLike[str] | Recorder | None = None,
+        ray_address: str | None = None,
     ) -> None:
         self._closed = False
-        self._pool: WorkerPool | None = None
+        self._pool: CallPool | None = None
         self._recorder: Recorder | None = None
         resolved = resolve_set(rewards)
         self._resolved = resolved
@@ -130,46 +137,74 @@ class Runtime:
             "cache_entries": cache_entries,
             "max_infrastructure_rate": max_infrastructure_rate,
             "on_failure": on_failure,
+            "ray_address": ray_address,
         }
         self._rewards = resolved.rewards
         self.weights = weights_of(self._rewards, weights)
-        self._leaves = _leaves(self._rewards.values())
+        self._leaves = leaves_of(self._rewards.values())
         for leaf in self._leaves:
             leaf.set_up()
-        self._most_lost: float = _checked(
+        self._most_lost: float = checked(
             "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
         )
-        self._raise = _choice("on_failure", on_failure, OnFailure) is OnFailure.RAISE
-        _checked("cache_entries", cache_entries, lambda count: count >= 0, "a whole number, 0 or more", int)
+        self._raise = choice("on_failure", on_failure, OnFailure) is OnFailure.RAISE
+        checked("cache_entries", cache_entries, lambda count: count >= 0, "a whole number, 0 or more", int)
         self._cache = OutcomeCache(cache_entries)
         self._alarms = Alarms()
         self._owner = os.getpid()
         asked = min(4, cores()) if workers is None else workers
-        self.workers: int = _checked("workers", asked, lambda count: count >= 1, "a whole number, 1 or more", int)
-        _checked("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
+        self.workers: int = checked("workers", asked, lambda count: count >= 1, "a whole number, 1 or more", int)
+        checked("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
         self._load_timeout_s = max(float(load_timeout_s), *map(time_to_load_s, self._leaves), 0.0)
-        if _choice("lane", lane, RuntimeLane) is RuntimeLane.INLINE:
+        chosen = choice("lane", lane, RuntimeLane)
+        if ray_address is not None and chosen is not RuntimeLane.RAY:
+            raise RewardDefinitionError(f"ray_address={ray_address!r}: only lane='ray' has a cluster")
+        if chosen is RuntimeLane.INLINE:
             self.workers = 1
             for leaf in self._leaves:
                 load(leaf)
         else:
-            from sandbox.workers import WorkerPool  # slow to import; needed only here
-
-            try:
-                self._pool = WorkerPool(
-                    [_target(reward) for reward in self._leaves],
-                    workers=self.workers,
-                    path=[*resolved.overlay, *(entry or os.getcwd() for entry in sys.path)],
-                    env=resolved.env,
-                    preload=_preload(),
-                    memory_bytes=memory_bytes,
-                    load_timeout_s=self._load_timeout_s,
-                )
-            except SandboxError as refused:
-                raise RewardLoadError(str(refused)) from refused
+            self._pool = self._own_pool()
+            if chosen is RuntimeLane.RAY:
+                self._pool = self._spread(self._pool, ray_address)
             self._finalizer = weakref.finalize(self, _end, self._pool, _after_jails(self._leaves))
         if record is not None:
             self._recorder = _recorder(record, resolved.env)
+
+    def _own_pool(self) -> CallPool:
+        """Return the pool of this machine's workers, not started."""
+        from sandbox.workers import WorkerPool  # slow to import; needed only here
+
+        targets = [pool_target(reward) for reward in self._leaves]
+        path = [*self._resolved.overlay, *_path()]
+        try:
+            return WorkerPool(targets, workers=self.workers, path=path, **self._pool_options())
+        except SandboxError as refused:
+            raise RewardLoadError(str(refused)) from refused
+
+    def _spread(self, home: CallPool, address: str | None) -> CallPool:
+        """Return a pool over this machine's and the nodes of a cluster."""
+        from rewardkit.runtime.nodes.build import node_pool  # what few runtimes need
+        from rewardkit.runtime.nodes.ray_cluster import connect
+
+        return node_pool(
+            home,
+            self.workers,
+            self._leaves,
+            connect(address),
+            workers=self._options["workers"],
+            packages=self._resolved.packages,
+            path=_path(),
+            options=self._pool_options(),
+        )
+
+    def _pool_options(self) -> dict[str, Any]:
+        return {
+            "env": self._resolved.env,
+            "preload": _preload(),
+            "memory_bytes": self._options["memory_bytes"],
+            "load_timeout_s": self._load_timeout_s,
+        }
 
     @property
     def names(self) -> list[str]:
@@ -183,8 +218,13 @@ class Runtime:
 
     @property
     def processes(self) -> list[int]:
-        """Process ids of the workers that are alive now."""
+        """Process ids of this machine's workers that are alive now."""
         return [] if self._pool is None else self._pool.processes
+
+    @property
+    def nodes(self) -> list[str]:
+        """Ids of the cluster's nodes that take calls now, this process's own aside; none but with ``lane="ray"``."""
+        return list(getattr(self._pool, "nodes", ()))
 
     @property
     def recorder(self) -> Recorder | None:
@@ -419,69 +459,14 @@ def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | No
     return remove_stale_folders
 
 
-def _end(pool: WorkerPool, clean: Callable[[], None] | None) -> None:
+def _end(pool: CallPool, clean: Callable[[], None] | None) -> None:
     pool.close()
     if clean is not None:
         clean()
 
 
-def _target(reward: Reward[..., Any]) -> Target:
-    from sandbox.workers import Lane as PoolLane
-    from sandbox.workers import Target
-
-    spec = reward.spec
-    wrapped = AsyncRewardTarget(reward) if spec.is_async else RewardTarget(reward)
-    payload = dumps(wrapped, reward)
-    if spec.is_async:
-        return Target(reward.name, payload, PoolLane.ASYNCIO, spec.concurrency)
-    if spec.concurrency > 1:
-        return Target(reward.name, payload, PoolLane.THREADS, spec.concurrency)
-    return Target(reward.name, payload)
-
-
-def _leaves(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
-    """Return the plain rewards in a set, each once."""
-    leaves = dict.fromkeys(leaf for reward in rewards for leaf in reward.leaves)
-    names = [leaf.name for leaf in leaves]
-    for name in names:
-        if names.count(name) > 1:
-            raise RewardDefinitionError(
-                f"two rewards are named {name!r}; give one another name: @reward(name=...), or "
-                ".with_options(name=...) where it is not yours"
-            )
-    return list(leaves)
-
-
-def weights_of(
-    rewards: Mapping[str, Composable], weights: Sequence[float] | Mapping[str, float] | None
-) -> dict[str, float]:
-    """Return each reward's weight by name; raises RewardDefinitionError where those given do not match."""
-    names = list(rewards)
-    if weights is None:
-        parts = {leaf for reward in rewards.values() if isinstance(reward, Composite) for leaf in reward.leaves}
-        return {name: 0.0 if reward in parts else 1.0 for name, reward in rewards.items()}
-    if not isinstance(weights, Mapping):
-        if len(weights) != len(names):
-            raise RewardDefinitionError(f"{len(weights)} weights for {len(names)} rewards ({', '.join(names)})")
-        weights = dict(zip(names, weights, strict=True))
-    unknown = sorted(set(weights) - set(names))
-    if unknown:
-        raise RewardDefinitionError(f"weights name {unknown[0]!r}, but the rewards are {', '.join(names)}")
-    for name, weight in weights.items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) < math.inf:
-            raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected a finite number")
-    return {name: float(weights.get(name, 1.0)) for name in names}
-
-
-def _checked(option: str, value: Any, holds: Callable[[Any], bool], expected: str, kind: Any = (int, float)) -> Any:
-    if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
-        raise RewardDefinitionError(f"{option}={value!r}: expected {expected}")
-    return value
-
-
-def _choice(option: str, value: str, choices: type[StrEnum]) -> StrEnum:
-    named = [str(one) for one in choices]
-    return choices(_checked(option, value, named.__contains__, f"one of {str(named)[1:-1]}", str))
+def _path() -> list[str]:
+    return [entry or os.getcwd() for entry in sys.path]
 
 
 def _preload() -> list[str]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from rewardkit.decorator import Reward
 from rewardkit.errors import RewardError
 from rewardkit.function import described
 from rewardkit.runtime.attempt import attempt, attempt_async, encode
 from rewardkit.spec import CallContext
+from rewardkit.transport import dumps
 from rewardkit.types import Arrived
 from sandbox.errors import WorkerStartError
 from sandbox.workers import Answer
+
+if TYPE_CHECKING:
+    from sandbox.workers import Target
 
 
 def rollout_of(segment: bytes | memoryview) -> Arrived:
@@ -54,6 +59,29 @@ def _arrived(kind: type[RewardTarget], reward: Reward[..., Any]) -> RewardTarget
     except RewardError as refused:
         raise WorkerStartError(str(refused)) from refused
     return kind(reward)
+
+
+def pool_target(reward: Reward[..., Any], carried: Mapping[str, str] | None = None) -> Target:
+    """Return a reward as a pool takes it.
+
+    Args:
+        reward: The reward.
+        carried: For another machine, see :func:`rewardkit.transport.dumps`.
+
+    Raises:
+        RewardTransportError: The reward cannot travel to a worker process.
+    """
+    from sandbox.workers import Lane as PoolLane  # slow to import, and a worker needs neither
+    from sandbox.workers import Target
+
+    spec = reward.spec
+    wrapped = AsyncRewardTarget(reward) if spec.is_async else RewardTarget(reward)
+    payload = dumps(wrapped, reward, carried=carried)
+    if spec.is_async:
+        return Target(reward.name, payload, PoolLane.ASYNCIO, spec.concurrency)
+    if spec.concurrency > 1:
+        return Target(reward.name, payload, PoolLane.THREADS, spec.concurrency)
+    return Target(reward.name, payload)
 
 
 class AsyncRewardTarget(RewardTarget):

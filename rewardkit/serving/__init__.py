@@ -2,11 +2,13 @@
 
 :class:`JoinedRuntime` joins the calls of threads and event loops into batches, and gathers the rows of a prompt into
 groups; trainers' adapters use it. :class:`RemoteRuntime` asks servers that ``rewardkit serve`` runs.
-:func:`told_rows` says what is known of each row's total, as the server's routes and the adapters tell it.
+:func:`completion_in` takes OpenRLHF's queries apart, and :func:`told_rows` says what is known of each row's total, as
+the server's routes and the adapters tell it.
 """
 
 from rewardkit.serving.contract import RowFate, ToldRow, told_rows
 from rewardkit.serving.joined_runtime import JoinedRuntime
+from rewardkit.serving.queries import completion_in
 from rewardkit.serving.remote import RemoteReward, RemoteRuntime
 
-__all__ = ["JoinedRuntime", "RemoteReward", "RemoteRuntime", "RowFate", "ToldRow", "told_rows"]
+__all__ = ["JoinedRuntime", "RemoteReward", "RemoteRuntime", "RowFate", "ToldRow", "completion_in", "told_rows"]

@@ -7,6 +7,7 @@ It reads a body within limits, has :mod:`~rewardkit.serving.translate` make roll
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -36,6 +37,10 @@ ALL_BYTES = 256 * 2**20
 """Bytes of all bodies that are inside."""
 BODY_S = 30.0
 """Seconds for a body to arrive."""
+SHORT_BYTES = 64 * 2**10
+"""Bytes of a body that is read to its end though its request is refused, so that the connection can be used again."""
+LINGER_S, LINGER_BYTES = 2.0, 2 * BODY_BYTES
+"""How much of a longer one is still read and dropped, so that a client that reads after it has sent sees the answer."""
 ROWS = 8_192
 """Rows of one request."""
 ANSWER_S = 900.0
@@ -125,7 +130,10 @@ class RewardApp:
             _log.exception("%s: a fault of rewardkit's own", place)
             words = f"a fault of rewardkit's own, {type(fault).__name__}; the server's log says more"
             response = _json({"error": words}, 500)
-        await response(scope, receive, send)
+        if response.status_code >= 400 and not held.is_read and _goes_on(scope, response):
+            await _interrupted(response, receive, send)
+        else:
+            await response(scope, receive, send)
         self.metrics.answered(place, response.status_code, time.monotonic() - began)
 
     def _refusal(self, place: str, refused: RefusedError) -> Response:
@@ -265,6 +273,7 @@ class RewardApp:
         except TimeoutError:
             words = f"the body did not arrive within {BODY_S:g} s"
             raise RefusedError(408, words, {"connection": "close"}) from None
+        held.is_read = True
         return b"".join(parts)
 
 
@@ -273,6 +282,7 @@ class _Held:
 
     def __init__(self) -> None:
         self.bytes = self.active = 0
+        self.is_read = False
 
 
 ADDRESSES: Mapping[str, str] = {
@@ -305,8 +315,31 @@ def _busy(words: str, after_s: int = 1) -> RefusedError:
 
 
 def _too_large() -> RefusedError:
-    words = f"the body has more than {BODY_BYTES:,} bytes; send fewer rows at once"
-    return RefusedError(413, words, {"connection": "close"})
+    return RefusedError(413, f"the body has more than {BODY_BYTES:,} bytes; send fewer rows at once")
+
+
+def _goes_on(scope: Scope, response: Response) -> bool:
+    """Whether a client that is refused may send for long, and is not hung up on anyway."""
+    headers = dict(scope["headers"])
+    announced = headers.get(b"content-length", b"0")
+    is_long = b"transfer-encoding" in headers or not announced.isdigit() or int(announced) > SHORT_BYTES
+    return is_long and "connection" not in response.headers
+
+
+async def _interrupted(response: Response, receive: Receive, send: Send) -> None:
+    """Answer a client that still sends, and drop a little of what comes: one that is cut off would see no answer."""
+    headers = [*response.raw_headers, (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body, "more_body": True})
+    dropped = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S):
+            while dropped < LINGER_BYTES:
+                message = await receive()
+                if not message.get("more_body", False):
+                    break
+                dropped += len(message["body"])
+    await send({"type": "http.response.body", "body": b""})
 
 
 def _is_local(headers: Mapping[bytes, str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ from rewardkit.types import Outcome, Rollout
 
 DEPTH = 32
 """Layers of lists and objects in a body."""
+MOST_CONTAINERS = 1_000_000
+"""Lists and objects of a body: each takes up to a hundred times its bytes."""
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # never fails and never goes back: linear in any body
 _SHOWN = 60
 
 
@@ -36,15 +40,25 @@ def loads(body: bytes) -> Any:
     """Return the JSON of a body.
 
     Raises:
-        RefusedError: It is no JSON, holds a number that is not finite, or is nested too deep.
+        RefusedError: It is no JSON, holds a number that is not finite, or lists and objects too deep or too many.
     """
+    opened = _opened(body)
+    if opened > MOST_CONTAINERS and _opened(_STRING.sub(b"", body)) > MOST_CONTAINERS:
+        raise RefusedError(
+            413, f"the body has more than {MOST_CONTAINERS:,} lists and objects; send fewer rows at once"
+        )
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         value = _explained(body)
-    if body.count(b"[") + body.count(b"{") > DEPTH and _is_deep(value):
+    if opened > DEPTH and _is_deep(value):
         raise RefusedError(400, f"the body is nested deeper than {DEPTH} layers")
     return value
+
+
+def _opened(body: bytes) -> int:
+    """Return how many lists and objects a body has at most; brackets in texts count as well."""
+    return body.count(b"[") + body.count(b"{")
 
 
 def _explained(body: bytes) -> Any:

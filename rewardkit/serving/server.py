@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import time
 from collections.abc import Callable
@@ -16,7 +17,10 @@ from rewardkit.serving.joining import MOST_ROWS
 from rewardkit.web.listening import PatientServer, check_token, config_of, listening
 
 PORT = 8000
-MOST_CONNECTIONS = 2_048
+MOST_CONNECTIONS = 8_192
+"""Connections that may be open at once; a row that waits for its group holds one."""
+_OTHER_FILES = 256
+"""Files and pipes of the process that are no connections."""
 DRAIN_S = 60.0
 """Seconds that requests have to be answered once the server is told to end."""
 LINGER_S = 0.5
@@ -92,11 +96,21 @@ def serve(
             most_rows=most_rows,
             versions={name: reward.version for name, reward in runtime.rewards.items()},
         )
-        server = RewardServer(config_of(app, connections=MOST_CONNECTIONS, end_s=END_S), app)
+        server = RewardServer(config_of(app, connections=_connections(), end_s=END_S), app)
         shown = f"[{host}]" if ":" in host else host
         tell(f"http://{shown}:{bound.getsockname()[1]}")
         server.run(sockets=[bound])
     return server.stopped_by
+
+
+def _connections() -> int:
+    """Return how many connections may be open, and let this process open as many files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(MOST_CONNECTIONS, soft - _OTHER_FILES))
 
 
 def was_interrupted(number: int | None) -> bool:

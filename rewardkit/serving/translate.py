@@ -24,6 +24,7 @@ from rewardkit.serving.bodies import (
     shown,
 )
 from rewardkit.serving.contract import RowFate, ToldRow
+from rewardkit.serving.queries import completion_in
 from rewardkit.types import Rollout
 
 Query: TypeAlias = Mapping[str, str]
@@ -80,7 +81,8 @@ def tell_native(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> 
 def read_openrlhf(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
     """Return what OpenRLHF asks: ``{"query": [...], "prompts": [...], "labels": [...]}``; its lists may be empty.
 
-    A query is the prompt with the completion after it. The label is the column ``answer``, and ``label`` too.
+    A query is the prompt with the completion after it, see :func:`completion_in`. The label is the column ``answer``,
+    and ``label`` too.
     """
     queries, prompts, labels = (a_list(body, name, most) for name in ("query", "prompts", "labels"))
     if not len(queries) == len(prompts) == len(labels):
@@ -90,7 +92,7 @@ def read_openrlhf(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
         for name, text in (("query", query_text), ("prompts", prompt)):
             if type(text) is not str:
                 raise RefusedError(422, f"{name}[{place}]: expected a string, got {shown(text)}")
-        rollouts.append(Rollout(prompt, query_text.removeprefix(prompt), {"answer": label, "label": label}))
+        rollouts.append(Rollout(prompt, completion_in(query_text, prompt), {"answer": label, "label": label}))
     return RowsAsked(rollouts)
 
 

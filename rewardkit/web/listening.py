@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import math
 import re
 import socket
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from rewardkit.errors import ConfigError
 
 PORTS_TRIED = 20
 """How many ports are tried, from the first one on."""
 IDLE_S = 30.0
-"""Seconds for which a connection may stay without a request."""
+"""Seconds for which a connection may stay without a request, or without its client reading the answer."""
+CROWDED_S = 3.0
+"""Such seconds while many connections are open."""
 _TICKS = 10
 """Ticks of a tenth of a second between two looks for such connections."""
 _BACKLOG = 128
@@ -26,11 +29,17 @@ _LOCAL_NAMES = ("localhost",)
 
 
 class PatientServer(uvicorn.Server):
-    """A server that hangs up on who asks nothing."""
+    """A server that hangs up on who keeps a connection and lets nothing happen.
+
+    uvicorn waits for ever for a first request, for the rest of its head, and for a client that does not read its
+    answer. Here a connection ends when nothing has changed on it for :data:`IDLE_S`. While more than half of the
+    connections that may be are open, it and a body that arrives have :data:`CROWDED_S`, so that those who wait on
+    purpose do not shut out others.
+    """
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self._idle: dict[H11Protocol, float] = {}
+        self._stuck: dict[H11Protocol, tuple[_Standing, float]] = {}
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS == 0:
@@ -38,14 +47,48 @@ class PatientServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _hang_up(self) -> None:
-        """Close the connections over which no whole request came for a while; uvicorn never gives up on a first one."""
+        """Close the connections on which a client has let nothing happen for too long."""
         now = time.monotonic()
-        connections = (one for one in self.server_state.connections if isinstance(one, H11Protocol))
-        idle = [one for one in connections if one.cycle is None or one.cycle.response_complete]
-        self._idle = {one: self._idle.get(one, now) for one in idle}
-        for one, since in self._idle.items():
-            if now - since > IDLE_S:
-                one.transport.close()
+        there = [one for one in self.server_state.connections if isinstance(one, H11Protocol)]
+        is_crowded = len(there) > (self.config.limit_concurrency or math.inf) / 2
+        before, self._stuck = self._stuck, {}
+        for one in there:
+            standing = _standing(one, is_crowded=is_crowded)
+            if standing is None:
+                continue
+            known, since = before.get(one, (standing, now))
+            since = since if known == standing else now
+            self._stuck[one] = standing, since
+            if now - since > (CROWDED_S if is_crowded else IDLE_S):
+                _ended(one)
+
+
+class _Standing(NamedTuple):
+    """What changes on a connection as soon as its client does anything.
+
+    Attributes:
+        request: The last request that came.
+        unsent_bytes: What the client has not read of an answer.
+    """
+
+    request: RequestResponseCycle | None
+    unsent_bytes: int
+
+
+def _standing(one: H11Protocol, *, is_crowded: bool) -> _Standing | None:
+    """Return how a connection stands that waits for its client; ``None`` for one that waits for the server."""
+    unsent = one.transport.get_write_buffer_size()
+    is_idle = one.cycle is None or one.cycle.response_complete
+    is_uploading = is_crowded and not is_idle and one.cycle.more_body
+    return _Standing(one.cycle, unsent) if is_idle or unsent or is_uploading else None
+
+
+def _ended(one: H11Protocol) -> None:
+    """Close a connection, at once where its client does not read what is left to send."""
+    if one.transport.get_write_buffer_size():
+        one.transport.abort()
+    else:
+        one.transport.close()
 
 
 def config_of(app: Any, *, connections: int, end_s: int) -> uvicorn.Config:
@@ -66,6 +109,7 @@ def config_of(app: Any, *, connections: int, end_s: int) -> uvicorn.Config:
         ws="none",
         proxy_headers=False,
         limit_concurrency=connections,
+        timeout_keep_alive=math.ceil(IDLE_S),  # longer than clients keep theirs: else a request meets a closed door
         timeout_graceful_shutdown=end_s,
     )
 

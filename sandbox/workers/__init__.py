@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from sandbox.workers.capture import inline_capture
 from sandbox.workers.clock import stopped
 from sandbox.workers.collector import CollectorPaused
-from sandbox.workers.job import Answer, Call, CallResult, CallStatus, Handler, Job
+from sandbox.workers.job import Answer, Call, CallPool, CallResult, CallStatus, Handler, Job
 from sandbox.workers.steady import INSIDE
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ __all__ = [
     "INSIDE",
     "Answer",
     "Call",
+    "CallPool",
     "CallResult",
     "CallStatus",
     "CollectorPaused",

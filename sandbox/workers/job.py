@@ -84,6 +84,47 @@ class Handler(Protocol):
         """
 
 
+class CallPool(Protocol):
+    """What runs calls: :class:`~sandbox.workers.WorkerPool` on this machine, or one that spreads them over several.
+
+    Each method may be called from any thread.
+    """
+
+    def start(self) -> None:
+        """Start the workers, without waiting for them. A second call does nothing.
+
+        Raises:
+            PoolClosedError: The pool is closed, or belongs to another process.
+        """
+
+    def wait_loaded(self, timeout_s: float) -> bool:
+        """Start the workers and wait until this machine's have loaded; ``False`` where one has not in that time.
+
+        Raises:
+            PoolClosedError: The pool was closed.
+            WorkerStartError: A worker cannot be started or cannot load a target.
+        """
+
+    def submit(self, job: Job, calls: Sequence[Call], *, complete: bool = True) -> None:
+        """Run calls of a job, whose segments are in its file; ``complete`` says that no more calls will come.
+
+        Each call is answered for once, in one thread, and then the job ends.
+
+        Raises:
+            PoolClosedError: The pool is closed, or belongs to another process.
+        """
+
+    def cancel(self, job: Job, error: BaseException) -> None:
+        """End a job; calls that run already may run on, and their results are dropped."""
+
+    def close(self) -> None:
+        """End every worker and wait for it. Jobs on the way fail with :class:`PoolClosedError`."""
+
+    @property
+    def processes(self) -> list[int]:
+        """Process ids of this machine's workers that are alive now."""
+
+
 _numbers = itertools.count(1)
 _target_of = operator.attrgetter("target")
 
@@ -114,6 +155,13 @@ class Job:
         self.pending: dict[int, deque[Call]] = {}
         self.alone: dict[int, deque[Call]] = {}
         self._finished = finished
+
+    def beside(self, handler: Handler, finished: Callable[[], None]) -> Job:
+        """Return a job of its own on the same data, for another pool that runs some of the calls."""
+        other = Job(0, None, handler, finished)
+        other.file.close()
+        other.common, other.file = self.common, self.file.share()
+        return other
 
     def add(self, calls: Sequence[Call]) -> Iterable[int]:
         """Queue new calls and return their targets."""

@@ -176,36 +176,54 @@ class BatchFile:
     """A batch's segments in one anonymous file: count, offsets, then the segments back to back.
 
     Segments may be appended while workers read the earlier ones. Workers get the descriptor ``for_workers``, through
-    which nothing can be written.
+    which nothing can be written. Several jobs may hold one file; it is closed when the last has let go of it.
     """
 
     def __init__(self, count: int) -> None:
         self._lock = threading.Lock()  # protects the descriptor against being closed and used anew while written to
-        self._written = 0
-        self._end = 0
+        self._holders = 1
+        self._base = 8 + 8 * (count + 1)
+        self._ends = array.array("Q", [0])  # where each segment ends, counted from the base
         self.descriptor = anonymous_file("batch")
         self.for_workers = read_only(self.descriptor)
         os.write(self.descriptor, struct.pack("<Q", count))
-        base = 8 + 8 * (count + 1)
-        os.ftruncate(self.descriptor, base)
-        os.lseek(self.descriptor, base, os.SEEK_SET)
+        os.ftruncate(self.descriptor, self._base)
+        os.lseek(self.descriptor, self._base, os.SEEK_SET)
 
     def append(self, segments: Sequence[bytes]) -> None:
         """Write the next segments; nothing, where the file is closed already."""
-        offsets = array.array("Q")
+        first = len(self._ends)
+        end = self._ends[-1]
         for segment in segments:
-            self._end += len(segment)
-            offsets.append(self._end)
+            end += len(segment)
+            self._ends.append(end)
         with self._lock:
             if self.descriptor >= 0:
                 _write_all(self.descriptor, segments)
-                os.pwrite(self.descriptor, offsets.tobytes(), 8 + 8 * (self._written + 1))
-        self._written += len(segments)
+                os.pwrite(self.descriptor, self._ends[first:].tobytes(), 8 + 8 * first)
+
+    def size_of(self, place: int) -> int:
+        """Return the bytes of a segment that was appended."""
+        return self._ends[place + 1] - self._ends[place]
+
+    def read(self, places: Sequence[int]) -> list[bytes]:
+        """Return segments that were appended, to be sent to another machine; none where the file is closed already."""
+        with self._lock:
+            if self.descriptor < 0:
+                return []
+            return [os.pread(self.descriptor, self.size_of(p), self._base + self._ends[p]) for p in places]
+
+    def share(self) -> BatchFile:
+        """Return the file for one more job, which closes it as well."""
+        with self._lock:
+            self._holders += 1
+        return self
 
     def close(self) -> None:
         """Let go of the file; workers that mapped it keep it until they drop it."""
         with self._lock:
-            if self.descriptor >= 0:
+            self._holders -= 1
+            if self._holders <= 0 <= self.descriptor:
                 os.close(self.descriptor)
                 os.close(self.for_workers)
                 self.descriptor = self.for_workers = -1

@@ -46,6 +46,13 @@ def rank(completions: list[str]) -> list[float]:
     return [float(order.index(one)) for one in completions]
 
 
+@group_reward(name="rank_by_all")
+def rank_by_all(completions: list[str], **columns: object) -> list[float]:
+    """Score as :func:`rank` does, and take every column."""
+    order = sorted(completions, key=len)
+    return [float(order.index(one)) for one in completions]
+
+
 FATES = {
     "4": (2.0, {"unknown": 0.0, "skipped": 0.0, "failed": 0.0}),
     "skip": (0.0, {"unknown": 0.0, "skipped": 1.0, "failed": 0.0}),

@@ -88,6 +88,14 @@ def test_help_teaches_and_nothing_of_it_is_cut(name: str, width: int, monkeypatc
     assert "Exit codes: 0" in words
 
 
+def test_the_first_help_names_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of commands that other packages add are named as well."""
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = _run("--help")[1]
+    named = {line[1:].split()[0] for line in shown.splitlines() if line.startswith("│ ") and line[2] != " "}
+    assert {one.split()[0] for one in [*GROUPS, *COMMANDS] if one} <= named
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_json(name: str) -> None:
     """One flag of one meaning."""

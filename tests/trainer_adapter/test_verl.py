@@ -119,6 +119,21 @@ def test_a_prompt_that_verl_does_not_send_is_asked_for() -> None:
         asyncio.run(compute_score(**_asked("4")))  # type: ignore[arg-type]
 
 
+def test_the_messages_that_verl_sends_are_the_prompt() -> None:
+    """Agent loops before V1 add ``raw_prompt`` to ``extra_info``; a field that the user names comes first."""
+    messages = [{"role": "user", "content": "2+2="}]
+    compute_score = verl.verl_score("fated_rewards:asked")
+    assert 4.0 == asyncio.run(compute_score(**_asked("4", raw_prompt=messages)))["score"]  # type: ignore[arg-type]
+    assert 2.0 == asyncio.run(compute_score(**_asked("4", raw_prompt=messages, prompt="2+")))["score"]  # type: ignore
+
+
+def test_a_group_is_whole_though_its_rows_differ_in_what_verl_adds() -> None:
+    """A group reward that takes every column sees one group, whose turns and engines told different things."""
+    compute_score = verl.verl_score("fated_rewards:rank_by_all", group_size=2)
+    calls = [_asked("a" * (n + 1), turn_scores=[n], num_cached_tokens=n, max_global_steps=n) for n in range(2)]
+    assert [0.0, 1.0] == [one["reward_score"] for one in asyncio.run(_manager(compute_score, calls))]
+
+
 def test_settings_come_with_the_call_where_there_is_no_file() -> None:
     """``pkg://trainer_adapter.verl`` takes ``reward_kwargs``, which verl passes with every call."""
     kwargs = {"rewards": BOTH, "on_unknown": "zero", "reward_router_address": None}
@@ -131,6 +146,19 @@ def test_it_travels_as_ray_sends_functions() -> None:
     copy = cloudpickle.loads(cloudpickle.dumps(verl.verl_score(BOTH)))
     assert inspect.iscoroutinefunction(copy)
     assert 2.0 == asyncio.run(copy(**_asked("4")))["score"]
+
+
+def test_a_manager_that_does_not_load_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """verl itself tells it at its debug level, and later that it knows no manager of that name."""
+    monkeypatch.setitem(sys.modules, "verl", types.ModuleType("verl"))
+    monkeypatch.delitem(sys.modules, "trainer_adapter.verl_manager", raising=False)
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("trainer_adapter.verl_manager")
+    (warning,) = caplog.messages
+    assert "'rewardkit' is not registered" in warning
+    assert "reward.reward_manager.name=rewardkit" in warning
 
 
 class _Naive:

@@ -1,0 +1,103 @@
+"""Models behind OpenAI's graders ``score_model`` and ``label_model``, offered to :func:`rewardkit.moving.from_grader`.
+
+The messages are the grader's own; what is asked of the reply, and how it is read, is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from builtin_rewards.judge.costs import billed, charge, cost_metrics
+from builtin_rewards.judge.errors import JudgeReplyError, JudgeSetupError
+from builtin_rewards.judge.llm import SHOWN_REASON_CHARS
+from builtin_rewards.judge.model import JudgeModel, Question
+from builtin_rewards.judge.prompted import MARGIN_S, at_once
+from builtin_rewards.judge.settings import AskingSettings
+from builtin_rewards.judge.verdict import read_reply
+from rewardkit import Score
+from rewardkit.extending import turns
+
+_SAMPLING = {"temperature": "temperature", "max_completions_tokens": "max_tokens"}
+"""The service's sampling parameters that are settings of a judge; the others are options of its requests."""
+_ROUNDS = 2
+"""A call waits for those before it for as long as for its own reply."""
+
+
+class ModelGrade:
+    """What asks the model of one grader.
+
+    Args:
+        config: The grader, as its JSON has it.
+        asking: How the model is asked: the settings of :class:`AskingSettings`.
+
+    Raises:
+        JudgeSetupError: A setting is unknown or wrong.
+    """
+
+    def __init__(self, config: Mapping[str, Any], asking: Mapping[str, Any]) -> None:
+        unknown = [name for name in asking if name not in AskingSettings.__annotations__]
+        if unknown:
+            known = ", ".join(AskingSettings.__annotations__)
+            raise JudgeSetupError(f"asking[{unknown[0]!r}]: no setting of a model that is asked; expected {known}")
+        sampling = {name: value for name, value in (config.get("sampling_params") or {}).items() if value is not None}
+        own = {_SAMPLING[name]: sampling.pop(name) for name in list(sampling) if name in _SAMPLING}
+        settings: dict[str, Any] = {"temperature": None, **asking, **own}
+        settings["options"] = {**settings.get("options", {}), **sampling}
+        self._name = config.get("name") or config["type"]
+        self._model = JudgeModel(config["model"], **settings)
+        self._passing = config.get("passing_labels")
+        self._reply = _labels(config["labels"]) if self._passing is not None else _number(*config["range"])
+
+    @property
+    def version(self) -> str:
+        """The model and what it is asked for; the grader's own text is not in it."""
+        return repr((self._model.identity, self._reply.model_json_schema()))
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds that a grade may take, with the wait for those before it."""
+        return _ROUNDS * self._model.deadline_s + MARGIN_S
+
+    @property
+    def on_one_host(self) -> bool:
+        """Whether a budget counts on this host alone."""
+        return self._model.budget is not None and self._model.budget.is_of_one_host
+
+    def set_up(self) -> None:
+        """See that the server has the model; JudgeSetupError if not."""
+        self._model.set_up()
+
+    async def grade(self, messages: list[dict[str, Any]]) -> Score:
+        """Return what the model says of a conversation; JudgeError if it says nothing that can be read."""
+        question = Question(tuple(messages), self._reply.model_json_schema(), "grader 1")
+        with billed() as bill:
+            async with turns(self._model.place, at_once(self._model)):
+                answer = await self._model.attempt(
+                    self._name, question, lambda reply, format: read_reply(reply, format, self._reply)
+                )
+            charge(answer)
+        if isinstance(answer.value, JudgeReplyError):
+            raise answer.value
+        result: Any = answer.value.model_dump()["result"]
+        number = float(result) if self._passing is None else float(result in self._passing)
+        said = answer.value.model_dump()["reasoning"][:SHOWN_REASON_CHARS]
+        return Score(number, said if self._passing is None else f"{result}: {said}", cost_metrics(bill))
+
+
+class _Graded(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    reasoning: str
+
+
+def _number(low: float, high: float) -> type[BaseModel]:
+    wanted: Any = (Annotated[float, Field(ge=low, le=high)], ...)
+    return create_model("ScoreReply", __base__=_Graded, result=wanted)
+
+
+def _labels(labels: list[str]) -> type[BaseModel]:
+    wanted: Any = (Literal[tuple(labels)], ...)
+    return create_model("LabelReply", __base__=_Graded, result=wanted)

@@ -1,0 +1,116 @@
+"""What the site has beside the pages of docs/: the pages above them, and lists of all pages for language models.
+
+mkdocs calls the functions whose names begin with ``on_``; ``make site`` builds the site.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parent
+ABOVE = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+"""Pages that stand above docs/, where GitHub looks for them; the site has them in its own folder ``project``."""
+_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+_CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^(```\w+) .*$", re.MULTILINE)
+"""The first line of a block with a word for the tests behind the language, such as ``no-run``."""
+_ENTRY = re.compile(r"^- \[([^\]]+)\]\(([^)]+)\): (.+)$")
+
+
+def sections(index: str) -> dict[str, list[tuple[str, str, str]]]:
+    """Return the pages that the index lists, by heading: title, path below docs/ and what the page is about."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    heading = ""
+    for line in index.splitlines():
+        if line.startswith("## "):
+            heading = line[3:].strip()
+        elif entry := _ENTRY.match(line):
+            found.setdefault(heading, []).append((entry[1], entry[2], entry[3]))
+    return found
+
+
+def llms_txt(index: str) -> str:
+    """Return the list of pages in the form of llmstxt.org: a title, a summary, and links with what they lead to."""
+    title, _, rest = index.partition("\n")
+    summary = " ".join(line for line in rest.partition("\n## ")[0].splitlines() if line.strip())
+    parts = [title, f"> {summary}"]
+    for heading, pages in sections(index).items():
+        links = [f"- [{name}]({_on_site(path)}): {about}" for name, path, about in pages if path.endswith(".md")]
+        parts += [f"## {heading}", "\n".join(links)]
+    return "\n\n".join(parts) + "\n"
+
+
+def llms_full(index: str) -> str:
+    """Return all pages of the index as one text."""
+    paths = [path for pages in sections(index).values() for _, path, _ in pages if path.endswith(".md")]
+    return "\n\n".join((DOCS / path).resolve().read_text(encoding="utf-8").strip() for path in paths) + "\n"
+
+
+def _on_site(path: str) -> str:
+    """Return the path on the site of a page that is named from docs/."""
+    return f"project/{path[3:]}" if path.startswith("../") and path[3:] in ABOVE else path
+
+
+def on_config(config: Any) -> Any:
+    """Make the site's navigation of the index."""
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    config.nav = [{"Home": "index.md"}]
+    for heading, entries in sections(index).items():
+        pages = [{name: _with_its_folder(path)} for name, path, _ in entries if path.endswith(".md")]
+        config.nav += [{heading: pages}] if pages else []
+    config.nav.append({"The project": [{name.removesuffix(".md").title(): f"project/{name}"} for name in ABOVE]})
+    return config
+
+
+def _with_its_folder(path: str) -> Any:
+    """Return a page, or the pages of its folder where it is the first of these."""
+    if not path.endswith("/README.md"):
+        return path
+    folder = (DOCS / path).parent
+    return [path, *(f"{posixpath.dirname(path)}/{one.name}" for one in sorted(folder.glob("[0-9]*.md")))]
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages above docs/, and the lists for language models."""
+    from mkdocs.structure.files import File
+
+    for name in ABOVE:
+        text = (DOCS.parent / name).read_text(encoding="utf-8")
+        files.append(File.generated(config, f"project/{name}", content=text))
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    files.append(File.generated(config, "llms.txt", content=llms_txt(index)))
+    files.append(File.generated(config, "llms-full.txt", content=llms_full(index)))
+    return files
+
+
+def on_post_build(config: Any) -> None:
+    """Put each page's Markdown beside it, to which the list for language models leads."""
+    for pages in sections((DOCS / "index.md").read_text(encoding="utf-8")).values():
+        for _, path, _ in pages:
+            if path.endswith(".md"):
+                place = Path(config.site_dir, _on_site(path))
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes((DOCS / path).read_bytes())
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Let links lead to where the site has the page; a file or folder of the source has none, and its name stays."""
+    folder = posixpath.dirname(page.file.src_uri)
+    source = ".." if folder == "project" else folder  # where the page stands, from docs/
+
+    def link(found: re.Match[str]) -> str:
+        words, target, anchor = found[1], found[2], found[3] or ""
+        if ":" in target:
+            return found[0]
+        path = posixpath.normpath(posixpath.join(source, target)).removeprefix("../docs/")
+        path = _on_site(path)
+        if files.get_file_from_path(path) is None:
+            return words
+        return f"[{words}]({posixpath.relpath(path, folder or '.')}{anchor})"
+
+    parts = _CODE.split(markdown)
+    parts[::2] = [_LINK.sub(link, part) for part in parts[::2]]
+    return "".join(_FENCE.sub(r"\1", part) for part in parts)

@@ -1,0 +1,143 @@
+"""What all functions that move in share: their own names and source, and how what they return becomes a score."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewardkit.callables import set_by_partials, without_partials
+from rewardkit.decorator import Reward, make_options, name_of, refuse_no_reward
+from rewardkit.errors import BadReturnError, RewardDefinitionError
+from rewardkit.fingerprint import Fingerprint
+from rewardkit.function import RewardFunction, Versioned
+from rewardkit.shown import shortened
+from rewardkit.spec import Kind
+from rewardkit.types import Score
+
+_BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True, eq=False)
+class MovedFunction(RewardFunction, Versioned):
+    """A function that another tool calls, as rewardkit calls it. It bears the author's names and shows his source.
+
+    Attributes:
+        moved: The author's function.
+        settings: What decides how it is called.
+    """
+
+    moved: Callable[..., Any]
+    settings: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        names = ("__module__", "__name__", "__qualname__", "__doc__")
+        beneath = without_partials(self.moved)
+        vars(self).update({name: getattr(beneath, name) for name in names if hasattr(beneath, name)})
+        vars(self)["__wrapped__"] = self.moved
+
+    def __call__(self, /, **columns: Any) -> Any:
+        """Call the author's function as its tool does, and return the score, or those of a group."""
+        raise NotImplementedError
+
+    @property
+    def version(self) -> str:
+        return Fingerprint(self.moved, (type(self).__name__.removeprefix("Async"), *self.settings)).digits
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """The author's parameters that are passed by keyword and not set by a partial."""
+        return parameters_of(self.moved)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether the author's function takes any keyword."""
+        return takes_all(self.moved)
+
+
+def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return the parameters that are passed by keyword and that no partial has set, by name."""
+    taken = set_by_partials(function)
+    every = inspect.signature(function).parameters
+    return {name: one for name, one in every.items() if one.kind in _BY_KEYWORD and name not in taken}
+
+
+def takes_all(function: Callable[..., Any]) -> bool:
+    """Return whether a function takes any keyword."""
+    return any(one.kind is one.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
+
+
+def required_of(function: Callable[..., Any]) -> set[str]:
+    """Return the names of the parameters without a default."""
+    return {name for name, one in parameters_of(function).items() if one.default is one.empty}
+
+
+def signature_of(optional: Sequence[str], required: Sequence[str], *, rest: bool = False) -> inspect.Signature:
+    """Return a signature of keywords."""
+    kind, parameter = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter
+    every = [*(parameter(name, kind) for name in required), *(parameter(name, kind, default=None) for name in optional)]
+    return inspect.Signature([*every, *([parameter("columns", parameter.VAR_KEYWORD)] if rest else [])])
+
+
+def check_function(function: Any, move: str) -> None:
+    """Raise :class:`RewardDefinitionError` where something is no function, or one that cannot be called by keyword."""
+    if isinstance(function, Reward):
+        raise RewardDefinitionError(f"{move}: {function.name!r} is a reward already; use it as it is")
+    refuse_no_reward(function, move, None)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as reason:
+        raise RewardDefinitionError(f"{move}: the signature of {function!r} cannot be read: {reason}") from reason
+    odd = next((one for one in parameters if one.kind is one.POSITIONAL_ONLY and one.default is one.empty), None)
+    if odd is not None:
+        raise RewardDefinitionError(f"{move}: {name_of(function)}() takes {odd.name!r} by position alone")
+
+
+def reward_of(function: MovedFunction, kind: Kind, options: Mapping[str, Any]) -> Reward[..., Any]:
+    """Return the reward of a function that moved in."""
+    return Reward(function, kind, make_options(name_of(function.moved), options))
+
+
+def score_from(value: Any) -> Any:
+    """Return a score as rewardkit takes it: truth as 1.0 or 0.0, a number of numpy or torch as Python's."""
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        value = value.item()
+    return float(value) if isinstance(value, bool) else value
+
+
+def scores_from(value: Any, count: int, tool: str) -> list[Any]:
+    """Return a list of scores.
+
+    Raises:
+        BadReturnError: It is none, or not as long as the list of completions.
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        words = shortened(repr(value), 80)
+        raise BadReturnError(f"returned {words}; {tool} expects a list with a score for each completion, {count} here")
+    if len(value) != count:
+        raise BadReturnError(
+            f"returned a list of {len(value)} for {count} completion{'s' * (count != 1)}; {tool} expects one score each"
+        )
+    return [score_from(one) for one in value]
+
+
+def told_of(numbers: Mapping[str, Any]) -> tuple[dict[str, float], str | None]:
+    """Return what was said beside a score: the finite numbers as metrics, and everything else in words."""
+    metrics: dict[str, float] = {}
+    words = []
+    for name, value in numbers.items():
+        plain = score_from(value)
+        if isinstance(plain, int | float) and math.isfinite(plain):
+            metrics[str(name)] = float(plain)
+        elif plain is not None:
+            words.append(f"{name}: {shortened(plain if isinstance(plain, str) else repr(plain), 200)}")
+    return metrics, "; ".join(words) or None
+
+
+def scored(value: Any, metrics: Mapping[str, float], reason: str | None = None) -> Any:
+    """Return a score with what was said beside it, where anything was."""
+    return Score(value, reason, dict(metrics)) if metrics or reason else value

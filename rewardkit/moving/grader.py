@@ -1,0 +1,228 @@
+"""``from_grader``: a grader of OpenAI's, its JSON as it is, as a reward.
+
+It owns how a grader is read and called; :mod:`rewardkit.moving.grader_kinds` what each kind is. Models that grade are
+asked by a package that offers that in the entry-point group :data:`MODELS`, for rewardkit itself knows no model.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol, Unpack
+
+from rewardkit.decorator import Reward, make_options
+from rewardkit.errors import BadReturnError, ConfigError, RewardDefinitionError
+from rewardkit.function import RewardFunction, Versioned
+from rewardkit.moving.grader_kinds import (
+    PYTHON_TIMEOUT_S,
+    Grader,
+    ModelGrader,
+    MultiGrader,
+    PythonGrader,
+    Spaces,
+    StringCheck,
+    TextSimilarity,
+    grader_of,
+)
+from rewardkit.moving.grader_template import item_of, sample_of
+from rewardkit.options import Options, RewardOptions
+from rewardkit.runtime.attempt import score_of
+from rewardkit.spec import Kind
+from rewardkit.types import COST_METRICS, Score
+
+MODELS = "rewardkit.graders"
+"""The entry-point group under which packages offer what asks a model, by the grader's type."""
+
+
+class AskedModel(Protocol):
+    """A model that grades, as a package offers it."""
+
+    @property
+    def version(self) -> str:
+        """All that its grades depend on, as text."""
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds that a grade may take."""
+
+    @property
+    def on_one_host(self) -> bool:
+        """Whether all calls must be made on one host."""
+
+    def set_up(self) -> None:
+        """See that the model is there."""
+
+    async def grade(self, messages: list[dict[str, Any]]) -> Score:
+        """Return what it says of a conversation."""
+
+
+@dataclass(frozen=True, eq=False)
+class GraderFunction(RewardFunction, Versioned):
+    """The function of a grader without models.
+
+    Attributes:
+        grader: The grader.
+        models: What asks the models of its parts, by the part's name; ``""`` for a grader that is none of several.
+    """
+
+    grader: Grader
+    models: Mapping[str, AskedModel]
+
+    __name__: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        vars(self)["__name__"] = (self.grader.name or self.grader.type).replace("/", "-")
+        vars(self)["__doc__"] = f"A grader of type {self.grader.type}."
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        kind, parameter = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter
+        columns = [parameter(name, kind) for name in self.grader.columns if name.isidentifier()]
+        rest = [parameter(name, kind, default=None) for name in ("prompt", "example")]
+        return inspect.Signature([parameter("completion", kind), *columns, *rest])
+
+    @property
+    def hints(self) -> Mapping[str, Any]:
+        return {"completion": object, "prompt": object, "example": Mapping[str, Any]}
+
+    @property
+    def version(self) -> str:
+        asked = {name: one.version for name, one in self.models.items()}
+        return repr((self.grader.model_dump(mode="json", by_alias=True), asked))
+
+    @property
+    def on_one_host(self) -> bool:
+        return any(one.on_one_host for one in self.models.values())
+
+    def set_up(self) -> None:
+        for one in self.models.values():
+            one.set_up()
+
+    def load(self) -> None:
+        self.grader.load()
+
+    def spaces(self, given: Mapping[str, Any]) -> Spaces:
+        """Return what the grader reads of a call's arguments."""
+        columns = {name: value for name, value in given.items() if name not in ("completion", "prompt", "example")}
+        row = {**(given.get("example") or {}), **columns}
+        return Spaces(item_of(row, given.get("prompt")), sample_of(given["completion"]))
+
+    def combined(self, scores: Mapping[str, Any]) -> Score:
+        """Return what a multi-grader's formula makes of the scores of its parts, which are its metrics."""
+        assert isinstance(self.grader, MultiGrader)
+        numbers: dict[str, float] = {}
+        costs: dict[str, float] = {}
+        for name, one in scores.items():
+            try:
+                score = score_of(RewardOptions(self.__name__), one)
+            except ValueError as reason:
+                raise BadReturnError(f"grader {name!r} {reason}") from None
+            if score.value is None:
+                return Score(None, f"grader {name!r} gave no score")
+            numbers[name] = score.value
+            for cost in COST_METRICS & score.metrics.keys():
+                costs[cost] = costs.get(cost, 0.0) + score.metrics[cost]
+        grades = {f"grade/{name}": one for name, one in numbers.items()}
+        return Score(self.grader.formula.value(numbers), None, grades | costs)
+
+    def __call__(self, /, **given: Any) -> Any:
+        spaces = self.spaces(given)
+        if not isinstance(self.grader, MultiGrader):
+            return _graded(self.grader, spaces)
+        return self.combined({name: _graded(one, spaces) for name, one in self.grader.parts.items()})
+
+
+class AskingGraderFunction(GraderFunction):
+    """The same where models are asked, side by side."""
+
+    async def __call__(self, /, **given: Any) -> Any:
+        import asyncio  # slow to import, and who awaits has it loaded
+
+        spaces = self.spaces(given)
+
+        async def one(name: str, grader: Grader) -> Any:
+            if isinstance(grader, ModelGrader):
+                return await self.models[name].grade(grader.messages(spaces))
+            return await asyncio.to_thread(_graded, grader, spaces)
+
+        if not isinstance(self.grader, MultiGrader):
+            return await one("", self.grader)
+        parts = self.grader.parts
+        found = await asyncio.gather(*(one(name, part) for name, part in parts.items()))
+        return self.combined(dict(zip(parts, found, strict=True)))
+
+
+def _graded(grader: Grader, spaces: Spaces) -> Any:
+    assert isinstance(grader, StringCheck | TextSimilarity | PythonGrader)
+    return grader.grade(spaces)
+
+
+def from_grader(
+    config: Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    asking: Mapping[str, Any] | None = None,
+    **options: Unpack[Options],
+) -> Reward[..., Any]:
+    """Return a reward of a grader that was written for OpenAI's graders, whose JSON stays as it is.
+
+    ``item`` is the dataset's row, and ``sample`` the completion: ``output_text``, ``output_json`` where it is JSON,
+    ``output_tools`` and ``choices``. A missing variable, an error of a part or a number outside the range is a failure
+    with the reward's default, where the service gave 0.
+
+    >>> from rewardkit.moving import from_grader
+    >>> grader = {"type": "string_check", "name": "capital", "operation": "ilike",
+    ...           "input": "{{ sample.output_text }}", "reference": "{{ item.capital }}"}
+    >>> from_grader(grader)(completion="It is PARIS.", capital="Paris")
+    1.0
+
+    Args:
+        config: The grader: an object, its JSON, or the path of a ``.json`` file with it.
+        asking: How the models of ``score_model`` and ``label_model`` are asked, see docs/reference/judge.md, Asking:
+            ``{"base_url": "http://localhost:8000/v1"}``. The service's own ``sampling_params`` are kept.
+        options: As for :func:`rewardkit.reward`; the name and the range of scores are the grader's.
+
+    Raises:
+        RewardDefinitionError: The grader has an unknown type, or a field of it makes no sense.
+        ConfigError: No package that can ask a model is installed.
+    """
+    grader = grader_of(_config(config))
+    parts = grader.parts if isinstance(grader, MultiGrader) else {"": grader}
+    models = {name: _asked(one, asking or {}) for name, one in parts.items() if isinstance(one, ModelGrader)}
+    function = (AskingGraderFunction if models else GraderFunction)(grader, models)
+    usual: dict[str, Any] = {"score_range": grader.range}
+    if models:
+        usual["timeout_s"] = max(one.timeout_s for one in models.values())
+    elif any(isinstance(one, PythonGrader) for one in parts.values()):
+        usual["timeout_s"] = 2 * PYTHON_TIMEOUT_S
+    return Reward(function, Kind.SINGLE, make_options(function.__name__, {**usual, **options}))
+
+
+def _config(config: Any) -> Any:
+    if isinstance(config, Mapping):
+        return config
+    if not isinstance(config, str | os.PathLike):
+        raise RewardDefinitionError(f"grader: expected an object, its JSON, or a .json file's path, got {config!r}")
+    text = os.fspath(config)
+    if isinstance(config, os.PathLike) or text.strip().endswith(".json"):
+        try:
+            text = Path(text).read_text(encoding="utf-8")
+        except OSError as reason:
+            raise RewardDefinitionError(f"grader {text!r}: {reason.strerror or reason}") from reason
+    try:
+        return json.loads(text)
+    except ValueError as reason:
+        raise RewardDefinitionError(f"grader: not JSON: {reason}") from None
+
+
+def _asked(grader: ModelGrader, asking: Mapping[str, Any]) -> AskedModel:
+    found = list(entry_points(group=MODELS, name=grader.type))
+    if not found:
+        raise ConfigError(f"{grader.where}: nothing that is installed asks a model for a {grader.type} grader")
+    made: AskedModel = found[0].load()(grader.model_dump(mode="json", by_alias=True), asking)
+    return made

@@ -1,0 +1,101 @@
+"""The formula of a multi-grader, ``calculate_output``: arithmetic over the scores of its parts."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rewardkit.errors import RewardDefinitionError
+
+_MOST_CHARS = 2_000
+_OPERATORS: dict[type[ast.AST], Callable[..., float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: math.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+_FUNCTIONS: dict[str, Callable[..., float]] = {
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "exp": math.exp,
+    "sqrt": math.sqrt,
+    "log": math.log,
+}
+"""The functions that OpenAI's guide of graders names, with ``log`` the natural one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A formula over named numbers: ``+ - * / ^``, parentheses, and ``min max abs floor ceil exp sqrt log``.
+
+    Attributes:
+        text: As it was written.
+    """
+
+    text: str
+
+    def check(self, names: Mapping[str, Any], where: str) -> None:
+        """Raise :class:`RewardDefinitionError` where it is no such formula, or uses another name than these."""
+        tree = self._tree(where)
+        for node in ast.walk(tree):
+            fault = _fault(node, names)
+            if fault is not None:
+                raise RewardDefinitionError(f"{where}: {self.text!r}: {fault}")
+
+    def value(self, numbers: Mapping[str, float]) -> float:
+        """Return what it comes to.
+
+        Raises:
+            ArithmeticError: It divides by zero, or grows beyond every number.
+            ValueError: A root or logarithm of a number that has none.
+        """
+        return _value(self._tree("calculate_output"), numbers)
+
+    def _tree(self, where: str) -> ast.expr:
+        if len(self.text) > _MOST_CHARS:
+            raise RewardDefinitionError(f"{where}: {len(self.text)} characters; at most {_MOST_CHARS}")
+        try:
+            return ast.parse(self.text.strip().replace("^", "**"), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
+            raise RewardDefinitionError(f"{where}: {self.text!r} is no formula: {reason}") from None
+
+
+def _fault(node: ast.AST, names: Mapping[str, Any]) -> str | None:
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS and args:
+            return None
+        case ast.Call():
+            return f"only {', '.join(_FUNCTIONS)} can be called"
+        case ast.Name(id=name):
+            return None if name in names or name in _FUNCTIONS else f"no grader is named {name!r}: {', '.join(names)}"
+        case ast.Constant(value=value):
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            return None if is_number else f"{value!r} is no number"
+        case ast.BinOp() | ast.UnaryOp() | ast.Load():
+            return None
+    return None if type(node) in _OPERATORS else f"{type(node).__name__} is not arithmetic"
+
+
+def _value(node: ast.AST, numbers: Mapping[str, float]) -> float:
+    match node:
+        case ast.Constant(value=value) if isinstance(value, int | float):
+            return float(value)
+        case ast.Name(id=name):
+            return float(numbers[name])
+        case ast.BinOp(left=left, op=op, right=right):
+            return float(_OPERATORS[type(op)](_value(left, numbers), _value(right, numbers)))
+        case ast.UnaryOp(op=op, operand=operand):
+            return float(_OPERATORS[type(op)](_value(operand, numbers)))
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return float(_FUNCTIONS[name](*(_value(one, numbers) for one in args)))
+    raise TypeError(f"{type(node).__name__} is not arithmetic")

@@ -1,0 +1,308 @@
+"""The kinds of OpenAI's graders: their fields, what is checked of them at the start, and the score of each.
+
+What a model is asked is here, and not how it is asked: :mod:`rewardkit.moving.grader` finds who does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rewardkit.errors import RewardDefinitionError, RewardTextError
+from rewardkit.moving.grader_formula import Formula
+from rewardkit.moving.grader_similarity import check_metric, load, similarity
+from rewardkit.moving.grader_template import GraderTemplate
+from rewardkit.spec import sandbox_of_process
+from rewardkit.types import Cause
+
+if TYPE_CHECKING:
+    from sandbox import ExecutionResult
+
+PYTHON_TIMEOUT_S = 120.0
+"""Seconds that a python grader may take, as the service allowed."""
+_TYPES = "string_check, text_similarity, python, score_model, label_model or multi"
+
+
+class Spaces(NamedTuple):
+    """What a grader reads: the row, and what the model said."""
+
+    item: dict[str, Any]
+    sample: dict[str, Any]
+
+
+class Grader(BaseModel):
+    """What all graders have. Fields that only say whether a row passes, as ``pass_threshold``, change no score."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: str
+    name: str = ""
+
+    @property
+    def templates(self) -> list[GraderTemplate]:
+        """Its texts with variables."""
+        return []
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the dataset without which it cannot be asked."""
+        return list(dict.fromkeys(name for one in self.templates for name in one.columns if name != "messages"))
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """The lowest and highest score; ``None`` where it says none."""
+        return None
+
+    @property
+    def where(self) -> str:
+        """What errors call it."""
+        return f"grader {self.name!r}" if self.name else f"{self.type} grader"
+
+    def check(self) -> None:
+        """Raise :class:`RewardDefinitionError` where a field makes no sense."""
+        _ = self.templates
+
+    def load(self) -> None:
+        """Load what it needs."""
+
+
+class StringCheck(Grader):
+    """1.0 or 0.0: whether ``input`` equals, differs from, or contains ``reference``."""
+
+    input: str
+    reference: str
+    operation: str
+
+    @property
+    def templates(self) -> list[GraderTemplate]:
+        return [GraderTemplate.of(getattr(self, name), f"{self.where}, {name}") for name in ("input", "reference")]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def check(self) -> None:
+        super().check()
+        if self.operation not in ("eq", "ne", "like", "ilike"):
+            raise RewardDefinitionError(f"{self.where}: operation {self.operation!r}: expected eq, ne, like or ilike")
+
+    def grade(self, spaces: Spaces) -> float:
+        """Return 1.0 where it holds, else 0.0."""
+        text, reference = (one.fill(spaces._asdict()) for one in self.templates)
+        match self.operation:
+            case "eq":
+                return float(text == reference)
+            case "ne":
+                return float(text != reference)
+            case "like":
+                return float(reference in text)
+        return float(reference.lower() in text.lower())
+
+
+class TextSimilarity(Grader):
+    """How alike ``input`` and ``reference`` are, 0 to 1."""
+
+    input: str
+    reference: str
+    evaluation_metric: str
+    pass_threshold: float | None = None
+
+    @property
+    def templates(self) -> list[GraderTemplate]:
+        return [GraderTemplate.of(getattr(self, name), f"{self.where}, {name}") for name in ("input", "reference")]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def check(self) -> None:
+        super().check()
+        check_metric(self.evaluation_metric, self.where)
+
+    def load(self) -> None:
+        load(self.evaluation_metric)
+
+    def grade(self, spaces: Spaces) -> float:
+        """Return the similarity."""
+        text, reference = (one.fill(spaces._asdict()) for one in self.templates)
+        return similarity(self.evaluation_metric, text, reference)
+
+
+class PythonGrader(Grader):
+    """What ``grade(sample, item)`` of its source returns, run in a jail."""
+
+    source: str
+    image_tag: str | None = None
+    pass_threshold: float | None = None
+
+    def check(self) -> None:
+        try:
+            code = compile(self.source, f"<{self.where}>", "exec")
+        except (SyntaxError, ValueError) as reason:
+            raise RewardDefinitionError(f"{self.where}: its source does not compile: {reason}") from None
+        if "grade" not in code.co_names:
+            raise RewardDefinitionError(f"{self.where}: its source defines no function grade(sample, item)")
+
+    def grade(self, spaces: Spaces) -> Any:
+        """Return what the function returned.
+
+        Raises:
+            RewardTextError: It raised, or the jail ended it.
+        """
+        from sandbox import Limits
+
+        jail = sandbox_of_process(1)
+        limits = Limits(timeout_s=PYTHON_TIMEOUT_S)
+        return self._returned(jail.call(self.source, "grade", [[spaces.sample, spaces.item]], limits=limits))
+
+    def _returned(self, result: ExecutionResult) -> Any:
+        if result.stdout:
+            print(result.stdout, end="")
+        value = result.value[0] if result.value else None
+        if value is not None and value.ok:
+            return value.value
+        cause = {"timeout": Cause.TIMEOUT, "memory": Cause.CRASHED, "killed": Cause.CRASHED}.get(str(result.status))
+        words = result.error or (value.error if value is not None else "") or "the jail ended without an answer"
+        raise RewardTextError(f"{self.where}: {words}", cause or Cause.EXCEPTION)
+
+
+class GraderMessage(BaseModel):
+    """A message to a model; its content is a text, or parts of which only texts are read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    role: str
+    content: str | dict[str, Any] | list[Any]
+    type: str = "message"
+
+    def text(self, where: str) -> str:
+        """Return the content as one text.
+
+        Raises:
+            RewardDefinitionError: A part of it is an image or a sound.
+        """
+        parts = [self.content] if isinstance(self.content, str | dict) else self.content
+        texts = [one if isinstance(one, str) else one.get("text") for one in parts if isinstance(one, str | dict)]
+        if len(texts) != len(parts) or any(not isinstance(one, str) for one in texts):
+            raise RewardDefinitionError(f"{where}: a message has a part that is no text; no images or sounds are sent")
+        return "".join(str(one) for one in texts)
+
+
+class ModelGrader(Grader):
+    """What a model says of the messages ``input``."""
+
+    model: str
+    input: list[GraderMessage] = Field(min_length=1)
+    pass_threshold: float | None = None
+    sampling_params: dict[str, Any] | None = None
+
+    @property
+    def templates(self) -> list[GraderTemplate]:
+        return [GraderTemplate.of(one.text(self.where), f"{self.where}, input") for one in self.input]
+
+    def messages(self, spaces: Spaces) -> list[dict[str, Any]]:
+        """Return the messages with their variables filled in."""
+        roles = [one.role for one in self.input]
+        texts = [one.fill(spaces._asdict()) for one in self.templates]
+        return [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+
+
+class ScoreModel(ModelGrader):
+    """The number that a model gives, within ``range``."""
+
+    bounds: tuple[float, float] = Field(default=(0.0, 1.0), alias="range")
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return self.bounds
+
+    def check(self) -> None:
+        super().check()
+        if not self.bounds[0] < self.bounds[1]:
+            raise RewardDefinitionError(f"{self.where}: range {list(self.bounds)}: expected the lower number first")
+
+
+class LabelModel(ModelGrader):
+    """1.0 where the label that a model gives is one of ``passing_labels``, else 0.0."""
+
+    labels: list[str] = Field(min_length=2)
+    passing_labels: list[str]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def check(self) -> None:
+        super().check()
+        unknown = [one for one in self.passing_labels if one not in self.labels]
+        if unknown:
+            raise RewardDefinitionError(f"{self.where}: passing label {unknown[0]!r} is none of {self.labels}")
+
+
+class MultiGrader(Grader):
+    """What ``calculate_output`` makes of the scores of ``graders``."""
+
+    graders: dict[str, dict[str, Any]] = Field(min_length=1)
+    calculate_output: str
+    pass_threshold: float | None = None
+
+    @cached_property
+    def parts(self) -> dict[str, Grader]:
+        """The graders by name."""
+        read = {name: grader_of(one, f"{self.where}, graders[{name!r}]") for name, one in self.graders.items()}
+        nested = next((name for name, one in read.items() if isinstance(one, MultiGrader)), None)
+        if nested is not None:
+            raise RewardDefinitionError(f"{self.where}: {nested!r} is a multi-grader itself; write its parts here")
+        return read
+
+    @property
+    def formula(self) -> Formula:
+        """How the parts' scores become one."""
+        return Formula(self.calculate_output)
+
+    @property
+    def templates(self) -> list[GraderTemplate]:
+        return [template for one in self.parts.values() for template in one.templates]
+
+    def check(self) -> None:
+        for one in self.parts.values():
+            one.check()
+        self.formula.check(self.parts, f"{self.where}, calculate_output")
+
+    def load(self) -> None:
+        for one in self.parts.values():
+            one.load()
+
+
+_KINDS: dict[str, type[Grader]] = {
+    "string_check": StringCheck,
+    "text_similarity": TextSimilarity,
+    "python": PythonGrader,
+    "score_model": ScoreModel,
+    "label_model": LabelModel,
+    "multi": MultiGrader,
+}
+
+
+def grader_of(config: Any, where: str = "grader") -> Grader:
+    """Return a grader of its configuration.
+
+    Raises:
+        RewardDefinitionError: It has no such type, a field is missing, unknown or wrong, or a template or formula is.
+    """
+    if not isinstance(config, Mapping) or "type" not in config:
+        raise RewardDefinitionError(f"{where}: expected an object with 'type': {_TYPES}")
+    kind = _KINDS.get(config["type"]) if isinstance(config["type"], str) else None
+    if kind is None:
+        raise RewardDefinitionError(f"{where}: type {config['type']!r}: expected {_TYPES}")
+    try:
+        made = kind.model_validate(dict(config))
+    except ValidationError as wrong:
+        first = wrong.errors(include_url=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise RewardDefinitionError(f"{where}: {place}: {first['msg']}") from None
+    made.check()
+    return made

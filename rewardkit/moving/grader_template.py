@@ -1,0 +1,108 @@
+"""Templates of OpenAI's graders: texts with ``{{ item.name }}`` and ``{{ sample.output_text }}`` in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewardkit.errors import RewardDefinitionError
+from rewardkit.text import completion_text, conversation
+
+_MARK = re.compile(r"\{\{([^{}]*)\}\}")
+_PATH = re.compile(r"\s*(item|sample)((?:\.\w+|\[\d+\])+)\s*")
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+_OF_SAMPLE = ("output_text", "output_json", "output_tools", "choices")
+
+
+@dataclass(frozen=True, slots=True)
+class GraderTemplate:
+    """A text of a grader's, with its places: literal texts and, between them, paths.
+
+    Attributes:
+        texts: One more than there are paths.
+        paths: Namespace, then names of fields and places in lists.
+    """
+
+    texts: tuple[str, ...]
+    paths: tuple[tuple[str | int, ...], ...]
+
+    @classmethod
+    def of(cls, text: str, where: str) -> GraderTemplate:
+        """Read a template.
+
+        Raises:
+            RewardDefinitionError: What stands in double braces is no variable of ``item`` or ``sample``.
+        """
+        parts = _MARK.split(text)
+        return cls(tuple(parts[::2]), tuple(_path(part, where) for part in parts[1::2]))
+
+    @property
+    def columns(self) -> Iterator[str]:
+        """The columns of the dataset that it reads."""
+        return (str(path[1]) for path in self.paths if path[0] == "item")
+
+    def fill(self, spaces: Mapping[str, Any]) -> str:
+        """Return the text with its variables filled in: texts as they are, everything else as JSON.
+
+        Raises:
+            LookupError: A variable has no value.
+        """
+        filled = [self.texts[0]]
+        for path, text in zip(self.paths, self.texts[1:], strict=True):
+            value = _found(spaces, path)
+            filled += [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), text]
+        return "".join(filled)
+
+
+def sample_of(completion: Any) -> dict[str, Any]:
+    """Return the namespace ``sample`` of a completion: its text, its JSON where it is some, its calls of tools.
+
+    Args:
+        completion: A string, or a list of messages.
+    """
+    text = completion_text(completion)
+    said = [one for one in conversation("", completion) if one.get("role") == "assistant"]
+    calls = [call for one in said for call in one.get("tool_calls") or ()]
+    message: dict[str, Any] = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
+    sample = {"output_text": text, "output_tools": calls, "choices": [{"index": 0, "message": message}]}
+    try:
+        sample["output_json"] = json.loads(text)
+    except ValueError:
+        return sample
+    return sample
+
+
+def item_of(example: Mapping[str, Any], prompt: Any) -> dict[str, Any]:
+    """Return the namespace ``item`` of a row; ``messages``, where the row has none, are the prompt's."""
+    messages = prompt if isinstance(prompt, Sequence) and not isinstance(prompt, str) else None
+    messages = [{"role": "user", "content": prompt or ""}] if messages is None else [dict(one) for one in messages]
+    return {"messages": messages, **example}
+
+
+def _path(text: str, where: str) -> tuple[str | int, ...]:
+    found = _PATH.fullmatch(text)
+    if found is None:
+        raise RewardDefinitionError(
+            f"{where}: {{{{{text}}}}} is no variable; expected {{{{ item.<column> }}}} or {{{{ sample.output_text }}}}"
+        )
+    steps = tuple(name or int(place) for name, place in _STEP.findall(found[2]))
+    if found[1] == "sample" and steps[0] not in _OF_SAMPLE:
+        raise RewardDefinitionError(
+            f"{where}: {{{{{text}}}}}: a completion has sample.{', sample.'.join(_OF_SAMPLE)}; not sample.{steps[0]}"
+        )
+    return found[1], *steps
+
+
+def _found(spaces: Mapping[str, Any], path: tuple[str | int, ...]) -> Any:
+    value: Any = spaces
+    for depth, step in enumerate(path):
+        try:
+            value = value[int(step)] if isinstance(value, list) else value[step]
+        except (LookupError, TypeError, ValueError):
+            shown = ".".join(map(str, path[: depth + 1]))
+            hint = "; the completion is not JSON" if shown == "sample.output_json" else ""
+            raise LookupError(f"{{{{ {'.'.join(map(str, path))} }}}} has no value: there is no {shown}{hint}") from None
+    return value

@@ -1,0 +1,167 @@
+"""``from_trl``: a reward function of TRL's, ``f(prompts, completions, **columns) -> list[float]``, as it is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, Unpack, overload
+
+from rewardkit.callables import is_async
+from rewardkit.decorator import Reward, name_of
+from rewardkit.errors import RewardDefinitionError
+from rewardkit.moving.function import (
+    MovedFunction,
+    check_function,
+    parameters_of,
+    required_of,
+    reward_of,
+    scored,
+    scores_from,
+    signature_of,
+    takes_all,
+)
+from rewardkit.options import NamedOptions
+from rewardkit.spec import Kind
+
+_LISTS = ("prompts", "completions", "completion_ids")
+_OWN = ("trainer_state", "log_extra", "log_metric")
+"""What TRL 1.16 passes beside lists."""
+_NOT_GIVEN: Any = object()
+
+
+@dataclass
+class _Told:
+    """What a call has told by ``log_metric`` and ``log_extra``."""
+
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    def metric(self, name: str, value: float) -> None:
+        """Note a number."""
+        self.metrics[str(name)] = float(value)
+
+    def extra(self, column: str, values: Any) -> None:
+        """Print a column of the trainer's table of completions; what a call prints is kept with its outcome."""
+        for one in values if isinstance(values, list | tuple) else [values]:
+            print(f"{column}: {one}")
+
+
+class TrlFunction(MovedFunction):
+    """A reward function of TRL's, called with lists of one completion, or of the completions of one prompt."""
+
+    @property
+    def in_groups(self) -> bool:
+        """Whether a call has all completions of a prompt."""
+        return bool(self.settings[0])
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        own = {name: one for name, one in self.parameters.items() if name not in (*_LISTS, *_OWN)}
+        required = [name for name, one in own.items() if one.default is one.empty]
+        optional = [name for name in own if name not in required]
+        needs_ids = ["completion_ids"] if self._wants("completion_ids") else []
+        completion = "completions" if self.in_groups else "completion"
+        return signature_of(
+            ["prompt", *needs_ids, "step", "epoch", *optional], [completion, *required], rest=self.takes_all
+        )
+
+    @property
+    def hints(self) -> Mapping[str, Any]:
+        return {"prompt": object, "completion": object, "completions": list[object]}
+
+    def _wants(self, name: str) -> bool:
+        return self.takes_all or name in self.parameters
+
+    def arguments(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], int, _Told]:
+        """Return what the author's function is called with, for how many completions, and what notes what it tells."""
+        columns, told = dict(given), _Told()
+        prompt, step, epoch = (columns.pop(name, None) for name in ("prompt", "step", "epoch"))
+        ids = columns.pop("completion_ids", None)
+        completions = list(columns.pop("completions")) if self.in_groups else [columns.pop("completion")]
+        count = len(completions)
+        state = SimpleNamespace(global_step=step or 0, epoch=epoch or 0.0)
+        every: dict[str, Any] = {
+            "prompts": [prompt] * count,
+            "completions": completions,
+            "completion_ids": (ids if self.in_groups else [ids]) if ids is not None else [None] * count,
+            "trainer_state": state,
+            "log_extra": told.extra,
+            "log_metric": told.metric,
+            **{name: [value] * count for name, value in columns.items()},
+        }
+        return {name: value for name, value in every.items() if self._wants(name)}, count, told
+
+    def read(self, value: Any, count: int, told: _Told) -> Any:
+        """Return the score of one completion, or those of a group."""
+        scores = [scored(one, told.metrics) for one in scores_from(value, count, "TRL")]
+        return scores if self.in_groups else scores[0]
+
+    def __call__(self, /, **columns: Any) -> Any:
+        arguments, count, told = self.arguments(columns)
+        return self.read(self.moved(**arguments), count, told)
+
+
+class AsyncTrlFunction(TrlFunction):
+    """The same for an ``async def``."""
+
+    async def __call__(self, /, **columns: Any) -> Any:
+        arguments, count, told = self.arguments(columns)
+        return self.read(await self.moved(**arguments), count, told)
+
+
+@overload
+def from_trl(
+    function: Callable[..., Any], /, *, in_groups: bool = ..., **options: Unpack[NamedOptions]
+) -> Reward[..., Any]: ...
+@overload
+def from_trl(
+    *, in_groups: bool = ..., **options: Unpack[NamedOptions]
+) -> Callable[[Callable[..., Any]], Reward[..., Any]]: ...
+def from_trl(function: Any = _NOT_GIVEN, /, *, in_groups: bool = False, **options: Any) -> Any:
+    """Return a reward of a function that was written for TRL's GRPOTrainer, which stays as it is; also a decorator.
+
+    The function is called for one completion at a time, with lists of one, so a fault costs one completion and names
+    it. It gets what TRL passes: ``prompts``, ``completions``, ``completion_ids``, every column as a list,
+    ``trainer_state`` with ``global_step`` and ``epoch``, ``log_metric``, whose numbers become metrics, and
+    ``log_extra``, whose values are in the outcome's logs. ``None`` skips a completion; ``nan``, which TRL leaves out
+    without a word, is a failure.
+
+    >>> from rewardkit.moving import from_trl
+    >>> def short(completions, **kwargs):
+    ...     return [1.0 if len(one) < 5 else 0.0 for one in completions]
+    >>> from_trl(short, timeout_s=2)(completion="four")
+    1.0
+
+    Args:
+        function: The function, plain or ``async``.
+        in_groups: Call it with all completions of a prompt at once, where it compares them. A fault then costs the
+            group.
+        options: As for :func:`rewardkit.reward`.
+
+    Raises:
+        RewardDefinitionError: It is no such function, or takes what only a trainer's own process has.
+    """
+
+    def move(moved: Any) -> Reward[..., Any]:
+        _check(moved)
+        kind = AsyncTrlFunction if is_async(moved) else TrlFunction
+        return reward_of(kind(moved, (bool(in_groups),)), Kind.GROUP if in_groups else Kind.SINGLE, options)
+
+    return move if function is _NOT_GIVEN else move(function)
+
+
+def _check(function: Any) -> None:
+    check_function(function, "from_trl")
+    name, parameters = name_of(function), parameters_of(function)
+    if "environments" in required_of(function):
+        raise RewardDefinitionError(
+            f"from_trl: {name}() takes 'environments', which live in the trainer's process and cannot reach a worker"
+        )
+    if "completion" in parameters and "completions" not in parameters:
+        raise RewardDefinitionError(
+            f"from_trl: {name}() takes one 'completion', and TRL passes lists, 'completions'; mark it with @reward"
+        )
+    if "completions" not in parameters and not takes_all(function):
+        raise RewardDefinitionError(f"from_trl: {name}() takes no 'completions', which TRL passes by that name")

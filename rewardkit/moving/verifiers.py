@@ -1,0 +1,151 @@
+"""``from_verifiers``: a function of a rubric of verifiers', as it is, for one rollout or, by plural names, a group."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Unpack, overload
+
+from rewardkit.callables import is_async
+from rewardkit.decorator import Reward, name_of
+from rewardkit.errors import RewardDefinitionError
+from rewardkit.moving.function import (
+    MovedFunction,
+    check_function,
+    parameters_of,
+    required_of,
+    reward_of,
+    score_from,
+    scores_from,
+    signature_of,
+    takes_all,
+)
+from rewardkit.options import NamedOptions
+from rewardkit.spec import Kind
+
+_SINGULAR = {"prompts": "prompt", "completions": "completion", "answers": "answer", "tasks": "task", "infos": "info",
+             "states": "state"}  # fmt: skip
+_KNOWN = frozenset(_SINGULAR.values())
+_NOT_GIVEN: Any = object()
+
+
+class VerifiersFunction(MovedFunction):
+    """A rubric's function, called for one rollout, or for the rollouts of one prompt."""
+
+    @property
+    def in_groups(self) -> bool:
+        """Whether the function takes lists."""
+        return _in_groups(self.moved)
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        needs_answer = {"answer", "answers"} & required_of(self.moved)
+        required = ["completions" if self.in_groups else "completion", *(["answer"] if needs_answer else [])]
+        return signature_of(["prompt", "example"], required)
+
+    @property
+    def hints(self) -> Mapping[str, Any]:
+        example = {"example": Mapping[str, Any]}
+        return {"prompt": object, "completion": object, "completions": list[object], **example}
+
+    def arguments(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+        """Return what the author's function is called with, and for how many rollouts."""
+        row = {**(given.get("example") or {})}
+        row |= {name: given[name] for name in ("answer",) if name in given}
+        completions = list(given["completions"]) if self.in_groups else [given["completion"]]
+        info = row.get("info")
+        shared = {
+            "prompt": given.get("prompt"),
+            "answer": row.get("answer", ""),
+            "task": row.get("task", "default"),
+            "info": json.loads(info) if isinstance(info, str) and info.strip() else info or {},
+        }
+        rollouts = [{**row, **shared, "completion": one} for one in completions]
+        every: dict[str, Any] = {**shared, "completion": completions[0], "state": dict(rollouts[0])}
+        if self.in_groups:
+            every = {many: [one[single] for one in rollouts] for many, single in _SINGULAR.items() if single != "state"}
+            every["states"] = [dict(one) for one in rollouts]
+        every |= dict(self.settings)
+        return {name: one for name, one in every.items() if self.takes_all or name in self.parameters}, len(completions)
+
+    def read(self, value: Any, count: int) -> Any:
+        """Return the score of one rollout, or those of a group."""
+        return scores_from(value, count, "verifiers") if self.in_groups else score_from(value)
+
+    def __call__(self, /, **columns: Any) -> Any:
+        arguments, count = self.arguments(columns)
+        return self.read(self.moved(**arguments), count)
+
+
+class AsyncVerifiersFunction(VerifiersFunction):
+    """The same for an ``async def``."""
+
+    async def __call__(self, /, **columns: Any) -> Any:
+        arguments, count = self.arguments(columns)
+        return self.read(await self.moved(**arguments), count)
+
+
+@overload
+def from_verifiers(
+    function: Callable[..., Any], /, *, objects: Mapping[str, Any] | None = ..., **options: Unpack[NamedOptions]
+) -> Reward[..., Any]: ...
+@overload
+def from_verifiers(
+    *, objects: Mapping[str, Any] | None = ..., **options: Unpack[NamedOptions]
+) -> Callable[[Callable[..., Any]], Reward[..., Any]]: ...
+def from_verifiers(function: Any = _NOT_GIVEN, /, *, objects: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    """Return a reward of a function that was written for a ``Rubric`` of verifiers', which stays as it is.
+
+    It gets by name what it asks for: ``prompt`` and ``completion`` as the rollout holds them, ``answer``, ``task``,
+    ``info`` (JSON becomes an object) and ``state``, which holds the row and these. A function with plural names, such
+    as ``completions``, gets the rollouts of one prompt at once. Also a decorator.
+
+    >>> from rewardkit.moving import from_verifiers
+    >>> async def correct(completion, answer, **kwargs):
+    ...     return 1.0 if completion[-1]["content"] == answer else 0.0
+    >>> import asyncio
+    >>> asyncio.run(from_verifiers(correct)(completion=[{"role": "assistant", "content": "4"}], answer="4"))
+    1.0
+
+    Args:
+        function: The function, plain or ``async``.
+        objects: What the rubric hands to its functions beside these, such as ``{"parser": parser}``; it travels to
+            the workers, so it must be picklable.
+        options: As for :func:`rewardkit.reward`.
+
+    Raises:
+        RewardDefinitionError: It is no such function, or nothing fills one of its parameters.
+    """
+
+    def move(moved: Any) -> Reward[..., Any]:
+        _check(moved, objects or {})
+        kind = AsyncVerifiersFunction if is_async(moved) else VerifiersFunction
+        settings = tuple((objects or {}).items())
+        return reward_of(kind(moved, settings), Kind.GROUP if _in_groups(moved) else Kind.SINGLE, options)
+
+    return move if function is _NOT_GIVEN else move(function)
+
+
+def _in_groups(function: Callable[..., Any]) -> bool:
+    return bool(parameters_of(function).keys() & _SINGULAR.keys())
+
+
+def _check(function: Any, objects: Mapping[str, Any]) -> None:
+    check_function(function, "from_verifiers")
+    name, parameters = name_of(function), parameters_of(function)
+    if "trace" in required_of(function):
+        raise RewardDefinitionError(
+            f"from_verifiers: {name}() takes 'trace', of verifiers 1: mark a function of prompt and completion with "
+            "@reward, and call it in both places"
+        )
+    known = _SINGULAR.keys() if _in_groups(function) else _KNOWN
+    unfilled = sorted(required_of(function) - known - objects.keys())
+    if unfilled:
+        raise RewardDefinitionError(
+            f"from_verifiers: nothing fills {unfilled[0]!r} of {name}(); a rubric's own objects are given by "
+            f"objects={{{unfilled[0]!r}: ...}}"
+        )
+    if not parameters and not takes_all(function):
+        raise RewardDefinitionError(f"from_verifiers: {name}() takes nothing; it is to take 'completion'")

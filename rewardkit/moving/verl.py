@@ -1,0 +1,168 @@
+"""``from_verl``: a ``compute_score`` of verl's, as it is, for one completion or in verl's form for batches."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Unpack, overload
+
+from rewardkit.callables import is_async
+from rewardkit.decorator import Reward, name_of
+from rewardkit.errors import BadReturnError, RewardDefinitionError
+from rewardkit.moving.function import (
+    MovedFunction,
+    check_function,
+    parameters_of,
+    required_of,
+    reward_of,
+    score_from,
+    scored,
+    scores_from,
+    signature_of,
+    takes_all,
+    told_of,
+)
+from rewardkit.options import NamedOptions
+from rewardkit.shown import shortened
+from rewardkit.spec import Kind
+
+_ONE = ("data_source", "solution_str", "ground_truth", "extra_info")
+_MANY = {"data_sources": "data_source", "solution_strs": "solution_str", "ground_truths": "ground_truth",
+         "extra_infos": "extra_info"}  # fmt: skip
+_TRUTHS = ("reward_model.ground_truth", "ground_truth", "answer")
+"""Where a row's ground truth is looked for: in verl's own column first."""
+_NOT_GIVEN: Any = object()
+
+
+class VerlFunction(MovedFunction):
+    """A ``compute_score`` of verl's, called for one completion."""
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        path = self.settings[0]
+        return signature_of(["example"], ["completion", *([] if path is None else [path.partition(".")[0]])])
+
+    @property
+    def hints(self) -> Mapping[str, Any]:
+        return {"completion": str, "example": Mapping[str, Any]}
+
+    def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the author's function is called with."""
+        columns = {name: value for name, value in given.items() if name not in ("completion", "example")}
+        completion, example = given["completion"], {**(given.get("example") or {}), **columns}
+        info = _object(example.get("extra_info"))
+        row = {
+            "data_source": example.get("data_source", ""),
+            "solution_str": completion,
+            "ground_truth": self._truth(example),
+            "extra_info": dict(example) if info is None else info,
+        }
+        every = {**row, **{many: [row[one]] for many, one in _MANY.items()}}
+        return {name: every[name] for name in every if name in self.parameters or (self.takes_all and name in row)}
+
+    def _truth(self, example: Mapping[str, Any]) -> Any:
+        paths = _TRUTHS if self.settings[0] is None else (self.settings[0],)
+        for path in paths:
+            column, _, key = path.partition(".")
+            if column not in example:
+                continue
+            if not key:
+                return example[column]
+            inside = _object(example[column])
+            if inside is not None and key in inside:
+                return inside[key]
+        if self.settings[0] is None and "ground_truth" not in required_of(self.moved):
+            return None
+        raise LookupError(
+            f"the row has no {' and no '.join(map(repr, paths))}; name the column of the ground truth with "
+            "from_verl(ground_truth='...')"
+        )
+
+    def read(self, value: Any) -> Any:
+        """Return the score, with the other numbers of a dictionary as metrics."""
+        if "solution_strs" in self.parameters:
+            (value,) = scores_from(value, 1, "verl")
+        if not isinstance(value, Mapping):
+            return score_from(value[0] if isinstance(value, tuple) and value else value)
+        if "score" not in value:
+            raise BadReturnError(f"returned {shortened(repr(value), 80)}; verl expects a number under 'score'")
+        metrics, words = told_of({name: one for name, one in value.items() if name != "score"})
+        return scored(score_from(value["score"]), metrics, words)
+
+    def __call__(self, /, **columns: Any) -> Any:
+        return self.read(self.moved(**self.arguments(columns)))
+
+
+class AsyncVerlFunction(VerlFunction):
+    """The same for an ``async def``."""
+
+    async def __call__(self, /, **columns: Any) -> Any:
+        return self.read(await self.moved(**self.arguments(columns)))
+
+
+@overload
+def from_verl(
+    function: Callable[..., Any], /, *, ground_truth: str | None = ..., **options: Unpack[NamedOptions]
+) -> Reward[..., Any]: ...
+@overload
+def from_verl(
+    *, ground_truth: str | None = ..., **options: Unpack[NamedOptions]
+) -> Callable[[Callable[..., Any]], Reward[..., Any]]: ...
+def from_verl(function: Any = _NOT_GIVEN, /, *, ground_truth: str | None = None, **options: Any) -> Any:
+    """Return a reward of a ``compute_score`` that was written for verl, which stays as it is; also a decorator.
+
+    It gets ``solution_str``, the completion as text; ``data_source`` and ``extra_info`` from the columns of those names
+    (``extra_info`` is the whole row where there is no such column); and ``ground_truth``. It returns a number, or a
+    dictionary with ``score``, whose other numbers become metrics and whose texts the reason. A function in verl's form
+    for batches, with ``solution_strs``, is called with lists of one.
+
+    >>> from rewardkit.moving import from_verl
+    >>> def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    ...     return {"score": float(solution_str.endswith(ground_truth)), "length": len(solution_str)}
+    >>> from_verl(compute_score)(completion="it is 4", example={"ground_truth": "4"})
+    Score(value=1.0, reason=None, metrics={'length': 7.0})
+
+    Args:
+        function: The function, plain or ``async``. Arguments of verl's ``reward_kwargs`` are set by
+            ``functools.partial``.
+        ground_truth: The column of the ground truth, or a field of it, as ``"reward_model.ground_truth"``; unless
+            given, that one, ``"ground_truth"`` or ``"answer"``, whichever the row has.
+        options: As for :func:`rewardkit.reward`.
+
+    Raises:
+        RewardDefinitionError: It is no such function, or takes what only verl's own processes have.
+    """
+    if ground_truth is not None and not (isinstance(ground_truth, str) and ground_truth.partition(".")[0]):
+        raise RewardDefinitionError(f"from_verl: ground_truth={ground_truth!r}: expected a column's name")
+
+    def move(moved: Any) -> Reward[..., Any]:
+        _check(moved)
+        kind = AsyncVerlFunction if is_async(moved) else VerlFunction
+        return reward_of(kind(moved, (ground_truth,)), Kind.SINGLE, options)
+
+    return move if function is _NOT_GIVEN else move(function)
+
+
+def _check(function: Any) -> None:
+    check_function(function, "from_verl")
+    name, parameters = name_of(function), parameters_of(function)
+    if not takes_all(function) and not {"solution_str", "solution_strs"} & parameters.keys():
+        raise RewardDefinitionError(f"from_verl: {name}() takes no 'solution_str', which verl passes by that name")
+    unfilled = sorted(required_of(function) - {*_ONE, *_MANY})
+    if unfilled:
+        raise RewardDefinitionError(
+            f"from_verl: nothing fills {unfilled[0]!r} of {name}(); set it with "
+            f"functools.partial({name}, {unfilled[0]}=...)"
+        )
+
+
+def _object(value: Any) -> Mapping[str, Any] | None:
+    """Return a column that holds an object, also as JSON; ``None`` where it holds none."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, Mapping) else None

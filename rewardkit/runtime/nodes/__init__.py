@@ -1,0 +1,14 @@
+"""Many machines as one pool of workers: the driver's own pool is node 0, and further nodes take what it need not run.
+
+    schedule.py     which call goes to which node, who is given up, what goes out again: from values and times alone
+    orders.py       what a node is told and what it says of itself; whether it may take part
+    carried.py      the files of one's own that travel, since their paths lead nowhere on another machine
+    host.py         the node's side: a worker pool that takes calls as bytes and hands back plain values
+    members.py      the nodes as the driver knows them, from their first sight to their loss; recruiting.py asks them
+    pool.py         the driver's side: a pool like :class:`~sandbox.workers.WorkerPool`, over a cluster of nodes
+    build.py        a runtime's pool over a cluster; survey.py asks nodes what they give, without rewards
+    cluster.py      what is needed of a cluster; outbox.py waits for it
+    ray_cluster.py  the cluster where Ray is what reaches the nodes; the only module that knows Ray
+
+A batch's plan, cache, retries, compositions and versions are above the pool and so in the driver.
+"""

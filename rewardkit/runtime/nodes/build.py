@@ -1,0 +1,91 @@
+"""The pool of a runtime whose plain rewards run on a cluster too: what stays, what travels, what must be equal."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rewardkit.decorator import Reward
+from rewardkit.function import described as function_of
+from rewardkit.runtime.nodes.carried import carried_with
+from rewardkit.runtime.nodes.cluster import NodeCluster
+from rewardkit.runtime.nodes.host import described
+from rewardkit.runtime.nodes.orders import DescribedRewards, HostOrder
+from rewardkit.runtime.nodes.pool import NodePool
+from rewardkit.runtime.nodes.recruiting import NodeExpectation
+from rewardkit.runtime.target import pool_target
+from rewardkit.transport import dumps
+from sandbox.workers import CallPool
+
+_log = logging.getLogger("rewardkit")
+
+
+def stays_home(reward: Reward[..., Any]) -> bool:
+    """Whether a reward's calls stay in the driver's own pool.
+
+    An ``async def`` reward and one with ``concurrency`` wait rather than work, and their limits, budgets and caches are
+    to hold as a whole; so are the files of one that says that it needs one host.
+    """
+    spec = reward.spec
+    parts = (reward, *reward.inner)
+    return spec.is_async or spec.concurrency > 1 or any(function_of(one.spec.function).on_one_host for one in parts)
+
+
+def node_pool(
+    home: CallPool,
+    home_workers: int,
+    rewards: Sequence[Reward[..., Any]],
+    cluster: NodeCluster,
+    *,
+    workers: int | None,
+    packages: Sequence[str],
+    path: Sequence[str],
+    options: Mapping[str, Any],
+) -> CallPool:
+    """Return a pool over the driver's own and a cluster's nodes; the driver's own where no reward's calls may leave.
+
+    Args:
+        home: The driver's own pool.
+        home_workers: Its processes for plain rewards.
+        rewards: The plain rewards; a call's ``target`` is a place in this list.
+        cluster: Where the nodes are.
+        workers: Processes on each node; ``None`` for the node's cores, at most 4.
+        packages: Requirements that the nodes install for the workers.
+        path: The driver's ``sys.path``, without folders that only it has.
+        options: ``env``, ``preload``, ``memory_bytes`` and ``load_timeout_s`` of a pool.
+
+    Raises:
+        RewardTransportError: A reward, or its own files, cannot travel.
+    """
+    leaving = {number: reward for number, reward in enumerate(rewards) if not stays_home(reward)}
+    if not leaving:
+        _log.warning("the cluster is not used: every reward is 'async def' or has concurrency, and stays here")
+        return home
+    functions = [one.spec.function for reward in leaving.values() for one in (reward, *reward.inner)]
+    carried = carried_with(functions)
+    asked = DescribedRewards(list(leaving.values()))
+    order = HostOrder(
+        targets={
+            number: (reward.name, pool_target(reward, carried.places).payload) for number, reward in leaving.items()
+        },
+        workers=workers,
+        path=path,
+        described=dumps(asked, *leaving.values(), carried=carried.places),
+        packages=packages,
+        carried=carried.files,
+        **options,
+    )
+    expected = NodeExpectation(
+        {reward.name: reward.version for reward in leaving.values()},
+        _level_here(asked, list(leaving.values()), {"path": path, **options}) if asked.jailed else lambda: None,
+    )
+    stay = [number for number in range(len(rewards)) if number not in leaving]
+    return NodePool(home, home_workers, stay, cluster, order, expected)
+
+
+def _level_here(
+    target: DescribedRewards, rewards: Sequence[Reward[..., Any]], options: dict[str, Any]
+) -> Callable[[], str | None]:
+    payload = dumps(target, *rewards)
+    return lambda: described(payload, options)[1]

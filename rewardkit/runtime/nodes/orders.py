@@ -1,0 +1,131 @@
+"""What a node is told, what it says of itself, and whether it may take part.
+
+A node whose scores could differ is refused, and by name: a mixed set of scores would be worse than fewer machines.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rewardkit.decorator import Reward
+from rewardkit.errors import InfrastructureError
+from sandbox import cores
+from sandbox.workers import Answer
+
+
+class NodeFacts(NamedTuple):
+    """What a node says of itself before it is told anything: plain values alone."""
+
+    machine: str
+    python: str  # without the patch: bytecode and fingerprints are a minor version's
+    rewardkit: str
+    cores: int
+
+
+class CallOrder(NamedTuple):
+    """A call as it travels."""
+
+    ticket: int
+    target: int
+    places: tuple[int, ...]  # in the segments that travel with it
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostOrder:
+    """What a node needs to make a pool of workers.
+
+    Attributes:
+        targets: Name and payload of each target whose calls travel, by the driver's number.
+        workers: Worker processes; ``None`` for the node's own cores, at most 4.
+        path: The driver's ``sys.path``; what of it is not on the node does no harm.
+        env: Environment variables added for the workers.
+        preload: Modules imported once, before workers are forked.
+        memory_bytes: Memory of one worker; ``None`` for no limit.
+        load_timeout_s: Seconds that loading the targets may take.
+        packages: Requirements that the node installs for the workers.
+        carried: Files that travel, by the path below their folder.
+        described: Pickled :class:`DescribedRewards`.
+    """
+
+    targets: Mapping[int, tuple[str, bytes]]
+    workers: int | None
+    path: Sequence[str]
+    env: Mapping[str, str]
+    preload: Sequence[str]
+    memory_bytes: int | None
+    load_timeout_s: float
+    described: bytes
+    packages: Sequence[str] = ()
+    carried: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class HostReady(NamedTuple):
+    """What a node says when its workers have loaded."""
+
+    workers: int
+    versions: Mapping[str, str]  # of the rewards, by name, as the node's own files make them
+    level: str | None  # of the rewards' jails; ``None`` where no reward has one
+
+
+def facts() -> NodeFacts:
+    """Return this machine's facts."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    version = sys.modules["rewardkit"].__version__  # imported by name it would be a circle
+    return NodeFacts(platform.node(), python, version, cores())
+
+
+def why_no_part(ours: NodeFacts, theirs: NodeFacts) -> str | None:
+    """Return why a node may not take part, by what it is; ``None`` where it may."""
+    if theirs.python != ours.python:
+        return f"it runs Python {theirs.python}, and the driver {ours.python}; use one minor version"
+    if theirs.rewardkit != ours.rewardkit:
+        return f"it has rewardkit {theirs.rewardkit}, and the driver {ours.rewardkit}; install one version"
+    return None
+
+
+def why_other_scores(versions: Mapping[str, str], level: str | None, theirs: HostReady) -> str | None:
+    """Return why a node's scores could differ from the driver's; ``None`` where they cannot by what it says."""
+    for name, version in versions.items():
+        other = theirs.versions.get(name)
+        if other != version:
+            return (
+                f"reward {name!r} has version {other} there and {version} here: a package or file that it uses "
+                "differs; install the same one"
+            )
+    if theirs.level != level:
+        return f"its jails reach level {theirs.level!r}, and the driver's {level!r}; see rewardkit doctor --ray"
+    return None
+
+
+class DescribedRewards:
+    """A target that says what a machine's own files make of the rewards: their versions, and the level of a jail.
+
+    It runs in a worker, as whatever imports a reward does.
+    """
+
+    def __init__(self, rewards: Sequence[Reward[..., Any]]) -> None:
+        self._rewards = list(rewards)
+
+    @property
+    def jailed(self) -> bool:
+        """Whether a reward, or one that it calls itself, has a jail."""
+        return any(one.spec.jailed for reward in self._rewards for one in (reward, *reward.inner))
+
+    def __call__(self, common: Any, segments: list[memoryview], places: tuple[int, ...]) -> Answer:
+        versions = {reward.name: reward.version for reward in self._rewards}
+        return json.dumps([versions, _level() if self.jailed else None])
+
+
+def _level() -> str:
+    from rewardkit.jail import shared_sandbox  # the jail is slow to import, and few rewards have one
+
+    try:
+        return str(shared_sandbox().level)
+    except InfrastructureError as reason:
+        return f"none ({reason})"

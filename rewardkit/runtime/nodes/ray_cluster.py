@@ -1,0 +1,161 @@
+"""A cluster that Ray reaches; the only module that knows Ray.
+
+Ray is used where it runs already, and never started. A host is an actor that takes none of the cluster's CPUs, so that
+scoring never waits behind a training's reservation. It belongs to this process, and ends with it.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewardkit.errors import ClusterError
+from rewardkit.runtime.nodes.host import NodeHost
+
+CONNECT_S = 5.0
+"""Seconds that an address has to take a connection."""
+CONCURRENT = 8
+"""Methods of a host that run at once: it waits in one for answers while it takes calls in others."""
+
+
+def connect(address: str | None, *, with_own: bool = False) -> RayCluster:
+    """Return the cluster that this process is connected to, or the one at an address.
+
+    Args:
+        address: ``host:port`` of the cluster's head, ``"auto"`` for the one that runs on this machine, or ``None``
+            where this process has called ``ray.init`` itself.
+        with_own: Whether this process's own node counts too.
+
+    Raises:
+        ClusterError: Ray is not installed, there is no cluster, or it is of another version.
+    """
+    try:
+        import ray
+    except ImportError as missing:
+        raise ClusterError("lane='ray' needs Ray, which is not installed: pip install 'ray>=2.41'") from missing
+    if not ray.is_initialized():
+        if address is None:
+            raise ClusterError(
+                "lane='ray' needs a cluster, and Ray is never started silently: call ray.init() first, or give "
+                "ray_address='auto' for the cluster of this machine, or ray_address='HOST:6379'"
+            )
+        _initialise(ray, address)
+    if ray.util.client.ray.is_connected():
+        raise ClusterError(
+            "lane='ray' does not work through Ray Client (ray://): run the training on a node of the cluster, for "
+            "example with ray job submit, and give ray_address='auto'"
+        )
+    return RayCluster(ray, with_own=with_own)
+
+
+def _initialise(ray: Any, address: str) -> None:
+    if address.startswith("ray://"):
+        raise ClusterError(f"ray_address={address!r}: Ray Client is not used; expected 'auto' or the head's HOST:PORT")
+    host, _, port = address.rpartition(":")
+    if address not in ("auto", "local") and not (host and port.isdigit()):
+        raise ClusterError(f"ray_address={address!r}: expected 'auto' or the head's HOST:PORT, such as '10.0.0.1:6379'")
+    if address == "local":
+        raise ClusterError("ray_address='local' would start Ray here, and Ray is never started silently")
+    if address != "auto":
+        try:
+            socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
+        except OSError as reason:
+            raise ClusterError(f"ray_address={address!r}: no cluster there: {reason}") from reason
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except Exception as reason:
+        raise ClusterError(f"ray_address={address!r}: {_first_lines(reason)}") from reason
+
+
+class RayCluster:
+    """The nodes of a Ray cluster, this process's own aside: that is node 0.
+
+    Args:
+        ray: The module, connected.
+        with_own: Whether this process's own node counts too.
+    """
+
+    def __init__(self, ray: Any, *, with_own: bool = False) -> None:
+        self._ray = ray
+        self._own = None if with_own else ray.get_runtime_context().get_node_id()
+
+    def nodes(self) -> Mapping[str, str]:
+        """Return the nodes that are alive and have CPUs, by id."""
+        if not self._ray.is_initialized():
+            raise ClusterError("this process has left its cluster: ray.shutdown() was called")
+        try:
+            found = self._ray.nodes()
+        except Exception as reason:
+            raise ClusterError(_first_lines(reason)) from reason
+        return {
+            node["NodeID"]: f"{node['NodeManagerHostname']} ({node['NodeID'][:8]})"
+            for node in found
+            if node["Alive"] and node["NodeID"] != self._own and node["Resources"].get("CPU")
+        }
+
+    def host(self, node: str, path: Sequence[str]) -> RayHost:
+        """Start a host on a node."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        try:
+            actor = self._ray.remote(NodeHost).options(
+                num_cpus=0,
+                max_concurrency=CONCURRENT,
+                max_restarts=0,
+                max_task_retries=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+            )
+            return RayHost(self._ray, actor.remote(list(path)))
+        except Exception as reason:
+            raise ClusterError(_first_lines(reason)) from reason
+
+
+class RayHost:
+    """A host in an actor."""
+
+    def __init__(self, ray: Any, actor: Any) -> None:
+        self._ray = ray
+        self._actor = actor
+
+    def ask(self, method: str, *arguments: Any) -> concurrent.futures.Future[Any]:
+        """Call a method of the actor."""
+        try:
+            inner: concurrent.futures.Future[Any] = getattr(self._actor, method).remote(*arguments).future()
+        except self._ray.exceptions.ObjectStoreFullError as full:
+            raise ClusterError(f"the cluster's object store is full: {_first_lines(full)}") from full
+        except Exception as reason:
+            raise ClusterError(_first_lines(reason)) from reason
+        outer: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        inner.add_done_callback(lambda done: self._pass_on(done, outer))
+        return outer
+
+    def _pass_on(self, done: concurrent.futures.Future[Any], outer: concurrent.futures.Future[Any]) -> None:
+        fault = done.exception()
+        if fault is None:
+            outer.set_result(done.result())
+        else:
+            outer.set_exception(ClusterError(self._words(fault)))
+
+    def _words(self, fault: BaseException) -> str:
+        """Return what is told of an error on a node: the host's own, or what Ray says of its process."""
+        cause = getattr(fault, "cause", None)
+        if isinstance(cause, BaseException):
+            return str(cause) or type(cause).__name__
+        text = str(fault)
+        if "failed to be imported" in text or "failed to import" in text:
+            return f"rewardkit cannot be imported there: {text.strip().splitlines()[-1].strip()}"
+        return _first_lines(fault)
+
+    def end(self) -> None:
+        """Kill the actor; its workers end with it."""
+        with contextlib.suppress(Exception):  # it is gone already, or the whole cluster is
+            self._ray.kill(self._actor)
+
+
+def _first_lines(reason: BaseException) -> str:
+    """Return the first lines of what Ray says, which goes on with advice of its own."""
+    lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
+    return " ".join(lines[:3]) or type(reason).__name__

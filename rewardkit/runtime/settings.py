@@ -1,0 +1,59 @@
+"""The settings of a runtime: which rewards are run, what each weighs, and options that make no sense."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from rewardkit.compose import Composable, Composite
+from rewardkit.decorator import Reward
+from rewardkit.errors import RewardDefinitionError
+
+
+def leaves_of(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
+    """Return the plain rewards in a set, each once."""
+    leaves = dict.fromkeys(leaf for reward in rewards for leaf in reward.leaves)
+    names = [leaf.name for leaf in leaves]
+    for name in names:
+        if names.count(name) > 1:
+            raise RewardDefinitionError(
+                f"two rewards are named {name!r}; give one another name: @reward(name=...), or "
+                ".with_options(name=...) where it is not yours"
+            )
+    return list(leaves)
+
+
+def weights_of(
+    rewards: Mapping[str, Composable], weights: Sequence[float] | Mapping[str, float] | None
+) -> dict[str, float]:
+    """Return each reward's weight by name; raises RewardDefinitionError where those given do not match."""
+    names = list(rewards)
+    if weights is None:
+        parts = {leaf for reward in rewards.values() if isinstance(reward, Composite) for leaf in reward.leaves}
+        return {name: 0.0 if reward in parts else 1.0 for name, reward in rewards.items()}
+    if not isinstance(weights, Mapping):
+        if len(weights) != len(names):
+            raise RewardDefinitionError(f"{len(weights)} weights for {len(names)} rewards ({', '.join(names)})")
+        weights = dict(zip(names, weights, strict=True))
+    unknown = sorted(set(weights) - set(names))
+    if unknown:
+        raise RewardDefinitionError(f"weights name {unknown[0]!r}, but the rewards are {', '.join(names)}")
+    for name, weight in weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) < math.inf:
+            raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected a finite number")
+    return {name: float(weights.get(name, 1.0)) for name in names}
+
+
+def checked(option: str, value: Any, holds: Callable[[Any], bool], expected: str, kind: Any = (int, float)) -> Any:
+    """Return an option's value; raise RewardDefinitionError where it is of another kind or does not hold."""
+    if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
+        raise RewardDefinitionError(f"{option}={value!r}: expected {expected}")
+    return value
+
+
+def choice(option: str, value: str, choices: type[StrEnum]) -> StrEnum:
+    """Return the choice that an option names; raise RewardDefinitionError where it names none."""
+    named = [str(one) for one in choices]
+    return choices(checked(option, value, named.__contains__, f"one of {str(named)[1:-1]}", str))

@@ -1,0 +1,208 @@
+"""``from_trl``, ``from_verl`` and ``from_verifiers``: what is passed, what a fault costs, and what is refused."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rewardkit import Cause, Outcome, Reward, RewardDefinitionError, Rollout, Runtime, Status, reward
+from rewardkit.moving import from_trl, from_verifiers, from_verl
+
+
+def outcomes(made: Reward[..., Any], completions: list[Any], **row: Any) -> list[Outcome]:
+    """Return the outcomes of completions of one row."""
+    with Runtime([made], lane="inline") as runtime:
+        return list(runtime.score([Rollout("q", one, row) for one in completions], step=3, epoch=0.5)[made.name])
+
+
+def test_a_fault_costs_the_completion_that_caused_it() -> None:
+    """A function of TRL's raises for the whole batch; moved in, the other completions keep their scores."""
+
+    def halves(completions: list[str], **kwargs: Any) -> list[float]:
+        return [1 / int(one) for one in completions]
+
+    found = outcomes(from_trl(halves), ["2", "zero", "4"])
+    assert [one.score for one in found] == [0.5, 0.0, 0.25]
+    assert [one.status for one in found] == [Status.SCORED, Status.FAILED, Status.SCORED]
+    assert "'zero'" in (found[1].error or "")
+
+
+def test_it_gets_what_trl_passes() -> None:
+    """Lists of one, the trainer's state, and nothing that it does not take."""
+    got: dict[str, Any] = {}
+
+    def looks(prompts: Any, completions: Any, completion_ids: Any, level: Any, trainer_state: Any) -> list[float]:
+        got.update(locals())
+        return [0.0]
+
+    outcomes(from_trl(looks), ["c"], level="3", other=1)
+    state = got.pop("trainer_state")
+    assert (state.global_step, state.epoch) == (3, 0.5)
+    assert {name: got[name] for name in ("prompts", "completions", "completion_ids", "level")} == {
+        "prompts": ["q"], "completions": ["c"], "completion_ids": [None], "level": ["3"],
+    }  # fmt: skip
+
+
+def test_a_columns_default_is_the_functions_own() -> None:
+    """A column with a default need not be in the row; one without is missed before anything runs."""
+
+    def either(completions: list[str], bonus: Any = (2.0,), **kwargs: Any) -> list[float]:
+        return [float(bonus[0])]
+
+    made = from_trl(either)
+    assert [one.score for one in outcomes(made, ["c"])] == [2.0]
+    assert [one.score for one in outcomes(made, ["c"], bonus=5)] == [5.0]
+    assert made.spec.required_columns == ()
+
+    def needs(completions: list[str], answer: list[str]) -> list[float]:
+        return [0.0]
+
+    assert from_trl(needs).spec.required_columns == ("answer",)
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (1.0, "returned 1.0; TRL expects a list with a score for each completion, 1 here"),
+        ([1.0, 2.0], "returned a list of 2 for 1 completion; TRL expects one score each"),
+        ([float("nan")], "returned nan"),
+        (["high"], "returned str 'high'"),
+    ],
+)
+def test_what_is_no_score_is_a_failure(returned: object, words: str) -> None:
+    """A wrong list, a nan and a text are told, and no score is made of them."""
+    (found,) = outcomes(from_trl(lambda completions: returned, name="odd"), ["c"])
+    assert (found.status, found.cause) == (Status.FAILED, Cause.BAD_RETURN)
+    assert words in (found.error or "")
+
+
+@pytest.mark.parametrize("returned", [np.array([1.0]), (True,), [np.float32(1)], [SimpleNamespace(item=lambda: 1.0)]])
+def test_arrays_and_truth_are_scores(returned: object) -> None:
+    """What torch, numpy and comparisons return is taken as the number that it is."""
+    (found,) = outcomes(from_trl(lambda completions: returned, name="array"), ["c"])
+    assert (found.status, found.score) == (Status.SCORED, 1.0)
+
+
+def test_one_bad_score_of_a_group_costs_one_completion() -> None:
+    """Where a function has the whole group, a None in its list skips one, and a nan fails one."""
+
+    def group(completions: list[str], **kwargs: Any) -> list[float | None]:
+        return [None, float("nan"), 1.0]
+
+    found = outcomes(from_trl(group, in_groups=True), ["a", "b", "c"])
+    assert [one.status for one in found] == [Status.SKIPPED, Status.FAILED, Status.SCORED]
+
+
+def test_each_is_a_decorator_with_options_too() -> None:
+    """A file can mark the function where it stands, and a reward is called by keyword as any other."""
+
+    @from_trl(timeout_s=3, name="short one")
+    def short(completions: list[str], **kwargs: Any) -> list[float]:
+        return [float(len(one) < 5) for one in completions]
+
+    assert (short.name, short.options.timeout_s, short(completion="four")) == ("short one", 3.0, 1.0)
+
+
+def test_a_change_of_the_function_or_of_how_it_is_called_is_another_version() -> None:
+    """The version is of the author's code and of the way in which it is called."""
+
+    def one(completions: list[str], **kwargs: Any) -> list[float]:
+        return [1.0 for _ in completions]
+
+    def two(completions: list[str], **kwargs: Any) -> list[float]:
+        return [2.0 for _ in completions]
+
+    versions = [from_trl(one), from_trl(two), from_trl(one, in_groups=True), from_trl(functools.partial(one, x=1))]
+    assert len({made.version for made in versions}) == len(versions)
+    assert from_trl(one).version == from_trl(one).version
+
+
+def test_verls_settings_are_set_by_a_partial() -> None:
+    """What verl takes from reward_kwargs is set before, and a row's columns do not fill it."""
+
+    def compute_score(solution_str: str, ground_truth: str, *, bonus: float) -> float:
+        return bonus * (solution_str == ground_truth)
+
+    made = from_verl(functools.partial(compute_score, bonus=3.0))
+    assert [one.score for one in outcomes(made, ["4"], answer="4", bonus=9)] == [3.0]
+
+
+def test_a_row_without_a_ground_truth_says_where_it_was_looked_for() -> None:
+    """The error names the columns, and the setting that names another."""
+
+    def compute_score(solution_str: str, ground_truth: str) -> float:
+        return 1.0
+
+    (found,) = outcomes(from_verl(compute_score), ["4"], truth="4")
+    assert found.status is Status.FAILED
+    assert "'reward_model.ground_truth' and no 'ground_truth' and no 'answer'" in (found.error or "")
+    assert "from_verl(ground_truth='...')" in (found.error or "")
+    assert from_verl(compute_score, ground_truth="truth.value").spec.required_columns == ("truth",)
+
+
+def test_a_dictionary_without_a_score_is_a_failure() -> None:
+    """verl would raise a KeyError in its own process."""
+    made = from_verl(lambda solution_str: {"acc": 1.0}, name="odd")
+    (found,) = outcomes(made, ["4"])
+    assert found.cause is Cause.BAD_RETURN
+    assert "under 'score'" in (found.error or "")
+
+
+def _no_completions(texts: list[str]) -> list[float]:
+    return []
+
+
+def _one_completion(completion: str) -> float:
+    return 0.0
+
+
+def _environments(completions: list[str], environments: Any) -> list[float]:
+    return []
+
+
+def _by_place(completions: list[str], /) -> list[float]:
+    return []
+
+
+def _no_solution(text: str) -> float:
+    return 0.0
+
+
+def _router(solution_str: str, reward_router_address: str) -> float:
+    return 0.0
+
+
+def _trace(trace: Any) -> float:
+    return 0.0
+
+
+def _client(completion: Any, judge: Any) -> float:
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("move", "function", "words"),
+    [
+        (from_trl, _no_completions, "takes no 'completions'"),
+        (from_trl, _one_completion, "mark it with @reward"),
+        (from_trl, _environments, "live in the trainer's process"),
+        (from_trl, _by_place, "by position alone"),
+        (from_trl, "file.py:f", "marks functions, not 'file.py:f'"),
+        (from_trl, reward(_one_completion), "is a reward already"),
+        (from_verl, _no_solution, "takes no 'solution_str'"),
+        (from_verl, _router, "functools.partial(_router, reward_router_address=...)"),
+        (from_verifiers, _trace, "of verifiers 1"),
+        (from_verifiers, _client, "objects={'judge': ...}"),
+        (from_verifiers, lambda: 0.0, "it is to take 'completion'"),
+    ],
+)
+def test_what_cannot_move_in_is_refused_at_once(move: Callable[..., Any], function: Any, words: str) -> None:
+    """The message names the function, the parameter and the fix, before anything is scored."""
+    with pytest.raises(RewardDefinitionError) as refused:
+        move(function)
+    assert words in str(refused.value)

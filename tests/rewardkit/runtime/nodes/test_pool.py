@@ -1,0 +1,228 @@
+"""The pool over several nodes, on hosts in this process: equal scores, lost and frozen nodes, who takes part."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node_cluster import ThreadCluster, other_python, other_version
+from patience import wait_for
+
+from rewardkit import (
+    ClusterError,
+    RewardDefinitionError,
+    Rollout,
+    Runtime,
+    RuntimeClosedError,
+    group_reward,
+    reward,
+)
+from rewardkit.runtime.nodes import ray_cluster, recruiting, schedule
+
+
+@reward
+def slow_length(completion: str) -> float:
+    time.sleep(0.005)
+    return float(len(completion))
+
+
+@reward(concurrency=4)
+def waiting(completion: str) -> float:
+    return float(len(completion))
+
+
+@reward(retries=1)
+def failing(completion: str) -> float:
+    if completion.endswith("7"):
+        raise ValueError(completion)
+    return 1.0
+
+
+@group_reward
+def ranks(completions: list[str]) -> list[float]:
+    time.sleep(0.005)
+    return [float(sorted(completions).index(one)) for one in completions]
+
+
+def _rollouts(count: int) -> list[Rollout]:
+    return [Rollout(f"p{n // 4}", "x" * (n % 50) + str(n), {}) for n in range(count)]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadCluster]:
+    """Two nodes beside this process's own, which a runtime with ``lane="ray"`` finds."""
+    made = ThreadCluster("a", "b")
+    monkeypatch.setattr(ray_cluster, "connect", lambda address: made)
+    yield made
+    for host in made.hosts.values():
+        host.kill()
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("REWARDKIT_CACHE", str(tmp_path / "cache"))
+
+
+def _joined(runtime: Runtime, count: int = 2) -> Runtime:
+    runtime.start()
+    wait_for(lambda: len(runtime.nodes) == count)
+    return runtime
+
+
+def test_scores_are_those_of_one_machine_and_every_node_has_a_part(cluster: ThreadCluster) -> None:
+    rewards = [slow_length, waiting, failing, ranks]
+    rollouts = _rollouts(400)
+    with Runtime(rewards, workers=1) as runtime:
+        expected = runtime.score(rollouts, step=3)
+    with _joined(Runtime(rewards, workers=1, lane="ray")) as runtime:
+        batch = runtime.score(rollouts, step=3)
+    assert expected.scores == batch.scores
+    assert [one.attempts for one in expected["failing"]] == [one.attempts for one in batch["failing"]]
+    assert all("take" in host.asked for host in cluster.hosts.values())
+
+
+def _are_right(rollouts: list[Rollout], runtime: Runtime) -> bool:
+    return [float(len(one.completion)) for one in rollouts] == [
+        outcome.score for outcome in runtime.score(rollouts)["slow_length"]
+    ]
+
+
+def test_a_killed_node_costs_no_call(cluster: ThreadCluster, caplog: pytest.LogCaptureFixture) -> None:
+    with _joined(Runtime([slow_length], workers=1, lane="ray")) as runtime:
+        threading.Timer(0.3, cluster.hosts["a"].kill).start()
+        assert _are_right(_rollouts(600), runtime)
+        assert ["b"] == runtime.nodes
+    assert "machine-a is lost: the actor died" in caplog.text
+
+
+def test_a_frozen_node_is_given_up_and_a_late_answer_dropped(
+    cluster: ThreadCluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "GIVE_UP_S", 2.0)
+    with _joined(Runtime([slow_length], workers=1, lane="ray")) as runtime:
+        cluster.hosts["a"].frozen = True
+        assert _are_right(_rollouts(300), runtime)
+        wait_for(lambda: ["b"] == runtime.nodes)
+    assert "machine-a is lost: it has said nothing for" in caplog.text
+
+
+def test_without_any_node_scoring_goes_on_here_and_that_is_said_once(
+    cluster: ThreadCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    with _joined(Runtime([slow_length], workers=1, lane="ray")) as runtime:
+        for host in cluster.hosts.values():
+            threading.Timer(0.2, host.kill).start()
+        assert _are_right(_rollouts(300), runtime)
+        assert [] == runtime.nodes
+        assert _are_right(_rollouts(20), runtime)
+    assert 1 == caplog.text.count("goes on with this machine's workers alone")
+
+
+def test_a_node_that_comes_later_is_used(cluster: ThreadCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recruiting, "LOOK_S", 0.1)
+    cluster.names = []
+    with Runtime([slow_length], workers=1, lane="ray") as runtime:
+        assert _are_right(_rollouts(20), runtime)
+        cluster.names = ["late"]
+        _joined(runtime, 1)
+        assert _are_right(_rollouts(100), runtime)
+        assert "take" in cluster.hosts["late"].asked
+
+
+@pytest.mark.parametrize(
+    ("method", "told", "words"),
+    [
+        ("hello", other_python, "it runs Python 3.1, and the driver"),
+        ("prepare", other_version, "reward 'slow_length' has version 000000000000 there"),
+    ],
+)
+def test_a_node_that_could_score_otherwise_is_refused_by_name(
+    cluster: ThreadCluster, caplog: pytest.LogCaptureFixture, method: str, told: Any, words: str
+) -> None:
+    cluster.names = ["odd"]
+    cluster.on_host = lambda name, host: host.told.update({method: told})
+    with Runtime([slow_length], workers=1, lane="ray") as runtime:
+        wait_for(lambda: words in caplog.text)
+        assert _are_right(_rollouts(20), runtime)
+        assert [] == runtime.nodes
+    assert "node machine-odd takes no part in scoring: " in caplog.text
+
+
+def test_a_full_store_sends_no_call_twice_to_its_end(cluster: ThreadCluster, caplog: pytest.LogCaptureFixture) -> None:
+    full = ClusterError("the cluster's object store is full: 1 GB")
+    with _joined(Runtime([slow_length], workers=1, lane="ray")) as runtime:
+        for host in cluster.hosts.values():
+            host.refusals["take"] = full
+        assert _are_right(_rollouts(100), runtime)
+    assert "the cluster's object store is full: 1 GB" in caplog.text
+
+
+def test_a_cluster_that_does_not_answer_holds_nothing_up(
+    cluster: ThreadCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.fault = ClusterError("no answer")
+    with Runtime([slow_length], workers=1, lane="ray") as runtime:
+        assert _are_right(_rollouts(20), runtime)
+        wait_for(lambda: "does not say which nodes it has" in caplog.text)
+
+
+def test_what_waits_stays_here(cluster: ThreadCluster) -> None:
+    """A reward with concurrency has a limit that is to hold as a whole."""
+    with _joined(Runtime([slow_length, waiting], workers=1, lane="ray")) as runtime:
+        runtime.score(_rollouts(40))
+        assert all([0] == list(host.host._numbers) for host in cluster.hosts.values())
+
+
+def test_a_set_of_which_nothing_may_leave_asks_no_node(cluster: ThreadCluster) -> None:
+    with Runtime([waiting], workers=1, lane="ray") as runtime:
+        assert [1.0] == [outcome.score for outcome in runtime.score([Rollout("p", "x", {})])["waiting"]]
+    assert {} == cluster.hosts
+
+
+def test_leaving_a_stream_early_stops_the_nodes(cluster: ThreadCluster) -> None:
+    with _joined(Runtime([slow_length], workers=1, lane="ray")) as runtime:
+        for count, _ in enumerate(runtime.stream(_rollouts(2000))):
+            if count == 20:
+                break
+        wait_for(lambda: all("drop" in host.asked for host in cluster.hosts.values()))
+        assert _are_right(_rollouts(20), runtime)
+
+
+def test_closing_ends_a_batch_on_its_way(cluster: ThreadCluster) -> None:
+    runtime = _joined(Runtime([slow_length], workers=1, lane="ray"))
+    threading.Timer(0.3, runtime.close).start()
+    with pytest.raises(RuntimeClosedError):
+        runtime.score(_rollouts(5000))
+    wait_for(lambda: all(host.dead.is_set() for host in cluster.hosts.values()))
+
+
+def test_a_reward_file_travels_with_what_it_imports(cluster: ThreadCluster, tmp_path: Path) -> None:
+    """Its folder is not there on another machine: only what travelled is."""
+    (tmp_path / "helper_of_nodes.py").write_text("FACTOR = 3.0\n")
+    (tmp_path / "far_rewards.py").write_text(
+        "import sys, threading, time\n"
+        "from rewardkit import reward\n"
+        "lock = threading.Lock()\n"
+        "@reward\n"
+        "def far(completion: str) -> float:\n"
+        "    import helper_of_nodes\n"
+        "    time.sleep(0.005)\n"
+        "    return helper_of_nodes.FACTOR if 'carried' in ' '.join(sys.path) else -helper_of_nodes.FACTOR\n"
+    )
+    with _joined(Runtime([str(tmp_path / "far_rewards.py")], workers=1, lane="ray")) as runtime:
+        scores = {outcome.score for outcome in runtime.score(_rollouts(100))["far"]}
+    assert {3.0, -3.0} == scores
+
+
+def test_ray_is_never_started_silently() -> None:
+    with pytest.raises(ClusterError, match=r"Ray is never started silently|pip install 'ray"):
+        Runtime([slow_length], lane="ray")
+
+
+def test_an_address_without_the_lane_is_refused() -> None:
+    with pytest.raises(RewardDefinitionError, match="only lane='ray' has a cluster"):
+        Runtime([slow_length], ray_address="auto")

@@ -1,0 +1,55 @@
+"""The documentation as a site: it builds without a warning, and has every page."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site as ``make site`` does."""
+    place = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(place)]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert (built.returncode, built.stdout + built.stderr) == (0, "")
+    return place
+
+
+def test_every_page_is_on_the_site(root: Path, site: Path) -> None:
+    """Each page of docs/, and those above it, has a place in the navigation; a link to none would end the build."""
+    pages = {path.relative_to(root / "docs").with_suffix("") for path in (root / "docs").rglob("*.md")}
+    pages = {page for page in pages if page.parts[0] != "examples" and page.name not in ("index", "README")}
+    home = (site / "index.html").read_text(encoding="utf-8")
+    lacking = [str(page) for page in sorted(pages) if not re.search(rf'href="{page}/"', home)]
+    assert lacking == []
+    assert all((site / "project" / name / "index.html").exists() for name in ("CONTRIBUTING", "SECURITY", "CHANGELOG"))
+
+
+def test_language_models_have_a_list_and_the_text_of_each_page(root: Path, site: Path) -> None:
+    """llms.txt names every page with what it is about, and leads to its Markdown; llms-full.txt has all of it."""
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    links = re.findall(r"^- \[[^\]]+\]\(([^)]+)\): \S", text, re.MULTILINE)
+    assert len(links) > 40
+    assert [link for link in links if not (site / link).read_text(encoding="utf-8").startswith("# ")] == []
+    tutorial = (root / "docs/tutorial/first-reward.md").read_text(encoding="utf-8")
+    assert tutorial.strip() in (site / "llms-full.txt").read_text(encoding="utf-8")
+
+
+def test_the_site_asks_no_other_server(site: Path) -> None:
+    """A page loads nothing from elsewhere: no fonts, no scripts, no counters."""
+    home = (site / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?:)?//', home) == []
+
+
+def test_code_keeps_its_brackets_on_the_site(site: Path) -> None:
+    """What looks like a link inside a block of code is not taken for one."""
+    page = (site / "reference" / "api" / "index.html").read_text(encoding="utf-8")
+    assert "no-run" not in page
+    assert "<pre>" in page
