@@ -11,8 +11,12 @@ from databases import Server
 from recorded import batch
 from typer.testing import CliRunner
 
+from rewardkit import Rollout, Run, Runtime
+from rewardkit.changing import LiveRuntime, has_record
 from rewardkit.cli.program import app
+from rewardkit.record.changes import ChangeState
 from rewardkit.record.recorder import Recorder
+from rewardkit.registry import resolve_set
 
 pytestmark = pytest.mark.postgres
 REWARDS = '''
@@ -72,10 +76,14 @@ def test_commands_take_the_address_of_a_run(postgres: Server, work: Path) -> Non
     assert _run("export", url, "--to", "out.jsonl")[0] == 0
     assert [json.loads(line)["correct"] for line in Path("out.jsonl").read_text().splitlines()] == [1.0, 0.0, 0.0, 1.0]
     assert _run("diagnose", url)[0] == 0
-    Path("rewards.py").write_text(REWARDS.replace("float(completion == answer)", "float(answer in completion)"))
-    assert _json("rescore", url, "--reward", "rewards.py:correct")["passes"][0]["completions"] == 4
-    assert _run("verify", url)[0] in (0, 1)
-    assert _run("diff", url, "correct@1", "correct@2")[0] == 0
+    Path("newer.py").write_text(REWARDS.replace("float(completion == answer)", "float(answer in completion)"))
+    assert _json("rescore", url, "--reward", "newer.py:correct")["passes"][0]["completions"] == 4
+    assert _run("verify", url)[0] == 0
+    code, words = _run("audit", "--run", url)
+    assert "hunter22" not in words
+    assert code in (0, 1), words
+    code, words = _run("diff", url, "correct@1", "correct@2")
+    assert code == 0, words
     removed = _json("runs", database, "--prune", "--name", "cli-one", "--yes")
     assert [one["name"] for one in removed["removed"]] == ["cli-one"]
     assert "cli-one" not in {one["name"] for one in _json("runs", database)["runs"]}
@@ -101,3 +109,29 @@ def test_an_address_that_is_none_is_told_by_a_command(work: Path) -> None:
     assert code != 0
     assert "cannot be read" in words
     assert "ter22" not in words
+
+
+def test_the_rewards_of_a_training_that_records_there_are_changed(postgres: Server, work: Path) -> None:
+    """A request goes through the database, is answered there, and takes effect at a step."""
+    url = postgres.url("updated")
+    found = resolve_set("rewards.py:short")
+    with LiveRuntime(Runtime(found.rewards, workers=1, record=url)) as live:
+        rollouts = [Rollout(row["prompt"], row["completion"], {"answer": row["answer"]}) for row in ROWS]
+        before = live.score(rollouts, step=0)
+        assert live.runtime.recorder is not None
+        assert live.runtime.recorder.flush()
+        Path("newer.py").write_text(REWARDS.replace("1.0 / (1 + len(completion))", "-float(len(completion))"))
+        code, words = _run("update", url, "short", "newer.py:short")
+        assert code == 0, words
+        after = live.score(rollouts, step=1)
+        assert (before.scores["short"][0], after.scores["short"][0]) == (0.5, -1.0)
+    with Run.open(url) as run:
+        assert [one.label for one in run.own_versions] == ["short@1", "short@2"]
+        assert [one.state for one in run.changes] == [ChangeState.ACCEPTED]
+
+
+def test_a_canary_is_recorded_there(postgres: Server) -> None:
+    """What monitors a reward model asks a database whether there is a record, too."""
+    assert not has_record(postgres.url("canary"))
+    Recorder(postgres.url("canary")).close()
+    assert has_record(postgres.url("canary"))
