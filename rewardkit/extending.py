@@ -11,7 +11,7 @@ from rewardkit.data import Row, read_rows
 from rewardkit.datafile import records
 from rewardkit.forms import why_no_text
 from rewardkit.function import RewardFunction, Versioned
-from rewardkit.groups import group_places
+from rewardkit.groups import ENVIRONMENT_COLUMN, group_places
 from rewardkit.loops import finished, of_this_loop, turns
 from rewardkit.packages import cache_folder
 from rewardkit.registry import resolve
@@ -28,6 +28,7 @@ from rewardkit.types import COST_METRICS
 
 __all__ = [
     "COST_METRICS",
+    "ENVIRONMENT_COLUMN",
     "ROLES",
     "CallContext",
     "Chart",

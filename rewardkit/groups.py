@@ -9,6 +9,10 @@ from collections.abc import Sequence
 from rewardkit.errors import DataError
 from rewardkit.types import Rollout
 
+ENVIRONMENT_COLUMN = "environment_reward"
+"""The one column that is of a completion and not of its prompt: what an environment has scored it with. It tells no
+groups apart, and is not recorded with the prompt."""
+
 
 def group_places(rollouts: Sequence[Rollout]) -> list[tuple[int, ...]]:
     """Return the places of each group's rollouts, groups in order of their first.
@@ -42,6 +46,8 @@ def group_numbers(rollouts: Sequence[Rollout]) -> list[int]:
 def group_key(rollout: Rollout, place: int = 0) -> bytes:
     """Return bytes that are equal for equal prompts and rows, whichever of their parts are one object.
 
+    :data:`ENVIRONMENT_COLUMN` counts to no row.
+
     Args:
         rollout: The rollout.
         place: What an error calls its row.
@@ -53,7 +59,8 @@ def group_key(rollout: Rollout, place: int = 0) -> bytes:
     pickler = pickle.Pickler(buffer, protocol=5)
     pickler.fast = True  # no memo: equal strings are written out alike, be they one object or two
     try:
-        pickler.dump((rollout.prompt, sorted(rollout.example.items(), key=lambda item: str(item[0]))))
+        columns = sorted(rollout.example.items(), key=lambda item: str(item[0]))
+        pickler.dump((rollout.prompt, [item for item in columns if item[0] != ENVIRONMENT_COLUMN]))
     except Exception as reason:
         raise DataError(f"row {place} cannot be grouped: {reason}") from reason
     return buffer.getvalue()

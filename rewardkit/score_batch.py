@@ -23,7 +23,7 @@ def costs_told(costs: Mapping[str, float]) -> str:
     return ", ".join(f"{told} {name.removesuffix('s') if told == '1' else name}" for name, told in numbers.items())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ScoreBatch(Mapping[str, Sequence[Outcome]]):
     """What :meth:`~rewardkit.Runtime.score` returns; ``batch["correct"][0]`` is an outcome.
 
@@ -80,6 +80,11 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
         except OverflowError:  # of finite scores whose sum is not
             return sum(terms)
 
+    def __repr__(self) -> str:
+        said = [f"{name} {_mean_of(column)}" for name, column in self.outcomes.items()]
+        count = f"{len(self.rollouts):,} rollout{'s' * (len(self.rollouts) != 1)}"
+        return f"<ScoreBatch of {'; '.join([count, *said])}>"
+
     def _repr_html_(self) -> str:
         """Return the first rows as a table, for notebooks."""
         from rewardkit.html import ROWS, number_cell, table_html  # only notebooks show it
@@ -109,6 +114,14 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
             }
             for place, rollout in enumerate(self.rollouts)
         ]
+
+
+def _mean_of(column: Sequence[Outcome]) -> str:
+    """Return the mean of the scores that a reward itself gave, and how many it skipped and failed, in words."""
+    scores = [one.score for one in column if one.status is Status.SCORED and one.score is not None]
+    counts = {status: sum(one.status is status for one in column) for status in (Status.SKIPPED, Status.FAILED)}
+    said = [f"{count:,} {status}" for status, count in counts.items() if count]
+    return ", ".join([f"{math.fsum(scores) / len(scores):.3g}" if scores else "no score", *said])
 
 
 def _cell(outcome: Outcome) -> str:

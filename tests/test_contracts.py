@@ -43,6 +43,7 @@ PUBLIC = {
     "sandbox.folders": ("reference/sandbox.md",),
     "sandbox.plain": ("reference/sandbox.md",),
     "sandbox.workers": ("reference/sandbox.md",),
+    "trainer_adapter.environments": ("how-to/use-with-trl.md",),
     "trainer_adapter.objectives": ("reference/api.md",),
     "trainer_adapter.openrlhf": ("how-to/use-with-other-trainers.md",),
     "trainer_adapter.reward_evaluation": ("reference/reward_model.md",),

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from transformers import TrainerCallback
 
 from rewardkit import ConfigError
-from trainer_adapter.splitting import check_groups, warn_of_version
+from trainer_adapter.splitting import check_groups
+from trainer_adapter.told import WaitingMetrics
+from trainer_adapter.trl_versions import warn_of_version
 
 if TYPE_CHECKING:
     from trainer_adapter.capture import Capture
@@ -30,6 +32,8 @@ class Watched(Protocol):
     def group_rewards(self) -> list[str]: ...
     @property
     def seconds(self) -> float: ...
+    @property
+    def waiting_metrics(self) -> WaitingMetrics: ...
     @property
     def capture(self) -> Capture | None: ...
     @property
@@ -84,7 +88,7 @@ class RewardCallback(TrainerCallback):
             self.step_s += time.monotonic() - self._began[0]
             self.reward_s += self._adapter.seconds - self._began[1]
             self._began = None
-        self._read_advantages()
+        self._end_batch("train")
         if self._adapter.updates is not None:  # before an evaluation, which is of the next step
             self._adapter.updates.begin(getattr(state, "global_step", None))
 
@@ -95,18 +99,27 @@ class RewardCallback(TrainerCallback):
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
         """Record what the trainer made of a batch that an accumulated step scored."""
-        self._read_advantages()
+        self._end_batch("train")
 
     def on_prediction_step(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
         """Record what the trainer made of a batch of an evaluation."""
-        self._read_advantages()
+        self._end_batch("eval")
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **keywords: Any) -> None:
-        """Record the trainer's metrics."""
-        if self._adapter.capture is not None and logs:
+        """Add what no ``log_metric`` took to the trainer's metrics, and record all of them."""
+        if not logs:
+            return
+        split = "eval" if any(name.startswith("eval_") for name in logs) else "train"
+        added = self._adapter.waiting_metrics.take(split)
+        logs.update(added)
+        history = getattr(state, "log_history", None)
+        if added and history:
+            history[-1].update(added)
+        if self._adapter.capture is not None:
             self._adapter.capture.log(state.global_step, logs)
 
-    def _read_advantages(self) -> None:
+    def _end_batch(self, split: str) -> None:
+        self._adapter.waiting_metrics.belong_to(split)
         if self._adapter.capture is not None:
             self._adapter.capture.read_advantages()
 

@@ -22,6 +22,7 @@ from rewardkit import Composable, Recorder, Rollout, ScoreBatch
 from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages, weighted_rewards
 from rewardkit.health import LiveHealth, OnFlag
 from trainer_adapter.splitting import generations_of, is_trainer, split_of
+from trainer_adapter.trl_versions import counts_unknown_as_zero
 
 _log = logging.getLogger("trainer_adapter")
 _P = ParamSpec("_P")
@@ -43,6 +44,7 @@ class AdvantageRule:
         clip: RLOO's ``reward_clip_range``.
         normalize: RLOO's ``normalize_advantages``.
         processes: Training processes, each of which scores its own part of a batch.
+        unknown_is_zero: Whether it takes 0 for the reward of a completion without any score.
     """
 
     method: str | None
@@ -52,6 +54,7 @@ class AdvantageRule:
     clip: tuple[float, float] | None = None
     normalize: bool = False
     processes: int = 1
+    unknown_is_zero: bool = False
 
     def advantages(self, told: Told, weights: Mapping[str, float], before: int) -> Advantages:
         """Return the advantages of one process's part of a batch; ``None`` where the other parts decide as well.
@@ -74,6 +77,8 @@ class AdvantageRule:
         if self.method == "grpo" and self.aggregation == "normalize_then_sum":
             return _listed(gdpo_advantages(told, weights, self.generations))
         rewards = weighted_rewards(told, weights)
+        if self.unknown_is_zero:
+            rewards = np.nan_to_num(rewards)
         if self.method == "grpo":
             return _listed(group_advantages(rewards, self.generations, scale=self.scale))
         if self.clip is not None:
@@ -112,6 +117,7 @@ def rule_of(trainer: Any, names: Sequence[str], split: str) -> AdvantageRule | N
         clip=None if clip is None else tuple(clip),
         normalize=bool(getattr(args, "normalize_advantages", False)),
         processes=trainer.accelerator.num_processes,
+        unknown_is_zero=counts_unknown_as_zero(),
     )
 
 

@@ -35,11 +35,12 @@ from rewardkit.serving import RemoteRuntime
 from sandbox import cores, local_ranks
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.copies import Copies
+from trainer_adapter.environment_values import with_environments
 from trainer_adapter.functions import AdaptedFunction, Scorings
 from trainer_adapter.models import needing_extra
 from trainer_adapter.ranks import Ranks, owners, score_together
 from trainer_adapter.splitting import check_groups, generations_of, is_trainer, split_of
-from trainer_adapter.told import MAX_SCORE, Partial, Scores, check_size, metrics, told, totals
+from trainer_adapter.told import MAX_SCORE, Partial, Scores, WaitingMetrics, check_size, metrics, told, totals
 
 if TYPE_CHECKING:
     from rewardkit import Recorder
@@ -196,6 +197,8 @@ class RewardAdapter:
         self._timings: deque[BatchTiming] = deque(maxlen=100_000)
         self._seconds = 0.0
         self._scorings = Scorings()
+        self.waiting_metrics = WaitingMetrics()
+        """Metrics for the trainer's next log, which :attr:`callback` adds where TRL gives functions no way to."""
         self._trainer: Callable[[], Any] = lambda: None
         self._ranks = Ranks()
         # Two trainer threads may call at once: one scores, the other waits and takes its scores from the result.
@@ -296,8 +299,8 @@ class RewardAdapter:
         callback = self.callback
         if not (hasattr(trainer, "reward_funcs") and hasattr(trainer, "callback_handler")):
             raise ConfigError(f"attach({trainer!r}): expected a GRPOTrainer or RLOOTrainer")
-        if callback not in trainer.callback_handler.callbacks:
-            trainer.add_callback(callback)
+        others = [one for one in trainer.callback_handler.callbacks if one is not callback]
+        trainer.callback_handler.callbacks[:] = [callback, *others]  # before those that report what it adds to the logs
         self._know(trainer)
         if self.capture is not None:
             self.capture.attach(trainer)
@@ -388,10 +391,12 @@ class RewardAdapter:
                 self._check_async_grpo(reward)
                 self._know(getattr(keywords.get("log_metric"), "__self__", None))  # TRL's is a method of its trainer
                 ranks = self._ranks if "trainer_state" in keywords else Ranks()
-                return self._answer(
-                    reward, lambda: FrozenBatch(prompts, completions, completion_ids, keywords), ranks,
-                    keywords.get("log_metric"), began,
-                )  # fmt: skip
+
+                def freeze() -> FrozenBatch:
+                    columns = with_environments(keywords, self.runtime.rewards.values())
+                    return FrozenBatch(prompts, completions, completion_ids, columns)
+
+                return self._answer(reward, freeze, ranks, keywords.get("log_metric"), began)
             finally:
                 self._seconds += time.monotonic() - began
 
@@ -438,10 +443,12 @@ class RewardAdapter:
         if self.capture is not None:
             self.capture.attach(getattr(log_metric, "__self__", None))
             self.capture.record(scored, dict(scores), batch.step, batch.epoch)
+        health = [] if self.capture is None else self.capture.health_metrics()
         if callable(log_metric):
-            health = [] if self.capture is None else self.capture.health_metrics()
             for metric, value in (*metrics(scored), *health):
                 log_metric(metric, value)
+        else:
+            self.waiting_metrics.add((*metrics(scored), *health))
         self._timings.append(BatchTiming(batch.step, len(batch), 0.0))
         seen = {name: column for name, column in scores.items() if name not in self._shadows}
         waiting = dict[str | None, Scores](scores.items())

@@ -101,3 +101,7 @@ def reward_func(
 ) -> dict[str, Any]:
     """Score as :func:`openrlhf_reward` does, with the rewards that ``REWARDKIT_REWARDS`` names."""
     return _made()(queries, prompts, labels)
+
+
+if __name__ == "reward_func":  # OpenRLHF runs this file under that name: what is wrong is told now, not with each call
+    _made()

@@ -5,20 +5,13 @@ What is said of a trainer holds for TRL's GRPOTrainer and RLOOTrainer, whose att
 
 from __future__ import annotations
 
-import logging
-import re
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rewardkit import ConfigError
 from trainer_adapter.ranks import Ranks
 
-_log = logging.getLogger("trainer_adapter")
 _OF_A_TRAINER = ("args", "model", "accelerator", "reward_funcs", "state")
-TESTED_TRL = (1, 16), (1, 17)
-"""The versions of TRL that the tests run with: from the first up to, and without, the second."""
-_told_version: set[str] = set()
 
 
 class Sizes(NamedTuple):
@@ -97,18 +90,3 @@ def check_groups(group_rewards: Sequence[str], args: Any) -> None:
                 f"{reward}, but a process has {sizes.rows} completions in a batch ({sizes.words}), which is no "
                 f"multiple of {sizes.option}={sizes.generations}: a group would be split{why}"
             )
-
-
-def warn_of_version() -> None:
-    """Log once that TRL's version is none that this adapter is tested with, if that is so."""
-    version = str(getattr(sys.modules.get("trl"), "__version__", ""))
-    found = re.match(r"(\d+)\.(\d+)", version)
-    first, end = TESTED_TRL
-    if found is None or first <= (int(found[1]), int(found[2])) < end or version in _told_version:
-        return
-    _told_version.add(version)
-    _log.warning(
-        "trl %s is outside the versions that RewardAdapter is tested with, >=%s,<%s: its rewards may be called in "
-        "another way; look at rewards/*/mean and at the record of the first steps",
-        version, *(".".join(map(str, bound)) for bound in TESTED_TRL),
-    )  # fmt: skip

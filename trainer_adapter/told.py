@@ -6,8 +6,8 @@ Pure functions of a :class:`rewardkit.ScoreBatch`.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import fmean
 from typing import Literal, TypeAlias
 
@@ -16,6 +16,8 @@ from rewardkit import Cause, RewardError, ScoreBatch, Status
 MAX_SCORE = 1e16
 """The largest score or weighted sum handed to TRL. It computes in float32 (at most 3.4e38) and squares scores for a
 group's spread. A larger score would silently void the group, or destroy the model's weights."""
+_MOST_WAITING = 10_000
+"""Numbers that wait, where no callback of a trainer asks for them."""
 Scores: TypeAlias = list[float | None]
 Partial: TypeAlias = Literal["leave_out", "sum"]
 """What becomes of a rollout that has scores from some rewards and none from another.
@@ -74,6 +76,30 @@ def metrics(batch: ScoreBatch) -> Iterator[tuple[str, float]]:
             for metric, value in outcome.metrics.items():
                 own[metric].append(value)
         yield from ((f"reward_metrics/{name}/{metric}", fmean(values)) for metric, values in own.items())
+
+
+class WaitingMetrics:
+    """Metrics of scored batches for a trainer's next log, where the trainer takes none from reward functions."""
+
+    def __init__(self) -> None:
+        self._new: deque[tuple[str, float]] = deque(maxlen=_MOST_WAITING)
+        self._of_split: dict[str, defaultdict[str, list[float]]] = {}
+
+    def add(self, found: Iterable[tuple[str, float]]) -> None:
+        """Keep the metrics of a batch, of which is not known yet whether it is one of an evaluation."""
+        self._new += found
+
+    def belong_to(self, split: str) -> None:
+        """Say what the batches since the last call were scored for: ``"train"`` or ``"eval"``."""
+        kept = self._of_split.setdefault(split, defaultdict(list))
+        for name, value in self._new:
+            kept[name].append(value)
+        self._new.clear()
+
+    def take(self, split: str) -> dict[str, float]:
+        """Return the mean of each metric of a split, once, under the name that TRL gives it."""
+        prefix = "eval_" if split == "eval" else ""
+        return {f"{prefix}{name}": fmean(values) for name, values in self._of_split.pop(split, {}).items()}
 
 
 def check_size(batch: ScoreBatch, step: int | None) -> None:

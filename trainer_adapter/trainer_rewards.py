@@ -29,7 +29,8 @@ from rewardkit import (
     Rollout,
 )
 from rewardkit.serving import JoinedRuntime, RemoteRuntime, ToldRow, told_rows
-from trainer_adapter.grpo import RuntimeOptions, runtime_of
+from sandbox import cores, local_ranks
+from trainer_adapter.grpo import MOST_WORKERS, RuntimeOptions, runtime_of
 from trainer_adapter.tested import TrainerVersions
 
 VARIABLE = "REWARDKIT_REWARDS"
@@ -85,7 +86,8 @@ class TrainerRewards:
         group_size: Completions of a prompt, at least 1, that wait for each other where a reward scores groups.
         group_wait_s: Seconds until a group is scored as it is.
         whole_groups: Whether each call has whole groups, so that none needs to wait.
-        options: The other options of :class:`rewardkit.Runtime`.
+        options: The other options of :class:`rewardkit.Runtime`. ``workers`` is, where a trainer has several processes
+            on a host, by default a process's share of the cores, 4 at most.
 
     Raises:
         RewardLoadError: A file does not import, or a reference names nothing.
@@ -124,7 +126,9 @@ class TrainerRewards:
         """The columns that the rewards read; ``None`` for all of them."""
         self.reads_prompt = any(one.name == "prompt" for leaf in leaves for one in leaf.spec.parameters)
         """Whether a reward reads the prompt, which some trainers do not send."""
-        self._check_columns([name for leaf in leaves for name in leaf.spec.required_columns])
+        self.required = [name for leaf in leaves for name in leaf.spec.required_columns]
+        """The columns without which no reward can be called."""
+        self._check_columns(self.required)
         self.groups = [] if remote else [name for name, one in runtime.rewards.items() if one.scores_groups]
         """The names of the rewards that score whole groups."""
         if self.groups and group_size is None and not whole_groups:
@@ -147,6 +151,8 @@ class TrainerRewards:
             )
         if not isinstance(rewards, RemoteRuntime):
             options.setdefault("max_infrastructure_rate", 1.0)  # of one row one lost call would be all
+            if options.get("workers") is None and local_ranks() > 1:
+                options["workers"] = max(1, min(MOST_WORKERS, cores() // local_ranks()))
         try:
             return runtime_of(_named(rewards), weights, options)
         except (RewardLoadError, ConfigError) as wrong:

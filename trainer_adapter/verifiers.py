@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias, Unpack
 
+from rewardkit.extending import ENVIRONMENT_COLUMN
+from trainer_adapter.environment_values import trace_value
 from trainer_adapter.grpo import RuntimeOptions
 from trainer_adapter.trainer_rewards import GROUP_WAIT_S, TrainerAsks, TrainerRewards
 
@@ -60,9 +62,12 @@ def verifiers_reward(
     )
 
     async def rewardkit_reward(
-        prompt: Any, completion: Any, answer: Any = "", task: Any = "", info: Any = None
+        prompt: Any, completion: Any, answer: Any = "", task: Any = "", info: Any = None, trace: Any = None
     ) -> float:
-        return core.number(await core.ascore_one(prompt, completion, _columns(answer, task, info)))
+        columns = _columns(answer, task, info)
+        if trace is not None:
+            columns[ENVIRONMENT_COLUMN] = trace_value(trace)
+        return core.number(await core.ascore_one(prompt, completion, columns))
 
     return rewardkit_reward
 

@@ -120,6 +120,7 @@ def verl_score(
         row = await core.ascore_one(info.get(prompt, ""), solution_str, columns, group=group)
         return {"score": core.number(row), **core.known(row)}
 
+    compute_score.__dict__["rewardkit"] = core  # for the check at the start
     return compute_score
 
 

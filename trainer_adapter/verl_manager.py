@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from trainer_adapter.verl_start import check_start
+
 _log = logging.getLogger("trainer_adapter")
 
 try:
@@ -29,6 +31,10 @@ except Exception as wrong:
 @register("rewardkit")
 class RewardkitRewardManager(NaiveRewardManager):  # type: ignore[misc] # verl ships no types
     """Hands on ``prompt``, the messages, and ``uid``, which the completions of one prompt share, in ``extra_info``."""
+
+    def __init__(self, config: Any, tokenizer: Any, compute_score: Any, *others: Any, **more: Any) -> None:
+        super().__init__(config, tokenizer, compute_score, *others, **more)
+        check_start(compute_score, config)
 
     async def run_single(self, data: Any) -> dict[str, Any]:
         """Score one sample."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.advantages import group_advantages, weighted_rewards
-from rewardkit.groups import group_numbers
+from rewardkit.groups import ENVIRONMENT_COLUMN, group_numbers
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status, Text
 
@@ -251,12 +251,14 @@ def _plain_sums(scores: Any) -> Any:
 
 
 def _columns(rollouts: Sequence[Rollout]) -> list[str]:
-    """Return the columns as JSON; rollouts of one row, which share an object, are written once."""
+    """Return the columns of the prompts as JSON; rollouts of one row, which share an object, are written once."""
     found: list[str] = []
     last: object = None
     for rollout in rollouts:
         if not found or rollout.example is not last:
-            last, text = rollout.example, _json(dict(rollout.example))
+            last, columns = rollout.example, dict(rollout.example)
+            columns.pop(ENVIRONMENT_COLUMN, None)
+            text = _json(columns)
         found.append(text)
     return found
 

@@ -39,6 +39,12 @@ def asked(prompt: list[dict[str, str]] | str) -> float:
     return float(len(prompt if isinstance(prompt, str) else prompt[-1]["content"]))
 
 
+@reward
+def hard(completion: str, hardness: int) -> float:
+    """Score by a column that the data may lack."""
+    return float(hardness)
+
+
 @group_reward
 def rank(completions: list[str]) -> list[float]:
     """Score each completion by its place among those of its prompt, the shortest first."""

@@ -20,6 +20,7 @@ transfer_queue.KVBatchMeta = object  # type: ignore[attr-defined]
 sys.modules["transfer_queue"] = transfer_queue
 
 import numpy as np  # noqa: E402
+import pyarrow.parquet  # noqa: E402
 import ray  # noqa: E402
 import torch  # noqa: E402
 import verl  # noqa: E402
@@ -31,6 +32,8 @@ from verl.experimental.reward_loop.reward_loop import RewardLoopManager, RewardL
 from verl.experimental.reward_loop.reward_manager.registry import REWARD_MANAGER  # noqa: E402
 from verl.trainer.ppo.reward import load_reward_manager, resolve_reward_manager_cls  # noqa: E402
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ  # noqa: E402
+
+from rewardkit import RewardError  # noqa: E402
 
 QUESTION = "2+2="
 PLUGIN = {
@@ -172,6 +175,19 @@ async def groups_of_v1(config: Any, groups: list[list[str]]) -> dict[str, Any]:
     return notes
 
 
+def refused(config: Any, folder: str) -> str:
+    """Return why the manager is not made, with data that has an index and no more."""
+    file = str(Path(folder) / "train.parquet")
+    table = pyarrow.Table.from_pylist([{"data_source": "sums", "extra_info": {"index": 0}}])
+    pyarrow.parquet.write_table(table, file)
+    config.data = {"train_files": [file]}
+    try:
+        load_reward_manager(config, Tokenizer())
+    except RewardError as wrong:
+        return f"{type(wrong).__name__}: {wrong}"
+    return "nothing is refused"
+
+
 def main(count: int, costly: int, folder: str) -> None:
     texts = completions(count, costly)
     files = {}
@@ -179,6 +195,7 @@ def main(count: int, costly: int, folder: str) -> None:
         ("zero", REWARDS, "on_unknown='zero', workers=2"),
         ("strict", REWARDS, "workers=2"),
         ("ranked", "faulty_rewards:rank,faulty_rewards:asked", "group_size=4"),
+        ("hard", "faulty_rewards:hard", "workers=1"),
     ):
         files[name] = str(Path(folder) / f"my_{name}.py")
         Path(files[name]).write_text(FILE.format(rewards=rewards, options=options))
@@ -190,6 +207,10 @@ def main(count: int, costly: int, folder: str) -> None:
     ranked = ["a" * (row % 4 + 1) for row in range(32)]
     seen["ranked"] = asyncio.run(managed(config(files["ranked"], "rewardkit"), ranked))
     seen["by_path"] = asyncio.run(managed(config(files["ranked"], PLUGIN), ranked[:4]))
+    seen["refused"] = [
+        refused(config(files["hard"], "rewardkit"), folder),
+        refused(config("pkg://trainer_adapter.verl", "rewardkit", rewards="nowhere.py"), folder),
+    ]
     seen["step"] = batch_step(config(files["zero"]), few)
     groups = [["4", "5", "4", "5"], ["4", "raise", "nan", "5"], ["skip", "fail", "4", "5"], ["4", "4", "4", "4"]]
     seen["v1"] = {name: asyncio.run(groups_of_v1(config(files[name]), groups)) for name in ("strict", "zero")}

@@ -67,7 +67,11 @@ def tiny_model(folder: Path, *, chat: bool = True) -> Path:
     )
     tokenizer.train_from_iterator(["what is two and two"] * 50, trainer)
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>", padding_side="left"
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        eos_token="<eos>",
+        padding_side="left",
+        model_input_names=["input_ids", "attention_mask"],  # the default has a third, which older trainers pass on
     )
     if chat:
         fast.chat_template = (

@@ -28,25 +28,28 @@ _MADE_WITHIN_S = 600
 _RUN_WITHIN_S = 300
 
 
-def trainer_python() -> Path:
+def trainer_python(pins: Path = PINS) -> Path:
     """Return the environment's interpreter, making the environment where it is not there.
 
     Where it cannot be made the test is skipped with the reason; with ``REWARDKIT_REQUIRE_REAL=1`` it fails instead.
+
+    Args:
+        pins: What is in it beside the project's own environment.
     """
-    about = PINS.read_text(), sys.version, sysconfig.get_path("purelib")
+    about = pins.read_text(), sys.version, sysconfig.get_path("purelib")
     key = hashlib.sha256(repr(about).encode()).hexdigest()[:12]
     home = ROOT / ".venv-trainers"
     home.mkdir(exist_ok=True)
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # processes of one test run share it
-        made = home / key
+        made = home / f"{pins.stem}-{key}"
         if not (made / "ready").exists():
-            _make(home, made)
+            _make(made, pins)
     return made / "bin" / "python"
 
 
-def _make(home: Path, folder: Path) -> None:
-    for old in home.glob("*/"):
+def _make(folder: Path, pins: Path) -> None:
+    for old in folder.parent.glob(f"{pins.stem}-*/"):
         shutil.rmtree(old)
     venv.create(folder, with_pip=False, symlinks=True)
     python = folder / "bin" / "python"
@@ -55,7 +58,7 @@ def _make(home: Path, folder: Path) -> None:
     (inner / "project.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), "install"]
     done = subprocess.run(
-        [*pip, "--quiet", "--no-deps", "--no-compile", "--requirement", str(PINS)],
+        [*pip, "--quiet", "--no-deps", "--no-compile", "--requirement", str(pins)],
         capture_output=True,
         text=True,
         timeout=_MADE_WITHIN_S,
@@ -75,16 +78,17 @@ def _said(python: Path, program: str) -> str:
     ).stdout.strip()
 
 
-def seen_by(program: str, **settings: Any) -> dict[str, Any]:
+def seen_by(program: str, pins: Path = PINS, **settings: Any) -> dict[str, Any]:
     """Run ``<program>.py`` of this folder with the trainers, and return the object that its last line is.
 
     Args:
         program: The name of the file.
+        pins: What is in the environment.
         settings: What it is told, as JSON.
     """
     paths = [str(ROOT), str(HERE)]
     done = subprocess.run(
-        [trainer_python(), "-W", "ignore", str(HERE / f"{program}.py"), json.dumps(settings)],
+        [trainer_python(pins), "-W", "ignore", str(HERE / f"{program}.py"), json.dumps(settings)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "RAY_USAGE_STATS_ENABLED": "0"},
         cwd=settings.get("folder", HERE),
         capture_output=True,

@@ -93,10 +93,13 @@ def test_bad_input_names_openrlhfs_settings(tmp_path: Path) -> None:
 
 def test_its_own_file_is_a_reward_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """``--remote_rm_url`` may name the module's file, which OpenRLHF runs by its path, with the variable set."""
-    monkeypatch.setenv("REWARDKIT_REWARDS", BOTH)
     spec = importlib.util.spec_from_file_location("reward_func", openrlhf.__file__)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    monkeypatch.delenv("REWARDKIT_REWARDS", raising=False)
+    with pytest.raises(ConfigError, match=r"OpenRLHF: no rewards are named.*REWARDKIT_REWARDS"):
+        spec.loader.exec_module(module)
+    monkeypatch.setenv("REWARDKIT_REWARDS", BOTH)
     spec.loader.exec_module(module)
     assert 2.0 == module.reward_func(["2+2=4"], [PROMPT], ["4"])["rewards"]

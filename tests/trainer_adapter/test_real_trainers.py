@@ -139,6 +139,13 @@ def test_verl_finds_our_manager_and_it_tells_prompt_and_group(verl: dict[str, An
     assert [4.0, 6.0, 5.0, 7.0] * 3 == [ranked["samples"][f"u{u}_{n}_0"]["score"] for u in range(3) for n in range(4)]
 
 
+def test_verl_refuses_what_is_wrong_before_the_first_completion(verl: dict[str, Any]) -> None:
+    """With our manager: a column that the file of ``data.train_files`` lacks, and a reward file that is not there."""
+    column, file = verl["refused"]
+    assert re.match(r"ConfigError: verl: .*'hardness'.*train\.parquet.*has only index.*extra_info", column)
+    assert re.match(r"RewardLoadError: verl: .*nowhere\.py.*reward\.custom_reward_function\.path", file)
+
+
 @pytest.mark.parametrize("how", ["file", "http"])
 def test_openrlhfs_batches_have_a_number_for_every_sample(
     how: str, openrlhf: dict[str, Any], size: dict[str, int], root: Path

@@ -213,3 +213,10 @@ def test_the_first_calls_of_many_threads_make_one_runtime() -> None:
 
     with ThreadPoolExecutor(8) as threads:
         assert 1 == len(set(map(id, threads.map(first, range(8)))))
+
+
+def test_processes_of_a_host_share_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a launcher started several, each has its share of workers, and one at least; a number given is taken."""
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "64")
+    assert 1 == TrainerRewards(BOTH)._runtime.workers
+    assert 3 == TrainerRewards(BOTH, workers=3)._runtime.workers

@@ -164,7 +164,7 @@ def test_a_manager_that_does_not_load_says_so(
 class _Naive:
     """verl's naive manager, as far as the registered one builds on it."""
 
-    def __init__(self, compute_score: Any) -> None:
+    def __init__(self, config: Any, tokenizer: Any, compute_score: Any) -> None:
         self.compute_score = compute_score
 
     async def run_single(self, data: Any) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def test_the_registered_manager_tells_prompt_and_group(monkeypatch: pytest.Monke
     monkeypatch.delitem(sys.modules, "trainer_adapter.verl_manager", raising=False)
     importlib.import_module("trainer_adapter.verl_manager")
     monkeypatch.delitem(sys.modules, "trainer_adapter.verl_manager")
-    manager = registered["rewardkit"](verl.verl_score("fated_rewards:rank", group_size=2))
+    manager = registered["rewardkit"]({}, None, verl.verl_score("fated_rewards:rank", group_size=2))
 
     def sample(text: str, uid: str) -> _Data:
         columns = {

@@ -1,0 +1,78 @@
+"""What verl's manager checks before the first completion: that the rewards load, and that the data has their columns.
+
+Without it a wrong reward file that ``reward_kwargs`` names, or a missing column, is an error of each completion, which
+trainer V1 notes and draws the group anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rewardkit import ConfigError
+from trainer_adapter.trainer_rewards import TrainerRewards
+from trainer_adapter.verl import compute_score, verl_score
+
+_ADDED = frozenset({"prompt", "uid"})
+"""Fields of ``extra_info`` that the manager adds."""
+
+
+def check_start(function: Any, config: Any) -> None:
+    """Make the rewards of a ``compute_score`` of ours, and look for their columns in the data for training.
+
+    Args:
+        function: What verl's manager has: the function, or verl's ``partial`` of it and its ``reward_kwargs``.
+        config: verl's settings.
+
+    Raises:
+        RewardError: The rewards cannot be used; or a file of ``data.train_files`` lacks a column that one needs.
+    """
+    core = _core_of(function)
+    if core is None:
+        return
+    data = config.get("data") or {}
+    files = data.get("train_files") or []
+    for file in [files] if isinstance(files, str) else list(files):
+        fields = _fields(str(file))
+        if fields is not None:
+            _check(core, str(file), fields)
+
+
+def _core_of(function: Any) -> TrainerRewards | None:
+    """Return the rewards of a function that :mod:`trainer_adapter.verl` has made; ``None`` for any other."""
+    settings: Mapping[str, Any] = {}
+    if isinstance(function, functools.partial) and len(function.args) == 2:
+        function, settings = function.args
+    if function is compute_score:
+        known = inspect.signature(compute_score).parameters.values()
+        named = {one.name: settings.get(one.name, one.default) for one in known if one.kind is one.KEYWORD_ONLY}
+        function = verl_score(**named)
+    core: TrainerRewards | None = getattr(function, "rewardkit", None)
+    return core
+
+
+def _check(core: TrainerRewards, file: str, fields: Sequence[str]) -> None:
+    there = {*fields, *core.asks.columns, *_ADDED}
+    missing = [name for name in core.required if name not in there]
+    if missing:
+        raise ConfigError(
+            f"verl: a reward needs column {missing[0]!r}, and extra_info in {file}, of data.train_files, has only "
+            f"{', '.join(sorted(fields)) or 'no fields'}; {core.asks.more}"
+        )
+
+
+def _fields(file: str) -> list[str] | None:
+    """Return the fields of ``extra_info`` in a parquet file; ``None`` where they cannot be told from its schema."""
+    if not file.endswith(".parquet") or not Path(file).is_file():
+        return None
+    import pyarrow
+    import pyarrow.parquet
+
+    schema = pyarrow.parquet.read_schema(file)
+    if "extra_info" not in schema.names:
+        return []
+    info = schema.field("extra_info").type
+    return [one.name for one in info] if pyarrow.types.is_struct(info) else None
