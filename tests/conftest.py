@@ -105,9 +105,8 @@ def data() -> Path:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Any]:
     """A PostgreSQL server of this process's, ended with it; without one the test is skipped."""
-    from databases import need_server, serving
+    from databases import serving
 
-    need_server()
     folder = Path(tempfile.mkdtemp(prefix="rk-pg-"))  # short, and open to the server's own user
     try:
         with serving(folder) as server:
