@@ -72,6 +72,7 @@ bench: $(READY) ## measure what the runtime, the jail, a judge and a record cost
 	$(BIN)/python tests/benchmarks/bench_record.py
 	PYTHONPATH=tests/helpers $(BIN)/python tests/benchmarks/bench_record_stores.py
 	$(BIN)/python tests/benchmarks/bench_server.py
+	$(BIN)/python tests/benchmarks/bench_ray.py
 
 docs: $(READY) ## run the examples in the docs
 	$(BIN)/python -m pytest tests/test_docs.py

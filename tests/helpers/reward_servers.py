@@ -68,11 +68,11 @@ class Served(NamedTuple):
 
 
 @contextlib.contextmanager
-def reward_server(runtime: PartsRuntime, **options: Any) -> Iterator[Served]:
+def reward_server(runtime: PartsRuntime, *, connections: int = 512, **options: Any) -> Iterator[Served]:
     """Serve a runtime in a thread, and drain the server in the end."""
     versions = {name: reward.version for name, reward in runtime.rewards.items()}
     app = RewardApp(runtime, versions=versions, **options)
-    server = RewardServer(config_of(app, connections=512, end_s=2), app)
+    server = RewardServer(config_of(app, connections=connections, end_s=2), app)
     with listening("127.0.0.1", 0, tries=1) as bound:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()

@@ -17,6 +17,8 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
+from node_cluster import ThreadCluster
+from patience import wait_for
 from tiny_grpo import ROWS, G, third_party_warnings, train
 
 import rewardkit
@@ -38,6 +40,7 @@ from rewardkit import (
     reward,
     step_reward,
 )
+from rewardkit.runtime.nodes import ray_cluster
 from trainer_adapter import BatchTiming, RewardAdapter
 from trainer_adapter.grpo import Partial, RuntimeOptions
 
@@ -89,6 +92,24 @@ class Step:
     def ask_all(self, adapter: RewardAdapter) -> dict[str, Scores]:
         """Calls every reward function, one after another."""
         return {function.__name__: self.ask(function) for function in adapter.reward_funcs}
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["with nodes", "at once"])
+def test_rewards_on_the_nodes_of_a_cluster_score_alike(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first call does not wait for the nodes."""
+    cluster = ThreadCluster("a", "b")
+    monkeypatch.setattr(ray_cluster, "connect", lambda address: cluster)
+    adapter = RewardAdapter([length], lane="ray", ray_address="auto", workers=1)
+    try:
+        if waits:
+            adapter.start()
+            wait_for(lambda: 2 == len(adapter.runtime.nodes))
+        texts = ["x" * (n % 50) for n in range(200)]
+        step = Step({"prompts": ["p"] * 200, "completions": texts})
+        assert {"length": [float(len(text)) for text in texts]} == step.ask_all(adapter)
+        assert waits == any("take" in host.asked for host in cluster.hosts.values())
+    finally:
+        adapter.close()
 
 
 def _refuse(column: str, values: Sequence[object]) -> None:

@@ -34,7 +34,8 @@ def size(full: bool) -> dict[str, int]:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """A server of the rewards that are added up."""
-    with Runtime([faulty_rewards.right, faulty_rewards.brave], workers=2) as runtime, reward_server(runtime) as served:
+    rewards = [faulty_rewards.right, faulty_rewards.brave]
+    with Runtime(rewards, workers=2) as runtime, reward_server(runtime, connections=4096) as served:
         yield served.url
 
 

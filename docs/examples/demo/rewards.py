@@ -1,7 +1,5 @@
 """The demo's three rewards: two that teach, and one that misbehaves."""
 
-# ruff: noqa: S311 - dice, not secrets
-
 from __future__ import annotations
 
 import os

@@ -1,7 +1,5 @@
 """The demo's data: one-digit sums after one worked example, some of them held out."""
 
-# ruff: noqa: S311 - dice, not secrets
-
 from __future__ import annotations
 
 import random

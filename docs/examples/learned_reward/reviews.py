@@ -1,7 +1,5 @@
 """The example's small world: reviews of hotels in some sixty words, and what a guest makes of one (the gold reward)."""
 
-# ruff: noqa: S311 - dice, not secrets
-
 from __future__ import annotations
 
 import math

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import os
 import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -42,7 +43,7 @@ def connect(address: str | None, *, with_own: bool = False) -> RayCluster:
                 "lane='ray' needs a cluster, and Ray is never started silently: call ray.init() first, or give "
                 "ray_address='auto' for the cluster of this machine, or ray_address='HOST:6379'"
             )
-        _initialise(ray, address)
+        initialise(ray, address)
     if ray.util.client.ray.is_connected():
         raise ClusterError(
             "lane='ray' does not work through Ray Client (ray://): run the training on a node of the cluster, for "
@@ -51,7 +52,8 @@ def connect(address: str | None, *, with_own: bool = False) -> RayCluster:
     return RayCluster(ray, with_own=with_own)
 
 
-def _initialise(ray: Any, address: str) -> None:
+def initialise(ray: Any, address: str) -> None:
+    """Connect this process to the cluster at an address; raise :class:`ClusterError` where there is none."""
     if address.startswith("ray://"):
         raise ClusterError(f"ray_address={address!r}: Ray Client is not used; expected 'auto' or the head's HOST:PORT")
     host, _, port = address.rpartition(":")
@@ -60,14 +62,33 @@ def _initialise(ray: Any, address: str) -> None:
     if address == "local":
         raise ClusterError("ray_address='local' would start Ray here, and Ray is never started silently")
     if address != "auto":
-        try:
-            socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
-        except OSError as reason:
-            raise ClusterError(f"ray_address={address!r}: no cluster there: {reason}") from reason
+        _check_listens(address, host, int(port))
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except Exception as reason:
         raise ClusterError(f"ray_address={address!r}: {_first_lines(reason)}") from reason
+
+
+def _check_listens(address: str, host: str, port: int) -> None:
+    """Raise where nothing listens at an address, or nothing that could be Ray, which itself would wait for minutes."""
+    try:
+        with socket.create_connection((host, port), timeout=CONNECT_S) as asked:
+            if os.environ.get("RAY_USE_TLS", "0") == "1":
+                return
+            asked.sendall(_HELLO_HTTP2)
+            answer = asked.recv(9)
+    except OSError as reason:
+        raise ClusterError(f"ray_address={address!r}: no cluster there: {reason}") from reason
+    if answer[3:4] != _SETTINGS:
+        raise ClusterError(
+            f"ray_address={address!r}: no cluster there: what listens is no Ray; expected the head's port"
+        )
+
+
+_HELLO_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+"""What an HTTP/2 client says first, and empty settings (RFC 9113, 3.4); Ray's head speaks gRPC, which is HTTP/2."""
+_SETTINGS = b"\4"
+"""The type of a server's first frame."""
 
 
 class RayCluster:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from collections.abc import Iterator
@@ -9,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_cluster import ThreadCluster, other_python, other_version
+from node_cluster import ThreadCluster, ThreadHost, other_python, other_version
 from patience import wait_for
 
 from rewardkit import (
+    Cause,
     ClusterError,
     RewardDefinitionError,
     Rollout,
@@ -21,7 +23,8 @@ from rewardkit import (
     group_reward,
     reward,
 )
-from rewardkit.runtime.nodes import ray_cluster, recruiting, schedule
+from rewardkit.runtime.nodes import members, ray_cluster, recruiting, schedule
+from rewardkit.runtime.nodes.survey import survey
 
 
 @reward
@@ -216,6 +219,77 @@ def test_a_reward_file_travels_with_what_it_imports(cluster: ThreadCluster, tmp_
     with _joined(Runtime([str(tmp_path / "far_rewards.py")], workers=1, lane="ray")) as runtime:
         scores = {outcome.score for outcome in runtime.score(_rollouts(100))["far"]}
     assert {3.0, -3.0} == scores
+
+
+def test_a_reward_that_cannot_be_loaded_on_a_node_is_named(
+    cluster: ThreadCluster, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    (tmp_path / "needy_rewards.py").write_text(
+        "import sys\n"
+        "if 'carried' in ' '.join(sys.path):\n"
+        "    import package_that_is_not_there\n"
+        "from rewardkit import reward\n"
+        "@reward\n"
+        "def needy(completion: str) -> float:\n"
+        "    return 1.0\n"
+    )
+    with Runtime([str(tmp_path / "needy_rewards.py")], workers=1, lane="ray") as runtime:
+        wait_for(lambda: 2 == caplog.text.count("takes no part in scoring"))
+        assert [1.0] == [outcome.score for outcome in runtime.score([Rollout("p", "x", {})])["needy"]]
+    assert "No module named 'package_that_is_not_there'" in caplog.text
+
+
+def test_a_call_that_loses_its_node_again_and_again_is_lost_to_infrastructure(
+    cluster: ThreadCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes die of what they are sent, and come back at once."""
+    monkeypatch.setattr(recruiting, "LOOK_S", 0.05)
+    monkeypatch.setattr(members, "REST_S", 0.0)
+
+    def dies(host: ThreadHost) -> None:
+        host.told["take"] = lambda taken: host.kill()
+
+    with _joined(Runtime([slow_length], workers=1, lane="ray", max_infrastructure_rate=1.0)) as runtime:
+        cluster.on_host = lambda name, host: dies(host)
+        for host in cluster.hosts.values():
+            dies(host)
+        rollouts = _rollouts(500)
+        outcomes = runtime.score(rollouts)["slow_length"]
+    lost = [outcome for outcome in outcomes if outcome.cause is Cause.INFRASTRUCTURE]
+    assert all("was lost: the actor died, as were 2 nodes before with this call" in str(one.error) for one in lost)
+    assert {True} == {
+        outcome.score == len(one.completion)
+        for one, outcome in zip(rollouts, outcomes, strict=True)
+        if outcome.cause is None
+    }
+    assert len(rollouts) == len(outcomes)
+
+
+def test_a_runtime_on_nodes_pickles_as_its_settings(cluster: ThreadCluster) -> None:
+    with Runtime([slow_length], workers=1, lane="ray", ray_address="auto") as runtime:
+        copy = pickle.loads(pickle.dumps(runtime))
+    with copy:
+        assert _are_right(_rollouts(5), copy)
+        assert ("ray", "auto") == (copy._options["lane"], copy._options["ray_address"])
+
+
+def test_doctor_tells_of_every_node(cluster: ThreadCluster) -> None:
+    """One that answers, one of another Python, one that cannot be reached."""
+    cluster.names = ["a", "b", "c"]
+
+    def odd(name: str, host: ThreadHost) -> None:
+        if name == "b":
+            host.told["hello"] = other_python
+        if name == "c":
+            host.refusals["hello"] = ClusterError("no route")
+
+    cluster.on_host = odd
+    found = {report.node: report for report in survey(cluster)}
+    assert found["machine-a"].why_not is None
+    assert {"strict", "standard", "seccomp-only"} == {level for level, _, _ in found["machine-a"].levels}
+    assert "it runs Python 3.1" in str(found["machine-b"].why_not)
+    assert "no route" == found["machine-c"].why_not
+    assert all(host.dead.is_set() for host in cluster.hosts.values())
 
 
 def test_ray_is_never_started_silently() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -17,7 +16,7 @@ import psutil
 import pytest
 from patience import wait_for
 
-from rewardkit import ClusterError, Rollout, Runtime
+from rewardkit import Rollout, Runtime
 
 pytestmark = [
     pytest.mark.ray,
@@ -162,28 +161,6 @@ def _is_ours(process: psutil.Process) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE and ("NodeHost" in words or "sandbox.workers" in words)
     except psutil.Error:
         return False
-
-
-def test_no_cluster_at_an_address_is_named() -> None:
-    """Asked in another process, as this one is connected."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{unused.getsockname()[1]}"
-        for given, words in [
-            (address, "no cluster there: "),
-            ("ray://head:10001", "Ray Client is not used"),
-            ("local", "Ray is never started silently"),
-            ("nonsense", "expected 'auto' or the head's HOST:PORT"),
-        ]:
-            with pytest.raises(ClusterError, match=words):
-                _connect_afresh(given)
-
-
-def _connect_afresh(address: str) -> None:
-    ray = pytest.importorskip("ray", reason="the extra ray is not installed")
-    from rewardkit.runtime.nodes import ray_cluster
-
-    ray_cluster._initialise(ray, address)
 
 
 def test_a_frozen_node_and_then_a_killed_one_cost_no_call(

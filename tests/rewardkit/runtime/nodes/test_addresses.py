@@ -1,0 +1,79 @@
+"""What is said of an address at which no cluster is; without Ray, which is asked only afterwards."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from rewardkit import ClusterError
+from rewardkit.runtime.nodes import ray_cluster
+
+
+def _refused(**options: object) -> None:
+    raise RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.41.0\n    Python: 3.11.4\nThis ...")
+
+
+RAY = SimpleNamespace(init=_refused)
+
+
+@pytest.fixture
+def listener(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    monkeypatch.setattr(ray_cluster, "CONNECT_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield made
+
+
+def _address(listener: socket.socket) -> str:
+    return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def _answer(listener: socket.socket, answer: bytes) -> None:
+    def serve() -> None:
+        asked, _ = listener.accept()
+        with asked:
+            asked.recv(100)
+            asked.sendall(answer)
+
+    threading.Thread(target=serve, daemon=True).start()
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("ray://head:10001", "Ray Client is not used"),
+        ("local", "Ray is never started silently"),
+        ("nonsense", "expected 'auto' or the head's HOST:PORT"),
+        ("head:port", "expected 'auto' or the head's HOST:PORT"),
+    ],
+)
+def test_what_is_no_address_is_named(address: str, words: str) -> None:
+    with pytest.raises(ClusterError, match=words):
+        ray_cluster.initialise(RAY, address)
+
+
+def test_nothing_listens() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(ClusterError, match="no cluster there: "):
+            ray_cluster.initialise(RAY, _address(unused))
+
+
+def test_what_says_nothing_is_no_cluster(listener: socket.socket) -> None:
+    with pytest.raises(ClusterError, match="no cluster there: timed out"):
+        ray_cluster.initialise(RAY, _address(listener))
+
+
+def test_what_speaks_otherwise_is_no_cluster(listener: socket.socket) -> None:
+    _answer(listener, b"HTTP/1.1 400 Bad Request")
+    with pytest.raises(ClusterError, match="what listens is no Ray"):
+        ray_cluster.initialise(RAY, _address(listener))
+
+
+def test_another_version_of_ray_is_told_in_rays_words(listener: socket.socket) -> None:
+    _answer(listener, b"\0\0\0\4\0\0\0\0\0")
+    with pytest.raises(ClusterError, match=r"Version mismatch: The cluster was started with: Ray: 2\.41\.0"):
+        ray_cluster.initialise(RAY, _address(listener))

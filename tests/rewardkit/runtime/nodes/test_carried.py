@@ -1,0 +1,82 @@
+"""Which files travel, and where they lie on another machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from rewardkit import RewardTransportError
+from rewardkit.registry import resolve_all
+from rewardkit.runtime.nodes import carried
+from rewardkit.runtime.nodes.carried import carried_with, unpack
+
+REWARDS = """
+import json
+import near_of_carried
+from pack_of_carried import part
+from rewardkit import reward
+
+@reward
+def one(completion: str) -> float:
+    import late_of_carried
+    return 1.0
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "rewards_carried.py").write_text(REWARDS)
+    (tmp_path / "near_of_carried.py").write_text("import deep_of_carried\n")
+    (tmp_path / "deep_of_carried.py").write_text("")
+    (tmp_path / "late_of_carried.py").write_text("")
+    (tmp_path / "not_used.py").write_text("")
+    pack = tmp_path / "pack_of_carried"
+    pack.mkdir()
+    (pack / "__init__.py").write_text("")
+    (pack / "part.py").write_text("from . import words\n")
+    (pack / "words.py").write_text("")
+    (pack / "words.json").write_text(json.dumps(["a"]))
+    return tmp_path / "rewards_carried.py"
+
+
+def test_a_file_travels_with_what_it_imports_at_any_depth(file: Path) -> None:
+    """Also inside functions, and packages whole; what is installed or not used stays."""
+    (reward,) = resolve_all(str(file))
+    made = carried_with([reward.spec.function])  # type: ignore[attr-defined]
+    place = made.places[str(file)]
+    assert {
+        place,
+        "near_of_carried.py",
+        "deep_of_carried.py",
+        "late_of_carried.py",
+        "pack_of_carried/__init__.py",
+        "pack_of_carried/part.py",
+        "pack_of_carried/words.py",
+        "pack_of_carried/words.json",
+    } == set(made.files)
+    assert place.endswith("/rewards_carried.py")
+
+
+def test_what_is_too_large_is_refused_by_name(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carried, "MOST_BYTES", 100)
+    (reward,) = resolve_all(str(file))
+    with pytest.raises(RewardTransportError, match=r"more than 100\. Install their package on every machine"):
+        carried_with([reward.spec.function])  # type: ignore[attr-defined]
+
+
+def test_installed_rewards_carry_nothing() -> None:
+    (reward,) = resolve_all("exact_match")
+    assert {} == carried_with([reward.spec.function]).files  # type: ignore[attr-defined]
+
+
+def test_files_are_unpacked_once_for_the_same_content(tmp_path: Path) -> None:
+    files = {"a/b.py": b"X = 1\n", "c.py": b""}
+    home = unpack(files, tmp_path / "carried")
+    assert b"X = 1\n" == (home / "a" / "b.py").read_bytes()
+    assert home == unpack(dict(reversed(files.items())), tmp_path / "carried")
+    assert home != unpack({**files, "c.py": b"Y = 2\n"}, tmp_path / "carried")
+    assert 2 == len(list((tmp_path / "carried").iterdir()))
+    assert str(home) not in sys.path
