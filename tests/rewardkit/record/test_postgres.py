@@ -136,6 +136,27 @@ def test_writers_side_by_side_lose_nothing_and_a_reader_misses_nothing(postgres:
     assert postgres.sql('SELECT count(*) FROM "ranks".text') == [(len(found) + 2,)]
 
 
+def test_texts_are_written_side_by_side(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No writer waits for another one's texts, which are most of a step: each is among its own when the other is."""
+    url, real = postgres.url("beside"), server.ServerConnection.insert_all
+    met = threading.Barrier(2, timeout=60)
+
+    def insert_all(self: server.ServerConnection, table: str, rows: Any) -> None:
+        if table == "text" and not self.is_alone:
+            met.wait()
+        real(self, table, rows)
+
+    with Recorder(url) as one, Recorder(url, append=True) as other:
+        monkeypatch.setattr(server.ServerConnection, "insert_all", insert_all)
+        one.record(batch(mark="one"), step=0)
+        other.record(batch(mark="other"), step=0)
+        assert one.flush()
+        assert other.flush()
+        monkeypatch.setattr(server.ServerConnection, "insert_all", real)
+    assert (one.lost, other.lost, met.broken) == (0, 0, False)
+    assert sorted(marks(url)) == ["one", "other"]
+
+
 def test_a_server_that_goes_away_loses_nothing(own: Server, caplog: pytest.LogCaptureFixture) -> None:
     """What is recorded meanwhile waits in memory, and is written once the server is back; that is told twice."""
     url = own.url("gone")
