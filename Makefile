@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 MINUTES ?= 6
 # Tests wait as often as they work, so one process more than there are cores.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-FAMILIES := browser or slow or fuzz or ray or real_model or servers or soak or trainers
+FAMILIES := browser or slow or fuzz or postgres or ray or real_model or servers or soak or trainers
 SIDE_BY_SIDE := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
@@ -48,7 +48,7 @@ test-core: $(VENV)-core/.ready ## run the core's tests without torch: make test-
 
 $(VENV)-core/.ready: constraints.txt pyproject.toml
 	test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core
-	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[judge,parquet,rewards,server,testing,ui]' psutil pytest-xdist
+	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[judge,parquet,postgres,rewards,server,testing,ui]' psutil pytest-xdist
 	@touch $@
 
 lint: $(READY) ## ruff, mypy and the import contracts
@@ -70,6 +70,7 @@ bench: $(READY) ## measure what the runtime, the jail, a judge and a record cost
 	$(BIN)/python tests/benchmarks/bench_judge.py
 	$(BIN)/python tests/benchmarks/bench_judge_store.py
 	$(BIN)/python tests/benchmarks/bench_record.py
+	PYTHONPATH=tests/helpers $(BIN)/python tests/benchmarks/bench_record_stores.py
 	$(BIN)/python tests/benchmarks/bench_server.py
 	$(BIN)/python tests/benchmarks/bench_ray.py
 

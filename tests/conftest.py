@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -31,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-SLOW = ("browser", "slow", "fuzz", "ray", "real_model", "servers", "soak", "trainers")
+SLOW = ("browser", "slow", "fuzz", "postgres", "ray", "real_model", "servers", "soak", "trainers")
 """Markers of tests that take long in full."""
 LATER = pytest.StashKey[list[pytest.Item]]()
 """Tests that only ``--full`` runs."""
@@ -97,3 +100,16 @@ def data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no data sets at {folder}; set REWARDKIT_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A PostgreSQL server of this process's, ended with it; without one the test is skipped."""
+    from databases import serving
+
+    folder = Path(tempfile.mkdtemp(prefix="rk-pg-"))  # short, and open to the server's own user
+    try:
+        with serving(folder) as server:
+            yield server
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -221,7 +221,7 @@ class GRPOConfig(CheckedModel):
     record: Annotated[bool | str, PlainValidator(_record)] = Field(
         default=True,
         description="Whether every scored completion is recorded, in `record.db` in the output folder; or the folder "
-        "of the record.",
+        "of the record, or its address in a database, as `postgresql://user@host/database?run=NAME`.",
     )
     health_every: Count = Field(
         default=10,
@@ -275,8 +275,9 @@ class GRPOConfig(CheckedModel):
                 data["reward_fns"] = _reward_functions(data["reward_fns"], base)
             if base is not None and str(data.get("base_model")).startswith(("./", "../")):
                 data["base_model"] = str(base / data["base_model"])
-            if base is not None and isinstance(data.get("record"), str) and data["record"]:
-                data["record"] = str(base / data["record"])
+            record = data.get("record")
+            if base is not None and isinstance(record, str) and record and "://" not in record:
+                data["record"] = str(base / record)
             return cls.model_validate(data)
         except ConfigError as wrong:
             raise ConfigError(f"{where}: {wrong}") from wrong.__cause__

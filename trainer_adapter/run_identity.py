@@ -96,9 +96,19 @@ def _digest(version: str) -> str:
     return version if is_plain else hashlib.sha256(version.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
+def _place_shown(record: bool | str) -> bool | str:
+    """Return where a run is recorded, without the password of a database: an identity lies in files."""
+    if isinstance(record, bool) or "://" not in record:
+        return record
+    from rewardkit.changing import place_of_record  # it brings numpy along
+
+    return str(place_of_record(record))
+
+
 def _settings(config: GRPOConfig, weights: Mapping[str, float]) -> dict[str, Any]:
     """Return the settings that take effect, with defaults that depend on other fields filled in."""
     found: dict[str, Any] = config.model_dump(exclude={"reward_fns", "reward_weights", "sampling_params"})
+    found["record"] = _place_shown(config.record)
     found["base_model"] = model_identity(config.base_model)
     found["dtype"] = config.base_dtype
     lora = config.to_peft()

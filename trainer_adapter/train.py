@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trl import GRPOTrainer  # type: ignore[attr-defined]  # it is, lazily
 
     from rewardkit import Recorder
+    from rewardkit.changing import RecordPlace
     from trainer_adapter.dataset import Dataset
 
 _log = logging.getLogger("trainer_adapter")
@@ -45,7 +46,8 @@ class TrainResult:
         timings: How long the trainer waited for each of this run's last 100,000 scored batches.
         seconds: Seconds of this run's training, without loading.
         already_finished: Whether the run had all its steps before, so that nothing was run.
-        record: The folder of the run's record, which ``rewardkit show`` takes; ``None`` where nothing is recorded.
+        record: The folder of the run's record, or its address in a database without a password, which
+            ``rewardkit show`` takes; ``None`` where nothing is recorded.
     """
 
     output_dir: Path
@@ -55,7 +57,7 @@ class TrainResult:
     timings: Sequence[BatchTiming]
     seconds: float
     already_finished: bool = False
-    record: Path | None = None
+    record: RecordPlace | None = None
 
 
 def train(
@@ -142,21 +144,23 @@ def train(
         )  # fmt: skip
 
 
-def _finished(start: Start, trained: Path, output_dir: Path, record: Path | None) -> TrainResult:
+def _finished(start: Start, trained: Path, output_dir: Path, record: RecordPlace | None) -> TrainResult:
     """Return the result of a run that already has all its steps."""
     log = [] if start.checkpoint is None else state_of(start.checkpoint)["log_history"]
     place = trained if trained.is_dir() or start.checkpoint is None else start.checkpoint
     return TrainResult(output_dir, place, start.steps_done, log, [], 0.0, already_finished=True, record=record)
 
 
-def _record_of(config: GRPOConfig, output_dir: Path) -> Path | None:
-    """Return the folder of the run's record; ``None`` where nothing is recorded."""
+def _record_of(config: GRPOConfig, output_dir: Path) -> RecordPlace | None:
+    """Return the folder of the run's record, or its address; ``None`` where nothing is recorded."""
+    from rewardkit.changing import place_of_record  # it brings numpy along
+
     if isinstance(config.record, bool):
         return output_dir if config.record else None
-    return Path(config.record)
+    return place_of_record(config.record)
 
 
-def _recorder(place: Path, config: GRPOConfig, start: Start, output_dir: Path) -> Recorder:
+def _recorder(place: RecordPlace, config: GRPOConfig, start: Start, output_dir: Path) -> Recorder:
     """Return what records the run: further in the record of the run that goes on, else in a new one."""
     from rewardkit import Recorder
     from trainer_adapter.capture import own_rank  # it brings numpy along

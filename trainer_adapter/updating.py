@@ -12,11 +12,10 @@ import logging
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 from rewardkit import ConfigError, RecordError, RewardDefinitionError, Runtime
-from rewardkit.changing import Action, RewardState, Updates, group_rewards_of
+from rewardkit.changing import Action, RecordPlace, RewardState, Updates, group_rewards_of
 
 _log = logging.getLogger("trainer_adapter")
 _LISTS = ("reward_funcs", "reward_func_names", "reward_processing_classes", "reward_weights")
@@ -44,7 +43,7 @@ class AdapterUpdates:
         run: The run's record.
     """
 
-    def __init__(self, adapter: Adapted, run: Path) -> None:
+    def __init__(self, adapter: Adapted, run: RecordPlace) -> None:
         self._adapter = adapter
         self._run = run
         self._updates: Updates | None = None

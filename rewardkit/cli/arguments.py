@@ -60,7 +60,9 @@ Gold: TypeAlias = Annotated[
 ]
 RowCount: TypeAlias = Annotated[int, option("Rows to try, chosen at random.", "N", min=1)]
 Seed: TypeAlias = Annotated[int, option("For choosing the rows.", "N")]
-RunPlace: TypeAlias = Annotated[str, argument("A run: its folder, such as runs/one, or its name under runs/.", "RUN")]
+RunPlace: TypeAlias = Annotated[
+    str, argument("A run: its folder, such as runs/one, its name under runs/, or its address.", "RUN")
+]
 Steps: TypeAlias = Annotated[
     str | None, option("Completions of this step, or from one to another; by default of all.", "10-20")
 ]

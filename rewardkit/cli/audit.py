@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 from rewardkit.audit import rows as rows_of_audits
@@ -44,7 +43,7 @@ def audit_command(
     data: arguments.Data = None,
     data_option: arguments.DataOption = None,
     run: Annotated[
-        Path | None, option("A recorded run in place of DATA: its best completions, changed, are tried.", "RUN")
+        str | None, option("A recorded run in place of DATA: its best completions, changed, are tried.", "RUN")
     ] = None,
     rows: arguments.RowCount = 20,
     seed: arguments.Seed = 0,
@@ -105,7 +104,7 @@ def audit_command(
     lane = {"workers": workers, "load_timeout_s": load_timeout}
     if run is not None:
         if data is not None or data_option:
-            raise ConfigError(f"--run {str(run)!r} stands in place of DATA; give one of them")
+            raise ConfigError(f"--run {run!r} stands in place of DATA; give one of them")
         with Run.open(run_path(run)) as opened, VersionFinder() as finder:
             found = chosen(rewards, timeout) if rewards is not None else _of_run(opened, finder, timeout)
             sample = {"count": rows, "seed": seed, "gold": gold}

@@ -50,7 +50,7 @@ def export_command(
         _pyarrow()
     path = run_path(run)
     with RunReader(path) as opened:
-        check_new(to, [file_of(path)], "--to", force=force)
+        check_new(to, [file_of(path)] if isinstance(path, Path) else [], "--to", force=force)
         last = opened.last_id
         columns = export_columns(opened)
         with replaced(to.resolve()) as beside:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from rewardkit.groups import group_places
@@ -29,9 +30,10 @@ def recording(run: str | None, found: RewardSet, about: Mapping[str, Any], *, ap
         yield lambda batch: None
         return
     from rewardkit.record.recorder import Recorder  # it brings numpy and sqlite3 along
+    from rewardkit.record.stores import has_record
 
     path = run_path(run)
-    new = not path.exists()
+    new = not (path.exists() if isinstance(path, Path) else has_record(path))
     recorder = Recorder(path, append=append, about=about, env=found.env)
     kept = 0
 

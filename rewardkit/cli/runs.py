@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.text import Text
@@ -14,16 +14,20 @@ from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.view import NONE, day, grid, page, size_told
 from rewardkit.errors import ConfigError, RecordError
+from rewardkit.record.address import RunAddress
 from rewardkit.record.database import FILE
-from rewardkit.record.places import RUNS, named_run, remove, runs_in, size_of
+from rewardkit.record.places import RUNS, place_of_runs, remove, run_in, runs_in, size_of
 from rewardkit.record.reader import RunReader
 from rewardkit.shown import counted, plain, shortened
 
 _DAY_S = 86400.0
+RunsPlace: TypeAlias = Path | RunAddress
 
 
 def runs_command(
-    folder: Annotated[Path, argument("The folder of runs; runs/ unless given.", "FOLDER")] = RUNS,
+    folder: Annotated[
+        str, argument("The folder of runs, or the address of a database; runs/ unless given.", "FOLDER")
+    ] = str(RUNS),
     prune: Annotated[bool, option("Remove the records of runs.", None, "--prune")] = False,
     name: Annotated[list[str] | None, option("A run to remove, by its name; may be repeated.", "NAME")] = None,
     older_than: Annotated[
@@ -45,16 +49,17 @@ def runs_command(
     """
     if not prune and (name or older_than is not None or yes):
         raise ConfigError("--name, --older-than and --yes say what --prune removes; give --prune, too")
-    found = [_described(one, folder) for one in runs_in(folder)]
+    place = place_of_runs(folder)
+    found = [_described(one, place) for one in runs_in(place)]
     if prune:
-        _prune(found, folder, name, older_than, yes=yes, as_json=as_json)
+        _prune(found, place, name, older_than, yes=yes, as_json=as_json)
         return
-    finish({"folder": str(folder), "runs": found}, lambda: _show(found, folder), as_json=as_json)
+    finish({"folder": str(place), "runs": found}, lambda: _show(found, place), as_json=as_json)
 
 
-def _described(name: str, folder: Path) -> dict[str, Any]:
+def _described(name: str, folder: RunsPlace) -> dict[str, Any]:
     """Return what the table has of a run; where it cannot be read, why."""
-    path = named_run(name, folder)
+    path = run_in(name, folder)
     empty = dict.fromkeys(("began", "seen", "steps", "last_step", "completions", "running"))
     told: dict[str, Any] = {"name": name, **empty, "rewards": [], "bytes": size_of(path), "error": None}
     try:
@@ -74,9 +79,12 @@ def _described(name: str, folder: Path) -> dict[str, Any]:
         return {**told, "error": str(wrong)}
 
 
-def _show(found: Sequence[dict[str, Any]], folder: Path) -> None:
+def _show(found: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
     if not found:
-        typer.echo(f"no runs in {folder}/; a record is made by: rewardkit score REWARDS DATA --record runs/one")
+        place = folder.of_run("one") if isinstance(folder, RunAddress) else "runs/one"
+        typer.echo(
+            f"no runs in {_in_words(folder)}; a record is made by: rewardkit score REWARDS DATA --record {place}"
+        )
         return
     console = page()
     shown = grid("run", "began", "steps", "completions", "size", "state", "rewards")
@@ -99,7 +107,7 @@ def _names(rewards: Sequence[str]) -> str:
 
 def _prune(
     found: Sequence[dict[str, Any]],
-    folder: Path,
+    folder: RunsPlace,
     names: Sequence[str] | None,
     days: float | None,
     *,
@@ -112,15 +120,16 @@ def _prune(
             raise ConfigError("--prune --json asks nothing; say --yes as well")
         words = ", ".join(plain(one["name"]) for one in chosen)
         size = size_told(sum(one["bytes"] for one in chosen))
-        if not typer.confirm(f"remove {counted(len(chosen), 'run')} from {folder}/ ({size}): {words}?", err=True):
+        those = f"{counted(len(chosen), 'run')} from {_in_words(folder)} ({size}): {words}"
+        if not typer.confirm(f"remove {those}?", err=True):
             chosen = []
     for one in chosen:
         _refuse_running(one["name"], folder)  # again: it may have begun while the question stood
-        one["folder_left"] = not remove(named_run(one["name"], folder))
+        one["folder_left"] = not remove(run_in(one["name"], folder))
 
     def show() -> None:
         for one in chosen:
-            left = f"; {folder / one['name']} holds other files, and stays" if one["folder_left"] else ""
+            left = f"; {run_in(one['name'], folder)} holds other files, and stays" if one["folder_left"] else ""
             typer.echo(plain(f"removed {one['name']} ({size_told(one['bytes'])}){left}"))
         if not chosen:
             typer.echo("nothing removed")
@@ -130,7 +139,7 @@ def _prune(
 
 
 def _chosen(
-    found: Sequence[dict[str, Any]], folder: Path, names: Sequence[str] | None, days: float | None
+    found: Sequence[dict[str, Any]], folder: RunsPlace, names: Sequence[str] | None, days: float | None
 ) -> list[dict[str, Any]]:
     """Return the runs to remove.
 
@@ -142,9 +151,9 @@ def _chosen(
         raise ConfigError("--prune: say which runs, by --name NAME or --older-than DAYS")
     by_name = {one["name"]: one for one in found}
     for name in dict.fromkeys(names or ()):
-        named_run(name, folder)
+        run_in(name, folder)
         if name not in by_name:
-            raise RecordError(f"--name {name}: no run in {folder}/; it has {', '.join(by_name) or 'none'}")
+            raise RecordError(f"--name {name}: no run in {_in_words(folder)}; it has {', '.join(by_name) or 'none'}")
         _refuse_running(name, folder)
     before = None if days is None else time.time() - days * _DAY_S
     chosen = [by_name[name] for name in dict.fromkeys(names or ())] if names else list(found)
@@ -153,12 +162,21 @@ def _chosen(
     return [one for one in chosen if not one["running"] and _last_sign(one, folder) <= before]
 
 
-def _last_sign(one: dict[str, Any], folder: Path) -> float:
+def _last_sign(one: dict[str, Any], folder: RunsPlace) -> float:
     """Return when something was last recorded; of a file that cannot be read, when it was last written."""
     seen = one["seen"]
-    return float(seen) if seen is not None else (named_run(one["name"], folder) / FILE).stat().st_mtime
+    return float(seen) if seen is not None else _written(run_in(one["name"], folder))
 
 
-def _refuse_running(name: str, folder: Path) -> None:
+def _written(run: RunsPlace) -> float:
+    """Return when a run's file was last written; of one in a database that is not known, and it is never old."""
+    return (run / FILE).stat().st_mtime if isinstance(run, Path) else time.time()
+
+
+def _in_words(folder: RunsPlace) -> str:
+    return f"{folder}/" if isinstance(folder, Path) else str(folder)
+
+
+def _refuse_running(name: str, folder: RunsPlace) -> None:
     if _described(name, folder)["running"]:
-        raise RecordError(f"{folder / name}: still being written; end the run first")
+        raise RecordError(f"{run_in(name, folder)}: still being written; end the run first")

@@ -89,7 +89,9 @@ def score_command(
         if out is not None:
             typer.echo(f"wrote {out}")
         if record is not None:
-            typer.echo(plain(f"recorded in {run_path(record)}; rewardkit show {record} shows it"))
+            place = run_path(record)
+            shown = record if isinstance(place, Path) else place
+            typer.echo(plain(f"recorded in {place}; rewardkit show {shown} shows it"))
 
     files = {"out": None if out is None else str(out), "record": None if record is None else str(run_path(record))}
     told = {**ready(summary, SHOWN_FAILURES), **files}

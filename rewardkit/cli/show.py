@@ -94,7 +94,7 @@ def show_command(
 
 
 def _write_report(run: Run, to: Path, split: str, *, force: bool, as_json: bool) -> None:
-    check_new(to, [run.path], "--html", force=force)
+    check_new(to, [run.path] if isinstance(run.path, Path) else [], "--html", force=force)
     whole, left_out = run_page(run, split)
     with replacing(to.resolve()) as file:
         file.write(whole)

@@ -11,7 +11,8 @@ import typer
 from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import INTERRUPTED, finish
 from rewardkit.errors import ConfigError
-from rewardkit.record.places import RUNS
+from rewardkit.record.address import RunAddress
+from rewardkit.record.places import RUNS, place_of_runs
 from rewardkit.shown import plain
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ _NEEDED = ("starlette", "uvicorn")
 
 
 def ui_command(
-    folder: Annotated[Path, argument("A folder of runs, or a run's own; runs/ unless given.", "RUNS_DIR")] = RUNS,
+    folder: Annotated[
+        str, argument("A folder of runs, a run's own, or the address of a database; runs/ unless given.", "RUNS_DIR")
+    ] = str(RUNS),
     host: Annotated[str, option("The address to listen on.", "HOST")] = "127.0.0.1",
     port: Annotated[int, option("The first port to try.", "PORT", min=1, max=65535)] = 8642,
     token: Annotated[
@@ -55,21 +58,22 @@ def ui_command(
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f"rewardkit ui needs {' and '.join(missing)}: pip install {' '.join(_NEEDED)}")
+    where = place_of_runs(folder)
     from rewardkit.dashboard.server import serve  # needs what is installed with the extra
 
     def tell(place: Address) -> None:
-        told = {"url": place.url, "folder": str(folder), "tunnel": place.tunnel, "write_token": place.write_token}
-        finish(told, lambda: _show(place, folder), as_json=as_json)
+        told = {"url": place.url, "folder": str(where), "tunnel": place.tunnel, "write_token": place.write_token}
+        finish(told, lambda: _show(place, where), as_json=as_json)
 
     try:
-        serve(folder, host, port, token, write=write, open_page=open_page, names=allow_host or (), tell=tell)
+        serve(where, host, port, token, write=write, open_page=open_page, names=allow_host or (), tell=tell)
     except KeyboardInterrupt:  # how it is meant to be stopped: no error, and no second object
         typer.echo("stopped", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _show(place: Address, folder: Path) -> None:
-    typer.echo(plain(f"runs of {folder}/ at"))
+def _show(place: Address, folder: Path | RunAddress) -> None:
+    typer.echo(plain(f"runs of {folder}{'/' if isinstance(folder, Path) else ''} at"))
     typer.echo(f"  {place.url}")
     if place.write_token is not None:
         typer.echo(f"  write token, to change rewards: {place.write_token}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -22,7 +21,7 @@ from rewardkit.replay.update import WAIT_S, Update, Wish, update
 
 
 def update_command(
-    run: Annotated[Path, argument("The run's folder.", "RUN")],
+    run: Annotated[str, argument("The run's folder, or its address in a database.", "RUN")],
     name: Annotated[str, argument("The reward in the run.", "NAME")],
     function: Annotated[str | None, argument("The new function; its name in the run stays.", "[FILE.py:NAME]")] = None,
     weight: Annotated[float | None, option("The reward's weight in the total.", "W")] = None,

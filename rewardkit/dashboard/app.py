@@ -23,7 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from rewardkit.dashboard.folder import Folder
+from rewardkit.dashboard.folder import DatabaseRuns, Folder, Runs
 from rewardkit.dashboard.guard import Guard, page
 from rewardkit.dashboard.jobs import Jobs
 from rewardkit.dashboard.live import LOOK_S, Live
@@ -39,6 +39,8 @@ from rewardkit.dashboard.views.overview import overview
 from rewardkit.dashboard.views.runs import Listing
 from rewardkit.dashboard.workers import BusyError, Workers
 from rewardkit.errors import RewardError
+from rewardkit.record.address import RunAddress
+from rewardkit.record.stores import RecordPlace
 
 View: TypeAlias = Callable[[Opened, Query], dict[str, Any]]
 Action: TypeAlias = Callable[[Opened, Mapping[str, Any]], dict[str, Any]]
@@ -108,13 +110,14 @@ class Dashboard:
     """What the addresses work with, and closes in the end.
 
     Args:
-        path: The folder of runs, or a run's own.
+        path: The folder of runs, a run's own, or the address of a database or a run in it.
         write_token: What allows rewards to be changed; ``None`` forbids it.
     """
 
-    def __init__(self, path: Path, write_token: str | None = None) -> None:
+    def __init__(self, path: RecordPlace, write_token: str | None = None) -> None:
         self.write_token = write_token
-        self.folder, self.shared, self.jobs = Folder(path), Shared(), Jobs()
+        self.folder: Runs = DatabaseRuns(path) if isinstance(path, RunAddress) else Folder(path)
+        self.shared, self.jobs = Shared(), Jobs()
         self.workers = Workers(_VIEW_THREADS, self._readers, "rewardkit-view")
         self.doers = Workers(_ACTION_THREADS, self._readers, "rewardkit-action")
         self.live = Live(lambda: Readers(self.folder, Shared(), wait_s=LOOK_S))

@@ -1,8 +1,8 @@
 """What the dashboard runs in a process of its own: the detectors, over the newest steps of a run.
 
-``python -m rewardkit.dashboard.diagnosing RECORD`` writes one line of JSON: what they found, ready for the page. It
-leaves the processor to whatever else wants it, and ends when its standard input does, so that it does not outlive the
-server.
+``python -m rewardkit.dashboard.diagnosing`` reads a line with the record, whose address may hold a password, and writes
+one line of JSON: what they found, ready for the page. It leaves the processor to whatever else wants it, and ends when
+its standard input does, so that it does not outlive the server.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ _GRAVEST = ("hacking", "faults", "signal", "noise")
 def main() -> None:
     """Look at the record that is named, and tell what was found."""
     os.nice(_NICE)
+    record = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
-    print(json.dumps(looked(sys.argv[1]), default=lambda value: value.tolist()), flush=True)
+    print(json.dumps(looked(record), default=lambda value: value.tolist()), flush=True)
     os._exit(0)  # the other thread waits for ever
 
 

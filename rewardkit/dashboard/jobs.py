@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UpdateRefusedError
+from rewardkit.record.stores import RecordPlace
 
 TRY_S = 300.0
 """Seconds that a trial has."""
@@ -126,16 +127,18 @@ class Jobs:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the two below
-        self._jobs: dict[Path, _Job] = {}
+        self._jobs: dict[RecordPlace, _Job] = {}
         self._numbers = itertools.count(1)
 
-    def of(self, record: Path) -> JobState | None:
+    def of(self, record: RecordPlace) -> JobState | None:
         """Return the last job of a run; ``None`` where there was none."""
         with self._lock:
-            job = self._jobs.get(record.resolve())
+            job = self._jobs.get(_key(record))
         return None if job is None else job.now()
 
-    def start(self, record: Path, job: Mapping[str, Any], about: Mapping[str, Any], deadline_s: float) -> JobState:
+    def start(
+        self, record: RecordPlace, job: Mapping[str, Any], about: Mapping[str, Any], deadline_s: float
+    ) -> JobState:
         """Start a job of a run.
 
         Args:
@@ -147,7 +150,7 @@ class Jobs:
         Raises:
             UpdateRefusedError: Another one is under way.
         """
-        key = record.resolve()
+        key = _key(record)
         with self._lock:
             before = self._jobs.get(key)
             if before is not None and before.now().state == "running":
@@ -161,10 +164,10 @@ class Jobs:
         threading.Thread(target=_run, args=(started, job), name="rewardkit-trial", daemon=True).start()
         return started.now()
 
-    def cancel(self, record: Path) -> JobState | None:
+    def cancel(self, record: RecordPlace) -> JobState | None:
         """End the job of a run that is under way, and return it."""
         with self._lock:
-            job = self._jobs.get(record.resolve())
+            job = self._jobs.get(_key(record))
         if job is None:
             return None
         job.end("cancelled", words="cancelled; nothing was applied")
@@ -179,6 +182,10 @@ class Jobs:
             job.end("cancelled", words="the server was stopped; nothing was applied")
             if job.process is not None and job.process.poll() is None:
                 _kill(job.process.pid, job.mark)
+
+
+def _key(record: RecordPlace) -> RecordPlace:
+    return record.resolve() if isinstance(record, Path) else record
 
 
 def _named(state: JobState) -> str:

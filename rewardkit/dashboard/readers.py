@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from rewardkit.dashboard.folder import Folder
+from rewardkit.dashboard.folder import Runs, Stamp, stamp_of
 from rewardkit.dashboard.jobs import Jobs
 from rewardkit.errors import RecordError
+from rewardkit.record.address import RunAddress
 from rewardkit.replay.run import Run
 
 T = TypeVar("T")
-Stamp: TypeAlias = tuple[Hashable, ...]
 MOST_OPEN = 16
 """Runs that a thread holds open."""
 PAGES_BYTES = 6_000_000
@@ -27,8 +25,6 @@ KEPT_S = 600.0
 """Seconds after which what is kept of a run that nobody asked for is let go."""
 DIAGNOSIS = ("health", "looking")
 """The key of a run's diagnosis."""
-_TICK_S = 0.05
-"""File systems count time in steps of some milliseconds: two writes so close may leave a file with one and the same."""
 
 
 class NotThere(RecordError):
@@ -108,27 +104,8 @@ class Opened(NamedTuple):
     @property
     def version(self) -> Stamp:
         """What is another one once something was written to the run; the same in all threads."""
-        return stamp_of(self.run.path)
-
-
-def stamp_of(file: Path) -> Stamp:
-    """Return what tells the states of a record apart: the sizes and times of its file and its log.
-
-    A file written within the last moments may be written again in the same step of its clock, so that its stamp is
-    never the same as another.
-    """
-    parts: list[Hashable] = []
-    now = time.time()
-    for path in (file, file.with_name(f"{file.name}-wal")):
-        try:
-            status = path.stat()
-        except OSError:
-            parts.append(None)
-            continue
-        parts += [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
-        if abs(now - status.st_mtime) < _TICK_S:
-            parts.append(time.monotonic_ns())
-    return tuple(parts)
+        path = self.run.path
+        return self.run.state if isinstance(path, RunAddress) else stamp_of(path)
 
 
 class Shared:
@@ -180,7 +157,7 @@ class Readers:
         wait_s: Seconds after which a question to a run ends with an error, whatever stands in its file.
     """
 
-    def __init__(self, folder: Folder, shared: Shared, *, jobs: Jobs | None = None, wait_s: float = 120.0) -> None:
+    def __init__(self, folder: Runs, shared: Shared, *, jobs: Jobs | None = None, wait_s: float = 120.0) -> None:
         self._folder, self._shared, self._jobs, self._wait_s = folder, shared, jobs, wait_s
         self._open: OrderedDict[str, tuple[Stamp, Run]] = OrderedDict()
 
@@ -212,7 +189,7 @@ class Readers:
     def _same(self, name: str) -> Run | None:
         """Return the open run of a name where the file in its place is still the one that was opened."""
         identity, run = self._open.get(name, (None, None))
-        if run is None or identity != _identity(run.path):
+        if run is None or identity != self._folder.identity(name):
             self.drop(name)
             return None
         self._open.move_to_end(name)
@@ -224,12 +201,12 @@ class Readers:
         except RecordError as wrong:
             raise Missing(str(wrong)) from None
         try:
-            before = _identity(path)
+            before = self._folder.identity(name)
             run = Run.open(path)
         except FileNotFoundError:
             raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
         except (RecordError, OSError) as wrong:
-            if not os.path.exists(path):
+            if not self._folder.has(name):
                 raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
             raise Unreadable(str(wrong)) from wrong
         run.remember(PAGES_BYTES)
@@ -237,12 +214,3 @@ class Readers:
         while len(self._open) > MOST_OPEN:
             self.drop(next(iter(self._open)))
         return run
-
-
-def _identity(file: Path) -> Stamp:
-    """Return what tells a file from another that took its place; it is empty where there is none."""
-    try:
-        status = os.stat(file)
-    except OSError:
-        return ()
-    return status.st_dev, status.st_ino

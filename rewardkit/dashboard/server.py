@@ -14,6 +14,7 @@ import uvicorn
 
 from rewardkit.dashboard.app import Dashboard, application
 from rewardkit.errors import ConfigError
+from rewardkit.record.stores import RecordPlace
 from rewardkit.web.listening import PatientServer, check_token, config_of, listening
 
 PORT = 8642
@@ -40,7 +41,7 @@ class Address:
 
 
 def serve(
-    folder: Path,
+    folder: RecordPlace,
     host: str = "127.0.0.1",
     port: int = PORT,
     token: str | None = None,
@@ -53,7 +54,7 @@ def serve(
     """Serve the dashboard until it is stopped.
 
     Args:
-        folder: The folder of runs, which need not be there, or a run's own.
+        folder: The folder of runs, which need not be there, a run's own, or the address of a database or a run in it.
         host: The address to listen on.
         port: The first port to try.
         token: What opens the page; drawn at random unless given.
@@ -79,9 +80,9 @@ def serve(
             dashboard.close()
 
 
-def check(folder: Path, host: str, token: str | None) -> None:
+def check(folder: RecordPlace, host: str, token: str | None) -> None:
     """Raise ConfigError where a server cannot be started so."""
-    if folder.exists() and not folder.is_dir():
+    if isinstance(folder, Path) and folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder}: is a file; expected a folder of runs, or a run's folder")
     check_token(host, token, drawn=True)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from rewardkit.dashboard.readers import Opened, Stamp
+from rewardkit.dashboard.folder import Stamp
+from rewardkit.dashboard.readers import Opened
 from rewardkit.record.values import StepSummary
 from rewardkit.replay.run import Run
 

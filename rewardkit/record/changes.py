@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,8 +23,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardkit.record.database import transaction
 from rewardkit.record.outcomes import object_of
+from rewardkit.record.store import RecordConnection, transaction
 
 SILENT_S = 120.0
 """A process that has not been heard of for so long is gone, also where it runs; it says a word every few seconds."""
@@ -151,25 +150,27 @@ def born(pid: int) -> str | None:
     return None if fields[0] in "ZX" else fields[19]
 
 
-def ask(connection: sqlite3.Connection, reward: str, action: Action, body: Mapping[str, Any]) -> int:
+def ask(connection: RecordConnection, reward: str, action: Action, body: Mapping[str, Any]) -> int:
     """Ask for a change; return its number."""
-    row = (time.time(), reward, action.value, json.dumps(body), ChangeState.ASKED.value)
-    words = "INSERT INTO change (asked, reward, action, body, state) VALUES (?, ?, ?, ?, ?)"
-    return connection.execute(words, row).lastrowid or 0
+    row = {
+        "asked": time.time(), "reward": reward, "action": action.value, "body": json.dumps(body),
+        "state": ChangeState.ASKED.value,
+    }  # fmt: skip
+    return connection.insert("change", row)
 
 
-def change_of(connection: sqlite3.Connection, number: int) -> RewardChange | None:
+def change_of(connection: RecordConnection, number: int) -> RewardChange | None:
     """Return a change by its number."""
     row = connection.execute("SELECT * FROM change WHERE id = ?", (number,)).fetchone()
     return None if row is None else _change(row)
 
 
-def changes_of(connection: sqlite3.Connection) -> list[RewardChange]:
+def changes_of(connection: RecordConnection) -> list[RewardChange]:
     """Return all changes, oldest first."""
     return [_change(row) for row in connection.execute("SELECT * FROM change ORDER BY id")]
 
 
-def trainers_of(connection: sqlite3.Connection) -> list[Trainer]:
+def trainers_of(connection: RecordConnection) -> list[Trainer]:
     """Return the processes of the training, by rank: for each rank the last one that there was."""
     rows = connection.execute("SELECT * FROM process WHERE id IN (SELECT max(id) FROM process GROUP BY rank)")
     found = sorted(map(_trainer, rows), key=lambda one: one.rank)
@@ -178,7 +179,7 @@ def trainers_of(connection: sqlite3.Connection) -> list[Trainer]:
 
 
 def join(
-    connection: sqlite3.Connection,
+    connection: RecordConnection,
     *,
     rank: int,
     ranks: int,
@@ -207,17 +208,16 @@ def join(
             words = "the training was started anew"
             states = (ChangeState.DROPPED.value, words, ChangeState.ACCEPTED.value)
             connection.execute("UPDATE change SET state = ?, words = ? WHERE state = ?", states)
-        number = connection.execute(
-            "INSERT INTO process (rank, ranks, host, pid, born, began, seen, step, actions, rewards)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (rank, ranks, platform.node(), os.getpid(), born(os.getpid()) or "", now, now, step,
-             json.dumps(list(actions)), json.dumps(dict(rewards))),
-        ).lastrowid or 0  # fmt: skip
+        number = connection.insert("process", {
+            "rank": rank, "ranks": ranks, "host": platform.node(), "pid": os.getpid(),
+            "born": born(os.getpid()) or "", "began": now, "seen": now, "step": step,
+            "actions": json.dumps(list(actions)), "rewards": json.dumps(dict(rewards)),
+        })  # fmt: skip
         accepted = [one for one in changes_of(connection) if one.state is ChangeState.ACCEPTED]
     return number, accepted
 
 
-def leave(connection: sqlite3.Connection, process: int) -> None:
+def leave(connection: RecordConnection, process: int) -> None:
     """Take this process out; the last one that trains refuses what was not answered."""
     now = time.time()
     with transaction(connection):
@@ -228,22 +228,21 @@ def leave(connection: sqlite3.Connection, process: int) -> None:
                 _refuse(connection, number, "the training ended before it was applied")
 
 
-def note(connection: sqlite3.Connection, process: int, step: int, rewards: Mapping[str, Standing]) -> bool:
+def note(connection: RecordConnection, process: int, step: int, rewards: Mapping[str, Standing]) -> bool:
     """Say that this process is there, at a step and with these rewards; ``False`` where the file does not know it."""
     row = (time.time(), step, json.dumps(dict(rewards)), process)
     words = "UPDATE process SET seen = ?, step = ?, rewards = ? WHERE id = ? AND ended IS NULL"
-    return connection.execute(words, row).rowcount == 1
+    with transaction(connection):
+        return connection.execute(words, row).rowcount == 1
 
 
-def next_asked(connection: sqlite3.Connection) -> RewardChange | None:
+def next_asked(connection: RecordConnection) -> RewardChange | None:
     """Return the change to vote on: the oldest that is not decided."""
     row = connection.execute("SELECT * FROM change WHERE state = 'asked' ORDER BY id LIMIT 1").fetchone()
     return None if row is None else _change(row)
 
 
-def vote(
-    connection: sqlite3.Connection, change: int, process: int, step: int, words: str | None
-) -> RewardChange | None:
+def vote(connection: RecordConnection, change: int, process: int, step: int, words: str | None) -> RewardChange | None:
     """Vote on a change, and decide it where no vote is missing; return it as it is then.
 
     Args:
@@ -255,19 +254,22 @@ def vote(
     """
     with transaction(connection):
         connection.execute("UPDATE process SET step = ?, seen = ? WHERE id = ?", (step, time.time(), process))
-        connection.execute("INSERT OR REPLACE INTO vote VALUES (?, ?, ?)", (change, process, words))
+        connection.execute(
+            "INSERT INTO vote VALUES (?, ?, ?) ON CONFLICT (change, process) DO UPDATE SET words = excluded.words",
+            (change, process, words),
+        )
         _decide(connection, change)
         return change_of(connection, change)
 
 
-def begin(connection: sqlite3.Connection, change: int, process: int, step: int) -> RewardChange | None:
+def begin(connection: RecordConnection, change: int, process: int, step: int) -> RewardChange | None:
     """Note that this process begins a step, and return the change that it has voted on."""
     with transaction(connection):
         connection.execute("UPDATE process SET step = ?, seen = ? WHERE id = ?", (step, time.time(), process))
         return change_of(connection, change)
 
 
-def _decide(connection: sqlite3.Connection, change: int) -> None:
+def _decide(connection: RecordConnection, change: int) -> None:
     """Decide a change that is open, where all processes have voted."""
     row = connection.execute("SELECT state FROM change WHERE id = ?", (change,)).fetchone()
     if row is None or row["state"] != ChangeState.ASKED:
@@ -289,30 +291,30 @@ def _decide(connection: sqlite3.Connection, change: int) -> None:
         _tell(connection, change)
 
 
-def _refuse(connection: sqlite3.Connection, change: int, words: str) -> None:
+def _refuse(connection: RecordConnection, change: int, words: str) -> None:
     connection.execute("UPDATE change SET state = 'refused', words = ? WHERE id = ?", (words, change))
     _tell(connection, change)
 
 
-def _tell(connection: sqlite3.Connection, change: int) -> None:
+def _tell(connection: RecordConnection, change: int) -> None:
     """Write down what was decided as an event."""
     one = change_of(connection, change)
     assert one is not None
     known = ("digits", "weight", "reference")
     body = {"change": one.id, "reward": one.reward, "action": one.action, "state": one.state, "words": one.words}
     body |= {name: one.body[name] for name in known if one.body.get(name) is not None}
-    row = (time.time(), one.step, "change", json.dumps(body))
-    connection.execute("INSERT INTO event (time, step, kind, body) VALUES (?, ?, ?, ?)", row)
+    row = {"time": time.time(), "step": one.step, "kind": "change", "body": json.dumps(body)}
+    connection.insert("event", row)
 
 
-def _change(row: sqlite3.Row) -> RewardChange:
+def _change(row: Any) -> RewardChange:
     return RewardChange(
         row["id"], row["asked"], row["reward"], Action(row["action"]), object_of(row["body"]),
         ChangeState(row["state"]), row["step"], row["words"],
     )  # fmt: skip
 
 
-def _trainer(row: sqlite3.Row) -> Trainer:
+def _trainer(row: Any) -> Trainer:
     rewards = {name: Standing(*one) for name, one in json.loads(row["rewards"]).items()}
     return Trainer(
         row["id"], row["rank"], row["ranks"], row["host"], row["pid"], row["born"], row["seen"], row["ended"],

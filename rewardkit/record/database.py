@@ -7,12 +7,14 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import RecordError
 from rewardkit.record.schema import APPLICATION_ID, MIGRATIONS, TABLES, VERSION
+from rewardkit.record.soundness import unsound
+from rewardkit.record.store import Values
 
 FILE = "record.db"
 """The file's name in a run's folder."""
@@ -22,8 +24,6 @@ BUSY_S = 30.0
 """Seconds that one writer waits for another; 16 writers of one file waited for at most 3."""
 CHECKPOINT_PAGES = 4000
 """Pages of the write-ahead log after which it is copied into the file: 16 MB."""
-RESCUES = 5
-"""How often a deleted file is copied, where other processes go on writing to it meanwhile."""
 LARGEST_VALUE = 2**29
 """Bytes of one value of a file, at most."""
 _DAMAGED = "damaged: the file is cut short, or something else has written to it"
@@ -36,17 +36,80 @@ _WORDS = {
 }
 
 
-class Connection(sqlite3.Connection):
-    """A connection that remembers what it has seen in the file.
+_STEPS = 100_000
+"""Steps of SQLite's machine between two looks at the clock."""
 
-    Attributes:
-        known: What the caches of :mod:`rewardkit.record.writer` and :mod:`rewardkit.record.recorder` hold. A
-            transaction that was rolled back makes it void.
-    """
+
+class Connection(sqlite3.Connection):
+    """A connection to a file, with what :class:`~rewardkit.record.store.RecordConnection` asks for."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.known: dict[str, Any] = {}
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether a transaction is open: SQLite lets one write at a time, from its beginning."""
+        return self.in_transaction
+
+    @property
+    def stamp(self) -> int:
+        """A number that is another one once some other connection has written."""
+        return int(self.execute("PRAGMA data_version").fetchone()[0])
+
+    def tuples(self, words: str, values: Values = (), /) -> list[tuple[Any, ...]]:
+        """Return the rows of a question as plain tuples."""
+        cursor = self.cursor()
+        cursor.row_factory = None
+        return cursor.execute(words, values).fetchall()
+
+    def begin(self) -> None:
+        """Begin a transaction, in which nobody else writes."""
+        self.execute("BEGIN IMMEDIATE")
+
+    def alone(self) -> None:
+        """Do nothing: a transaction is alone from its beginning."""
+
+    def reserve(self, table: str, count: int) -> range:
+        """Return numbers for further rows, greater than all before."""
+        if table == "completion":  # the numbers of completions that were taken away are not given again
+            last = self.execute("SELECT seq FROM sqlite_sequence WHERE name = 'completion'").fetchone()
+        else:
+            last = self.execute(f"SELECT max(id) FROM {table}").fetchone()  # noqa: S608 - a table of ours
+        first = 1 if last is None or last[0] is None else int(last[0]) + 1
+        return range(first, first + count)
+
+    def insert(self, table: str, row: Mapping[str, Any]) -> int:
+        """Write a row with a number of its own, which is returned."""
+        marks = ", ".join("?" * len(row))
+        words = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"  # noqa: S608 - names of ours
+        return self.execute(words, tuple(row.values())).lastrowid or 0
+
+    def insert_all(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Write rows, each with all columns of the table in their order."""
+        if rows:
+            self.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 - ours
+
+    def change_all(self, words: str, rows: Sequence[Sequence[Any]], /) -> None:
+        """Run a statement once for each row of values."""
+        self.executemany(words, rows)
+
+    def wait_at_most(self, seconds: float) -> None:
+        """End the wait for another writer after these seconds, with an error."""
+        self.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
+
+    def end_questions(self, seconds: float) -> None:
+        """End each question with an error once these seconds from now are over."""
+        until = time.monotonic() + seconds
+        self.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+
+    def remember(self, size: int) -> None:
+        """Keep at most so many bytes of the file in this process's memory."""
+        self.execute(f"PRAGMA cache_size = -{int(size) // 1024}")
+
+    def unsound(self) -> str | None:
+        """Return what in the file no recorder has written; ``None`` where nothing is found. It reads all of it."""
+        return unsound(self)
 
 
 def file_of(run: str | os.PathLike[str]) -> Path:
@@ -188,60 +251,23 @@ def wal_works(folder: Path) -> bool:
             return False
 
 
-@contextlib.contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Within it nobody else writes; what was written is kept unless it ends with an error."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if isinstance(connection, Connection):
-            connection.known.clear()
-        if connection.in_transaction:  # SQLite has taken some back itself, such as one that filled the disk
-            connection.execute("ROLLBACK")
-        raise
-
-
-def put_back(held: sqlite3.Connection, path: Path) -> bool:
-    """Put a record whose file was deleted back in its place, from a connection that holds the file open.
-
-    Whatever any process had written comes back. The connection is not to be used afterwards, and is never closed: as
-    the last one it would delete the new file's log, which has the name of its own.
-
-    Returns:
-        Whether this did it; ``False`` where another process has made the file meanwhile.
-
-    Raises:
-        sqlite3.Error: The held file cannot be read, or the copy not written.
-        OSError: The folder is not writable.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".rewardkit-back-", dir=path.parent) as folder:
-        for _ in range(RESCUES):
-            (before,) = held.execute("PRAGMA data_version").fetchone()
-            copy = Path(folder, path.name)
-            with contextlib.closing(sqlite3.connect(copy)) as target:
-                held.backup(target)
-                if not sound(target):
-                    raise sqlite3.DatabaseError("the deleted file is damaged")
-            held.execute("BEGIN IMMEDIATE")
-            try:
-                (after,) = held.execute("PRAGMA data_version").fetchone()
-                if after != before:
-                    continue  # another process wrote to the deleted file while it was copied
-                return _linked(copy, path)
-            finally:
-                held.execute("ROLLBACK")
-    return False
-
-
 def sound(connection: sqlite3.Connection) -> bool:
     """Return whether the pages of a file hang together."""
     try:
         return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
     except sqlite3.DatabaseError:
         return False
+
+
+def code_of(reason: BaseException) -> int:
+    """Return SQLite's code of a fault, without its details; -1 where there is none."""
+    code = getattr(reason, "sqlite_errorcode", None)
+    return -1 if code is None else int(code) & 0xFF
+
+
+def is_lock(reason: BaseException) -> bool:
+    """Return whether another writer was waited for in vain."""
+    return code_of(reason) == sqlite3.SQLITE_BUSY
 
 
 def is_record(path: Path) -> bool:
@@ -252,19 +278,6 @@ def is_record(path: Path) -> bool:
     except OSError:
         return False
     return head.startswith(b"SQLite format 3\x00") and int.from_bytes(head[68:], "big") == APPLICATION_ID
-
-
-def _linked(copy: Path, path: Path) -> bool:
-    """Give a file its name unless there is one of that name; the logs of the deleted one must not be taken for its."""
-    if path.exists():
-        return False
-    for suffix in BESIDE:
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-    try:
-        os.link(copy, path)
-    except FileExistsError:
-        return False
-    return True
 
 
 _COMPUTED = (

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.record.outcomes import outcome_of
 from rewardkit.record.rows import LETTERS
+from rewardkit.record.texts import unpacked
 from rewardkit.record.values import LogEntry
-from rewardkit.record.writer import unpacked
 from rewardkit.types import Cause, Status
 
 Ask: TypeAlias = Callable[..., list[Any]]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rewardkit.record.rows import LETTERS
-from rewardkit.record.writer import unpacked
+from rewardkit.record.texts import unpacked
 from rewardkit.types import Cause, Outcome, Unanswered
 
 _STATUS = {letter: status for status, letter in LETTERS.items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.compose import Composable
-from rewardkit.record.database import named, transaction, writing
+from rewardkit.record.address import RunAddress
 from rewardkit.record.description import describe
-from rewardkit.record.recorder import Recorder, insert
+from rewardkit.record.recorder import Recorder
 from rewardkit.record.rows import LETTERS, said_of
+from rewardkit.record.store import RecordConnection, transaction
+from rewardkit.record.stores import named, writing
 from rewardkit.record.table import CompletionTable, Floats, Whole, Words
 from rewardkit.types import Outcome
 
@@ -63,7 +64,7 @@ class PassWriter:
     """Writes one pass; use it in a ``with`` statement. What :meth:`add` was given is in the file when it returns.
 
     Args:
-        run: The run's folder, or its file.
+        run: The run's folder, its file, or its address in a database.
         name: The reward's name in the run.
         reward: The reward that scores. A version that the run does not know becomes a further one of this name.
         about: What the pass was asked to do, as JSON can hold it.
@@ -79,7 +80,7 @@ class PassWriter:
 
     def __init__(
         self,
-        run: str | os.PathLike[str],
+        run: str | os.PathLike[str] | RunAddress,
         name: str,
         reward: Composable,
         *,
@@ -92,9 +93,8 @@ class PassWriter:
             with self._transaction() as connection:
                 described = describe(reward)
                 self._version = self._recorder.version(connection, name, described, None, "rescore")
-                row = (self._version, time.time(), json.dumps(dict(about or {}), default=repr))
-                cursor = connection.execute("INSERT INTO pass (version, began, about) VALUES (?, ?, ?)", row)
-                self.id = cursor.lastrowid or 0
+                told = json.dumps(dict(about or {}), default=repr)
+                self.id = connection.insert("pass", {"version": self._version, "began": time.time(), "about": told})
                 query = "SELECT number FROM version WHERE id = ?"
                 self.version = int(connection.execute(query, (self._version,)).fetchone()[0])
         except BaseException:
@@ -116,7 +116,7 @@ class PassWriter:
             for number, one in zip(ids, outcomes, strict=True)
         ]
         with self._transaction() as connection:
-            insert(connection, "rescored", rows)
+            connection.insert_all("rescored", rows)
             self._recorder.say(connection, said_of(0, outcomes), ids, [self._version], self.id)
 
     def __enter__(self) -> PassWriter:
@@ -132,12 +132,12 @@ class PassWriter:
             self._recorder.close()
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[RecordConnection]:
         with named(self._recorder.path), transaction(self._connection):
             yield self._connection
 
 
-def columns_of(rows: Sequence[sqlite3.Row]) -> PassColumns:
+def columns_of(rows: Sequence[Any]) -> PassColumns:
     """Return the numbers of a pass from its rows, which have completion, score and status."""
     return PassColumns(
         np.array([row["completion"] for row in rows], np.int64),

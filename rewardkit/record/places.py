@@ -9,6 +9,8 @@ from collections import deque
 from pathlib import Path
 
 from rewardkit.errors import RecordError
+from rewardkit.record import postgres
+from rewardkit.record.address import RunAddress, address_of, is_address, run_address
 from rewardkit.record.database import BESIDE, FILE, file_of
 
 RUNS = Path("runs")
@@ -19,19 +21,40 @@ MOST_LOOKED = 5_000
 """Entries of folders that it looks at."""
 
 
-def run_path(run: str | os.PathLike[str], folder: Path = RUNS) -> Path:
+def place_of_runs(folder: str | os.PathLike[str]) -> Path | RunAddress:
+    """Return a folder of runs, or the address of a database, as a command is given it.
+
+    Raises:
+        RecordError: The address is none.
+    """
+    return address_of(os.fspath(folder)) if is_address(folder) else Path(folder)
+
+
+def run_path(run: str | os.PathLike[str], folder: Path = RUNS) -> Path | RunAddress:
     """Return the place of a run as a command is given it: a path, told by its slash, or a name under ``runs/``.
 
     Args:
-        run: ``runs/one``, ``/data/one``, ``./one`` or ``one``. A path is taken as it is.
+        run: ``runs/one``, ``/data/one``, ``./one`` or ``one``, or ``postgresql://user@host/database?run=one``. A path
+            is taken as it is.
         folder: Where names are looked for.
 
     Raises:
-        RecordError: A name leads out of the folder.
+        RecordError: A name leads out of the folder, or the address is none or names no run.
     """
+    if is_address(run):
+        return run_address(os.fspath(run))
     text = os.fspath(run)
     seps = [one for one in (os.sep, os.altsep) if one]
     return Path(text) if any(one in text for one in seps) else named_run(text, folder)
+
+
+def run_in(name: str, folder: Path | RunAddress) -> Path | RunAddress:
+    """Return a run of a folder or a database by its name; it need not be there.
+
+    Raises:
+        RecordError: It is no name of a run, or leads out of the folder.
+    """
+    return folder.of_run(name) if isinstance(folder, RunAddress) else named_run(name, folder)
 
 
 def named_run(name: str, folder: Path = RUNS) -> Path:
@@ -53,12 +76,14 @@ def named_run(name: str, folder: Path = RUNS) -> Path:
     return path
 
 
-def runs_in(folder: Path) -> list[str]:
+def runs_in(folder: Path | RunAddress) -> list[str]:
     """Return the names of a folder's runs: of those folders in it that hold a record, without links that lead out.
 
     Raises:
-        RecordError: There is no such folder, or it cannot be read.
+        RecordError: There is no such folder, or it cannot be read; or the database does not answer.
     """
+    if isinstance(folder, RunAddress):
+        return postgres.runs_in(folder)
     if folder == RUNS and not folder.exists():
         return []
     try:
@@ -126,8 +151,10 @@ def _is_run(name: str, folder: Path) -> bool:
         return False
 
 
-def size_of(run: Path) -> int:
-    """Return the bytes of a run's record, with those that SQLite keeps beside it."""
+def size_of(run: Path | RunAddress) -> int:
+    """Return the bytes of a run's record, with those that SQLite keeps beside it, or with a database's indexes."""
+    if isinstance(run, RunAddress):
+        return postgres.size_of(run)
     sizes = 0
     for one in files_of(run):
         with contextlib.suppress(FileNotFoundError):  # a run that ends takes its log away
@@ -142,8 +169,11 @@ def files_of(run: Path) -> list[Path]:
     return [one for one in those if one.exists()]
 
 
-def remove(run: Path) -> bool:
-    """Delete a run's record, and its folder where nothing else is in it; return whether the folder is gone."""
+def remove(run: Path | RunAddress) -> bool:
+    """Delete a run's record, and its folder where nothing else is in it; return whether nothing of it is left."""
+    if isinstance(run, RunAddress):
+        postgres.remove(run)
+        return True
     for file in reversed(files_of(run)):
         file.unlink(missing_ok=True)
     if run.suffix == ".db" or any(run.iterdir()):

@@ -10,7 +10,6 @@ import numbers
 import operator
 import os
 import platform
-import sqlite3
 import sys
 import time
 import weakref
@@ -22,11 +21,15 @@ from typing import Any
 
 from rewardkit.compose import Composable
 from rewardkit.errors import RecordError
-from rewardkit.record.database import Connection, file_of, has_content, move_aside, named, writing
+from rewardkit.record.address import RunAddress
+from rewardkit.record.batch_tables import KeptWords, prompt_ids, prompt_texts, rewind, said_row
 from rewardkit.record.description import Description, describe, plain
 from rewardkit.record.rows import BatchRows, Said, rows_of, storable
 from rewardkit.record.secrets import Secrets
-from rewardkit.record.writer import AwaitedError, Packed, Texts, Writer, digest_of, packed_all
+from rewardkit.record.store import RecordConnection, transaction
+from rewardkit.record.stores import exists, has_content, held, move_aside, named, place_of, secrets_of, writing
+from rewardkit.record.texts import Packed, Texts, alone, packed_all
+from rewardkit.record.writer import AwaitedError, Job, Writer
 from rewardkit.score_batch import ScoreBatch
 
 PACKAGES = ("rewardkit", "numpy", "torch", "transformers", "trl", "datasets", "accelerate", "peft")
@@ -45,7 +48,8 @@ class Recorder:
     given to closes it, unless it is used in a ``with`` statement, which then does: so several runtimes share one.
 
     Args:
-        run: The run's folder, or its file.
+        run: The run's folder, or its file, or the address of a run in a database,
+            ``"postgresql://user@host/database?run=one"``.
         append: Whether the run may have a record already; without, one that has is refused.
         anew: Whether a record that is there already is moved aside, see :func:`~rewardkit.record.database.move_aside`.
         rank: This process's rank. Only the first, 0, is refused where there is a record already.
@@ -59,7 +63,7 @@ class Recorder:
 
     def __init__(
         self,
-        run: str | os.PathLike[str],
+        run: str | os.PathLike[str] | RunAddress,
         *,
         append: bool = False,
         anew: bool = False,
@@ -68,10 +72,10 @@ class Recorder:
         about: Mapping[str, Any] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        self.path = file_of(run)
+        self.path = place_of(run)
         self.rank = rank
         self._purpose = purpose
-        self._secrets = Secrets(env or {})
+        self._secrets = Secrets({**(env or {}), **secrets_of(self.path)})
         self._about = {**plain(dict(about or {})), **machine()}
         self._began = time.time()
         self._session = 0
@@ -87,7 +91,7 @@ class Recorder:
             with named(self.path):
                 self._connected().close()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
-        self._writer = Writer(self._connected, self.path)
+        self._writer = Writer(held(self.path, self._connected), self.path)
         self.left_out = 0
         """Completions whose text was not recorded, for the disk was slower than the run."""
         self._finalizer = weakref.finalize(self, _end, self._writer, self._pool)
@@ -164,7 +168,7 @@ class Recorder:
                 if isinstance(value, numbers.Real) and not isinstance(value, bool):
                     with contextlib.suppress(OverflowError):  # a whole number beyond all floats
                         rows.append((split, storable(name), at, float(value)))
-            self._writer.put(lambda connection: insert(connection, "metric", rows, replace=True))
+            self._writer.put(_alone(lambda connection: connection.change_all(_METRIC, rows)))
 
     def advantages(self, step: int | None, split: str, values: Sequence[float | None]) -> None:
         """Hand over the trainer's own advantages of the batch that this process recorded last at a step.
@@ -175,7 +179,7 @@ class Recorder:
             values: One a completion of the batch, in its order.
         """
 
-        def write(connection: sqlite3.Connection) -> None:
+        def write(connection: RecordConnection) -> None:
             query = "SELECT max(id) FROM batch WHERE session = ? AND step IS ? AND split = ?"
             (batch,) = connection.execute(query, (self._session, _whole(step), split)).fetchone()
             found = connection.execute("SELECT id FROM completion WHERE batch = ? ORDER BY id", (batch,)).fetchall()
@@ -184,16 +188,17 @@ class Recorder:
                     (None if value is None else float(value), row["id"])
                     for value, row in zip(values, found, strict=True)
                 ]
-                connection.executemany("UPDATE completion SET advantage = ? WHERE id = ?", rows)
+                connection.change_all("UPDATE completion SET advantage = ? WHERE id = ?", rows)
 
         with self._counted():
-            self._writer.put(write, number_bytes=256 + 16 * len(values))
+            self._writer.put(_alone(write), number_bytes=256 + 16 * len(values))
 
     def event(self, kind: str, body: Mapping[str, Any], step: int | None = None) -> None:
         """Hand over something that happened: a version that changed, a flag of the health checks."""
         with self._counted():
-            row = (None, time.time(), _whole(step), kind, storable(self._secrets.hidden(_json(dict(body)))))
-            self._writer.put(lambda connection: insert(connection, "event", [row]))
+            text = storable(self._secrets.hidden(_json(dict(body))))
+            row = {"time": time.time(), "step": _whole(step), "kind": kind, "body": text}
+            self._writer.put(_alone(lambda connection: connection.insert("event", row)))
 
     def add_about(self, about: Mapping[str, Any]) -> None:
         """Hand over what became known of the run after the recorder was made; settings that name keys are hidden.
@@ -206,9 +211,8 @@ class Recorder:
                 return
             text = self._about_text()
             words = "UPDATE session SET about = ? WHERE id = ?"
-            self._writer.put(
-                lambda connection: _execute(connection, words, (text, self._session)), number_bytes=len(text)
-            )
+            job = _alone(lambda connection: connection.execute(words, (text, self._session)))
+            self._writer.put(job, number_bytes=len(text))
 
     def _about_text(self) -> str:
         return storable(self._secrets.hidden(_json(self._about)))
@@ -223,7 +227,7 @@ class Recorder:
         """
         with self._counted():
             at, before = operator.index(step), time.time()
-            self._writer.put(lambda connection: _rewind(connection, at, before))
+            self._writer.put(_alone(lambda connection: rewind(connection, at, before)))
 
     def flush(self, timeout_s: float = 60.0) -> bool:
         """Wait until all that was handed over is in the file; ``False`` where something is not."""
@@ -236,7 +240,7 @@ class Recorder:
         if self._finalizer.alive and not self._waits:
             if self.lost:
                 self.event("lost", {"completions": self.lost})
-            self._writer.put(lambda connection: _execute(connection, words, (end, end, self._session)))
+            self._writer.put(_alone(lambda connection: connection.execute(words, (end, end, self._session))))
         written = self._writer.close(timeout_s)
         self._finalizer()
         return written
@@ -255,19 +259,21 @@ class Recorder:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _connected(self) -> Connection:
-        """Return a connection to the file, in which this process has a session."""
-        if time.monotonic() < self._make_after and not self.path.exists():
+    def _connected(self) -> RecordConnection:
+        """Return a connection to the record, in which this process has a session."""
+        if time.monotonic() < self._make_after and not exists(self.path):
             raise AwaitedError(f"{self.path}: rank 0 has not made it yet")
         connection = writing(self.path)
         self._make_after = 0.0
         try:
             known = connection.execute("SELECT 1 FROM session WHERE id = ? AND began = ?", (self._session, self._began))
             if known.fetchone() is None:
-                row = (self.rank, self._purpose, self._began, time.time(), self._about_text())
-                columns = "rank, purpose, began, seen, about"
-                cursor = connection.execute(f"INSERT INTO session ({columns}) VALUES (?, ?, ?, ?, ?)", row)  # noqa: S608
-                self._session = cursor.lastrowid or 0
+                row = {
+                    "rank": self.rank, "purpose": self._purpose, "began": self._began, "seen": time.time(),
+                    "about": self._about_text(),
+                }  # fmt: skip
+                with transaction(connection):
+                    self._session = connection.insert("session", row)
         except BaseException:
             connection.close()
             raise
@@ -275,45 +281,49 @@ class Recorder:
 
     def _write(
         self,
-        connection: sqlite3.Connection,
+        connection: RecordConnection,
         rows: BatchRows,
         where: tuple[int | None, float | None, str, float],
         texts: Callable[[], Packed] | None,
     ) -> None:
-        """Write one batch in the transaction that is open; ``texts`` is ``None`` where they are left out."""
+        """Write one batch in the transaction that is open; ``texts`` is ``None`` where they are left out.
+
+        What is long, the texts, is written before other writers are kept away.
+        """
         step, epoch, split, scored = where
+        known = Texts(connection)
+        completions = [None] * len(rows.completions) if texts is None else known.stored(texts())
+        said = self._said(known, rows.said)
+        pairs = prompt_texts(connection, rows)
+        alone(connection)
         versions = [
             self.version(connection, name, self._described.get((name, digits)) or _unknown(digits), step, "run")
             for name, digits in zip(rows.rewards, rows.versions, strict=True)
         ]
         totals = [one for one in rows.totals if one is not None]
-        batch = connection.execute(
-            "INSERT INTO batch (session, step, epoch, split, scored, versions, weights, left_out, low, high)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (self._session, step, epoch, split, scored, json.dumps(versions), json.dumps(rows.weights),
-             len(rows.completions) if texts is None else 0, min(totals, default=None), max(totals, default=None)),
-        ).lastrowid  # fmt: skip
-        prompts = _prompts(connection, rows)
-        completions = [None] * len(rows.completions) if texts is None else Texts(connection).stored(texts())
-        last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'completion'").fetchone()
-        first = 1 if last is None else last[0] + 1
-        ids = range(first, first + len(completions))
-        connection.executemany(
-            "INSERT INTO completion VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        batch = connection.insert("batch", {
+            "session": self._session, "step": step, "epoch": epoch, "split": split, "scored": scored,
+            "versions": json.dumps(versions), "weights": json.dumps(rows.weights),
+            "left_out": len(rows.completions) if texts is None else 0, "low": min(totals, default=None),
+            "high": max(totals, default=None),
+        })  # fmt: skip
+        prompts = prompt_ids(connection, pairs)
+        ids = connection.reserve("completion", len(completions))
+        connection.insert_all("completion", list(
             zip(
                 ids, [batch] * len(ids), [epoch] * len(ids), prompts, rows.groups,
                 completions, rows.tokens, rows.truncated, rows.totals, rows.weighted, rows.advantages, rows.status,
                 rows.scores, rows.seconds, strict=True,
-            ),
-        )  # fmt: skip
-        self.say(connection, rows.said, ids, versions, 0)
+            )
+        ))  # fmt: skip
+        connection.insert_all("said", [said_row(one, ids, versions, 0) for one in said])
         summaries = [(batch, version, *one) for version, one in zip(versions, rows.summaries, strict=True)]
-        insert(connection, "summary", summaries)
-        _execute(connection, "UPDATE session SET seen = ? WHERE id = ?", (scored, self._session))
+        connection.insert_all("summary", summaries)
+        connection.execute("UPDATE session SET seen = ? WHERE id = ?", (scored, self._session))
 
     def say(
         self,
-        connection: sqlite3.Connection,
+        connection: RecordConnection,
         said: Sequence[Said],
         ids: Sequence[int],
         versions: Sequence[int],
@@ -328,41 +338,53 @@ class Recorder:
             versions: The versions' ids, by column.
             number: The pass that they belong to; 0 for the run's own.
         """
-        if not said:
-            return
-        texts = Texts(connection)
+        found = self._said(Texts(connection), said)
+        connection.insert_all("said", [said_row(one, ids, versions, number) for one in found])
+
+    def _said(self, texts: Texts, said: Sequence[Said]) -> list[KeptWords]:
+        """Return what calls said with their texts stored, and secrets hidden."""
         hide = self._secrets.hidden
         trace = iter(texts.ids([hide(one.traceback) for one in said if one.traceback is not None]))
         logs = iter(texts.ids([hide(one.logs) for one in said if one.logs is not None]))
-        rows = [
-            (
-                ids[one.place], versions[one.column], number, None if one.reason is None else hide(one.reason),
-                one.metrics, one.cause, None if one.error is None else hide(one.error),
-                None if one.traceback is None else next(trace), None if one.logs is None else next(logs),
-                one.attempts, None if one.unanswered is None else hide(one.unanswered),
+        return [
+            KeptWords(
+                one.place, one.column,
+                (
+                    None if one.reason is None else hide(one.reason), one.metrics, one.cause,
+                    None if one.error is None else hide(one.error),
+                    None if one.traceback is None else next(trace), None if one.logs is None else next(logs),
+                    one.attempts, None if one.unanswered is None else hide(one.unanswered),
+                ),
             )
             for one in said
         ]  # fmt: skip
-        insert(connection, "said", rows)
 
     def version(
-        self, connection: sqlite3.Connection, name: str, described: Description, step: int | None, origin: str
+        self, connection: RecordConnection, name: str, described: Description, step: int | None, origin: str
     ) -> int:
         """Return the id of a reward's version, which is stored where it is new; a transaction is open."""
-        query = "SELECT id FROM version WHERE reward = ? AND digits = ?"
-        known = connection.execute(query, (name, described.digits)).fetchone()
-        if known is not None:
-            return int(known[0])
+        known: dict[tuple[str, str], int] = connection.known.setdefault("versions", {})
+        key = (name, described.digits)
+        if key not in known:
+            query = "SELECT id FROM version WHERE reward = ? AND digits = ?"
+            found = connection.execute(query, key).fetchone()
+            known[key] = self._new_version(connection, name, described, step, origin) if found is None else found[0]
+        return known[key]
+
+    def _new_version(
+        self, connection: RecordConnection, name: str, described: Description, step: int | None, origin: str
+    ) -> int:
         texts = Texts(connection)
         (number,) = connection.execute("SELECT count(*) + 1 FROM version WHERE reward = ?", (name,)).fetchone()
         source, module = (
             None if text is None else texts.ids([self._secrets.hidden(text)])[0]
             for text in (described.source, described.module)
         )
-        row = (None, name, described.digits, number, origin, described.reference, source, module,
-               self._secrets.hidden(described.settings), time.time(), step)  # fmt: skip
-        insert(connection, "version", [row])
-        return int(connection.execute(query, (name, described.digits)).fetchone()[0])
+        return connection.insert("version", {
+            "reward": name, "digits": described.digits, "number": number, "origin": origin,
+            "reference": described.reference, "source": source, "module": module,
+            "settings": self._secrets.hidden(described.settings), "began": time.time(), "first_step": step,
+        })  # fmt: skip
 
 
 def machine() -> dict[str, Any]:
@@ -382,11 +404,17 @@ def machine() -> dict[str, Any]:
     }
 
 
-def insert(connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]], *, replace: bool = False) -> None:
-    """Insert whole rows into a table of a record."""
-    if rows:
-        words = "INSERT OR REPLACE" if replace else "INSERT"
-        connection.executemany(f"{words} INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+_METRIC = "INSERT INTO metric VALUES (?, ?, ?, ?) ON CONFLICT (split, name, step) DO UPDATE SET value = excluded.value"
+
+
+def _alone(job: Job) -> Job:
+    """Return a job that is done while nobody else writes."""
+
+    def done(connection: RecordConnection) -> None:
+        alone(connection)
+        job(connection)
+
+    return done
 
 
 def _whole(step: int | None) -> int | None:
@@ -408,45 +436,3 @@ def _json(value: object) -> str:
 def _end(writer: Writer, pool: ThreadPoolExecutor) -> None:
     writer.close()
     pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _prompts(connection: sqlite3.Connection, rows: BatchRows) -> list[int]:
-    """Return the ids of the completions' prompts, which are stored where they are new: 0 is the first one seen."""
-    pairs = list(zip(rows.prompts, rows.columns, strict=True))
-    digests = {pair: digest_of("\x00".join(pair)) for pair in dict.fromkeys(pairs)}
-    remembered = connection.known if isinstance(connection, Connection) else {}
-    known: dict[int, int] = remembered.setdefault("prompts", {})
-    for digest in digests.values():
-        if digest not in known:
-            found = connection.execute("SELECT id FROM prompt WHERE digest = ?", (digest,)).fetchone()
-            if found is not None:
-                known[digest] = found[0]
-    new = {digest: pair for pair, digest in digests.items() if digest not in known}
-    if new:
-        texts = iter(Texts(connection).ids([text for pair in new.values() for text in pair]))
-        (first,) = connection.execute("SELECT coalesce(max(id) + 1, 0) FROM prompt").fetchone()
-        numbered = list(enumerate(new, first))
-        insert(connection, "prompt", [(number, digest, next(texts), next(texts)) for number, digest in numbered])
-        known.update((digest, number) for number, digest in numbered)
-    return [known[digests[pair]] for pair in pairs]
-
-
-def _rewind(connection: sqlite3.Connection, step: int, before: float) -> None:
-    done_again = "(split = 'train' AND step >= :step) OR (split != 'train' AND step > :step)"
-    batches = f"SELECT id FROM batch WHERE scored < :before AND ({done_again})"  # noqa: S608 - words of ours
-    completions = f"SELECT id FROM completion WHERE batch IN ({batches})"  # noqa: S608 - words of ours
-    for table, column, those in (
-        ("said", "completion", completions),
-        ("rescored", "completion", completions),
-        ("completion", "batch", batches),
-        ("summary", "batch", batches),
-        ("batch", "id", batches),
-    ):
-        words = f"DELETE FROM {table} WHERE {column} IN ({those})"  # noqa: S608 - words of ours
-        connection.execute(words, {"step": step, "before": before})
-    _execute(connection, "DELETE FROM metric WHERE step > ?", (step,))
-    _execute(connection, "DELETE FROM event WHERE kind = 'flag' AND step >= ? AND time < ?", (step, before))
-
-
-def _execute(connection: sqlite3.Connection, words: str, values: Sequence[Any]) -> None:
-    connection.execute(words, values)

@@ -10,7 +10,7 @@ from rewardkit.record.schema import TABLES
 
 _STORED = {"INTEGER": "'integer'", "REAL": "'real', 'integer'", "TEXT": "'text'", "BLOB": "'blob'"}
 """How SQLite calls what may stand in a column of a type."""
-_SHAPES = {
+SHAPES = {
     ("session", "about"): "object",
     ("version", "settings"): "object",
     ("batch", "versions"): "array",
@@ -25,6 +25,8 @@ _SHAPES = {
     ("event", "body"): "object",
 }
 """The kind of JSON in a column."""
+STATUS = "skfSKF"
+"""The letters in ``completion.status``."""
 
 
 def unsound(connection: sqlite3.Connection) -> str | None:
@@ -50,10 +52,10 @@ def _claims() -> Iterator[tuple[str, str, str]]:
             for _, column, kind, needed, _, key in empty.execute(f"PRAGMA table_info({table})"):
                 kinds = _STORED[kind] + ("" if needed or key else ", 'null'")
                 fits = f'typeof("{column}") IN ({kinds})'
-                shape = _SHAPES.get((table, column))
+                shape = SHAPES.get((table, column))
                 if shape is not None:
                     told = f'CASE WHEN json_valid("{column}") THEN json_type("{column}") = \'{shape}\' ELSE FALSE END'
                     fits = f'{fits} AND ("{column}" IS NULL OR {told})'
                 if (table, column) == ("completion", "status"):
-                    fits = f"{fits} AND status NOT GLOB '*[^skfSKF]*'"
+                    fits = f"{fits} AND status NOT GLOB '*[^{STATUS}]*'"
                 yield table, column, fits

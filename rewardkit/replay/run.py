@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RecordError
 from rewardkit.html import number_cell, table_html
+from rewardkit.record.address import RunAddress
 from rewardkit.record.changes import RewardChange, changes_of
 from rewardkit.record.export import export_columns, export_rows, turned
 from rewardkit.record.overview import overviews
@@ -28,8 +29,8 @@ class Run(RunReader):
     """
 
     @classmethod
-    def open(cls, run: str | os.PathLike[str]) -> Run:
-        """Return the run of a folder or file.
+    def open(cls, run: str | os.PathLike[str] | RunAddress) -> Run:
+        """Return the run of a folder, a file, or an address in a database.
 
         Raises:
             RecordError: It is missing, empty, not a record, or of a newer release.

@@ -27,8 +27,10 @@ from rewardkit.record.changes import (
     changes_of,
     trainers_of,
 )
-from rewardkit.record.database import in_words, named, transaction, writing
+from rewardkit.record.database import in_words
 from rewardkit.record.reader import RunReader
+from rewardkit.record.store import RecordConnection, transaction
+from rewardkit.record.stores import named, writing
 from rewardkit.record.values import Version
 from rewardkit.registry import RewardLike, RewardSet, as_named
 from rewardkit.replay.carried import carried, loaded
@@ -402,7 +404,7 @@ def _error(run: RunReader, coming: Composable, completion: int) -> str:
     return next((one.error for one in outcomes if one.error), "no reason is known")
 
 
-def _answers(connection: sqlite3.Connection, numbers: Sequence[int], wait_s: float) -> list[RewardChange]:
+def _answers(connection: RecordConnection, numbers: Sequence[int], wait_s: float) -> list[RewardChange]:
     """Return the changes as they are when the last one is answered, or the wait is over."""
     end = time.monotonic() + wait_s
     while True:

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple, Protocol
 from rewardkit.compose import Composable
 from rewardkit.errors import RecordError, RewardDefinitionError, RewardError, RewardLoadError
 from rewardkit.record import changes
+from rewardkit.record.address import RunAddress
 from rewardkit.record.changes import BEFORE, Action, ChangeState, RewardChange, Standing
-from rewardkit.record.database import file_of, named, writing
+from rewardkit.record.store import RecordConnection
+from rewardkit.record.stores import home_of, is_lock, named, place_of, writing
 from rewardkit.replay.carried import FOLDER, loaded
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.spec import Kind
@@ -185,13 +187,13 @@ class Updates:
         ranks: How many processes train together; each of them has to take part.
     """
 
-    def __init__(self, run: str | Path, scoring: Changeable, *, rank: int = 0, ranks: int = 1) -> None:
-        self.path = file_of(run)
+    def __init__(self, run: str | Path | RunAddress, scoring: Changeable, *, rank: int = 0, ranks: int = 1) -> None:
+        self.path = place_of(run)
         self._scoring = scoring
         self._rank, self._ranks = rank, ranks
         self._actions: Sequence[str] = ()
         self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
+        self._connection: RecordConnection | None = None
         self._process = 0
         self._step = BEFORE
         self._said = 0.0
@@ -421,12 +423,12 @@ class Updates:
             _log.info("%s of reward %r took effect at step %s", change.action, change.reward, self._step)
 
     def _load(self, body: Mapping[str, Any], name: str) -> Composable:
-        return loaded(body, name, self.path.parent / FOLDER)
+        return loaded(body, name, home_of(self.path) / FOLDER)
 
-    def _opened(self, busy_ms: int = BUSY_MS) -> sqlite3.Connection:
+    def _opened(self, busy_ms: int = BUSY_MS) -> RecordConnection:
         if self._connection is None:
             self._connection = writing(self.path, threads=True)
-        self._connection.execute(f"PRAGMA busy_timeout = {busy_ms}")
+        self._connection.wait_at_most(busy_ms / 1000)
         return self._connection
 
     def _shut(self) -> None:
@@ -437,7 +439,7 @@ class Updates:
 
     def _briefly_busy(self, reason: Exception) -> bool:
         """Whether others write to the file, as they do at each step, and have not done so for long."""
-        if (getattr(reason, "sqlite_errorcode", None) or 0) & 0xFF != sqlite3.SQLITE_BUSY:
+        if not is_lock(reason):
             return False
         now = time.monotonic()
         self._busy_since = self._busy_since or now

@@ -17,6 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from rewardkit import ConfigError, Recorder, RecordError, Run
+from rewardkit.changing import RecordPlace, has_record
 from rewardkit.commands import print_labelled
 from rewardkit.health import Flag
 from rewardkit.statistics import Z_95, Interval
@@ -101,11 +102,11 @@ class Canary:
         RecordError: What is there is no record.
     """
 
-    def __init__(self, run: Path, name: str, step: int | None = None) -> None:
+    def __init__(self, run: RecordPlace, name: str, step: int | None = None) -> None:
         self._run, self._name = run, name
         before, last = _measured(run, name)
         self._before = before
-        self.is_new = not (run / "record.db").exists()
+        self.is_new = not has_record(run)
         self.step = step if step is not None else last
 
     def keep(
@@ -159,12 +160,12 @@ def canary_name(given: Path | str) -> str:
     return name
 
 
-def _measured(run: Path, name: str) -> tuple[list[Mapping[str, Any]], int]:
+def _measured(run: RecordPlace, name: str) -> tuple[list[Mapping[str, Any]], int]:
     """Return the measurements of a set that a record has, and the step of the next one."""
     try:
         opened = Run.open(run)
     except RecordError:
-        if (run / "record.db").exists() or run.is_file():
+        if (isinstance(run, Path) and run.is_file()) or has_record(run):
             raise
         return [], 0
     with opened:

@@ -212,7 +212,7 @@ def over_optimisation_command(
         raise ConfigError(f"PROXY and GOLD are both {proxy!r}: name as GOLD a reward that the training does not follow")
     path = run_path(run)
     if svg is not None:
-        check_writable(svg, [path, path / "record.db"], "--svg")
+        check_writable(svg, [path, path / "record.db"] if isinstance(path, Path) else [], "--svg")
     with Run.open(path) as opened:
         found = run_over_optimisation(opened, proxy, gold)
     if svg is not None:

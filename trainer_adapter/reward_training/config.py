@@ -36,7 +36,7 @@ class RunPairs(CheckedModel):
 
     place = "from_run."
 
-    run: str | Path = Field(description="The folder of the run, or its record.")
+    run: str | Path = Field(description="The folder of the run, or its record, or its address in a database.")
     reward: str = Field(min_length=1, description="The trusted reward, by its name in the record.")
     min_gap: Number = Field(gt=0, description="By how much the scores of a pair differ at least, greater than 0.")
     pairs_per_group: Count | None = Field(
@@ -244,7 +244,7 @@ def _placed(data: Mapping[str, Any], base: Path | None) -> dict[str, Any]:
     if base is None:
         return found
     for name in _PATHS:
-        if isinstance(found.get(name), str) and found[name]:
+        if isinstance(found.get(name), str) and found[name] and "://" not in found[name]:  # an address has no folder
             found[name] = str(base / found[name])
     if str(found.get("base_model")).startswith(("./", "../")):
         found["base_model"] = str(base / found["base_model"])

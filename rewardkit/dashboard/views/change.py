@@ -20,6 +20,8 @@ from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, Opened
 from rewardkit.errors import ConfigError, RecordError, RewardError, UpdateRefusedError
 from rewardkit.record.changes import Action, ChangeState, RewardChange, Trainer
+from rewardkit.record.database import FILE
+from rewardkit.record.stores import home_of, opening_words
 from rewardkit.record.values import Version
 from rewardkit.replay.run import Run
 from rewardkit.replay.stored import version_of
@@ -265,7 +267,12 @@ def _jobs(opened: Opened) -> Jobs:
 
 def _started(opened: Opened, name: str, job: Mapping[str, Any], about: Mapping[str, Any], deadline_s: float) -> Answer:
     run = opened.run
-    whole = {**job, "run": str(run.path), "reward": name, "folders": [str(one) for one in _folders(run, name)]}
+    whole = {
+        **job,
+        "run": opening_words(run.path),
+        "reward": name,
+        "folders": [str(one) for one in _folders(run, name)],
+    }
     return {"job": _jobs(opened).start(run.path, whole, about, deadline_s).as_json()}
 
 
@@ -283,7 +290,7 @@ def _new(run: Run, name: str, body: Mapping[str, Any], *, bring: bool = False) -
         raise ConfigError("nothing to try: give the source of a reward, or file.py:function")
     if given == ["source"]:
         function = function_of(_words(body, "source", most=None), _words(body, "function", empty=True))
-        return f"{written(run.path, name, body['source'])}:{function}"
+        return f"{written(home_of(run.path) / FILE, name, body['source'])}:{function}"
     if given == ["version"]:
         if bring:
             raise ConfigError("a version of the run comes in by its source; choose it and apply what is in the editor")
@@ -299,7 +306,7 @@ def _new(run: Run, name: str, body: Mapping[str, Any], *, bring: bool = False) -
 
 def _shown(run: Run, new: str) -> str:
     """Return what a reward that comes in is called on the page."""
-    home = str(run.path.resolve().parent)
+    home = str(home_of(run.path).resolve())
     return new.removeprefix(f"{home}/")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -9,14 +10,15 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from rewardkit.dashboard.folder import Stamp
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import DIAGNOSIS, Kept, Opened, Stamp
+from rewardkit.dashboard.readers import DIAGNOSIS, Kept, Opened
 from rewardkit.health.about import FAMILIES, about
 from rewardkit.health.detectors import DETECTORS
 from rewardkit.record.reader import RunReader
+from rewardkit.record.stores import RecordPlace, opening_words
 
 AGAIN_S = 10.0
 """Seconds from the end of one diagnosis to the beginning of the next, at least."""
@@ -57,7 +59,7 @@ class Looking:
         with self._lock:
             return self._looked
 
-    def newest(self, path: Path, version: Stamp) -> tuple[Looked | None, bool]:
+    def newest(self, path: RecordPlace, version: Stamp) -> tuple[Looked | None, bool]:
         """Return the newest diagnosis and whether another one is being made, which is begun where it is due.
 
         Args:
@@ -78,7 +80,7 @@ class Looking:
         wait = max(AGAIN_S, SHARE * self._looked.told["processor_s"])
         return version != self._looked.version and time.monotonic() >= self._looked.ended + wait
 
-    def _look(self, path: Path, version: Stamp) -> None:
+    def _look(self, path: RecordPlace, version: Stamp) -> None:
         with _one_at_a_time:
             began = time.monotonic()
             told = _told_by_process(path)
@@ -88,9 +90,9 @@ class Looking:
             self._at_work = False
 
 
-def _told_by_process(path: Path) -> dict[str, Any]:
+def _told_by_process(path: RecordPlace) -> dict[str, Any]:
     """Return what a process of its own tells of a record; it holds up no answer, and its memory goes with it."""
-    command = [sys.executable, "-m", "rewardkit.dashboard.diagnosing", str(path)]
+    command = [sys.executable, "-m", "rewardkit.dashboard.diagnosing"]
     pipe, alone = subprocess.PIPE, {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     began = time.monotonic()
     try:
@@ -103,7 +105,11 @@ def _told_by_process(path: Path) -> dict[str, Any]:
     timer.daemon = True
     timer.start()
     with process:
+        assert process.stdin is not None
         assert process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(opening_words(path)).encode() + b"\n")
+            process.stdin.flush()
         words = process.stdout.read()
     timer.cancel()
     try:
@@ -169,12 +175,12 @@ def audit_of(run: RunReader) -> str:
     files = {(one.reference or "").rpartition(":")[0] for one in newest.values()}
     file = files.pop() if len(files) == 1 else ""
     rewards = file if file.endswith(".py") else "rewards.py"
-    return f"rewardkit audit {shlex.quote(rewards)} --run {shlex.quote(str(run.path.parent))}"
+    return f"rewardkit audit {shlex.quote(rewards)} --run {shlex.quote(run.given)}"
 
 
 def report_of(run: RunReader) -> str:
     """Return the command that writes the run's report, to hand on to who has no access to this page."""
-    return f"rewardkit show {shlex.quote(str(run.path.parent))} --html report.html"
+    return f"rewardkit show {shlex.quote(run.given)} --html report.html"
 
 
 def _detectors() -> list[dict[str, Any]]:

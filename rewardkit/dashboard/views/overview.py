@@ -24,7 +24,7 @@ def overview(opened: Opened, query: Query) -> dict[str, Any]:
 def _counted(run: Run, sums: Sequence[StepSummary]) -> dict[str, Any]:
     return {
         "name": run.name,
-        "path": str(run.path.parent),
+        "path": run.given,
         "completions": run.count(),
         "prompts": run.prompt_count,
         "left_out": run.left_out,

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from rewardkit.dashboard.folder import Folder
-from rewardkit.dashboard.readers import Shared, Stamp, stamp_of
+from rewardkit.dashboard.folder import Runs, Stamp
+from rewardkit.dashboard.readers import Shared
 from rewardkit.dashboard.views.health import flags_found
 from rewardkit.errors import RecordError
-from rewardkit.record.places import size_of
 from rewardkit.record.sessions import is_alive
+from rewardkit.record.stores import RecordPlace
 from rewardkit.replay.run import Run
 
 READ_S = 5.0
@@ -30,7 +29,7 @@ class Listing:
         shared: What is kept of the runs, their diagnoses among it.
     """
 
-    def __init__(self, folder: Folder, shared: Shared) -> None:
+    def __init__(self, folder: Runs, shared: Shared) -> None:
         self._folder, self._shared = folder, shared
         self._lock = threading.Lock()
         self._known: dict[str, tuple[Stamp, dict[str, Any]]] = {}
@@ -53,11 +52,11 @@ class Listing:
         """Return what is told of a run; ``None`` where it was deleted meanwhile."""
         try:
             file = self._folder.file(name)
-            stamp = stamp_of(file)
+            stamp = self._folder.stamp(name)
             if name not in self._known or self._known[name][0] != stamp:
                 self._known[name] = (stamp, _read(name, file))
             told = dict(self._known[name][1])
-            told["bytes"] = size_of(file.parent)
+            told["bytes"] = self._folder.size(name)
             told["flags"] = self._flags(name, stamp, told["flags"])
         except (RecordError, OSError):
             return None
@@ -76,7 +75,7 @@ class Listing:
         return (live or None) if found is None else found
 
 
-def _read(name: str, file: Path) -> dict[str, Any]:
+def _read(name: str, file: RecordPlace) -> dict[str, Any]:
     empty = dict.fromkeys(("completions", "steps", "first_step", "last_step", "began", "seen", "problem", "state",
                            "failed_share"))  # fmt: skip
     told: dict[str, Any] = {"name": name, **empty, "rewards": [], "metrics": [], "flags": 0, "sessions": []}

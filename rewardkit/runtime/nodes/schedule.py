@@ -90,7 +90,7 @@ class Schedule:
     @property
     def nodes(self) -> list[str]:
         """The names of the nodes beside node 0."""
-        return [name for name in self._nodes if name != HOME]
+        return [name for name in list(self._nodes) if name != HOME]  # a copy, for any thread may ask
 
     def add(self, job: int, calls: Sequence[Call]) -> None:
         """Queue calls of a job."""

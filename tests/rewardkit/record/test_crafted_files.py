@@ -12,7 +12,7 @@ import pytest
 from recorded import batch
 
 from rewardkit.errors import RecordError
-from rewardkit.record import writer
+from rewardkit.record import texts
 from rewardkit.record.database import FILE
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
@@ -72,8 +72,8 @@ def test_a_text_that_unpacks_to_more_than_any_has_is_damaged(
     crafted: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A few kilobytes can claim to be gigabytes; a text of the largest size is read."""
-    monkeypatch.setattr(writer, "LARGEST_TEXT", 1_000_000)
-    assert writer.unpacked(writer.packed("a" * 1_000_000)) == "a" * 1_000_000
+    monkeypatch.setattr(texts, "LARGEST_TEXT", 1_000_000)
+    assert texts.unpacked(texts.packed("a" * 1_000_000)) == "a" * 1_000_000
     bomb = zlib.compress(b"a" * 1_000_001)
     with RunReader(crafted(("UPDATE text SET body = ?", (bomb,)))) as run:
         for ask in (lambda: run.texts([1]), lambda: run.by_id([1]), lambda: next(run.prompts())):
@@ -83,7 +83,7 @@ def test_a_text_that_unpacks_to_more_than_any_has_is_damaged(
 
 def test_a_text_that_is_cut_short_is_damaged(crafted: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one so long that it is read piece by piece."""
-    monkeypatch.setattr(writer, "LARGEST_TEXT", 10_000)
+    monkeypatch.setattr(texts, "LARGEST_TEXT", 10_000)
     long = zlib.compress(b"".join(str(one).encode() for one in range(2_000)))
     with (
         RunReader(crafted(("UPDATE text SET body = ?", (long[:-10],)))) as run,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,18 +33,18 @@ def stepped(completion: str) -> float:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(place: Any) -> Any:
     """A run of two steps, four completions each."""
     columns = {"answer": 4, "tags": ["a"], "mixed": 1, "empty": None, "share": 0.5, "sure": True, "prompt": "own"}
-    with Runtime([exact, fragile, stepped], lane="inline", record=tmp_path / "one") as runtime:
+    with Runtime([exact, fragile, stepped], lane="inline", record=place / "one") as runtime:
         for step in range(2):
             texts = ("4", "bad", "none", "\ud800")
             runtime.score([Rollout("2+2=", text, columns) for text in texts], step=step, epoch=0.5 * step)
         runtime.score([Rollout([{"role": "user", "content": "3?"}], "4", {**columns, "mixed": "x"})], step=2)
-    return tmp_path / "one"
+    return place / "one"
 
 
-def test_columns_have_trls_names_and_no_two_share_one(run: Path) -> None:
+def test_columns_have_trls_names_and_no_two_share_one(run: Any) -> None:
     """A score is under its reward's name, unless that is taken; then come the details, then the data's columns."""
     with Run.open(run) as reader:
         columns = export_columns(reader)
@@ -67,7 +67,7 @@ def test_columns_have_trls_names_and_no_two_share_one(run: Path) -> None:
     ]  # fmt: skip
 
 
-def test_columns_of_the_data_keep_their_kind_where_all_rows_agree(run: Path) -> None:
+def test_columns_of_the_data_keep_their_kind_where_all_rows_agree(run: Any) -> None:
     """Lists, and columns that hold now a number and now a text, are JSON."""
     with Run.open(run) as reader:
         columns = {one.name: one for one in export_columns(reader)}
@@ -92,14 +92,14 @@ def test_rewards_never_take_the_name_of_a_column() -> None:
     assert "reward.step" == shown["step"]
 
 
-def test_a_run_that_grows_is_read_up_to_where_it_was(run: Path) -> None:
+def test_a_run_that_grows_is_read_up_to_where_it_was(run: Any) -> None:
     """What is recorded after the columns were taken is left for the next export."""
     with Run.open(run) as reader:
         columns = export_columns(reader)
         assert [1, 2, 3] == [one["id"] for one in export_rows(reader, columns, 3)]
 
 
-def test_a_run_becomes_a_frame_of_pandas(run: Path) -> None:
+def test_a_run_becomes_a_frame_of_pandas(run: Any) -> None:
     """Numbers are numbers, with a gap where there is none."""
     pandas = pytest.importorskip("pandas")
     with Run.open(run) as reader:
@@ -111,7 +111,7 @@ def test_a_run_becomes_a_frame_of_pandas(run: Path) -> None:
     assert "int64" == frame["column.answer"].dtype
 
 
-def test_a_run_becomes_a_frame_of_polars(run: Path) -> None:
+def test_a_run_becomes_a_frame_of_polars(run: Any) -> None:
     """The same with polars."""
     polars = pytest.importorskip("polars")
     with Run.open(run) as reader:
@@ -120,18 +120,18 @@ def test_a_run_becomes_a_frame_of_polars(run: Path) -> None:
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_library_that_is_missing_is_named(run: Path, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_missing_is_named(run: Any, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what installs it."""
     monkeypatch.setitem(sys.modules, library, None)
     with Run.open(run) as reader, pytest.raises(RecordError, match=f"needs the library {library}: pip install"):
         getattr(reader, f"to_{library}")()
 
 
-def test_an_empty_run_is_an_empty_table(tmp_path: Path) -> None:
+def test_an_empty_run_is_an_empty_table(place: Any) -> None:
     """Its columns are those that every export has."""
-    with Runtime([exact], lane="inline", record=tmp_path):
+    with Runtime([exact], lane="inline", record=place):
         pass
-    with Run.open(tmp_path) as reader:
+    with Run.open(place) as reader:
         assert [*BEFORE, *AFTER] == [one.name for one in export_columns(reader)]
         pytest.importorskip("pandas", reason="without it there is no frame to look at")
         frame = reader.to_pandas()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
+from databases import STORES, place_on
 
 from rewardkit.record.log_pages import LogPlace, Wanted, newest
 from rewardkit.record.reader import RunReader
@@ -30,10 +31,10 @@ def _batch(step: int) -> ScoreBatch:
     return ScoreBatch(rollouts, {"loud": loud, "quiet": quiet}, {"loud": 1.0, "quiet": 1.0})
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunReader]:
+@pytest.fixture(scope="module", params=STORES)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunReader]:
     """A run of 12 steps, each with an evaluation behind it."""
-    path = tmp_path_factory.mktemp("runs") / "one"
+    path = place_on(request.param, request, tmp_path_factory.mktemp("runs")) / "one"
     with Recorder(path) as recorder:
         for step in range(12):
             recorder.record(_batch(step), step=step)
@@ -95,12 +96,12 @@ def test_a_page_tells_the_step_that_it_reached(run: RunReader) -> None:
     assert (page.step, page.ended) == (11, False)
 
 
-def test_new_entries_follow_the_place_of_the_newest(tmp_path: Path) -> None:
+def test_new_entries_follow_the_place_of_the_newest(place: Any) -> None:
     """What is recorded after a place was taken is what a page from there holds."""
-    with Recorder(tmp_path / "one") as recorder:
+    with Recorder(place / "one") as recorder:
         recorder.record(_batch(0), step=0)
         recorder.flush()
-        with RunReader(tmp_path / "one") as run:
+        with RunReader(place / "one") as run:
             head = newest(run.last_id)
             assert run.log_page(Wanted(), head).entries == []
             recorder.record(_batch(1), step=1)
@@ -108,11 +109,11 @@ def test_new_entries_follow_the_place_of_the_newest(tmp_path: Path) -> None:
             assert {entry.step for _, entry in run.log_page(Wanted(), head).entries} == {1}
 
 
-def test_an_empty_run_has_an_empty_page(tmp_path: Path) -> None:
+def test_an_empty_run_has_an_empty_page(place: Any) -> None:
     """Nothing was recorded yet, and nothing is wrong."""
-    with Recorder(tmp_path / "one"):
+    with Recorder(place / "one"):
         pass
-    with RunReader(tmp_path / "one") as run:
+    with RunReader(place / "one") as run:
         for wanted in (Wanted(), Wanted(status=Status.FAILED), Wanted(first=3)):
             assert run.log_page(wanted, backwards=True)[0] == []
             assert run.log_page(wanted).ended

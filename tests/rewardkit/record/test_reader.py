@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recorded import batch
@@ -23,12 +24,12 @@ from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Cause, Outcome, Rollout, Status
 
 
-def recorded(run: Path, steps: int = 3, count: int = 8) -> Path:
+def recorded(run: Any, steps: int = 3, count: int = 8) -> Path:
     """Make a record and return its file."""
     with Recorder(run) as one:
         for step in range(steps):
             one.record(batch(count, mark=f"step{step}", score=float(step)), step=step)
-    return run / "record.db"
+    return Path(run, "record.db")
 
 
 def refusal(act: Callable[[], object]) -> str:
@@ -127,10 +128,10 @@ def test_what_the_first_write_meets_is_said_in_a_line(tmp_path: Path, monkeypatc
     assert "can be read and not written" in refusal(lambda: Recorder(tmp_path, append=True))
 
 
-def test_a_search_for_what_cannot_be_says_so(tmp_path: Path) -> None:
+def test_a_search_for_what_cannot_be_says_so(place: Any) -> None:
     """A split that there is none of, or less than no completions, is no empty answer."""
-    recorded(tmp_path)
-    with RunReader(tmp_path) as run:
+    recorded(place)
+    with RunReader(place) as run:
         assert "split='test': expected 'train' or 'eval'" in refusal(lambda: list(run.completions(split="test")))
         assert "split='test': expected 'train' or 'eval'" in refusal(lambda: list(run.logs(split="test")))
         assert "limit=-1: expected 0 or more" in refusal(lambda: list(run.completions(limit=-1)))
@@ -165,13 +166,13 @@ def test_a_reader_says_whose_it_is(tmp_path: Path) -> None:
     assert "cannot be read here" in repr(run)
 
 
-def test_the_extremes_of_a_step_count_what_the_trainer_was_not_told(tmp_path: Path) -> None:
+def test_the_extremes_of_a_step_count_what_the_trainer_was_not_told(place: Any) -> None:
     """A batch of which the trainer was told nothing has its lowest and highest score all the same, and no mean."""
-    with Recorder(tmp_path) as one:
+    with Recorder(place) as one:
         one.record(batch(4, score=2.0), step=0)
         one.record(batch(4, score=7.0), step=0, handed={"exact": [None] * 4, "other": [0.0, 1.0] * 2})
         one.record(batch(4, score=9.0), step=1, handed={"exact": [None] * 4, "other": [0.0, 1.0] * 2})
-    with RunReader(tmp_path) as run:
+    with RunReader(place) as run:
         first, second = run.summaries("exact")
         (whole,) = overviews([first, second])
     assert (4, 2.0, 2.0, 7.0) == (first.counted, first.mean, first.low, first.high)
@@ -180,16 +181,16 @@ def test_the_extremes_of_a_step_count_what_the_trainer_was_not_told(tmp_path: Pa
 
 
 @pytest.mark.parametrize("default", [0.0, None])
-def test_numbers_of_a_step_without_a_score_are_not_known(tmp_path: Path, default: float | None) -> None:
+def test_numbers_of_a_step_without_a_score_are_not_known(place: Any, default: float | None) -> None:
     """A default that stands in for every call is no score: neither a mean, nor a spread, nor an extreme."""
     failed = Outcome(Status.FAILED, default, cause=Cause.EXCEPTION, error="it failed", version="a" * 12)
     scored = Outcome(Status.SCORED, 1.0, version="a" * 12)
     rollouts = [Rollout("2+2=", "4", {}) for _ in range(4)]
-    with Recorder(tmp_path / "one") as one:
+    with Recorder(place / "one") as one:
         one.record(ScoreBatch(rollouts, {"exact": [failed] * 4}, {"exact": 1.0}), step=0)
         one.record(ScoreBatch(rollouts, {"exact": [failed] * 4}, {"exact": 1.0}), step=1)  # of one rank
         one.record(ScoreBatch(rollouts, {"exact": [scored] * 4}, {"exact": 1.0}), step=1)  # of another
-    with RunReader(tmp_path / "one") as run:
+    with RunReader(place / "one") as run:
         none, some = run.summaries()
         (seen,) = overviews([none, some])
     assert (None, None, None, None) == (none.mean, none.std, none.low, none.high)
@@ -198,14 +199,14 @@ def test_numbers_of_a_step_without_a_score_are_not_known(tmp_path: Path, default
     assert (None, some.mean) == (seen.means[0], seen.first)
 
 
-def test_pages_go_on_after_the_last_one(tmp_path: Path) -> None:
+def test_pages_go_on_after_the_last_one(place: Any) -> None:
     """Pages of any search, one after the other, are the whole search."""
-    recorded(tmp_path, steps=5, count=20)
+    recorded(place, steps=5, count=20)
     searches = (
         {}, {"step": 3}, {"prompt": 0}, {"reward": "other", "min_score": 0.5}, {"min_score": 3.5}, {"max_score": 1.0},
         {"prompt": 0, "step": 2, "reward": "exact", "status": "scored"}, {"reward": "exact", "min_score": 4.0},
     )  # fmt: skip
-    with RunReader(tmp_path) as run:
+    with RunReader(place) as run:
         everything = list(run.completions())
         for search in searches:
             whole = [one.id for one in run.completions(**search)]  # type: ignore[arg-type]

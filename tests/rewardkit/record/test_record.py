@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,11 +38,11 @@ def rollouts(*completions: str) -> list[Rollout]:
     return [Rollout("2+2=", completion, example) for completion in completions]
 
 
-def test_what_was_scored_is_read_back(tmp_path: Path) -> None:
+def test_what_was_scored_is_read_back(place: Any) -> None:
     """Outcomes, sums, versions and the prompt's index come back from the file as the batch had them."""
-    with Runtime([exact, fragile], workers=1, record=tmp_path / "one") as runtime:
+    with Runtime([exact, fragile], workers=1, record=place / "one") as runtime:
         batch = runtime.score(rollouts("4", "bad", "none", "4"), step=3, epoch=0.5)
-    with RunReader(tmp_path / "one") as run:
+    with RunReader(place / "one") as run:
         found = list(run.completions())
         for place, one in enumerate(found):
             for name, column in batch.items():
@@ -67,37 +68,37 @@ def test_what_was_scored_is_read_back(tmp_path: Path) -> None:
         assert run.texts(table.ids[:2].tolist()) == ["4", "bad"]
 
 
-def test_the_plain_sum_is_of_the_rewards_that_weigh_anything(tmp_path: Path) -> None:
+def test_the_plain_sum_is_of_the_rewards_that_weigh_anything(place: Any) -> None:
     """A reward of weight 0 is watched, and not in the total; a weight of 0.5 changes the weighted sum alone."""
-    with Runtime([exact, fragile], weights=[0.5, 0], workers=1, record=tmp_path) as runtime:
+    with Runtime([exact, fragile], weights=[0.5, 0], workers=1, record=place) as runtime:
         runtime.score(rollouts("4", "5"))
-    with RunReader(tmp_path) as run:
+    with RunReader(place) as run:
         assert [(one.total, one.reward) for one in run.completions()] == [(1.0, 0.5), (0.0, 0.0)]
 
 
-def test_where_no_reward_weighs_anything_there_is_no_total(tmp_path: Path) -> None:
+def test_where_no_reward_weighs_anything_there_is_no_total(place: Any) -> None:
     """Rewards that are only watched have scores, and add up to nothing that is known."""
-    with Runtime([exact], weights=[0], workers=1, record=tmp_path) as runtime:
+    with Runtime([exact], weights=[0], workers=1, record=place) as runtime:
         runtime.score(rollouts("4"))
-    with RunReader(tmp_path) as run:
+    with RunReader(place) as run:
         (one,) = run.completions()
         assert (one.total, one.outcomes["exact"].score) == (None, 1.0)
 
 
 @pytest.mark.parametrize("text", ["", "\x01", "\x02\x01[]", '\x01[{"role": "user"}]', "\x03", "\ud800", "a\x00b"])
-def test_any_text_is_read_back(tmp_path: Path, text: str) -> None:
+def test_any_text_is_read_back(place: Any, text: str) -> None:
     """Whatever letters a model put out, also those that the record itself uses."""
-    with Runtime([exact], lane="inline", record=tmp_path) as runtime:
+    with Runtime([exact], lane="inline", record=place) as runtime:
         runtime.score([Rollout(text, text, {"answer": text})])
-    with RunReader(tmp_path) as run:
+    with RunReader(place) as run:
         (one,) = run.completions()
         assert (text, text, {"answer": text}) == (one.prompt, one.completion, one.columns)
         assert run.texts([one.id]) == [text]
 
 
-def test_numbers_of_numpy_are_numbers_in_the_record(tmp_path: Path) -> None:
+def test_numbers_of_numpy_are_numbers_in_the_record(place: Any) -> None:
     """A step that was counted with numpy is read back as that step; one that is no number costs its batch only."""
-    with Recorder(tmp_path) as recorder, Runtime([exact], lane="inline", record=recorder) as runtime:
+    with Recorder(place) as recorder, Runtime([exact], lane="inline", record=recorder) as runtime:
         runtime.score(rollouts("4"), step=np.int64(7), epoch=np.float32(0.5))
         recorder.advantages(np.int64(7), "train", np.array([0.25], np.float32))
         recorder.metrics(np.int64(8), {"loss": np.float32(0.5)})
@@ -105,42 +106,42 @@ def test_numbers_of_numpy_are_numbers_in_the_record(tmp_path: Path) -> None:
         runtime.score(rollouts("5"), step=1.5)  # type: ignore[arg-type]
         assert not recorder.flush()
         assert recorder.lost == 1
-    with RunReader(tmp_path) as run:
+    with RunReader(place) as run:
         (one,) = run.completions()
         assert (one.step, one.epoch, one.advantage) == (7, 0.5, 0.25)
         assert (run.steps(), run.metrics("loss"), run.events[0]["step"]) == ([7], [(8, 0.5)], 7)
 
 
-def test_columns_of_numpy_are_what_a_reward_can_be_given_again(tmp_path: Path) -> None:
+def test_columns_of_numpy_are_what_a_reward_can_be_given_again(place: Any) -> None:
     """A number of a data frame is a number in the record, so that a replay scores as the run did."""
     row = {"n": np.int64(3), "x": np.float32(0.5), "yes": np.bool_(True), "many": np.arange(2), "odd": b"x"}
-    with Runtime([exact], lane="inline", record=tmp_path) as runtime:
+    with Runtime([exact], lane="inline", record=place) as runtime:
         runtime.score([Rollout("p", "c", {"answer": "4", **row})])
-    with RunReader(tmp_path) as run:
+    with RunReader(place) as run:
         columns = run.prompt(0).columns
     assert columns == {"answer": "4", "n": 3, "x": 0.5, "yes": True, "many": [0, 1], "odd": "b'x'"}
 
 
-def test_runtimes_share_a_recorder(tmp_path: Path) -> None:
+def test_runtimes_share_a_recorder(place: Any) -> None:
     """One that a ``with`` statement holds goes on when a runtime has ended; another ends with its runtime."""
-    with Recorder(tmp_path / "one") as recorder:
+    with Recorder(place / "one") as recorder:
         for step in range(2):
             with Runtime([exact], lane="inline", record=recorder) as runtime:
                 runtime.score(rollouts("4"), step=step)
-    with RunReader(tmp_path / "one") as run:
+    with RunReader(place / "one") as run:
         assert (run.steps(), recorder.lost, run.running) == ([0, 1], 0, False)
-    with Runtime([exact], lane="inline", record=Recorder(tmp_path / "two")) as runtime:
+    with Runtime([exact], lane="inline", record=Recorder(place / "two")) as runtime:
         runtime.score(rollouts("4"), step=0)
-    with RunReader(tmp_path / "two") as run:
+    with RunReader(place / "two") as run:
         assert not run.running
 
 
-def test_failed_calls_are_found_by_reward(tmp_path: Path) -> None:
+def test_failed_calls_are_found_by_reward(place: Any) -> None:
     """Also behind a page's last one; those of another reward are not, and one with a score limit finds none."""
-    with Runtime([exact, fragile], workers=1, record=tmp_path / "one") as runtime:
+    with Runtime([exact, fragile], workers=1, record=place / "one") as runtime:
         for step in range(3):
             runtime.score(rollouts("bad", "4", "bad"), step=step)
-    with RunReader(tmp_path / "one") as run:
+    with RunReader(place / "one") as run:
         failed = [one.id for one in run.completions(reward="fragile", status=Status.FAILED)]
         assert failed == [one.id for one in run.completions() if one.completion == "bad"]
         assert [one.id for one in run.completions(reward="fragile", status="failed", after=failed[2])] == failed[3:]
@@ -148,12 +149,12 @@ def test_failed_calls_are_found_by_reward(tmp_path: Path) -> None:
         assert list(run.completions(reward="fragile", status="failed", min_score=2.0)) == []
 
 
-def test_searches_find_what_fits(tmp_path: Path) -> None:
+def test_searches_find_what_fits(place: Any) -> None:
     """Scores, status and prompt narrow a search, page by page."""
-    with Runtime([exact, fragile], workers=1, record=tmp_path / "one") as runtime:
+    with Runtime([exact, fragile], workers=1, record=place / "one") as runtime:
         runtime.score(rollouts("4", "bad", "5"), step=0)
         runtime.score(rollouts("4", "none"), step=1)
-    with RunReader(tmp_path / "one") as run:
+    with RunReader(place / "one") as run:
         assert [one.completion for one in run.completions(reward="exact", min_score=0.5)] == ["4", "4"]
         assert [one.completion for one in run.completions(reward="exact", max_score=0.5)] == ["bad", "5", "none"]
         assert [one.completion for one in run.completions(reward="fragile", status=Status.FAILED)] == ["bad"]
@@ -165,12 +166,12 @@ def test_searches_find_what_fits(tmp_path: Path) -> None:
             list(run.completions(reward="exat"))
 
 
-def test_a_run_with_a_record_is_refused_unless_appended_to(tmp_path: Path) -> None:
+def test_a_run_with_a_record_is_refused_unless_appended_to(place: Any) -> None:
     """A second recorder on one run needs to say that it appends."""
-    Recorder(tmp_path).close()
+    Recorder(place).close()
     with pytest.raises(RecordError, match="has a record"):
-        Recorder(tmp_path)
-    assert Recorder(tmp_path, append=True).close()
+        Recorder(place)
+    assert Recorder(place, append=True).close()
 
 
 def test_a_record_is_moved_aside_whole(tmp_path: Path) -> None:
@@ -186,9 +187,9 @@ def test_a_record_is_moved_aside_whole(tmp_path: Path) -> None:
     assert move_aside(tmp_path / "none") is None
 
 
-def test_what_is_done_again_is_taken_out(tmp_path: Path) -> None:
+def test_what_is_done_again_is_taken_out(place: Any) -> None:
     """From the checkpoint's step on; evaluations and metrics of that very step, and what is scored later, stay."""
-    with Recorder(tmp_path) as recorder, Runtime([exact, fragile], lane="inline") as runtime:
+    with Recorder(place) as recorder, Runtime([exact, fragile], lane="inline") as runtime:
         batch = runtime.score(rollouts("4", "bad"))
         for step in (0, 1, 2):
             for split in ("train", "eval"):
@@ -196,7 +197,7 @@ def test_what_is_done_again_is_taken_out(tmp_path: Path) -> None:
             recorder.metrics(step + 1, {"reward": 1.0})
         recorder.rewind(1)
         recorder.record(batch, step=1, rewards=runtime.rewards)
-    with RunReader(tmp_path) as run:
+    with RunReader(place) as run:
         assert ([0, 1], [0, 1], 8) == (run.steps(), run.steps("eval"), run.count())
         assert [(1, 1.0)] == run.metrics("reward")
         assert 4 == len(list(run.logs(reward="fragile")))

@@ -7,7 +7,6 @@ import platform
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,10 +49,10 @@ def test_of_another_machine_the_last_sign_counts() -> None:
     assert is_alive(_session(about={}))
 
 
-def test_a_run_is_running_until_its_recorder_is_closed(tmp_path: Path) -> None:
+def test_a_run_is_running_until_its_recorder_is_closed(place: Any) -> None:
     """A reader sees that, and that something was written since it looked."""
-    recorder = Recorder(tmp_path)
-    with Run.open(tmp_path) as run:
+    recorder = Recorder(place)
+    with Run.open(place) as run:
         before = run.data_version
         assert run.running
         recorder.close()
@@ -61,7 +60,7 @@ def test_a_run_is_running_until_its_recorder_is_closed(tmp_path: Path) -> None:
         assert not run.running
 
 
-def test_prompts_are_read_once_each(tmp_path: Path) -> None:
+def test_prompts_are_read_once_each(place: Any) -> None:
     """In the order in which they came, with their columns; an index that there is not is named."""
 
     @reward
@@ -69,9 +68,9 @@ def test_prompts_are_read_once_each(tmp_path: Path) -> None:
         return float(len(completion))
 
     rollouts = [Rollout(f"{n % 3}+1=", "x" * n, {"answer": n % 3}) for n in range(7)]
-    with Runtime([length], lane="inline", record=tmp_path) as runtime:
+    with Runtime([length], lane="inline", record=place) as runtime:
         runtime.score(rollouts, step=0)
-    with Run.open(tmp_path) as run:
+    with Run.open(place) as run:
         assert [(n, f"{n}+1=", {"answer": n}) for n in range(3)] == [
             (one.index, one.prompt, one.columns) for one in run.prompts()
         ]

@@ -20,7 +20,7 @@ import pytest
 from rewardkit import RecordError, Rollout, Run, Runtime, UpdateRefusedError, reward
 from rewardkit.record import changes
 from rewardkit.record.changes import Action, ChangeState, RewardChange
-from rewardkit.record.database import file_of, writing
+from rewardkit.record.database import Connection, file_of, writing
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.schema import TABLES
 from rewardkit.replay import updates
@@ -87,7 +87,7 @@ def test_no_order_of_events_lets_a_process_pass_the_step(seed: int) -> None:
 def _play(drawn: random.Random) -> None:
     ranks, steps = drawn.choice([1, 2, 3]), 12
     begun: dict[tuple[int, int], tuple[int, ...]] = {}
-    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as connection:
         connection.row_factory = sqlite3.Row
         connection.executescript(TABLES)
         joined = [

@@ -1,0 +1,78 @@
+"""Which completions a search wants, and whether the scores of a batch fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rewardkit.errors import RecordError
+from rewardkit.record.rows import LETTERS
+from rewardkit.types import Status
+
+
+class Fits(NamedTuple):
+    """Which completions a search wants."""
+
+    reward: str | None
+    low: float | None
+    high: float | None
+    status: Status | None
+
+    @property
+    def only_failed(self) -> bool:
+        """Whether all failed calls fit, which have a row of their own, so that no scores are opened."""
+        return self.status is Status.FAILED and self.low is None and self.high is None
+
+    @property
+    def column(self) -> str:
+        """What of a completion decides whether it fits."""
+        if self.low is None and self.high is None and self.status is None:
+            return "completion.id"
+        if self.reward is None:
+            return "completion.total"
+        return "completion.scores, completion.status"
+
+    def ids(self, rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[int]:
+        """Return the ids of those that fit, among rows of id and :attr:`column` whose scores are of these rewards."""
+        if self.reward is not None and self.reward not in names:
+            return []
+        if not rows or len(rows[0]) == 1 or self.column == "completion.id":
+            return [row[0] for row in rows]
+        fitting = np.ones(len(rows), bool)
+        if self.reward is None:
+            values = np.array([math.nan if row[1] is None else row[1] for row in rows])
+        else:
+            place = names.index(self.reward)
+            values = np.frombuffer(b"".join([row[1] for row in rows]), "<f8").reshape(len(rows), -1)[:, place]
+            if self.status is not None:
+                fitting = np.array([row[2][place].lower() == LETTERS[self.status] for row in rows])
+        if self.low is not None:
+            fitting &= values >= self.low
+        if self.high is not None:
+            fitting &= values <= self.high
+        return [rows[place][0] for place in np.flatnonzero(fitting).tolist()]
+
+
+def check_split(split: str | None) -> None:
+    """Raise where there is no such split.
+
+    Raises:
+        RecordError: There is none.
+    """
+    if split not in (None, "train", "eval"):
+        raise RecordError(f"split={split!r}: expected 'train' or 'eval', or None for both")
+
+
+def status_of(status: str | Status) -> Status:
+    """Return a status by its name.
+
+    Raises:
+        RecordError: There is none.
+    """
+    try:
+        return Status(status)
+    except ValueError:
+        raise RecordError(f"status {status!r}: expected {', '.join(Status)}") from None

@@ -1,0 +1,206 @@
+"""The file that a writer writes to: found again where it was moved or replaced, put back where it was deleted."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from rewardkit.errors import RecordError
+from rewardkit.record.database import BESIDE, Connection, code_of, in_words, is_lock, is_record, sound
+
+RESCUES = 5
+"""How often a deleted file is copied, where other processes go on writing to it meanwhile."""
+LOCKED_S = 1.0
+"""Seconds that SQLite itself waits for another writer, before the thread looks whether it is to end."""
+_OF_THE_JOB = frozenset(
+    (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH,
+     sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_RANGE)
+)  # fmt: skip
+_OF_THE_COPY = frozenset(
+    (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
+)
+_log = logging.getLogger("rewardkit")
+
+
+class HeldFile:
+    """The record's file as its writer holds it: see :class:`~rewardkit.record.writer.Held`.
+
+    Args:
+        connect: Opens the file, in the thread that writes; makes it anew where it is gone.
+        path: The file.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], path: Path) -> None:
+        self._connect = connect
+        self._path = path
+        self._connection: Connection | None = None
+        self._held: Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        self._size = 0
+        self._spoiled: tuple[int, int] | None = None
+
+    def was_kept(self) -> bool:
+        """Return ``False``: whether a transaction was kept is always heard of."""
+        return False
+
+    def begin(self) -> Connection | None:
+        """Begin a transaction; ``None`` where the file was deleted or replaced before this process had its lock."""
+        connection = self._ready()
+        connection.begin()
+        if self.in_place():
+            return connection
+        connection.rollback()
+        return None
+
+    def commit(self) -> None:
+        """Keep what was written since."""
+        if self._connection is not None:
+            self._connection.commit()
+
+    def in_place(self) -> bool:
+        """Whether the file in the folder is the one that the connection writes to."""
+        if self._connection is None:
+            return True
+        identity, size = _identity(self._path)
+        if identity == self._identity and size < self._size and not sound(self._connection):
+            self._spoiled = identity
+        self._size = size
+        return identity == self._identity != self._spoiled
+
+    def _ready(self) -> Connection:
+        """Return a connection to the file that is in the folder, which is opened, put back, or made."""
+        if self._connection is not None and (self._connection.in_transaction or self.in_place()):
+            return self._connection
+        if self._connection is not None:
+            self._held, self._connection = self._connection, None
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._held))  # never closed: see put_back
+        if self._held is not None and not self._path.exists():
+            self._put_back(self._held)
+        elif self._held is not None and (not is_record(self._path) or _identity(self._path)[0] == self._spoiled):
+            raise RecordError(
+                "the file was overwritten or cut short; take it away, and the record goes on in a new one"
+            )
+        connection = self._connect()
+        connection.wait_at_most(LOCKED_S)
+        self._connection, self._held, self._spoiled = connection, None, None
+        self._identity, self._size = _identity(self._path)
+        return connection
+
+    def _put_back(self, held: Connection) -> None:
+        moved = _moved_to(self._path, self._identity)
+        if moved is not None:
+            _log.error("%s: was moved to %s; the record goes on in a new file", self._path, moved.name)
+            return
+        try:
+            if put_back(held, self._path):
+                _log.error("%s: was deleted while the run writes to it, and is put back", self._path)
+        except sqlite3.Error as reason:
+            if code_of(reason) in _OF_THE_COPY:
+                raise
+            _log.error("%s: was deleted, and cannot be put back: %s; it begins anew", self._path, reason)
+
+    def undo(self, reason: Exception) -> None:
+        """Take back what a failed transaction did; a connection that failed for more than room or a lock is closed."""
+        connection = self._connection
+        if connection is None:
+            return
+        connection.known.clear()
+        try:
+            if connection.in_transaction:
+                connection.rollback()
+            keep = code_of(reason) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL)
+        except sqlite3.Error:
+            keep = False
+        if not keep and self.in_place():  # of a deleted file it is all that is left
+            self._connection = None
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+    def may_pass(self, reason: Exception) -> bool:
+        """Return whether a fault lies with the file or the disk, and so may pass."""
+        if isinstance(reason, sqlite3.DatabaseError):
+            return code_of(reason) not in _OF_THE_JOB and not isinstance(reason, sqlite3.ProgrammingError)
+        return isinstance(reason, RecordError | OSError)
+
+    def is_lock(self, reason: Exception) -> bool:
+        """Return whether another writer was waited for: a fault only where it lasts."""
+        return is_lock(reason)
+
+    def in_words(self, reason: Exception) -> str:
+        """Return what a fault is, without the file's name."""
+        return in_words(reason).removeprefix(f"{self._path}: ")
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._connection is not None:
+            self._connection.close()
+
+
+def put_back(held: sqlite3.Connection, path: Path) -> bool:
+    """Put a record whose file was deleted back in its place, from a connection that holds the file open.
+
+    Whatever any process had written comes back. The connection is not to be used afterwards, and is never closed: as
+    the last one it would delete the new file's log, which has the name of its own.
+
+    Returns:
+        Whether this did it; ``False`` where another process has made the file meanwhile.
+
+    Raises:
+        sqlite3.Error: The held file cannot be read, or the copy not written.
+        OSError: The folder is not writable.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".rewardkit-back-", dir=path.parent) as folder:
+        for _ in range(RESCUES):
+            (before,) = held.execute("PRAGMA data_version").fetchone()
+            copy = Path(folder, path.name)
+            with contextlib.closing(sqlite3.connect(copy)) as target:
+                held.backup(target)
+                if not sound(target):
+                    raise sqlite3.DatabaseError("the deleted file is damaged")
+            held.execute("BEGIN IMMEDIATE")
+            try:
+                (after,) = held.execute("PRAGMA data_version").fetchone()
+                if after != before:
+                    continue  # another process wrote to the deleted file while it was copied
+                return _linked(copy, path)
+            finally:
+                held.execute("ROLLBACK")
+    return False
+
+
+def _linked(copy: Path, path: Path) -> bool:
+    """Give a file its name unless there is one of that name; the logs of the deleted one must not be taken for its."""
+    if path.exists():
+        return False
+    for suffix in BESIDE:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    try:
+        os.link(copy, path)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
+    """Return what tells a file from another of the same name, and its size; ``None`` where there is no file."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return None, 0
+    return (about.st_dev, about.st_ino), about.st_size
+
+
+def _moved_to(path: Path, identity: tuple[int, int] | None) -> Path | None:
+    """Return the name that a file has in the same folder now; ``None`` where it has none there."""
+    try:
+        names = list(path.parent.iterdir())
+    except OSError:
+        return None
+    return next((name for name in names if identity is not None and _identity(name)[0] == identity), None)

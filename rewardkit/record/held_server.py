@@ -1,0 +1,103 @@
+"""The database that a writer writes to: connected again where it was gone, without writing anything twice."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from rewardkit.errors import RecordError
+from rewardkit.record.address import RunAddress
+from rewardkit.record.server import ServerConnection, ServerError
+
+LOCKED_S = 1.0
+"""Seconds that the server itself waits for another writer, before the thread looks whether it is to end."""
+
+
+class HeldServer:
+    """The record's schema as its writer holds it: see :class:`~rewardkit.record.writer.Held`.
+
+    Where the server goes away while a transaction ends, nobody knows whether it was kept. The server is asked for that
+    by the transaction's number when it is back, before anything is written again.
+
+    Args:
+        connect: Connects, in the thread that writes; makes the tables anew where they are gone.
+        place: The run.
+    """
+
+    def __init__(self, connect: Callable[[], ServerConnection], place: RunAddress) -> None:
+        self._connect, self._place = connect, place
+        self._connection: ServerConnection | None = None
+        self._ending: str | None = None
+
+    def was_kept(self) -> bool:
+        """Return whether the last transaction was kept, of whose end nothing was heard.
+
+        Raises:
+            RecordError: The server does not answer, or the transaction still ends.
+        """
+        if self._ending is None:
+            return False
+        became = self._ready().became(self._ending)
+        if became == "in progress":
+            raise ServerError("the server still ends a transaction of a connection that was lost", "55P03")
+        self._ending = None
+        return became == "committed"
+
+    def begin(self) -> ServerConnection:
+        """Begin a transaction."""
+        self._ending = None
+        connection = self._ready()
+        connection.begin()
+        return connection
+
+    def commit(self) -> None:
+        """Keep what was written since."""
+        if self._connection is not None:
+            self._ending = self._connection.noted()
+            self._connection.end()
+            self._ending = None
+
+    def undo(self, reason: Exception) -> None:
+        """Take back what a failed transaction did; where that does not go, or tables are gone, connect again."""
+        connection = self._connection
+        if connection is None:
+            return
+        connection.known.clear()
+        keep = not connection.is_lost and (not isinstance(reason, ServerError) or reason.is_lock)
+        with contextlib.suppress(RecordError):
+            if connection.in_transaction:
+                connection.rollback()
+                self._ending = None  # the server lives, and has not kept it
+        if not keep:
+            self._connection = None
+            connection.close()
+
+    def in_place(self) -> bool:
+        """Return ``True``: tables that were taken away are noticed by the next that is written."""
+        return True
+
+    def may_pass(self, reason: Exception) -> bool:
+        """Return whether a fault lies with the server, and so may pass."""
+        if isinstance(reason, ServerError):
+            return reason.may_pass
+        return isinstance(reason, RecordError | OSError)
+
+    def is_lock(self, reason: Exception) -> bool:
+        """Return whether another process was waited for: a fault only where it lasts."""
+        return isinstance(reason, ServerError) and reason.is_lock
+
+    def in_words(self, reason: Exception) -> str:
+        """Return what a fault is, without the run's address."""
+        return self._place.hidden(str(reason)).removeprefix(f"{self._place}: ")
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _ready(self) -> ServerConnection:
+        if self._connection is None:
+            connection = self._connect()
+            connection.wait_at_most(LOCKED_S)
+            self._connection = connection
+        return self._connection

@@ -1,0 +1,102 @@
+"""The questions that a reader asks a record, in SQLite's words: see :mod:`rewardkit.record.dialect`."""
+
+from __future__ import annotations
+
+COMPLETION = (
+    "SELECT completion.*, batch.step, batch.split, batch.versions, session.rank, t.body AS completion_body,"
+    " p.body AS prompt_body, c.body AS columns_body FROM completion JOIN batch ON batch.id = completion.batch"
+    " JOIN session ON session.id = batch.session JOIN prompt ON prompt.id = completion.prompt"
+    " JOIN text p ON p.id = prompt.prompt JOIN text c ON c.id = prompt.columns"
+    " LEFT JOIN text t ON t.id = completion.completion"
+)
+PROMPTS = (
+    "SELECT prompt.id, p.body AS prompt_body, c.body AS columns_body FROM prompt JOIN text p ON p.id = prompt.prompt"
+    " JOIN text c ON c.id = prompt.columns WHERE prompt.id IN ({}) ORDER BY prompt.id"
+)
+PROMPT = (
+    "SELECT prompt.id, p.body AS prompt_body, c.body AS columns_body FROM prompt JOIN text p ON p.id = prompt.prompt"
+    " JOIN text c ON c.id = prompt.columns WHERE prompt.id > ? ORDER BY prompt.id LIMIT ?"
+)
+RANKED = (
+    "SELECT completion.id FROM completion JOIN batch ON batch.id = completion.batch WHERE batch.split = ?"
+    " AND batch.step IS ? AND weighted IS NOT NULL ORDER BY weighted"
+)
+BEST, WORST = f"{RANKED} DESC, completion.id LIMIT ?", f"{RANKED}, completion.id LIMIT ?"
+TEXT = "SELECT completion.id, text.body FROM completion JOIN text ON text.id = completion.completion"
+OF_BATCH = "SELECT id, {} FROM completion WHERE batch = :batch AND id > :after ORDER BY id"
+FAILED_OF_BATCH = (
+    "SELECT said.completion FROM said WHERE said.completion BETWEEN"
+    " (SELECT id FROM completion WHERE batch = :batch ORDER BY id LIMIT 1)"
+    " AND (SELECT id FROM completion WHERE batch = :batch ORDER BY id DESC LIMIT 1) AND said.completion > :after"
+    " AND said.pass = 0 AND said.cause IS NOT NULL"
+    " AND said.version IN (SELECT id FROM version WHERE reward = :reward) ORDER BY said.completion"
+)
+OF_PROMPT = (
+    "SELECT completion.id, {}, batch.versions FROM completion CROSS JOIN batch ON batch.id = completion.batch"
+    " WHERE completion.prompt = :prompt AND completion.id > :after AND (:step IS NULL OR batch.step = :step)"
+    " AND (:split IS NULL OR batch.split = :split) ORDER BY completion.id LIMIT :most"
+)
+SERIES = (
+    "SELECT step, sum(total) / sum(counted) FROM (SELECT batch.step, sum(summary.mean * summary.counted) AS total,"
+    " sum(summary.counted) AS counted FROM summary JOIN batch ON batch.id = summary.batch WHERE batch.split = ?"
+    " AND batch.step IS NOT NULL AND summary.version IN (SELECT id FROM version WHERE reward = ?)"
+    " GROUP BY batch.step, summary.version HAVING sum(summary.scored) > 0 AND sum(summary.counted) > 0) AS parts"
+    " GROUP BY step ORDER BY step"
+)
+BATCH_SUMS = (
+    "SELECT completion.batch, count(*), count(total), avg(total), sum((total - low) * (total - low)), avg(total - low),"
+    " min(total), max(total), count(weighted), avg(weighted), count(tokens), avg(tokens), min(tokens), max(tokens),"
+    " count(truncated), avg(truncated)"
+    " FROM completion INDEXED BY completion_batch JOIN batch ON batch.id = completion.batch"
+    " WHERE completion.batch BETWEEN ? AND ? AND batch.split = ? GROUP BY completion.batch ORDER BY completion.batch"
+)
+BATCH_SCORED = (
+    "SELECT batch.id, batch.versions, batch.weights, summary.version, summary.scored FROM batch"
+    " JOIN summary ON summary.batch = batch.id WHERE batch.id BETWEEN ? AND ? AND batch.split = ?"
+)
+BATCHES = (
+    "SELECT batch.id, batch.versions FROM batch"
+    " WHERE batch.id >= :first AND (:step IS NULL OR step = :step) AND (:split IS NULL OR split = :split) AND"
+    " CASE WHEN :reward IS NULL THEN (:low IS NULL OR batch.high >= :low) AND (:high IS NULL OR batch.low <= :high)"
+    " ELSE EXISTS (SELECT 1 FROM summary JOIN version ON version.id = summary.version"
+    "  WHERE summary.batch = batch.id AND version.reward = :reward AND (:low IS NULL OR summary.max >= :low)"
+    "  AND (:high IS NULL OR summary.min <= :high) AND (:status IS NULL OR CASE :status WHEN 'failed' THEN"
+    "  summary.failed WHEN 'skipped' THEN summary.skipped ELSE summary.scored END > 0)) END"
+    " ORDER BY batch.id LIMIT :most"
+)
+PROMPT_SUMS = (
+    "SELECT prompt, CAST(epoch AS INTEGER) AS passed, count(*), count(total), max(total), sum(total) FROM completion"
+    " WHERE id > ? AND id <= ? GROUP BY prompt, passed"
+)
+MOMENTS = (
+    "SELECT completion.id, completion.epoch, batch.split FROM completion"
+    " CROSS JOIN batch ON batch.id = completion.batch WHERE completion.prompt = ? ORDER BY completion.id"
+)
+STARTS = "SELECT batch, min(id) AS first FROM completion GROUP BY batch ORDER BY first"
+FAILED = (
+    "SELECT version.reward, said.cause, count(*) AS calls, min(said.completion), max(said.completion) FROM said"
+    " JOIN version ON version.id = said.version JOIN completion ON completion.id = said.completion"
+    " JOIN batch ON batch.id = completion.batch WHERE said.pass = 0 AND said.cause IS NOT NULL AND batch.split = ?"
+    " GROUP BY version.reward, said.cause ORDER BY calls DESC, version.reward, said.cause"
+)
+PROMPT_EPOCHS = (
+    "SELECT prompt, CAST(completion.epoch AS INTEGER) AS passed, count(*), avg(weighted), max(weighted) FROM completion"
+    " JOIN batch ON batch.id = completion.batch WHERE batch.split = ? GROUP BY prompt, passed"
+    " ORDER BY prompt, passed NULLS FIRST"
+)
+RESCORED = (
+    "SELECT rescored.*, version.digits FROM rescored JOIN pass ON pass.id = rescored.pass"
+    " JOIN version ON version.id = pass.version WHERE rescored.pass = ?"
+)
+SAYS = "SELECT said.*, trace.body AS trace_body, log.body AS log_body"
+OF_SAID = " FROM said LEFT JOIN text trace ON trace.id = said.traceback LEFT JOIN text log ON log.id = said.logs"
+SAID = f"{SAYS}{OF_SAID}"
+LOGS = (
+    f"{SAYS}, completion.status AS letters, scores, seconds, completion.epoch, batch.step, batch.split,"
+    f" batch.versions, session.rank{OF_SAID} JOIN version ON version.id = said.version"
+    " JOIN completion ON completion.id = said.completion"
+    " JOIN batch ON batch.id = completion.batch JOIN session ON session.id = batch.session"
+    " WHERE said.pass = 0 AND said.completion > :after AND (:reward IS NULL OR version.reward = :reward)"
+    " AND (:step IS NULL OR batch.step = :step) AND (:split IS NULL OR batch.split = :split)"
+    " ORDER BY said.completion, said.version LIMIT :most"
+)

@@ -1,0 +1,342 @@
+"""A connection to a record in PostgreSQL, and what the server and psycopg say in words."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rewardkit.errors import RecordError
+from rewardkit.record.address import RunAddress
+from rewardkit.record.dialect import columns, turned, upright
+from rewardkit.record.soundness import SHAPES, STATUS
+from rewardkit.record.store import Values
+
+if TYPE_CHECKING:
+    import psycopg
+
+CONNECT_S = 10
+"""Seconds to wait for a server, unless the address has a ``connect_timeout``."""
+DEFAULTS = {
+    "application_name": "rewardkit", "connect_timeout": CONNECT_S, "keepalives_idle": 30, "keepalives_interval": 10,
+    "keepalives_count": 3, "tcp_user_timeout": 60_000, "client_encoding": "utf8",
+}  # fmt: skip
+"""What an address need not say: a server that is gone is noticed within a minute, also where no word of it comes."""
+BLOCKS = {"text": 1024}
+"""Numbers that one value of a table's sequence stands for, where rows are added while others add theirs."""
+_CLOSED = "this reader is closed; open the run again"
+_COPIED = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text", "BLOB": "bytea"}
+_SAID = {
+    "57014": "the answer takes too long; there is too much in it for this question",
+    "55P03": "another process writes to it for long",
+    "25006": "can be read and not written",
+}
+_LOCKS = frozenset(("55P03", "40P01", "40001"))
+"""Codes of a wait for others that was ended."""
+_PASSING = frozenset(("42501", "42P01"))
+"""Codes of what somebody can mend beside the training: a right that is missing, tables that were taken away."""
+
+
+class ServerError(RecordError):
+    """What the server, or the way to it, has against a statement.
+
+    Attributes:
+        code: The server's code, of five letters; empty where the server did not answer.
+    """
+
+    def __init__(self, words: str, code: str = "") -> None:
+        super().__init__(words)
+        self.code = code
+
+    def __reduce__(self) -> tuple[type[ServerError], tuple[str, str]]:
+        return type(self), (str(self), self.code)
+
+    @property
+    def is_lock(self) -> bool:
+        """Whether another process was waited for."""
+        return self.code in _LOCKS
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether it lies with the server and not with what it was asked."""
+        return self.code in _PASSING or self.code[:2] not in ("22", "23", "42", "0A")
+
+
+@contextlib.contextmanager
+def asked(place: RunAddress) -> Iterator[None]:
+    """Name the run in what psycopg raises, without a password.
+
+    Raises:
+        ServerError: What psycopg raised.
+    """
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as reason:
+        code = reason.sqlstate or ""
+        closed = isinstance(reason, psycopg.OperationalError) and str(reason) == "the connection is closed"
+        words = _CLOSED if closed else _SAID.get(code, " ".join(str(reason).split()))
+        raise ServerError(place.hidden(f"{place}: {words}"), code) from None  # psycopg's own may hold the address
+
+
+def psycopg_errors() -> type[Exception]:
+    """Return what psycopg raises for a statement that the server refuses."""
+    import psycopg
+
+    found: type[Exception] = psycopg.DatabaseError
+    return found
+
+
+def connected(place: RunAddress) -> psycopg.Connection[Any]:
+    """Return a connection to the server, in which each statement is kept at once.
+
+    Raises:
+        RecordError: psycopg is not installed, or there is no such server, database, user or password.
+    """
+    try:
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+    except ImportError as missing:
+        raise RecordError(
+            f"{place}: a record in a database needs psycopg: pip install 'psycopg[binary]' ({missing})"
+        ) from missing
+    try:
+        given = conninfo_to_dict(place.server)
+    except psycopg.Error as wrong:
+        raise RecordError(place.hidden(f"{place}: {' '.join(str(wrong).split())}")) from None
+    with asked(place):
+        found = psycopg.connect(autocommit=True, **{**DEFAULTS, **given})
+    found.adapters.register_loader("numeric", _SumLoader)
+    found.row_factory = _named_rows
+    return found
+
+
+class ServerConnection:
+    """A connection to a run's schema, with what :class:`~rewardkit.record.store.RecordConnection` asks for.
+
+    Args:
+        place: The run.
+        connection: To the server; its search path is the run's schema.
+        lock: The number of the lock that keeps other writers of the run away.
+        writer: The number under which it notes that it has written; 0 for one that only reads.
+    """
+
+    def __init__(self, place: RunAddress, connection: psycopg.Connection[Any], lock: int, writer: int = 0) -> None:
+        self.known: dict[str, Any] = {}
+        self._place, self._connection, self._lock, self._writer = place, connection, lock, writer
+        self._alone = False
+        self._until: float | None = None
+        self._limit = 0.0
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return not self._connection.closed and self._connection.info.transaction_status != 0
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody else writes to the run until this transaction ends."""
+        return self._alone
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server, or the way to it, is gone."""
+        return bool(self._connection.closed)
+
+    @property
+    def stamp(self) -> int:
+        """A number that is another one once something was written; the same for all connections."""
+        return int(self._run("SELECT coalesce(sum(count), 0) FROM written").fetchone()[0])
+
+    def execute(self, words: str, values: Values = (), /) -> psycopg.Cursor[Any]:
+        """Run one statement, in SQLite's words."""
+        with self._asking():
+            return self._connection.execute(self._filled(words, values), binary=True)
+
+    def tuples(self, words: str, values: Values = (), /) -> list[tuple[Any, ...]]:
+        """Return the rows of a question as plain tuples."""
+        from psycopg.rows import tuple_row
+
+        with self._asking():
+            cursor = self._connection.cursor(row_factory=tuple_row)
+            cursor.execute(self._filled(words, values), binary=True)
+            found: list[tuple[Any, ...]] = cursor.fetchall()
+            return found
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._run("BEGIN")
+
+    def alone(self) -> None:
+        """Wait until nobody else writes to the run, and keep it so until the transaction ends."""
+        if not self._alone:
+            self._run("SELECT pg_advisory_xact_lock(%s)", (self._lock,))
+            self._alone = True
+
+    def noted(self) -> str:
+        """Note that this transaction has written; return its number, by which the server knows what became of it."""
+        words = "UPDATE written SET count = count + 1 WHERE id = %s RETURNING pg_current_xact_id()::text"
+        return str(self._run(words, (self._writer,)).fetchone()[0])
+
+    def became(self, number: str) -> str | None:
+        """Return what became of a transaction: ``"committed"``, ``"aborted"``, ``"in progress"`` or, of old, none."""
+        found: str | None = self._run("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()[0]
+        return found
+
+    def commit(self) -> None:
+        """End a transaction, and keep what it wrote."""
+        self.noted()
+        self.end()
+
+    def end(self) -> None:
+        """End a transaction that was noted, and keep what it wrote."""
+        self._alone = False
+        self._run("COMMIT")
+
+    def rollback(self) -> None:
+        """End a transaction, and take back what it wrote."""
+        self._alone = False
+        self._run("ROLLBACK")
+
+    def reserve(self, table: str, count: int) -> Sequence[int]:
+        """Return numbers for further rows, greater than all before.
+
+        A block of them is one value of the table's sequence; where a table has no blocks, only a transaction that is
+        alone may ask, for the sequence is moved in two steps.
+        """
+        name, block = f'"{table}"', BLOCKS.get(table)
+        if block is None:
+            assert self._alone
+            words = "SELECT setval(s, nextval(s) + %s - 1) FROM pg_get_serial_sequence(%s, 'id') AS s"
+            last = int(self._run(words, (count, name)).fetchone()[0])
+            return range(last - count + 1, last + 1)
+        words = "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)"
+        starts = [int(first) for (first,) in self._run(words, (name, -(-count // block))).fetchall()]
+        return [number for first in starts for number in range(first, first + block)][:count]
+
+    def insert(self, table: str, row: Mapping[str, Any]) -> int:
+        """Write a row with a number of its own, which is returned."""
+        marks = ", ".join(["%s"] * len(row))
+        words = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING id"  # noqa: S608 - names of ours
+        return int(self._run(words, _upright(tuple(row.values()))).fetchone()[0])
+
+    def insert_all(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Write rows by one binary COPY, each with all columns of the table in their order."""
+        if not rows:
+            return
+        parts = columns()[table]
+        words = [place for place, one in enumerate(parts) if one.kind == "TEXT"]
+        into = f'COPY "{table}" FROM STDIN (FORMAT BINARY)'
+        with self._asking(), self._connection.cursor() as cursor, cursor.copy(into) as copy:
+            copy.set_types([_COPIED[one.kind] for one in parts])
+            for row in rows:
+                odd = any(row[place] and "\x00" in row[place] for place in words)
+                copy.write_row([upright(one) for one in row] if odd else row)
+
+    def change_all(self, words: str, rows: Sequence[Sequence[Any]], /) -> None:
+        """Run a statement once for each row of values."""
+        with self._asking(), self._connection.cursor() as cursor:
+            cursor.executemany(turned(words), [_upright(row) for row in rows])
+
+    def wait_at_most(self, seconds: float) -> None:
+        """End the wait for another writer after these seconds, with an error."""
+        self._run(f"SET lock_timeout = {round(1000 * seconds)}")
+
+    def end_questions(self, seconds: float) -> None:
+        """End each question with an error once these seconds from now are over."""
+        self._until = time.monotonic() + seconds
+        if seconds != self._limit:
+            self._limit = seconds
+            self._run(f"SET statement_timeout = {max(1, round(1000 * seconds))}")
+
+    def remember(self, size: int) -> None:
+        """Do nothing: the server remembers."""
+
+    def unsound(self) -> str | None:
+        """Return what in the run no recorder has written; ``None`` where nothing is found. It reads all of it."""
+        kinds = {"object": dict, "array": list}
+        for (table, column), shape in SHAPES.items():
+            for (text,) in self.tuples(f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL"):  # noqa: S608 - names of ours
+                try:
+                    fits = isinstance(json.loads(text), kinds[shape])
+                except (ValueError, RecursionError):
+                    fits = False
+                if not fits:
+                    return f"{table}.{column}"
+        odd = self._run("SELECT 1 FROM completion WHERE status !~ %s LIMIT 1", (f"^[{STATUS}]*$",)).fetchone()
+        return None if odd is None else "completion.status"
+
+    def close(self) -> None:
+        """Close the connection. A second call does nothing."""
+        self._connection.close()
+
+    def _run(self, words: str, values: Values = ()) -> psycopg.Cursor[Any]:
+        with self._asking():
+            return self._connection.execute(words, values, binary=True)
+
+    def _filled(self, words: str, values: Values) -> Any:
+        """Return a statement with its values in it: the server does not know the type of that in ``? IS NULL``."""
+        from psycopg import ClientCursor
+
+        return ClientCursor(self._connection).mogrify(turned(words), _upright(values)).encode()
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        if self._until is not None and time.monotonic() > self._until:
+            raise ServerError(f"{self._place}: {_SAID['57014']}", "57014")
+        with asked(self._place):
+            yield
+
+
+def _upright(values: Values) -> Values:
+    if isinstance(values, Mapping):
+        return {name: upright(one) for name, one in values.items()}
+    return [upright(one) for one in values]
+
+
+class _Row(tuple[Any, ...]):
+    """A row that is read by place and by name; of two columns of one name the first counts, as in SQLite."""
+
+    _places: Mapping[str, int]
+
+    def __getitem__(self, key: Any) -> Any:
+        return tuple.__getitem__(self, self._places[key] if isinstance(key, str) else key)
+
+    def keys(self) -> list[str]:
+        """Return the names of the columns, for ``dict(row)``."""
+        return list(self._places)
+
+
+@functools.lru_cache(maxsize=512)
+def _row_type(names: tuple[str, ...]) -> type[_Row]:
+    places = {name: place for place, name in reversed(list(enumerate(names)))}
+    return type("_NamedRow", (_Row,), {"_places": {name: places[name] for name in dict.fromkeys(names)}})
+
+
+def _named_rows(cursor: Any) -> Any:
+    about = cursor.description
+    return tuple if about is None else _row_type(tuple(one.name for one in about))
+
+
+class _SumLoader:
+    """Reads a sum: a whole number where it is one of whole numbers, else a float, as SQLite has them."""
+
+    format = 1  # binary
+
+    def __init__(self, oid: int, context: Any = None) -> None:
+        from psycopg.types.numeric import NumericBinaryLoader
+
+        self._inner = NumericBinaryLoader(oid, context)
+
+    def load(self, data: Any) -> int | float:
+        found = self._inner.load(data)
+        return int(found) if found.as_tuple().exponent == 0 else float(found)
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL has it."""
+    return '"' + name.replace('"', '""') + '"'

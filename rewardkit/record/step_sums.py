@@ -1,0 +1,54 @@
+"""The sums of a step from those of its batches."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rewardkit.record.values import StepSummary, without_noise
+
+
+def summed_step(key: tuple[Any, ...], parts: Sequence[Any]) -> StepSummary:
+    """Return the sums of a step's batches, exact where they add up.
+
+    Where no call scored, the defaults that stand in for failed calls are all that the numbers are of, and tell nothing.
+    """
+    causes: dict[str, int] = {}
+    for part in parts:
+        for cause, number in json.loads(part["causes"]).items():
+            causes[cause] = causes.get(cause, 0) + number
+    scored = sum(part["scored"] for part in parts)
+    known = [part for part in parts if part["counted"] and scored]
+    sizes = [part["counted"] for part in known]
+    mean = sum(part["mean"] * size for part, size in zip(known, sizes, strict=True)) / sum(sizes) if known else None
+    std = known[0]["std"] if len(known) == 1 else _pooled(known, sizes, mean)
+    step, split, reward, version = key
+    return StepSummary(
+        step=step,
+        split=split,
+        reward=reward,
+        version=version,
+        scored=scored,
+        skipped=sum(part["skipped"] for part in parts),
+        failed=causes,
+        counted=sum(part["counted"] for part in parts),
+        mean=mean,
+        std=None if std is None or mean is None else without_noise(std, mean),
+        low=min((part["min"] for part in parts if scored and part["min"] is not None), default=None),
+        high=max((part["max"] for part in parts if scored and part["max"] is not None), default=None),
+        p50_s=max((part["p50_s"] for part in parts if part["p50_s"] is not None), default=None),
+        p95_s=max((part["p95_s"] for part in parts if part["p95_s"] is not None), default=None),
+        groups=sum(part["groups"] for part in parts),
+        flat_groups=sum(part["flat_groups"] for part in parts),
+    )
+
+
+def _pooled(parts: Sequence[Any], sizes: Sequence[int], mean: float | None) -> float | None:
+    """Return the standard deviation over several batches, of theirs."""
+    if mean is None or sum(sizes) < 2:
+        return None
+    inside = sum((part["std"] or 0.0) ** 2 * (size - 1) for part, size in zip(parts, sizes, strict=True))
+    between = sum(size * (part["mean"] - mean) ** 2 for part, size in zip(parts, sizes, strict=True))
+    return math.sqrt((inside + between) / (sum(sizes) - 1))

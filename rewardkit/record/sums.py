@@ -1,0 +1,134 @@
+"""Sums of a run by step and by batch: what curves are made of, without any completion being opened."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+
+from rewardkit.record import questions
+from rewardkit.record.asking import OpenedRecord
+from rewardkit.record.step_sums import summed_step
+from rewardkit.record.table import Whole
+from rewardkit.record.values import BatchSums, StepSummary
+
+
+class RecordedSums(OpenedRecord):
+    """The part of a reader that tells of steps, batches and metrics."""
+
+    def count(self) -> int:
+        """Return how many completions there are."""
+        return int(self._rows("SELECT count(*) FROM completion")[0][0])
+
+    def steps(self, split: str = "train") -> list[int]:
+        """Return the steps at which something was scored, in order."""
+        found = self._rows("SELECT DISTINCT step FROM batch WHERE split = ? AND step IS NOT NULL ORDER BY step", split)
+        return [step for (step,) in found]
+
+    def summaries(
+        self, reward: str | None = None, split: str | None = "train", *, since: int | None = None
+    ) -> list[StepSummary]:
+        """Return each step's sums over all ranks, oldest first, of one reward or of all.
+
+        Args:
+            reward: The reward; all unless given.
+            split: ``"train"``, ``"eval"``, or ``None`` for both.
+            since: From this step on; all unless given.
+        """
+        rows = self._rows(
+            "SELECT batch.step, batch.split, version.reward, version.number, summary.* FROM summary"
+            " JOIN batch ON batch.id = summary.batch JOIN version ON version.id = summary.version"
+            " WHERE (:reward IS NULL OR version.reward = :reward) AND (:split IS NULL OR batch.split = :split)"
+            " AND (:since IS NULL OR batch.step >= :since) ORDER BY batch.step NULLS FIRST, version.id, batch.id",
+            reward=reward,
+            split=split,
+            since=since,
+        )
+        keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
+        with self._decoding():
+            return [summed_step(key, list(parts)) for key, parts in keyed]
+
+    def series(self, reward: str, split: str = "train") -> list[tuple[int, float]]:
+        """Return a reward's mean by step, of those steps at which it scored: the quick way to a curve.
+
+        The means are those of :meth:`summaries`.
+        """
+        return self._tuples(questions.SERIES, split, reward)
+
+    def calls(self, split: str = "train") -> tuple[int, int]:
+        """Return how many calls of rewards failed, and how many there were."""
+        query = (
+            "SELECT coalesce(sum(failed), 0), coalesce(sum(summary.scored + skipped + failed), 0) FROM summary"
+            " JOIN batch ON batch.id = summary.batch WHERE batch.split = ?"
+        )
+        failed, calls = self._tuples(query, split)[0]
+        return failed, calls
+
+    def batches(self, split: str = "train", after: int = 0) -> tuple[int, list[tuple[int, int | None]]]:
+        """Return how many batches a split has, and the numbers and steps of those with a greater number."""
+        count = int(self._rows("SELECT count(*) FROM batch WHERE split = ?", split)[0][0])
+        return count, self._tuples("SELECT id, step FROM batch WHERE id > ? AND split = ? ORDER BY id", after, split)
+
+    def batch_sums(self, first: int, last: int, split: str = "train") -> list[BatchSums]:
+        """Return the sums over the completions of each batch, from one number of a batch to another."""
+        scored: dict[int, int] = {}
+        for number, versions, weights, version, calls in self._tuples(questions.BATCH_SCORED, first, last, split):
+            with self._decoding():
+                if dict(zip(json.loads(versions), json.loads(weights), strict=True)).get(version):
+                    scored[number] = scored.get(number, 0) + calls
+        rows = self._tuples(questions.BATCH_SUMS, first, last, split)
+        return [BatchSums._make((*row, scored.get(row[0], 0))) for row in rows]
+
+    def session_steps(self) -> dict[int, int]:
+        """Return the first training step that each session recorded, by the session's number."""
+        query = "SELECT session, min(step) FROM batch WHERE split = 'train' AND step IS NOT NULL GROUP BY session"
+        return dict(self._tuples(query))
+
+    def metrics(self, name: str, split: str = "train", steps: tuple[int, int] | None = None) -> list[tuple[int, float]]:
+        """Return the steps and values of one of the trainer's metrics, under the trainer's name and step.
+
+        Args:
+            name: The metric.
+            split: ``"train"`` or ``"eval"``.
+            steps: From this step of the trainer's to that one, both included; all unless given.
+        """
+        query = "SELECT step, value FROM metric WHERE split = ? AND name = ?"
+        between = "" if steps is None else " AND step BETWEEN ? AND ?"
+        found = self._rows(f"{query}{between} ORDER BY step", split, name, *(steps or ()))
+        return [(step, math.nan if value is None else value) for step, value in found]
+
+    def metric_names(self, split: str = "train") -> list[str]:
+        """Return the names of the trainer's metrics."""
+        return [name for (name,) in self._rows("SELECT DISTINCT name FROM metric WHERE split = ? ORDER BY name", split)]
+
+    def failed_calls(self, split: str = "train") -> list[tuple[str, str, int, int, int]]:
+        """Return the kinds of failed calls, the most frequent first.
+
+        Returns:
+            The reward's name, the cause, how many calls failed so, and the ``id`` of the first and of the last
+            completion among them.
+        """
+        return self._tuples(questions.FAILED, split)
+
+    def prompt_epochs(self, split: str = "train") -> list[tuple[int, int | None, int, float | None, float | None]]:
+        """Return what became of the prompts, by prompt and then by epoch.
+
+        Returns:
+            The prompt's index, the epoch without its fraction, the number of completions, and of their weighted sums
+            the mean and the greatest.
+        """
+        return self._tuples(questions.PROMPT_EPOCHS, split)
+
+    def batches_until(self, last: int) -> tuple[int, int]:
+        """Return how many batches there are up to that of a completion, and its number; 0 where there is none."""
+        query = "SELECT batch FROM completion WHERE id <= ? ORDER BY id DESC LIMIT 1"
+        found = self._tuples(query, last)
+        greatest = found[0][0] if found else 0
+        ((count,),) = self._tuples("SELECT count(*) FROM batch WHERE id <= ?", greatest)
+        return count, greatest
+
+    def batch_starts(self) -> Whole:
+        """Return the first completion's number of each batch, in order; those of a batch follow one another."""
+        return np.array([first for _, first in self._rows(questions.STARTS)], np.int64)

@@ -1,0 +1,162 @@
+"""The texts of a record: each distinct one once, compressed, found again by a digest of it."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rewardkit.record.store import RecordConnection
+from rewardkit.record.table import Whole
+
+LARGEST_TEXT = 128 << 20
+"""Bytes of one text, at most: a file of 2 MB can claim to hold one of 2 GB."""
+_MOST_RATIO = 1100
+"""How often a text may be longer than it is stored; deflate reaches 1032."""
+
+
+def digest_of(text: str) -> int:
+    """Return a text's digest, a signed integer of 64 bits."""
+    return _digest(_encoded(text))
+
+
+def packed(text: str) -> bytes:
+    """Return a text as it is stored."""
+    return zlib.compress(_encoded(text), 1)
+
+
+def unpacked(body: bytes) -> str:
+    """Return a stored text.
+
+    Raises:
+        zlib.error: The bytes are damaged, or unpack to more than any text has.
+        UnicodeDecodeError: They are no text.
+    """
+    raw = zlib.decompress(body) if len(body) * _MOST_RATIO <= LARGEST_TEXT else _bounded(body)
+    return raw.decode("utf-8", "surrogatepass")
+
+
+def _bounded(body: bytes) -> bytes:
+    unpacker = zlib.decompressobj()
+    raw = unpacker.decompress(body, LARGEST_TEXT)
+    if not unpacker.eof:
+        raise zlib.error(f"cut short, or a text of more than {LARGEST_TEXT:,} bytes")
+    return raw
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _digest(raw: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "little", signed=True)
+
+
+class Packed(NamedTuple):
+    """Texts as they are stored.
+
+    Attributes:
+        digests: One a text.
+        bodies: The compressed text of each digest.
+    """
+
+    digests: Sequence[int]
+    bodies: dict[int, bytes]
+
+
+def packed_all(texts: Sequence[str]) -> Packed:
+    """Return texts as they are stored; needs no database, so it may run anywhere. zlib frees the interpreter."""
+    digests: list[int] = []
+    bodies: dict[int, bytes] = {}
+    for text in texts:
+        raw = _encoded(text)
+        digest = _digest(raw)
+        digests.append(digest)
+        if digest not in bodies:
+            bodies[digest] = zlib.compress(raw, 1)
+    return Packed(digests, bodies)
+
+
+class KnownDigests:
+    """The digests of all texts in a file, in memory, 16 bytes each: a few sorted runs, which double in size."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Whole, Whole]] = []
+        self._last = 0
+
+    def refresh(self, connection: RecordConnection) -> None:
+        """Learn what this and other processes have added."""
+        rows = connection.execute("SELECT id, pairs FROM digests WHERE id > ? ORDER BY id", (self._last,)).fetchall()
+        for number, pairs in rows:
+            added = np.frombuffer(pairs, "<i8").reshape(-1, 2)
+            self._add(added[:, 0], added[:, 1])
+            self._last = number
+
+    def find(self, digests: Whole) -> Whole:
+        """Return the texts' ids; 0 where a text is new."""
+        found = np.zeros(len(digests), np.int64)
+        for known, ids in self._runs:
+            places = np.minimum(np.searchsorted(known, digests), len(known) - 1)
+            found = np.where(known[places] == digests, ids[places], found)
+        return found
+
+    def _add(self, digests: Whole, ids: Whole) -> None:
+        while self._runs and len(self._runs[-1][0]) <= len(digests):
+            more, those = self._runs.pop()
+            digests, ids = np.concatenate((more, digests)), np.concatenate((those, ids))
+        order = np.argsort(digests, kind="stable")
+        self._runs.append((digests[order], ids[order]))
+
+
+class Texts:
+    """The texts of a record, each distinct one once, as one transaction adds to them.
+
+    A text that two processes add at the same moment may be stored twice, in a database in which they need not wait for
+    each other; either is as good as the other.
+
+    Args:
+        connection: Where; a transaction is open, and ends with its ``commit``.
+    """
+
+    def __init__(self, connection: RecordConnection) -> None:
+        self._connection = connection
+        self._known: KnownDigests = connection.known.setdefault("texts", KnownDigests())
+        self._unnoted: dict[int, int] = connection.known.setdefault("unnoted", {})
+
+    def ids(self, texts: Sequence[str]) -> list[int]:
+        """Return the ids of texts, which are stored where they are new."""
+        return self.stored(packed_all(texts)) if texts else []
+
+    def stored(self, texts: Packed) -> list[int]:
+        """Return the ids of texts that are compressed already."""
+        self._known.refresh(self._connection)
+        wanted = np.fromiter(texts.bodies, np.int64, len(texts.bodies))
+        ids = self._known.find(wanted)
+        for place in np.flatnonzero(ids == 0).tolist():
+            ids[place] = self._unnoted.get(int(wanted[place]), 0)
+        new = np.flatnonzero(ids == 0)
+        if len(new):
+            ids[new] = self._connection.reserve("text", len(new))
+            bodies = (texts.bodies[one] for one in wanted[new].tolist())
+            self._connection.insert_all("text", list(zip(ids[new].tolist(), bodies, strict=True)))
+            self._unnoted.update(zip(wanted[new].tolist(), ids[new].tolist(), strict=True))
+            if self._connection.is_alone:
+                self.note()
+        places = dict(zip(wanted.tolist(), ids.tolist(), strict=True))
+        return [places[one] for one in texts.digests]
+
+    def note(self) -> None:
+        """Let others find the texts that were added, once nobody else writes: they read digests in that order."""
+        if self._unnoted:
+            pairs = np.array(list(self._unnoted.items()), "<i8").tobytes()
+            self._connection.insert("digests", {"pairs": pairs})
+            self._unnoted.clear()
+
+
+def alone(connection: RecordConnection) -> None:
+    """Wait until nobody else writes to the record, and note the texts that this transaction has added before."""
+    connection.alone()
+    Texts(connection).note()
