@@ -97,7 +97,13 @@ def _told_by_process(path: RecordPlace) -> dict[str, Any]:
     began = time.monotonic()
     try:
         process = subprocess.Popen(  # noqa: S603 - this package, in this Python
-            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=os.environ | alone, start_new_session=True
+            command,
+            bufsize=0,  # what a process that has ended did not take is not written again as its pipe is closed
+            stdin=pipe,
+            stdout=pipe,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | alone,
+            start_new_session=True,
         )
     except OSError as reason:
         return _nothing(f"cannot start {sys.executable}: {reason}", 0.0)
@@ -109,7 +115,6 @@ def _told_by_process(path: RecordPlace) -> dict[str, Any]:
         assert process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(opening_words(path)).encode() + b"\n")
-            process.stdin.flush()
         words = process.stdout.read()
     timer.cancel()
     try:
