@@ -380,7 +380,8 @@ def test_a_run_made_between_two_looks_is_not_foreign(postgres: Server, monkeypat
     monkeypatch.setattr(psycopg.Connection, "execute", making)
     with Recorder(url, append=True) as one:
         one.record(batch(2, mark="own"), step=1)
-    assert made and one.lost == 0
+    assert made
+    assert one.lost == 0
     assert sorted(marks(url)) == ["other", "own"]
 
 
