@@ -43,7 +43,11 @@ _OURS = (
     "SELECT nspname FROM pg_namespace JOIN pg_class ON relnamespace = pg_namespace.oid"
     " WHERE relname = 'rewardkit' AND relkind = 'r'"
 )
-_IN_IT = "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s"
+# One statement sees the schema at one moment: of two, another's new tables would come between and look foreign.
+_IN_IT = (
+    "SELECT count(*), count(*) FILTER (WHERE relname = 'rewardkit' AND relkind = 'r')"
+    " FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s"
+)
 _SIZE = (
     "SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint FROM pg_class"
     " JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s AND relkind = 'r'"
@@ -235,9 +239,9 @@ def _version(place: RunAddress, connection: psycopg.Connection[Any]) -> int | No
         RecordError: The schema is something else's, or of a newer version.
     """
     name = _name(place)
-    if connection.execute(f"{_OURS} AND nspname = %s", (name,)).fetchone() is None:
-        (count,) = connection.execute(_IN_IT, (name,)).fetchone() or (0,)
-        if count:
+    held, ours = connection.execute(_IN_IT, (name,)).fetchone() or (0, 0)
+    if not ours:
+        if held:
             raise RecordError(f"{place}: the schema {name!r} holds something else, and no record of rewardkit's")
         return None
     row = connection.execute(f"SELECT version FROM {quoted(name)}.rewardkit").fetchone()  # noqa: S608 - quoted

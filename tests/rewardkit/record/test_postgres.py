@@ -455,11 +455,13 @@ def test_an_older_record_is_brought_up_to_date_once(postgres: Server, monkeypatc
 
 
 def test_several_that_make_a_run_at_once_make_it_once(postgres: Server) -> None:
-    """All ranks of a training may be the first."""
+    """All ranks of a training may be the first; one whose looks fall around another's making finds no foreign run."""
     url = postgres.url("at-once")
     found: list[str] = []
+    ready = threading.Barrier(5)
 
     def act(rank: int) -> None:
+        ready.wait(60)
         with Recorder(url, append=True) as one:
             one.record(batch(2, mark=str(rank)), step=0)
         found.append(str(one.lost))
@@ -471,6 +473,30 @@ def test_several_that_make_a_run_at_once_make_it_once(postgres: Server) -> None:
         thread.join()
     assert found == ["0"] * 5
     assert sorted(marks(url)) == list("01234")
+
+
+def test_a_run_made_between_two_looks_is_not_foreign(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever statement another's making falls behind, the run is found as ours."""
+    import psycopg
+
+    url = postgres.url("between")
+    made: list[str] = []
+    execute = psycopg.Connection.execute
+
+    def making(connection: Any, statement: Any, *rest: Any, **options: Any) -> Any:
+        answer = execute(connection, statement, *rest, **options)
+        if "pg_class" in str(statement) and not made:
+            made.append(url)
+            with Recorder(url, append=True) as other:
+                other.record(batch(2, mark="other"), step=0)
+        return answer
+
+    monkeypatch.setattr(psycopg.Connection, "execute", making)
+    with Recorder(url, append=True) as one:
+        one.record(batch(2, mark="own"), step=1)
+    assert made
+    assert one.lost == 0
+    assert sorted(marks(url)) == ["other", "own"]
 
 
 def test_a_run_is_set_aside_listed_and_removed(postgres: Server) -> None:
