@@ -259,7 +259,7 @@ def test_a_training_that_was_killed_is_not_asked(tmp_path: Path) -> None:
     """Who asks is told that the process is gone, or that nobody ever took changes."""
     run = tmp_path / "run"
     with record(run):
-        process = subprocess.Popen([sys.executable, str(HELPER), str(run), ".", "0", "1", "100000", "0.01"])
+        process = subprocess.Popen([sys.executable, str(HELPER), str(run), str(tmp_path), "0", "1", "100000", "0.01"])
         with Run.open(run) as reader:
             until(lambda: changes.trainers_of(reader._connection))
             assert list(reader.get_config().reward_fns.functions) == ["first"]
