@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import logging
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -16,8 +17,12 @@ from typing import Any
 from rewardkit.errors import ClusterError
 from rewardkit.runtime.nodes.host import NodeHost
 
+_log = logging.getLogger("rewardkit")
 CONNECT_S = 5.0
 """Seconds that an address has to take a connection."""
+_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"
+"""Ray ends a process that has not reached its cluster's head for this long, a minute by default; a training is to go on
+without the cluster. Ray reads it as it connects."""
 CONCURRENT = 8
 """Methods of a host that run at once: it waits in one for answers while it takes calls in others."""
 
@@ -37,7 +42,8 @@ def connect(address: str | None, *, with_own: bool = False) -> RayCluster:
         import ray
     except ImportError as missing:
         raise ClusterError("lane='ray' needs Ray, which is not installed: pip install 'ray>=2.41'") from missing
-    if not ray.is_initialized():
+    connected = ray.is_initialized()
+    if not connected:
         if address is None:
             raise ClusterError(
                 "lane='ray' needs a cluster, and Ray is never started silently: call ray.init() first, or give "
@@ -49,7 +55,16 @@ def connect(address: str | None, *, with_own: bool = False) -> RayCluster:
             "lane='ray' does not work through Ray Client (ray://): run the training on a node of the cluster, for "
             "example with ray job submit, and give ray_address='auto'"
         )
+    if connected and address is not None:
+        warn_of_another(ray, address)
     return RayCluster(ray, with_own=with_own)
+
+
+def warn_of_another(ray: Any, address: str) -> None:
+    """Say that an address is not used, where this process is connected to a cluster at another port already."""
+    head = str(ray.get_runtime_context().gcs_address)
+    if address != "auto" and address.rpartition(":")[2] != head.rpartition(":")[2]:
+        _log.warning("ray_address=%r is not used: this process is connected to the cluster at %s", address, head)
 
 
 def initialise(ray: Any, address: str) -> None:
@@ -63,10 +78,15 @@ def initialise(ray: Any, address: str) -> None:
         raise ClusterError("ray_address='local' would start Ray here, and Ray is never started silently")
     if address != "auto":
         _check_listens(address, host, int(port))
+    before = os.environ.get(_PATIENCE)
+    os.environ.setdefault(_PATIENCE, str(10**9))
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except Exception as reason:
         raise ClusterError(f"ray_address={address!r}: {_first_lines(reason)}") from reason
+    finally:
+        if before is None:
+            del os.environ[_PATIENCE]
 
 
 def _check_listens(address: str, host: str, port: int) -> None:

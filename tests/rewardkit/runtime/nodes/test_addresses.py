@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -77,3 +78,44 @@ def test_another_version_of_ray_is_told_in_rays_words(listener: socket.socket) -
     _answer(listener, b"\0\0\0\4\0\0\0\0\0")
     with pytest.raises(ClusterError, match=r"Version mismatch: The cluster was started with: Ray: 2\.41\.0"):
         ray_cluster.initialise(RAY, _address(listener))
+
+
+def test_a_training_is_to_outlive_its_cluster(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray ends a process a minute after its cluster's head has died, unless told otherwise as it connects."""
+    name = "RAY_gcs_rpc_server_reconnect_timeout_s"
+    monkeypatch.delenv(name, raising=False)
+    given: list[str | None] = []
+    ray = SimpleNamespace(init=lambda **options: given.append(os.environ.get(name)))
+    _answer(listener, b"\0\0\0\4\0\0\0\0\0")
+    ray_cluster.initialise(ray, _address(listener))
+    monkeypatch.setenv(name, "5")
+    _answer(listener, b"\0\0\0\4\0\0\0\0\0")
+    ray_cluster.initialise(ray, _address(listener))
+    assert [str(10**9), "5"] == given
+    assert "5" == os.environ[name]
+
+
+def test_an_address_beside_the_cluster_that_is_used_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A process is connected to one cluster; another one's address is not taken silently."""
+    context = SimpleNamespace(gcs_address="10.0.0.1:6379")
+    ray = SimpleNamespace(get_runtime_context=lambda: context)
+    for address in ("auto", "head:6379"):
+        ray_cluster.warn_of_another(ray, address)
+    assert "" == caplog.text
+    ray_cluster.warn_of_another(ray, "10.0.0.2:6380")
+    assert "this process is connected to the cluster at 10.0.0.1:6379" in caplog.text
+
+
+def test_a_full_object_store_is_named() -> None:
+    """Ray says so as a call is sent; the words are in the warning, and its advice is not."""
+
+    class ObjectStoreFullError(Exception):
+        """Ray's."""
+
+    def remote(*arguments: object) -> None:
+        raise ObjectStoreFullError("Failed to put object of 9 bytes.\nThe local object store is full\n\nTip: ...\nmore")
+
+    ray = SimpleNamespace(exceptions=SimpleNamespace(ObjectStoreFullError=ObjectStoreFullError))
+    host = ray_cluster.RayHost(ray, SimpleNamespace(take=SimpleNamespace(remote=remote)))
+    with pytest.raises(ClusterError, match="the cluster's object store is full: Failed to put object of 9 bytes"):
+        host.ask("take", 1)
