@@ -21,8 +21,9 @@ _log = logging.getLogger("rewardkit")
 CONNECT_S = 5.0
 """Seconds that an address has to take a connection."""
 _PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"
-"""Ray ends a process that has not reached its cluster's head for this long, a minute by default; a training is to go on
+"""Ray ends a process that has not reached its cluster's head for so many seconds, 60 by default; a training is to go on
 without the cluster. Ray reads it as it connects."""
+_PATIENT_S = "86400"
 CONCURRENT = 8
 """Methods of a host that run at once: it waits in one for answers while it takes calls in others."""
 
@@ -79,7 +80,7 @@ def initialise(ray: Any, address: str) -> None:
     if address != "auto":
         _check_listens(address, host, int(port))
     before = os.environ.get(_PATIENCE)
-    os.environ.setdefault(_PATIENCE, str(10**9))
+    os.environ.setdefault(_PATIENCE, _PATIENT_S)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except Exception as reason:
