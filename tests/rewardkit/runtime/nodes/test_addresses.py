@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -80,19 +82,26 @@ def test_another_version_of_ray_is_told_in_rays_words(listener: socket.socket) -
         ray_cluster.initialise(RAY, _address(listener))
 
 
-def test_a_training_is_to_outlive_its_cluster(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray ends a process a minute after its cluster's head has died, unless told otherwise as it connects."""
+def test_a_training_is_to_outlive_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray ends a process a minute after its cluster's head has died, unless told otherwise as it is imported."""
     name = "RAY_gcs_rpc_server_reconnect_timeout_s"
-    monkeypatch.delenv(name, raising=False)
-    given: list[str | None] = []
-    ray = SimpleNamespace(init=lambda **options: given.append(os.environ.get(name)))
-    _answer(listener, b"\0\0\0\4\0\0\0\0\0")
-    ray_cluster.initialise(ray, _address(listener))
-    monkeypatch.setenv(name, "5")
-    _answer(listener, b"\0\0\0\4\0\0\0\0\0")
-    ray_cluster.initialise(ray, _address(listener))
-    assert ["1000000", "5"] == given
-    assert "5" == os.environ[name]
+    (tmp_path / "ray.py").write_text(f"import os\nSAID = os.environ.get({name!r})\nis_initialized = lambda: False\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for given, said in ((None, "864000"), ("5", "5")):
+        monkeypatch.delitem(sys.modules, "ray", raising=False)
+        monkeypatch.delenv(name, raising=False) if given is None else monkeypatch.setenv(name, given)
+        with pytest.raises(ClusterError, match="never started silently"):
+            ray_cluster.connect(None)
+        assert (said, given) == (sys.modules["ray"].SAID, os.environ.get(name))
+    monkeypatch.delitem(sys.modules, "ray")
+
+
+def test_a_folder_that_is_named_ray_is_no_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python takes a folder on its path for a package."""
+    (tmp_path / "ray").mkdir()
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(__path__=[str(tmp_path / "ray")]))
+    with pytest.raises(ClusterError, match="What is imported is a folder: "):
+        ray_cluster.connect("auto")
 
 
 def test_an_address_beside_the_cluster_that_is_used_is_told(caplog: pytest.LogCaptureFixture) -> None:
