@@ -10,7 +10,7 @@ import inspect
 import json
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -23,6 +23,7 @@ from rewardkit.fingerprint import Fingerprint, known
 from rewardkit.forms import Form, TextParameter
 from rewardkit.function import described
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
+from rewardkit.own_columns import ENVIRONMENTS_COLUMN, LiveObject
 from rewardkit.text import conversation
 from rewardkit.types import Arrived, Rollout
 from sandbox.workers import stopped
@@ -151,6 +152,11 @@ class RewardSpec:
         return frozenset(p.name for p in self.parameters if p.column)
 
     @property
+    def wants_environments(self) -> bool:
+        """Whether the reward takes a trainer's live environments, which no other process has."""
+        return any(p.name == ENVIRONMENTS_COLUMN for p in self.parameters)
+
+    @property
     def wants_completion_ids(self) -> bool:
         """Whether the reward reads token ids."""
         return any(p.name == "completion_ids" for p in self.parameters)
@@ -187,7 +193,7 @@ class RewardSpec:
             reserved = GROUP_RESERVED if self.kind is Kind.GROUP else RESERVED
             named = {p.name for p in self.parameters} | reserved | self.bound
             for column, value in example.items():
-                if column not in named:
+                if column not in named and column != ENVIRONMENTS_COLUMN:
                     arguments[column] = coerce_column(self.rest, column, _fresh(value), places[0])
         return arguments
 
@@ -241,6 +247,10 @@ def build_spec(
             parameters.append(Parameter(parameter.name, True, fill, supplied=True))
         else:
             parameters.append(_parameter(kind, parameter, annotation, name))
+    if options.cache and any(p.name == ENVIRONMENTS_COLUMN for p in parameters):
+        raise RewardDefinitionError(
+            f"reward {name!r}: cache=True keeps a score for later, and an environment is another one after each reset"
+        )
     bound |= _own_names(function) - {parameter.name for parameter in parameters}
     deciding = replace(options, cache=False, concurrency=None)  # these two change what a score costs, not the score
     made = Fingerprint(function, deciding) if version is None else known(version)
@@ -290,6 +300,8 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward
     if name in fillers:
         return Parameter(name, required, fillers[name])
     _refuse_mixed_up(kind, name, reward)
+    if name == ENVIRONMENTS_COLUMN:
+        return Parameter(name, required, _environments_filler(kind), build_coercer(Any))
     coercer = _coercer(annotation, reward, name)
     if coercer.passthrough:
         return Parameter(name, required, lambda r, c, p: _fresh(r[0].example[name]), coercer)
@@ -320,6 +332,14 @@ def _text_filler(taken: TextParameter) -> Filler:
     )
 
 
+def _environments_filler(kind: Kind) -> Filler:
+    def of(one: Rollout | Arrived) -> Any:
+        value = one.example[ENVIRONMENTS_COLUMN]
+        return value.value if isinstance(value, LiveObject) else value
+
+    return _of_each(of) if kind is Kind.GROUP else _of_one(of)
+
+
 _OF_ROLLOUT: dict[str, Callable[[Rollout | Arrived], Any]] = {
     "messages": lambda one: conversation(one.prompt, one.completion),
     "completion_ids": lambda one: None if one.completion_ids is None else list(one.completion_ids),
@@ -341,12 +361,17 @@ def _fillers(kind: Kind, annotation: Any) -> dict[str, Filler]:
     raw = annotation is dict or in_mapping
     fill = _of_each if kind is Kind.GROUP else _of_one
     return {name: fill(of) for name, of in _OF_ROLLOUT.items()} | {
-        "example": (lambda r, c, p: {column: _fresh(value) for column, value in r[0].example.items()})
+        "example": (lambda r, c, p: {column: _fresh(value) for column, value in _row(r[0])})
         if raw
-        else (lambda r, c, p: {str(column): column_text(value) for column, value in r[0].example.items()}),
+        else (lambda r, c, p: {str(column): column_text(value) for column, value in _row(r[0])}),
         "step": lambda r, c, p: c.step,
         "epoch": lambda r, c, p: c.epoch,
     }
+
+
+def _row(rollout: Rollout | Arrived) -> Iterator[tuple[Any, Any]]:
+    """Return a row's columns; live environments are none, and are given by their name alone."""
+    return (item for item in rollout.example.items() if item[0] != ENVIRONMENTS_COLUMN)
 
 
 def column_text(value: object) -> str:

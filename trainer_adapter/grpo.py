@@ -35,7 +35,7 @@ from rewardkit.serving import RemoteRuntime
 from sandbox import cores, local_ranks
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.copies import Copies
-from trainer_adapter.environment_values import with_environments
+from trainer_adapter.environment_values import EnvironmentColumns, take_over
 from trainer_adapter.functions import AdaptedFunction, Scorings
 from trainer_adapter.models import needing_extra
 from trainer_adapter.ranks import Ranks, owners, score_together
@@ -197,6 +197,7 @@ class RewardAdapter:
         self._timings: deque[BatchTiming] = deque(maxlen=100_000)
         self._seconds = 0.0
         self._scorings = Scorings()
+        self._environments = EnvironmentColumns()
         self.waiting_metrics = WaitingMetrics()
         """Metrics for the trainer's next log, which :attr:`callback` adds where TRL gives functions no way to."""
         self._trainer: Callable[[], Any] = lambda: None
@@ -393,7 +394,7 @@ class RewardAdapter:
                 ranks = self._ranks if "trainer_state" in keywords else Ranks()
 
                 def freeze() -> FrozenBatch:
-                    columns = with_environments(keywords, self.runtime.rewards.values())
+                    columns = self._environments.added(keywords, self.runtime.rewards.values())
                     return FrozenBatch(prompts, completions, completion_ids, columns)
 
                 return self._answer(reward, freeze, ranks, keywords.get("log_metric"), began)
@@ -479,6 +480,7 @@ class RewardAdapter:
         if processes > 1:
             check_groups(self.group_rewards, trainer.args)
         self._trainer, self._ranks = weakref.ref(trainer), Ranks.of(processes) or Ranks()
+        take_over(trainer, self.runtime.rewards.values(), said=self.capture is not None)
 
     def _check_async_grpo(self, reward: str | None) -> None:
         """Raise in AsyncGRPO's own process, which adds up rewards without weights, where weights would be lost."""
