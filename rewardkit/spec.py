@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_typ
 
 from rewardkit.callables import is_async, set_by_partials, written
 from rewardkit.coerce import build_coercer
-from rewardkit.coercion.rule import Coercer, ColumnValueError
+from rewardkit.coercion.rule import LISTS, Coercer, ColumnValueError
 from rewardkit.errors import CoercionError, RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint, known
 from rewardkit.forms import Form, TextParameter
 from rewardkit.function import described
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
-from rewardkit.own_columns import ENVIRONMENTS_COLUMN, LiveObject
+from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject
 from rewardkit.text import conversation
 from rewardkit.types import Arrived, Rollout
+from rewardkit.workspace import Workspace
 from sandbox.workers import stopped
 
 if TYPE_CHECKING:
@@ -162,9 +163,19 @@ class RewardSpec:
         return any(p.name == "completion_ids" for p in self.parameters)
 
     @property
+    def workspaces(self) -> Mapping[str, Coercer]:
+        """The columns that hold paths of workspaces, with what makes a :class:`Workspace` of such a value."""
+        return {p.name: p.coercer for p in self.parameters if p.coercer is not None and self._is_workspace(p.name)}
+
+    def _is_workspace(self, name: str) -> bool:
+        hint = self.hints.get(name)
+        return Workspace in (hint, *get_args(hint))
+
+    @property
     def jailed(self) -> bool:
-        """Whether its calls use a jail: it takes a Sandbox, or is given as text."""
-        return any(p.supplied for p in self.parameters) or described(self.function).source_text is not None
+        """Whether its calls use a jail: it takes a Sandbox or a workspace, or is given as text."""
+        supplied = any(p.supplied for p in self.parameters)
+        return supplied or bool(self.workspaces) or described(self.function).source_text is not None
 
     def supplies(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that a call as a plain function need not give, and has not given."""
@@ -302,10 +313,25 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward
     _refuse_mixed_up(kind, name, reward)
     if name == ENVIRONMENTS_COLUMN:
         return Parameter(name, required, _environments_filler(kind), build_coercer(Any))
+    if kind is Kind.GROUP and get_origin(annotation) in LISTS and _of_each_completion(name, annotation):
+        return _own_parameter(name, required, _coercer(get_args(annotation)[0], reward, name))
     coercer = _coercer(annotation, reward, name)
     if coercer.passthrough:
         return Parameter(name, required, lambda r, c, p: _fresh(r[0].example[name]), coercer)
     return Parameter(name, required, lambda r, c, p: coerce_column(coercer, name, r[0].example[name], p[0]), coercer)
+
+
+def _of_each_completion(name: str, annotation: Any) -> bool:
+    """Whether a group reward's column has a value for each completion, and not one for the prompt."""
+    return name == ENVIRONMENT_COLUMN or Workspace in get_args(annotation)
+
+
+def _own_parameter(name: str, required: bool, coercer: Coercer) -> Parameter:
+    def fill(rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]) -> list[Any]:
+        pairs = zip(rollouts, places, strict=True)
+        return [coerce_column(coercer, name, _fresh(one.example[name]), place) for one, place in pairs]
+
+    return Parameter(name, required, fill, coercer)
 
 
 def _refuse_mixed_up(kind: Kind, name: str, reward: str) -> None:

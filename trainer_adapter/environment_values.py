@@ -11,7 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from rewardkit import DataError
-from rewardkit.extending import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText, shortened
+from rewardkit.extending import (
+    ENVIRONMENT_COLUMN,
+    ENVIRONMENTS_COLUMN,
+    ColumnValueError,
+    LiveObject,
+    OwnText,
+    shortened,
+)
 from trainer_adapter.environments import RaisedInEnvironment
 
 WORKSPACE_COLUMN = "workspace"
@@ -147,6 +154,35 @@ def workspace_of(environment: Any) -> OwnText | None:
             f"the environment {type(environment).__name__} has workspace={value!r:.80}: expected a path or None"
         )
     return OwnText(value)
+
+
+def check_workspaces(rewards: Iterable[Any], rows: Any, what: str) -> None:
+    """Refuse a dataset whose workspaces are missing or lie elsewhere, before training begins.
+
+    Args:
+        rewards: A runtime's rewards.
+        rows: A ``datasets.Dataset``; of anything without columns nothing is known.
+        what: What errors call it.
+
+    Raises:
+        DataError: A path is no folder in which workspaces may lie; names reward, row and path.
+    """
+    names = getattr(rows, "column_names", None) or ()
+    for leaf in (leaf for one in rewards for leaf in one.leaves):
+        for column, coercer in leaf.spec.workspaces.items():
+            if column not in names or not hasattr(rows, "__len__"):
+                continue
+            seen: set[object] = set()
+            for place, value in enumerate(rows[column]):
+                if value in seen:
+                    continue
+                seen.add(value)
+                try:
+                    coercer(value)
+                except ColumnValueError as wrong:
+                    raise DataError(
+                        f"reward {leaf.name!r}: {what}, {wrong.describe(column, place)}"
+                    ) from None
 
 
 def trace_value(trace: Any) -> float | None:

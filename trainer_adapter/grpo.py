@@ -35,7 +35,7 @@ from rewardkit.serving import RemoteRuntime
 from sandbox import cores, local_ranks
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.copies import Copies
-from trainer_adapter.environment_values import EnvironmentColumns, take_over
+from trainer_adapter.environment_values import EnvironmentColumns, check_workspaces, take_over
 from trainer_adapter.functions import AdaptedFunction, Scorings
 from trainer_adapter.models import needing_extra
 from trainer_adapter.ranks import Ranks, owners, score_together
@@ -296,10 +296,12 @@ class RewardAdapter:
 
         Raises:
             ConfigError: It is no trainer of TRL's.
+            DataError: A workspace that its dataset names is missing, or lies where none may.
         """
         callback = self.callback
         if not (hasattr(trainer, "reward_funcs") and hasattr(trainer, "callback_handler")):
             raise ConfigError(f"attach({trainer!r}): expected a GRPOTrainer or RLOOTrainer")
+        check_workspaces(self.runtime.rewards.values(), getattr(trainer, "train_dataset", None), "dataset")
         others = [one for one in trainer.callback_handler.callbacks if one is not callback]
         trainer.callback_handler.callbacks[:] = [callback, *others]  # before those that report what it adds to the logs
         self._know(trainer)
