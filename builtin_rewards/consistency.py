@@ -18,7 +18,7 @@ def self_consistency(compared_as: str = "math", *, majority: bool = False) -> Re
 
     Args:
         compared_as: ``math`` finds and compares final answers as ``math_answer`` does; ``text`` compares what is
-            marked, in a box or in answer tags, and otherwise all that follows the thoughts, as ``normalized_match`` does.
+            marked, in a box or in answer tags, else all that follows the thoughts, as ``normalized_match`` does.
         majority: Score 1.0 for the answer that most completions give and 0.0 for the others, in place of the share.
     """
     require(compared_as in _COMPARED_AS, f"one of {', '.join(_COMPARED_AS)}", compared_as=compared_as)

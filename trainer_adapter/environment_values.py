@@ -19,7 +19,7 @@ from rewardkit.extending import (
     OwnText,
     shortened,
 )
-from trainer_adapter.environments import RaisedInEnvironment
+from trainer_adapter.environment_fault import RaisedInEnvironment
 
 WORKSPACE_COLUMN = "workspace"
 _log = logging.getLogger("trainer_adapter")
@@ -71,8 +71,9 @@ class EnvironmentColumns:
 def environment_value(environment: Any) -> object:
     """Return what an environment gives as its reward; ``None`` where it gives none.
 
-    That is what its method ``get_reward`` returns, or :class:`~trainer_adapter.environments.RaisedInEnvironment` where
-    it raises; else the number in its attribute ``reward``.
+    That is what its method ``get_reward`` returns, or a
+    :class:`~trainer_adapter.environment_fault.RaisedInEnvironment` where it raises; else the number in its attribute
+    ``reward``.
 
     Raises:
         DataError: The attribute is no number.
@@ -102,42 +103,6 @@ def _given_by(environment: Any) -> object:
         _log.exception("%s raised; its completion has no score of the environment", called)
         return RaisedInEnvironment(f"{called} raised {type(error).__name__}: {shortened(str(error), 300)}")
     return RaisedInEnvironment(f"{called} returned {value!r:.80}: expected a number or None")
-
-
-def take_over(trainer: Any, rewards: Iterable[Any], *, said: bool) -> None:
-    """Let the reward of a trainer's environments count once where it is one of ours, for TRL counts it by itself.
-
-    TRL adds a function of its own, of weight 1, for each class of environments with a ``get_reward``. It answers with
-    nothing from now on, and the environment's reward counts with our weight.
-
-    Args:
-        trainer: TRL's trainer.
-        rewards: A runtime's rewards.
-        said: Whether it is told where the environment's reward is none of ours, and so is in no record.
-    """
-    names = getattr(trainer, "reward_func_names", ())
-    theirs = [place for place, one in enumerate(getattr(trainer, "reward_funcs", ())) if _is_of_trl(one)]
-    if not theirs:
-        return
-    named = ", ".join(names[place] for place in theirs)
-    if any(ENVIRONMENT_COLUMN in (leaf.spec.wanted_columns or ()) for one in rewards for leaf in one.leaves):
-        for place in theirs:
-            trainer.reward_funcs[place] = _nothing
-    elif said:
-        _log.warning(
-            "the reward of the environment %s counts in this training and is in no record: TRL asks for it by itself; "
-            "add trainer_adapter.environments:environment_reward to the rewards",
-            named,
-        )
-
-
-def _is_of_trl(function: Any) -> bool:
-    """Whether it is what TRL made of an environment's ``get_reward``."""
-    return getattr(function, "__name__", "") == "get_reward" and str(function.__module__).startswith("trl.")
-
-
-def _nothing(completions: Sequence[Any], **_: Any) -> list[None]:
-    return [None] * len(completions)
 
 
 def workspace_of(environment: Any) -> OwnText | None:
@@ -180,9 +145,7 @@ def check_workspaces(rewards: Iterable[Any], rows: Any, what: str) -> None:
                 try:
                     coercer(value)
                 except ColumnValueError as wrong:
-                    raise DataError(
-                        f"reward {leaf.name!r}: {what}, {wrong.describe(column, place)}"
-                    ) from None
+                    raise DataError(f"reward {leaf.name!r}: {what}, {wrong.describe(column, place)}") from None
 
 
 def trace_value(trace: Any) -> float | None:

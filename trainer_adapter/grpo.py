@@ -35,7 +35,8 @@ from rewardkit.serving import RemoteRuntime
 from sandbox import cores, local_ranks
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.copies import Copies
-from trainer_adapter.environment_values import EnvironmentColumns, check_workspaces, take_over
+from trainer_adapter.environment_counting import take_over
+from trainer_adapter.environment_values import EnvironmentColumns, check_workspaces
 from trainer_adapter.functions import AdaptedFunction, Scorings
 from trainer_adapter.models import needing_extra
 from trainer_adapter.ranks import Ranks, owners, score_together
@@ -304,7 +305,7 @@ class RewardAdapter:
         check_workspaces(self.runtime.rewards.values(), getattr(trainer, "train_dataset", None), "dataset")
         others = [one for one in trainer.callback_handler.callbacks if one is not callback]
         trainer.callback_handler.callbacks[:] = [callback, *others]  # before those that report what it adds to the logs
-        self._know(trainer)
+        self._know(trainer, begun=False)
         if self.capture is not None:
             self.capture.attach(trainer)
         if self.updates is not None:
@@ -474,15 +475,15 @@ class RewardAdapter:
         """Whether a reward's calls must all be made on one host."""
         return any(leaf.on_one_host for reward in self.runtime.rewards.values() for leaf in reward.leaves)
 
-    def _know(self, trainer: Any) -> None:
-        """Know the trainer, and with it the other processes, from now on."""
+    def _know(self, trainer: Any, *, begun: bool = True) -> None:
+        """Know the trainer, and with it the other processes, from now on; ``begun`` once it calls our functions."""
         if trainer is None or self._trainer() is trainer or not is_trainer(trainer):
             return
         processes = getattr(trainer.accelerator, "num_processes", 1)
         if processes > 1:
             check_groups(self.group_rewards, trainer.args)
         self._trainer, self._ranks = weakref.ref(trainer), Ranks.of(processes) or Ranks()
-        take_over(trainer, self.runtime.rewards.values(), said=self.capture is not None)
+        take_over(trainer, self.runtime.rewards.values(), begun=begun, recorded=self.capture is not None)
 
     def _check_async_grpo(self, reward: str | None) -> None:
         """Raise in AsyncGRPO's own process, which adds up rewards without weights, where weights would be lost."""

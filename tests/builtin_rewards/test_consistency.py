@@ -59,7 +59,8 @@ def test_texts_are_compared_without_case_and_articles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "same"), [("1/2", "0.5", True), ("7 cm", "70 mm", True), ("B", "(B) a cat", True), ("4", "", False)]
+    ("first", "second", "same"),
+    [("1/2", "0.5", True), ("7 cm", "70 mm", True), ("B", "(B) a cat", True), ("4", "", False)],
 )
 def test_equality_has_no_direction(first: str, second: str, same: bool) -> None:
     """Whichever of the two is taken for the gold."""

@@ -129,7 +129,14 @@ def trls_own(completions: list[str], environments: list[Asked], **columns: objec
 def test_live_environments_reach_rewards_by_trls_name(tmp_path: Path) -> None:
     """One completion's, a group's, and those of a function that was written for TRL; none is copied or recorded."""
     run, environments = tmp_path / "run", [Asked(0.25), Asked(1.0), Asked(0.5)]
-    rewards = [environment_reward, times, places, rest, from_trl(trls_own), from_trl(trls_own, in_groups=True, name="g")]
+    rewards = [
+        environment_reward,
+        times,
+        places,
+        rest,
+        from_trl(trls_own),
+        from_trl(trls_own, in_groups=True, name="g"),
+    ]
     with RewardAdapter(rewards, lane="inline", record=run) as adapter:
         call = _batch(environments, answer=["4"] * 3)
         told = [one(**call) for one in adapter.reward_funcs]
@@ -187,9 +194,7 @@ def test_an_environment_is_asked_for_its_reward_once_a_batch(kind: Any) -> None:
         (math.nan, "nan"),
     ],
 )
-def test_an_environment_that_cannot_score_costs_its_completion_alone(
-    value: object, words: str, tmp_path: Path
-) -> None:
+def test_an_environment_that_cannot_score_costs_its_completion_alone(value: object, words: str, tmp_path: Path) -> None:
     """The failure is recorded with its reason, and training goes on."""
     run = tmp_path / "run"
     with RewardAdapter([environment_reward], workers=1, record=run) as adapter:
