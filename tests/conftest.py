@@ -105,6 +105,16 @@ def data() -> Path:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Any]:
     """A PostgreSQL server of this process's, ended with it; without one the test is skipped."""
+    yield from _server()
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Any]:
+    """A server that a test may stop."""
+    yield from _server()
+
+
+def _server() -> Iterator[Any]:
     from databases import serving
 
     folder = Path(tempfile.mkdtemp(prefix="rk-pg-"))  # short, and open to the server's own user

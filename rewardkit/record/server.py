@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RecordError
+from rewardkit.record import silence
 from rewardkit.record.address import RunAddress
 from rewardkit.record.dialect import columns, turned, upright
 from rewardkit.record.soundness import SHAPES, STATUS
@@ -18,11 +19,9 @@ from rewardkit.record.store import Values
 if TYPE_CHECKING:
     import psycopg
 
-CONNECT_S = 10
-"""Seconds to wait for a server, unless the address has a ``connect_timeout``."""
 DEFAULTS = {
-    "application_name": "rewardkit", "connect_timeout": CONNECT_S, "keepalives_idle": 30, "keepalives_interval": 10,
-    "keepalives_count": 3, "tcp_user_timeout": 60_000, "client_encoding": "utf8",
+    "application_name": "rewardkit", "connect_timeout": silence.CONNECT_S, "keepalives_idle": 30,
+    "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000, "client_encoding": "utf8",
 }  # fmt: skip
 """What an address need not say: a server that is gone is noticed within a minute, also where no word of it comes."""
 BLOCKS = {"text": 1024}
@@ -109,7 +108,7 @@ def connected(place: RunAddress) -> psycopg.Connection[Any]:
     except psycopg.Error as wrong:
         raise RecordError(place.hidden(f"{place}: {' '.join(str(wrong).split())}")) from None
     with asked(place):
-        found = psycopg.connect(autocommit=True, **{**DEFAULTS, **given})
+        found = silence.connected({**DEFAULTS, **given})
     found.adapters.register_loader("numeric", _SumLoader)
     found.row_factory = _named_rows
     return found

@@ -172,6 +172,8 @@ class Writer:
             self._end = self._end or time.monotonic() + timeout_s
             self._changed.notify_all()
         self._thread.join(max(0.0, self._end - time.monotonic()) + 2 * LOCKED_S)
+        if self._thread.is_alive():  # a disk or a server holds it
+            self._leave()
         return not self._thread.is_alive() and not self._waiting and not self.dropped
 
     def _run(self) -> None:
@@ -182,6 +184,8 @@ class Writer:
                 elif not self._held.in_place():
                     self._write(_nothing)
                 with self._changed:
+                    if not self._waiting:  # what was waited for in vain is counted already
+                        return
                     self._waiting.popleft()
                     self._text_bytes -= one.text_bytes
                     self._number_bytes -= one.number_bytes
@@ -191,12 +195,17 @@ class Writer:
             if not self._held.in_place():
                 self._write(_nothing)
         finally:
-            with self._changed:
-                self._end = self._end or time.monotonic()
-                for left in self._waiting:
-                    if left.job is not None:
-                        self.drop(self.trouble or "the disk was too slow", left.completions)
+            self._leave()
             self._held.close()
+
+    def _leave(self) -> None:
+        """Count what was not written, and write none of it."""
+        with self._changed:
+            self._end = self._end or time.monotonic()
+            for left in self._waiting:
+                if left.job is not None:
+                    self.drop(self.trouble or "what it is written to was too slow", left.completions)
+            self._waiting.clear()
 
     def _next(self) -> _Waiting | None:
         """Return the job to write; ``None`` where the writer is closed and all is written, or its time is over."""
@@ -221,14 +230,19 @@ class Writer:
                 self._held.undo(reason)
                 if not self._held.may_pass(reason):
                     _log.exception("%s: something could not be recorded", self._path)
-                    self.drop(self._held.in_words(reason), completions)
+                    self._give_up(self._held.in_words(reason), completions)
                     return
                 self._tell(reason)
             if self._late():
-                self.drop(self.trouble or "the file is not there", completions)
+                self._give_up(self.trouble or "the file is not there", completions)
                 return
             time.sleep(wait_s if self._end is None else min(wait_s, 0.1))
             wait_s = min(2 * wait_s, most_s)
+
+    def _give_up(self, why: str, completions: int) -> None:
+        with self._changed:
+            if self._waiting:  # else it is counted already
+                self.drop(why, completions)
 
     def _done(self, job: Job) -> bool:
         connection = self._held.begin()

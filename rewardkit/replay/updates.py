@@ -192,7 +192,10 @@ class Updates:
         self._scoring = scoring
         self._rank, self._ranks = rank, ranks
         self._actions: Sequence[str] = ()
+        # Protects what is known here, and is held for moments; a step that begins waits for it.
         self._lock = threading.RLock()
+        # Protects the connection, and is held while the record is asked, which may take as long as the record likes.
+        self._asking = threading.RLock()
         self._connection: RecordConnection | None = None
         self._process = 0
         self._step = BEFORE
@@ -221,7 +224,7 @@ class Updates:
             RewardError: A change that was accepted before cannot be applied again.
         """
         self.leave()
-        with self._lock:
+        with self._asking, self._lock:
             self._actions, self._step, self._said = actions, step - 1, 0.0
             try:
                 with named(self.path):
@@ -256,8 +259,10 @@ class Updates:
             if self._thread is None or step <= self._step:
                 return
             self._step = step
-            if self._voted is not None:
-                self._hear(self._noted(step))
+            open_vote = self._voted is not None
+        if open_vote:
+            self._learn(step)
+        with self._lock:
             due = [one for one in self._accepted if one.change.step is not None and one.change.step <= step]
             if due:
                 del self._accepted[: len(due)]
@@ -271,16 +276,39 @@ class Updates:
         self._stop.set()
         if thread is not threading.current_thread():
             thread.join(10.0)  # it may be loading a file that takes longer; then its vote is not cast
-        with self._lock:
+        if self._asking.acquire(timeout=PATIENT_MS / 1000):
             try:
                 changes.leave(self._opened(PATIENT_MS), self._process)
             except (sqlite3.Error, RecordError, OSError) as reason:
                 _log.warning("%s: the end of this training could not be noted: %s", self.path, reason)
-            self._shut()
+            finally:
+                self._shut()
+                self._asking.release()
+        else:
+            _log.warning("%s: the end of this training could not be noted: the record does not answer", self.path)
+        with self._lock:
             unused = [*self._accepted, *([self._voted] if self._voted is not None else [])]
             self._accepted, self._voted = [], None
         for one in unused:
             self._drop(one.runtime)
+
+    def _learn(self, step: int) -> None:
+        """Note that a step begins, and hear what became of the change that this process has voted on.
+
+        That waits for :data:`BUSY_S`, and for one answer of the record. A process that trains alone waits once: while
+        the record is known not to answer, its changes wait, and not its steps.
+        """
+        if self._ranks == 1 and self._trouble is not None:
+            return
+        end = time.monotonic() + BUSY_S
+        asking = self._asking.acquire(timeout=BUSY_S)
+        try:
+            ready = self._voted  # what is heard is heard by whoever asks, so it may be known by now
+            if ready is not None:
+                self._hear(self._noted(ready, step, end) if asking else self._unheard(ready, "it does not answer"))
+        finally:
+            if asking:
+                self._asking.release()
 
     # The thread.
 
@@ -293,7 +321,7 @@ class Updates:
             except (sqlite3.Error, RecordError, OSError) as reason:
                 if not self._briefly_busy(reason):
                     self._tell(str(reason))
-                    with self._lock:
+                    with self._asking:
                         self._shut()
             except Exception:
                 _log.exception("%s: changes of rewards are looked for no more", self.path)
@@ -302,7 +330,7 @@ class Updates:
 
     def _turn(self, stop: threading.Event) -> None:
         """Look once: say that this process is there, hear what was decided, or prepare what is asked and vote."""
-        with self._lock:
+        with self._asking:
             if stop.is_set():
                 return
             connection = self._opened()
@@ -315,30 +343,34 @@ class Updates:
                 if self._voted is not None:
                     self._vote(self._voted)  # again, where the first was lost; else it changes nothing
             asked = None if self._voted is not None else changes.next_asked(connection)
-            base = (self._base(), self._last_runtime()) if asked is not None else None
-        if asked is None or base is None:
+        if asked is None:
             return
+        with self._lock:
+            base = self._base(), self._last_runtime()
         ready = self._prepared(asked, *base)
         with self._lock:
             if stop.is_set():
                 self._drop(ready.runtime)
                 return
-            self._voted = ready
-            self._vote(ready)
+            self._voted = ready  # from here on a step that begins asks the record; one that began before is voted with
+        with self._asking:
+            if not stop.is_set():
+                self._vote(ready)
 
     def _vote(self, ready: _Ready) -> None:
         self._hear(changes.vote(self._opened(), ready.change.id, self._process, self._step, ready.words))
 
     def _hear(self, change: RewardChange | None) -> None:
-        """Take in how far the change is that this process has voted on."""
-        ready = self._voted
-        if ready is None or (change is not None and change.state is ChangeState.ASKED):
-            return
-        self._voted = None
-        if change is not None and change.state is ChangeState.ACCEPTED:
-            _log.info("%s of reward %r takes effect at step %s", change.action, change.reward, change.step)
-            self._accepted.append(ready._replace(change=change))
-            return
+        """Take in how far the change is that this process has voted on; the record was asked for it just now."""
+        with self._lock:
+            ready = self._voted
+            if ready is None or (change is not None and change.state is ChangeState.ASKED):
+                return
+            self._voted = None
+            if change is not None and change.state is ChangeState.ACCEPTED:
+                _log.info("%s of reward %r takes effect at step %s", change.action, change.reward, change.step)
+                self._accepted.append(ready._replace(change=change))
+                return
         words = "its record is gone" if change is None else change.words
         _log.warning("%s of reward %r is refused, nothing changes: %s", ready.change.action, ready.change.reward, words)
         self._drop(ready.runtime)
@@ -381,29 +413,26 @@ class Updates:
         )  # fmt: skip
         return accepted
 
-    def _noted(self, step: int) -> RewardChange | None:
+    def _noted(self, ready: _Ready, step: int, end: float) -> RewardChange | None:
         """Return the change that was voted on as it is now that this process begins a step."""
-        assert self._voted is not None
-        end = time.monotonic() + BUSY_S
         while True:
             try:
-                return changes.begin(self._opened(), self._voted.change.id, self._process, step)
+                return changes.begin(self._opened(), ready.change.id, self._process, step)
             except (sqlite3.Error, RecordError, OSError) as reason:
                 self._shut()
                 if time.monotonic() > end:
-                    return self._unheard(reason)
+                    return self._unheard(ready, str(reason))
             time.sleep(0.1)
 
-    def _unheard(self, reason: Exception) -> RewardChange | None:
+    def _unheard(self, ready: _Ready, why: str) -> RewardChange | None:
         """Return the change as it was where no other process can have applied it; else stop."""
-        assert self._voted is not None
         if self._ranks == 1:
-            self._tell(str(reason))
-            return self._voted.change
+            self._tell(why)
+            return ready.change
         raise RecordError(
-            f"{self.path}: cannot be read or written ({reason}), and the other processes may change reward "
-            f"{self._voted.change.reward!r} at this step"
-        ) from reason
+            f"{self.path}: cannot be read or written ({why}), and the other processes may change reward "
+            f"{ready.change.reward!r} at this step"
+        )
 
     def _apply(self, due: Sequence[_Ready]) -> None:
         """Put the rewards after the last of some changes in the place of those now."""

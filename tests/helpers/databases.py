@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import psutil
 import pytest
 
 PLACES = "/usr/lib/postgresql"
@@ -99,6 +100,22 @@ class Server:
     def stop(self, how: str = "fast") -> None:
         """End it: ``"fast"``, or ``"immediate"`` as if it was killed."""
         self._call("pg_ctl", "-D", str(self.folder / "data"), "-w", "-t", str(START_S), "-m", how, "stop")
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all its processes where they are, and let them go on."""
+        first = psutil.Process(int((self.folder / "data" / "postmaster.pid").read_text().split()[0]))
+        first.suspend()
+        stopped = [first, *first.children()]  # none is born any more
+        try:
+            for one in stopped[1:]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.suspend()
+            yield
+        finally:
+            for one in stopped:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.resume()
 
     def url(self, run: str | None = None, user: str = "tester", password: str = "", database: str = "postgres") -> str:
         """Return the address of a run, or of the database."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from rewardkit import reward
 from rewardkit.record.changes import trainers_of
-from rewardkit.record.database import file_of, reading
+from rewardkit.record.stores import place_of, reading
 from rewardkit.replay.updates import RewardState, Updates
 
 
@@ -63,22 +63,22 @@ class Scoring:
         return sorted((name, *standing) for name, standing in self.state.told.items())
 
 
-def _wait_for_all(run: Path, ranks: int) -> None:
+def _wait_for_all(run: str, ranks: int) -> None:
     """Wait, for a minute at most, until every process is there: one that starts late would find the others done."""
     until = time.monotonic() + 60
-    with contextlib.closing(reading(file_of(run))) as connection:
+    with contextlib.closing(reading(place_of(run))) as connection:
         while len(trainers_of(connection)) < ranks and time.monotonic() < until:
             time.sleep(0.02)
 
 
-def main(run: str, rank: int, ranks: int, steps: int, slow_s: float, begin: int = 0) -> None:
-    """Go through steps, and write down what each was scored with, twice: at its beginning and at its end."""
+def main(run: str, folder: str, rank: int, ranks: int, steps: int, slow_s: float, begin: int = 0) -> None:
+    """Go through steps, and write down what each was scored with at its beginning and at its end."""
     scoring = Scoring(slow_s)
     updates = Updates(run, scoring, rank=rank, ranks=ranks)
     updates.join(step=begin, actions=["replace", "shadow", "weight", "add", "remove"])
     own_s = slow_s * random.random()
-    _wait_for_all(Path(run), ranks)
-    with (Path(run) / f"told-{rank}.jsonl").open("a", encoding="utf-8") as file:
+    _wait_for_all(run, ranks)
+    with (Path(folder) / f"told-{rank}.jsonl").open("a", encoding="utf-8") as file:
         for step in range(begin, steps):
             updates.begin(step)
             before = scoring.told()
@@ -90,4 +90,4 @@ def main(run: str, rank: int, ranks: int, steps: int, slow_s: float, begin: int 
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
-    main(arguments[0], *map(int, arguments[1:4]), float(arguments[4]), *map(int, arguments[5:]))
+    main(*arguments[:2], *map(int, arguments[2:5]), float(arguments[5]), *map(int, arguments[6:]))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from databases import GUARDED, Server, serving
@@ -20,7 +23,9 @@ from patience import wait_for
 from recorded import batch
 
 from rewardkit.errors import RecordError
-from rewardkit.record import postgres, server
+from rewardkit.record import postgres as store
+from rewardkit.record import server, silence
+from rewardkit.record.address import address_of, run_address
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.schema import VERSION
@@ -67,17 +72,6 @@ def marks(url: str) -> list[str]:
     with RunReader(url) as found:
         rows = [(one.batch, str(one.completion).partition(":")[0]) for one in found.completions()]
     return [mark for _, mark in dict.fromkeys(rows)]
-
-
-@pytest.fixture
-def own() -> Iterator[Server]:
-    """A server that a test may stop."""
-    folder = Path(tempfile.mkdtemp(prefix="rk-pg-"))
-    try:
-        with serving(folder) as one:
-            yield one
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.mark.slow
@@ -157,18 +151,18 @@ def test_texts_are_written_side_by_side(postgres: Server, monkeypatch: pytest.Mo
     assert sorted(marks(url)) == ["one", "other"]
 
 
-def test_a_server_that_goes_away_loses_nothing(own: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_goes_away_loses_nothing(own_postgres: Server, caplog: pytest.LogCaptureFixture) -> None:
     """What is recorded meanwhile waits in memory, and is written once the server is back; that is told twice."""
-    url = own.url("gone")
+    url = own_postgres.url("gone")
     with caplog.at_level(logging.INFO, "rewardkit"), Recorder(url) as one:
         one.record(batch(mark="before"), step=0)
         assert one.flush()
-        own.stop("immediate")
+        own_postgres.stop("immediate")
         for step in range(1, 4):
             one.record(batch(mark=f"away{step}"), step=step)
         wait_for(lambda: one.trouble is not None)
         assert not one.flush(0.1)
-        own.start()
+        own_postgres.start()
         assert one.flush()
         one.record(batch(mark="after"), step=4)
     assert (one.lost, one.trouble) == (0, None)
@@ -178,19 +172,141 @@ def test_a_server_that_goes_away_loses_nothing(own: Server, caplog: pytest.LogCa
     assert "is written again" in told[1]
 
 
-def test_a_server_that_stays_away_ends_the_record_in_bounded_time(own: Server) -> None:
+def test_a_server_that_freezes_is_given_up_and_loses_nothing(
+    own_postgres: Server, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for it for ever: neither who records nor who opens, reads or closes a record."""
+    monkeypatch.setattr(silence, "SILENT_S", 0.5)
+    monkeypatch.setattr(silence, "CONNECT_S", 2)
+    url = f"{own_postgres.url('frozen')}&connect_timeout=2"
+    one, other = Recorder(url), Recorder(f"{own_postgres.url('also')}&connect_timeout=2")
+    reader = RunReader(url)
+    for recorder in (one, other):
+        recorder.record(batch(mark="before"), step=0)
+        assert recorder.flush()
+    with own_postgres.frozen():
+        one.record(batch(mark="frozen"), step=1)
+        wait_for(lambda: one.trouble is not None)
+        assert "has said nothing for" in refusal(reader.count)
+        assert "timeout expired" in refusal(lambda: Recorder(url, append=True))
+        other.record(batch(mark="frozen"), step=1)
+        monkeypatch.setattr(silence, "SILENT_S", 60.0)
+        began = time.monotonic()
+        assert not other.close(0.1)
+        assert time.monotonic() - began < 20
+        assert other.lost == 8
+        monkeypatch.setattr(silence, "SILENT_S", 0.5)
+    assert one.flush()
+    one.close()
+    assert (one.lost, marks(url)) == (0, ["before", "frozen"])
+    assert 1 == sum("cannot be written: the server has said nothing" in each.getMessage() for each in caplog.records)
+
+
+def test_a_way_to_the_server_that_swallows_words_is_given_up(
+    postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server lives, and says that it works on nothing of this writer's; what it works on is waited for."""
+    monkeypatch.setattr(silence, "SILENT_S", 0.5)
+    url = postgres.url("swallowed")
+    with Relay(postgres, tmp_path) as relay, Recorder(relay.url("swallowed")) as one:
+        for step, cut in enumerate([False, True, False, True]):
+            one.flush()
+            relay.swallows = cut
+            one.record(batch(SIZE, mark=f"s{step}"), step=step)
+            time.sleep(0.3 if cut else 0.0)
+        assert one.flush()
+        slow = server.connected(address_of(relay.url()))
+        assert slow.execute("SELECT 1 FROM pg_sleep(1.5)").fetchone() == (1,)
+        slow.close()
+    assert marks(url) == [f"s{step}" for step in range(4)]
+    assert postgres.sql(ODD.format("swallowed", SIZE)) == [(0, 0, 0, 0, 0)]
+
+
+def test_a_process_that_is_stopped_in_a_step_holds_up_the_others_for_a_while(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends its transaction, which kept the others away; nothing of it is there."""
+    url = postgres.url("stopped")
+    Recorder(url).close()
+    monkeypatch.setitem(store._PATIENCE, "idle_in_transaction_session_timeout", 0.5)
+    with contextlib.closing(store.writing(run_address(url))) as stopped:
+        stopped.begin()
+        stopped.alone()
+        stopped.insert("event", {"time": 0.0, "kind": "told", "body": "{}"})
+        with Recorder(url, append=True) as one:
+            one.record(batch(mark="other"), step=0)
+            assert one.flush()
+        with pytest.raises(server.ServerError) as ended:
+            stopped.commit()
+        assert ended.value.may_pass
+    with RunReader(url) as run:
+        assert (run.count(), run.events) == (8, [])
+
+
+class Relay:
+    """A way to a server that may take words of the connections that it has, and hand none on."""
+
+    def __init__(self, to: Server, folder: Path) -> None:
+        self._to, self._folder = to, folder
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._ends: list[socket.socket] = []
+        self._swallowed: set[socket.socket] = set()
+
+    def url(self, run: str | None = None) -> str:
+        """Return the address of a run through this."""
+        return self._to.url(run).replace(quote(str(self._to.folder), safe=""), quote(str(self._folder), safe=""))
+
+    @property
+    def swallows(self) -> bool:
+        """Whether words of the connections that there were are lost; those of later ones are not."""
+        return bool(self._swallowed)
+
+    @swallows.setter
+    def swallows(self, now: bool) -> None:
+        self._swallowed |= set(self._ends if now else ())
+
+    def __enter__(self) -> Relay:
+        self._listener.bind(str(self._folder / ".s.PGSQL.5432"))
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._listener.close()
+        for one in self._ends:
+            one.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                far = socket.socket(socket.AF_UNIX)
+                far.connect(str(self._to.folder / ".s.PGSQL.5432"))
+                self._ends += [near, far]
+                for one, other in ((near, far), (far, near)):
+                    threading.Thread(target=self._hand_on, args=(one, other), daemon=True).start()
+
+    def _hand_on(self, one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while words := one.recv(65536):
+                if one not in self._swallowed:
+                    other.sendall(words)
+            other.shutdown(socket.SHUT_WR)
+
+
+def test_a_server_that_stays_away_ends_the_record_in_bounded_time(own_postgres: Server) -> None:
     """Closing gives up on it after its time, and says what was lost."""
-    one = Recorder(own.url("away"))
+    one = Recorder(own_postgres.url("away"))
     one.record(batch(mark="before"), step=0)
     assert one.flush()
-    own.stop("immediate")
+    own_postgres.stop("immediate")
     one.record(batch(mark="away"), step=1)
     began = time.monotonic()
     assert not one.close(0.5)
     assert time.monotonic() - began < 20
     assert one.lost == 8
-    own.start()
-    assert marks(own.url("away")) == ["before"]
+    own_postgres.start()
+    assert marks(own_postgres.url("away")) == ["before"]
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -314,8 +430,6 @@ def test_a_record_of_a_newer_release_is_refused(postgres: Server) -> None:
 
 def test_an_older_record_is_brought_up_to_date_once(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several that open it at once, one takes the step to the next version, in PostgreSQL's words."""
-    from rewardkit.record import postgres as store
-
     url = postgres.url("older")
     Recorder(url).close()
     script = "CREATE TABLE added (id INTEGER PRIMARY KEY, x TEXT DEFAULT 'a;b'); INSERT INTO added DEFAULT VALUES;"
@@ -454,9 +568,7 @@ def test_a_reader_sees_that_something_was_written(postgres: Server) -> None:
 
 def postgres_address(one: Server) -> Any:
     """Return the address of a server's database."""
-    from rewardkit.record.address import address_of
-
     return address_of(one.url())
 
 
-store_runs, postgres_size, postgres_remove = postgres.runs_in, postgres.size_of, postgres.remove
+store_runs, postgres_size, postgres_remove = store.runs_in, store.size_of, store.remove

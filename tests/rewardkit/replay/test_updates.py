@@ -16,13 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import STORES, Server, place_on
 
 from rewardkit import RecordError, Rollout, Run, Runtime, UpdateRefusedError, reward
-from rewardkit.record import changes
+from rewardkit.record import changes, silence
 from rewardkit.record.changes import Action, ChangeState, RewardChange
-from rewardkit.record.database import Connection, file_of, writing
+from rewardkit.record.database import Connection
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.schema import TABLES
+from rewardkit.record.store import RecordConnection
+from rewardkit.record.stores import place_of, writing
 from rewardkit.replay import updates
 from rewardkit.replay.carried import carried
 from rewardkit.replay.updates import LiveRuntime
@@ -49,10 +52,17 @@ def text(score: str, name: str = "brief", top: str = "") -> dict[str, Any]:
     return {"kind": "file", "reference": f"/nowhere/mine.py:{name}", "text": source}
 
 
+@pytest.fixture(params=STORES)
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The place of a run in each store; files that changes bring lie in this folder where the run is in a database."""
+    monkeypatch.chdir(tmp_path)
+    return place_on(request.param, request, tmp_path)
+
+
 @contextlib.contextmanager
-def record(run: Path) -> Iterator[sqlite3.Connection]:
+def record(run: Any) -> Iterator[RecordConnection]:
     """Give a connection to a run's record."""
-    with contextlib.closing(writing(file_of(run))) as connection:
+    with contextlib.closing(writing(place_of(run))) as connection:
         yield connection
 
 
@@ -65,7 +75,7 @@ def until(claim: Callable[[], Any]) -> Any:
     return found
 
 
-def decided(connection: sqlite3.Connection, number: int) -> RewardChange:
+def decided(connection: RecordConnection, number: int) -> RewardChange:
     """Wait for a change's answer."""
 
     def answer() -> RewardChange | None:
@@ -125,11 +135,11 @@ def _play(drawn: random.Random) -> None:
 
 
 @pytest.mark.soak
-def test_processes_of_different_speeds_change_at_the_same_steps(tmp_path: Path, full: bool) -> None:
+def test_processes_of_different_speeds_change_at_the_same_steps(place: Any, tmp_path: Path, full: bool) -> None:
     """While requests come in, good ones and broken ones, every process has the same rewards in each of its steps."""
-    ranks, steps = (4, 6000) if full else (3, 400)
-    run = tmp_path / "run"
-    command = [sys.executable, str(HELPER), str(run)]
+    ranks, steps = (4, 6000) if full else (3, 400) if isinstance(place, Path) else (2, 150)
+    run = place / "run"
+    command = [sys.executable, str(HELPER), str(run), str(tmp_path)]
     numbers: list[int] = []
     with record(run) as connection:
         processes = [subprocess.Popen([*command, str(rank), str(ranks), str(steps), "0.04"]) for rank in range(ranks)]
@@ -148,9 +158,8 @@ def test_processes_of_different_speeds_change_at_the_same_steps(tmp_path: Path, 
                 process.kill()
                 process.wait()
         answers = [changes.change_of(connection, number) for number in numbers]
-    told = [
-        [json.loads(line) for line in (run / f"told-{rank}.jsonl").read_text().splitlines()] for rank in range(ranks)
-    ]
+    files = [tmp_path / f"told-{rank}.jsonl" for rank in range(ranks)]
+    told = [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
     assert [len(lines) for lines in told] == [steps] * ranks
     for lines in zip(*told, strict=True):
         assert all(before == after for _, before, after in lines)
@@ -160,9 +169,9 @@ def test_processes_of_different_speeds_change_at_the_same_steps(tmp_path: Path, 
     assert len(versions) == 1 + len({step for step in at if step is not None and step < steps}) > 1
 
 
-def test_a_change_takes_effect_at_its_step_and_becomes_a_version(tmp_path: Path) -> None:
+def test_a_change_takes_effect_at_its_step_and_becomes_a_version(place: Any) -> None:
     """Steps before it have the old version, it and those after the new one; the event says when."""
-    with LiveRuntime(Runtime([brief, other], workers=1, record=tmp_path)) as live, record(tmp_path) as connection:
+    with LiveRuntime(Runtime([brief, other], workers=1, record=place)) as live, record(place) as connection:
         live.score(ROWS, step=0)
         number = changes.ask(connection, "brief", Action.REPLACE, text("-1.0"))
         change = decided(connection, number)
@@ -170,7 +179,7 @@ def test_a_change_takes_effect_at_its_step_and_becomes_a_version(tmp_path: Path)
         for step in (1, 2):
             live.score(ROWS, step=step)
             live.score(ROWS, step=step)
-    with Run.open(tmp_path) as run:
+    with Run.open(place) as run:
         assert {(one.step, one.versions["brief"]) for one in run.completions()} == {(0, 1), (1, 2), (2, 2)}
         assert run.series("brief") == [(0, 1.25), (1, -1.0), (2, -1.0)]
         old, new = (one for one in run.versions if one.reward == "brief")
@@ -222,15 +231,15 @@ def test_a_loop_takes_weights_shadows_and_further_rewards(tmp_path: Path) -> Non
         assert (batch.scores, batch.totals) == ({"brief": [9.0], "more": [4.0]}, [20.0])
 
 
-def test_a_run_that_goes_on_has_its_changes_and_one_begun_anew_has_not(tmp_path: Path) -> None:
+def test_a_run_that_goes_on_has_its_changes_and_one_begun_anew_has_not(place: Any) -> None:
     """What was accepted holds from its step on again; a training that begins at 0 begins with its own rewards."""
 
     def live() -> LiveRuntime:
         from rewardkit import Recorder
 
-        return LiveRuntime(Runtime([brief], lane="inline", record=Recorder(tmp_path, append=True)))
+        return LiveRuntime(Runtime([brief], lane="inline", record=Recorder(place, append=True)))
 
-    with live() as runtime, record(tmp_path) as connection:
+    with live() as runtime, record(place) as connection:
         runtime.score(ROWS[:1], step=3)
         change = decided(connection, changes.ask(connection, "brief", Action.REPLACE, text("7.0")))
         assert change.step == 4
@@ -242,7 +251,7 @@ def test_a_run_that_goes_on_has_its_changes_and_one_begun_anew_has_not(tmp_path:
     later.close()
     with live() as runtime:
         assert runtime.score(ROWS[:1], step=9).totals == [1.0]
-    with Run.open(tmp_path) as run:
+    with Run.open(place) as run:
         assert [one.state for one in run.changes] == [ChangeState.DROPPED]
 
 
@@ -250,7 +259,7 @@ def test_a_training_that_was_killed_is_not_asked(tmp_path: Path) -> None:
     """Who asks is told that the process is gone, or that nobody ever took changes."""
     run = tmp_path / "run"
     with record(run):
-        process = subprocess.Popen([sys.executable, str(HELPER), str(run), "0", "1", "100000", "0.01"])
+        process = subprocess.Popen([sys.executable, str(HELPER), str(run), str(tmp_path), "0", "1", "100000", "0.01"])
         with Run.open(run) as reader:
             until(lambda: changes.trainers_of(reader._connection))
             assert list(reader.get_config().reward_fns.functions) == ["first"]
@@ -288,12 +297,56 @@ def test_a_step_that_begins_does_not_wait_for_a_file_that_others_write(
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
 
+@pytest.mark.postgres
+def test_a_server_that_freezes_holds_up_no_step(
+    own_postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Steps go on at once, with a vote that is open one of them waits a while; the change comes when it can."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(silence, "SILENT_S", 0.5)
+    monkeypatch.setattr(silence, "CONNECT_S", 2)
+    monkeypatch.setattr(updates, "BUSY_S", 1.5)
+    url = f"{own_postgres.url('frozen')}&connect_timeout=2"
+    looks: list[int] = []
+    real = changes.next_asked
+    monkeypatch.setattr(changes, "next_asked", lambda connection: (looks.append(1), real(connection))[1])
+    with LiveRuntime(Runtime([brief], lane="inline", record=url)) as live:
+        live.score(ROWS, step=0)
+        until(lambda: looks)
+        with own_postgres.frozen():
+            until(lambda: "cannot be asked for changes of rewards" in caplog.text)
+            took = [_seconds(lambda step=step: live.score(ROWS, step=step)) for step in range(1, 30)]  # type: ignore[misc]
+        assert max(took) < 1.0
+        with record(url) as connection:
+            number = changes.ask(connection, "brief", Action.REPLACE, text("7.0"))
+            assert decided(connection, number).step == 30
+        until(lambda: live._updates._accepted)
+        assert live.score(ROWS[:1], step=30).totals == [7.0]
+        monkeypatch.setattr(changes, "vote", lambda *given: changes.change_of(given[0], given[1]))  # none is cast
+        with record(url) as connection:
+            changes.ask(connection, "brief", Action.REPLACE, text("8.0"))
+        until(lambda: live._updates._voted is not None)
+        with own_postgres.frozen():
+            took = [_seconds(lambda step=step: live.score(ROWS, step=step)) for step in range(31, 60)]  # type: ignore[misc]
+        assert sum(took) < 20.0
+        assert live.runtime.recorder is not None
+    assert live.runtime.recorder.lost == 0
+    with Run.open(url) as run:
+        assert [step for step, _ in run.series("brief")] == list(range(60))
+
+
+def _seconds(act: Callable[[], object]) -> float:
+    began = time.monotonic()
+    act()
+    return time.monotonic() - began
+
+
 def test_a_training_is_there_where_the_machine_does_not_tell_processes_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without /proc its last word counts, as that of a process on another machine."""
     monkeypatch.setattr(changes, "born", lambda pid: None)
-    with record(tmp_path) as connection:
+    with record(place) as connection:
         changes.join(connection, rank=0, ranks=1, step=-1, actions=[], rewards={}, anew=True)
         (trainer,) = changes.trainers_of(connection)
         assert trainer.gone is None

@@ -1,0 +1,89 @@
+"""A connection to a server whose every wait has an end, also where the server freezes or the way to it swallows words.
+
+*Covered*: a server that is stopped, a way to it that takes words and brings none back, an answer that was lost.
+*Not covered*: a server that works on a statement; that may take as long as it likes, up to :data:`LONGEST_S`.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import psycopg
+
+SILENT_S = 20.0
+"""Seconds without a word of the server after which it is asked, by another connection, whether it works on it."""
+CONNECT_S = 10
+"""Seconds to wait for a server that is connected to, unless the address has a ``connect_timeout``."""
+LONGEST_S = 3600.0
+"""Seconds that one answer may take, whatever the server says."""
+_IDLE = ("idle", "idle in transaction", "idle in transaction (aborted)")
+_WORKS_ON = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = %s"
+
+
+def connected(given: Mapping[str, Any]) -> psycopg.Connection[Any]:
+    """Return a connection in which each statement is kept at once; a server that falls silent is given up.
+
+    Args:
+        given: libpq's words and their values.
+
+    Raises:
+        psycopg.Error: There is no such server, database, user or password.
+    """
+    found = _watched_type().connect(autocommit=True, **given)
+    row = found.execute("SELECT pg_backend_pid()").fetchone()  # a pooler in between tells a number of its own
+    found.goes_on = functools.partial(_works, given, 0 if row is None else row[0])
+    return found
+
+
+def _works(given: Mapping[str, Any], process: int) -> bool:
+    """Return whether the server answers, and one of its processes works on what it was asked."""
+    import psycopg
+
+    try:
+        with _watched_type().connect(autocommit=True, **{**given, "connect_timeout": CONNECT_S}) as other:
+            other.silent_s = CONNECT_S
+            row = other.execute(_WORKS_ON, (process,)).fetchone()
+    except psycopg.Error as reason:
+        return reason.sqlstate is not None  # it lives, and tells no more, for example where connections are too many
+    return row is not None and row[0] not in _IDLE and row[1] != "ClientRead"
+
+
+@functools.cache
+def _watched_type() -> Any:
+    import psycopg
+
+    class WatchedConnection(psycopg.Connection[Any]):  # type: ignore[misc]  # types of psycopg are not asked
+        """A connection that is closed where nothing is heard for too long."""
+
+        silent_s: float | None = None  # None for SILENT_S
+        goes_on: Callable[[], bool] | None = None
+        """Whether the server works on what it was asked; ``None`` for one of which that is not asked."""
+
+        def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
+            """Wait for an answer."""
+            return super().wait(self._heard(gen), *arguments, **options)
+
+        def _heard(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+            """Do as ``gen`` does; every tenth of a second it is told that nothing is heard."""
+            began = heard = time.monotonic()
+            try:
+                wanted = next(gen)
+                while True:
+                    ready = yield wanted
+                    now = time.monotonic()
+                    if ready:
+                        heard = now
+                    elif now - heard > (SILENT_S if self.silent_s is None else self.silent_s):
+                        if self.goes_on is None or now - began > LONGEST_S or not self.goes_on():
+                            self.close()
+                            raise psycopg.OperationalError(f"the server has said nothing for {now - heard:.0f} s")
+                        heard = time.monotonic()
+                    wanted = gen.send(ready)
+            except StopIteration as end:
+                return end.value
+
+    return WatchedConnection
