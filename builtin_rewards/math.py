@@ -190,6 +190,15 @@ def _differs(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | Non
     return _REPEATED if fault is None and prompt and _restates(gold, right_side(text), prompt) else fault
 
 
+def same_answer(first: str, second: str) -> bool:
+    """Whether two final answers are equal as :func:`math_answer` compares them, whichever of them is the gold."""
+    for gold, answer in ((first, second), (second, first)):
+        read = _read_gold(gold)
+        if not isinstance(read, str) and _differs(read, answer, "", prose=False) is None:
+            return True
+    return False
+
+
 def _same_label(gold: _Gold, given: Quantity | Label | None, text: str) -> bool:
     """Whether gold and answer are the same, where at least one of them is a label.
 

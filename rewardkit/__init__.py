@@ -25,6 +25,7 @@ from rewardkit.errors import (
     RewardTransportError,
     RuntimeClosedError,
     UpdateRefusedError,
+    WorkspaceError,
 )
 from rewardkit.options import OnInfrastructure, RewardOptions
 from rewardkit.runtime.runtime import Runtime
@@ -33,6 +34,7 @@ from rewardkit.score_batch import ScoreBatch
 from rewardkit.source import reward_from_source
 from rewardkit.spec import Kind
 from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status, Step, Unanswered
+from rewardkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from rewardkit.record.recorder import Recorder
@@ -81,6 +83,8 @@ __all__ = [
     "StepReward",
     "Unanswered",
     "UpdateRefusedError",
+    "Workspace",
+    "WorkspaceError",
     "clip",
     "gate",
     "group_reward",

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from rewardkit.coercion import containers, foreign
-from rewardkit.coercion.rule import LISTS, Coercer, Convert, TextOrder, annotation_text
+from rewardkit.coercion.rule import LISTS, Coercer, ColumnValueError, Convert, TextOrder, annotation_text
 from rewardkit.coercion.scalars import (
     enum_convert,
     literal_convert,
@@ -37,8 +37,9 @@ from rewardkit.coercion.scalars import (
     to_str,
 )
 from rewardkit.coercion.unions import optional_convert, union_convert
-from rewardkit.errors import RewardDefinitionError
+from rewardkit.errors import RewardDefinitionError, WorkspaceError
 from rewardkit.types import Step
+from rewardkit.workspace import Workspace
 
 _ANYTHING = Coercer("Any", lambda value: value, TextOrder.OTHER, passthrough=True)
 _NONE = Coercer("None", to_none, TextOrder.CHOICE)
@@ -92,6 +93,16 @@ def build_coercer(annotation: Any) -> Coercer:
 
 def _refuse(annotation: object, why: str) -> NoReturn:
     raise RewardDefinitionError(f"annotation {annotation_text(annotation)}: {why}")
+
+
+def _to_workspace(value: object) -> Workspace:
+    """Return the folder that a path names."""
+    if isinstance(value, Workspace):
+        return value
+    try:
+        return Workspace(to_str(value) if isinstance(value, str) else to_path(value))
+    except WorkspaceError as wrong:
+        raise ColumnValueError.of("Workspace", value, str(wrong)) from None
 
 
 def _alias_value(alias: Any, args: tuple[Any, ...]) -> Any:
@@ -152,6 +163,8 @@ class _Builder:
             _refuse(annotation, "no column's value can become one")
         if annotation is Step:
             _refuse(annotation, "only @step_reward hands steps to its function; mark it so")
+        if annotation is Workspace:
+            return Coercer("Workspace", _to_workspace, TextOrder.ANY_TEXT)
         if annotation in _SCALARS:
             return _SCALARS[annotation]
         if annotation in _SIMPLE:

@@ -15,6 +15,7 @@ What a model did is never one of these: a wrong answer, a timeout or a crash of 
     ├── RewardTextError           a reward given as text raised, or was ended by its jail
     ├── BadReturnError            a step reward returned a value that is not a score
     ├── RecordError               a run's record is missing, damaged, newer, or cannot be written
+    ├── WorkspaceError            a workspace is missing or too large, or a name leads out of it
     ├── ObjectiveError            arrays given to a loss or a measure do not fit together
     ├── UpdateRefusedError        a running training does not take a change of its rewards
     ├── ClusterError              a cluster of machines cannot be reached or used
@@ -100,6 +101,10 @@ class BadReturnError(RewardError):
 
 class RecordError(RewardError):
     """A run's record is missing, is not a record, is of a newer release, or cannot be written. Names the file."""
+
+
+class WorkspaceError(RewardError):
+    """A workspace is missing, lies elsewhere or is too large, a name leads out of it, or it cannot run a command."""
 
 
 class ObjectiveError(RewardError, ValueError):

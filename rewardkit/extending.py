@@ -11,8 +11,9 @@ from rewardkit.data import Row, read_rows
 from rewardkit.datafile import records
 from rewardkit.forms import why_no_text
 from rewardkit.function import RewardFunction, Versioned
-from rewardkit.groups import ENVIRONMENT_COLUMN, group_places
+from rewardkit.groups import group_places
 from rewardkit.loops import finished, of_this_loop, turns
+from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText
 from rewardkit.packages import cache_folder
 from rewardkit.registry import resolve
 from rewardkit.runtime.attempt import score_of
@@ -28,6 +29,7 @@ from rewardkit.types import COST_METRICS
 
 __all__ = [
     "COST_METRICS",
+    "ENVIRONMENTS_COLUMN",
     "ENVIRONMENT_COLUMN",
     "ROLES",
     "CallContext",
@@ -35,7 +37,9 @@ __all__ = [
     "Coercer",
     "ColumnValueError",
     "Curve",
+    "LiveObject",
     "Marker",
+    "OwnText",
     "RewardFunction",
     "Row",
     "TextOrder",

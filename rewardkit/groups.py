@@ -7,11 +7,8 @@ import pickle
 from collections.abc import Sequence
 
 from rewardkit.errors import DataError
+from rewardkit.own_columns import is_own
 from rewardkit.types import Rollout
-
-ENVIRONMENT_COLUMN = "environment_reward"
-"""The one column that is of a completion and not of its prompt: what an environment has scored it with. It tells no
-groups apart, and is not recorded with the prompt."""
 
 
 def group_places(rollouts: Sequence[Rollout]) -> list[tuple[int, ...]]:
@@ -46,7 +43,7 @@ def group_numbers(rollouts: Sequence[Rollout]) -> list[int]:
 def group_key(rollout: Rollout, place: int = 0) -> bytes:
     """Return bytes that are equal for equal prompts and rows, whichever of their parts are one object.
 
-    :data:`ENVIRONMENT_COLUMN` counts to no row.
+    A column that is of the completion alone, such as its environment, counts to no row.
 
     Args:
         rollout: The rollout.
@@ -60,7 +57,7 @@ def group_key(rollout: Rollout, place: int = 0) -> bytes:
     pickler.fast = True  # no memo: equal strings are written out alike, be they one object or two
     try:
         columns = sorted(rollout.example.items(), key=lambda item: str(item[0]))
-        pickler.dump((rollout.prompt, [item for item in columns if item[0] != ENVIRONMENT_COLUMN]))
+        pickler.dump((rollout.prompt, [item for item in columns if not is_own(*item)]))
     except Exception as reason:
         raise DataError(f"row {place} cannot be grouped: {reason}") from reason
     return buffer.getvalue()

@@ -10,21 +10,23 @@ import inspect
 import json
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from rewardkit.callables import is_async, set_by_partials, written
 from rewardkit.coerce import build_coercer
-from rewardkit.coercion.rule import Coercer, ColumnValueError
+from rewardkit.coercion.rule import LISTS, Coercer, ColumnValueError
 from rewardkit.errors import CoercionError, RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint, known
 from rewardkit.forms import Form, TextParameter
 from rewardkit.function import described
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
+from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject
 from rewardkit.text import conversation
 from rewardkit.types import Arrived, Rollout
+from rewardkit.workspace import Workspace
 from sandbox.workers import stopped
 
 if TYPE_CHECKING:
@@ -151,14 +153,29 @@ class RewardSpec:
         return frozenset(p.name for p in self.parameters if p.column)
 
     @property
+    def wants_environments(self) -> bool:
+        """Whether the reward takes a trainer's live environments, which no other process has."""
+        return any(p.name == ENVIRONMENTS_COLUMN for p in self.parameters)
+
+    @property
     def wants_completion_ids(self) -> bool:
         """Whether the reward reads token ids."""
         return any(p.name == "completion_ids" for p in self.parameters)
 
     @property
+    def workspaces(self) -> Mapping[str, Coercer]:
+        """The columns that hold paths of workspaces, with what makes a :class:`Workspace` of such a value."""
+        return {p.name: p.coercer for p in self.parameters if p.coercer is not None and self._is_workspace(p.name)}
+
+    def _is_workspace(self, name: str) -> bool:
+        hint = self.hints.get(name)
+        return Workspace in (hint, *get_args(hint))
+
+    @property
     def jailed(self) -> bool:
-        """Whether its calls use a jail: it takes a Sandbox, or is given as text."""
-        return any(p.supplied for p in self.parameters) or described(self.function).source_text is not None
+        """Whether its calls use a jail: it takes a Sandbox or a workspace, or is given as text."""
+        supplied = any(p.supplied for p in self.parameters)
+        return supplied or bool(self.workspaces) or described(self.function).source_text is not None
 
     def supplies(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that a call as a plain function need not give, and has not given."""
@@ -187,7 +204,7 @@ class RewardSpec:
             reserved = GROUP_RESERVED if self.kind is Kind.GROUP else RESERVED
             named = {p.name for p in self.parameters} | reserved | self.bound
             for column, value in example.items():
-                if column not in named:
+                if column not in named and column != ENVIRONMENTS_COLUMN:
                     arguments[column] = coerce_column(self.rest, column, _fresh(value), places[0])
         return arguments
 
@@ -241,6 +258,10 @@ def build_spec(
             parameters.append(Parameter(parameter.name, True, fill, supplied=True))
         else:
             parameters.append(_parameter(kind, parameter, annotation, name))
+    if options.cache and any(p.name == ENVIRONMENTS_COLUMN for p in parameters):
+        raise RewardDefinitionError(
+            f"reward {name!r}: cache=True keeps a score for later, and an environment is another one after each reset"
+        )
     bound |= _own_names(function) - {parameter.name for parameter in parameters}
     deciding = replace(options, cache=False, concurrency=None)  # these two change what a score costs, not the score
     made = Fingerprint(function, deciding) if version is None else known(version)
@@ -290,10 +311,27 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward
     if name in fillers:
         return Parameter(name, required, fillers[name])
     _refuse_mixed_up(kind, name, reward)
+    if name == ENVIRONMENTS_COLUMN:
+        return Parameter(name, required, _environments_filler(kind), build_coercer(Any))
+    if kind is Kind.GROUP and get_origin(annotation) in LISTS and _of_each_completion(name, annotation):
+        return _own_parameter(name, required, _coercer(get_args(annotation)[0], reward, name))
     coercer = _coercer(annotation, reward, name)
     if coercer.passthrough:
         return Parameter(name, required, lambda r, c, p: _fresh(r[0].example[name]), coercer)
     return Parameter(name, required, lambda r, c, p: coerce_column(coercer, name, r[0].example[name], p[0]), coercer)
+
+
+def _of_each_completion(name: str, annotation: Any) -> bool:
+    """Whether a group reward's column has a value for each completion, and not one for the prompt."""
+    return name == ENVIRONMENT_COLUMN or Workspace in get_args(annotation)
+
+
+def _own_parameter(name: str, required: bool, coercer: Coercer) -> Parameter:
+    def fill(rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]) -> list[Any]:
+        pairs = zip(rollouts, places, strict=True)
+        return [coerce_column(coercer, name, _fresh(one.example[name]), place) for one, place in pairs]
+
+    return Parameter(name, required, fill, coercer)
 
 
 def _refuse_mixed_up(kind: Kind, name: str, reward: str) -> None:
@@ -320,6 +358,14 @@ def _text_filler(taken: TextParameter) -> Filler:
     )
 
 
+def _environments_filler(kind: Kind) -> Filler:
+    def of(one: Rollout | Arrived) -> Any:
+        value = one.example[ENVIRONMENTS_COLUMN]
+        return value.value if isinstance(value, LiveObject) else value
+
+    return _of_each(of) if kind is Kind.GROUP else _of_one(of)
+
+
 _OF_ROLLOUT: dict[str, Callable[[Rollout | Arrived], Any]] = {
     "messages": lambda one: conversation(one.prompt, one.completion),
     "completion_ids": lambda one: None if one.completion_ids is None else list(one.completion_ids),
@@ -341,12 +387,17 @@ def _fillers(kind: Kind, annotation: Any) -> dict[str, Filler]:
     raw = annotation is dict or in_mapping
     fill = _of_each if kind is Kind.GROUP else _of_one
     return {name: fill(of) for name, of in _OF_ROLLOUT.items()} | {
-        "example": (lambda r, c, p: {column: _fresh(value) for column, value in r[0].example.items()})
+        "example": (lambda r, c, p: {column: _fresh(value) for column, value in _row(r[0])})
         if raw
-        else (lambda r, c, p: {str(column): column_text(value) for column, value in r[0].example.items()}),
+        else (lambda r, c, p: {str(column): column_text(value) for column, value in _row(r[0])}),
         "step": lambda r, c, p: c.step,
         "epoch": lambda r, c, p: c.epoch,
     }
+
+
+def _row(rollout: Rollout | Arrived) -> Iterator[tuple[Any, Any]]:
+    """Return a row's columns; live environments are none, and are given by their name alone."""
+    return (item for item in rollout.example.items() if item[0] != ENVIRONMENTS_COLUMN)
 
 
 def column_text(value: object) -> str:

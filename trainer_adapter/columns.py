@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rewardkit import DataError, Rollout
+from rewardkit.extending import ENVIRONMENTS_COLUMN, LiveObject
 
-RESERVED_KEYWORDS = frozenset({"trainer_state", "log_extra", "log_metric", "environments"})
+RESERVED_KEYWORDS = frozenset({"trainer_state", "log_extra", "log_metric", ENVIRONMENTS_COLUMN})
 """Keywords that hold the trainer's own objects; every other keyword is a dataset column."""
 
 
@@ -80,6 +81,10 @@ class FrozenBatch:
         self.step: int | None = getattr(state, "global_step", None)
         self.epoch: float | None = getattr(state, "epoch", None)
         columns = {name: values for name, values in keywords.items() if name not in RESERVED_KEYWORDS}
+        live = keywords.get(ENVIRONMENTS_COLUMN)
+        if live and all(isinstance(one, LiveObject) for one in live):  # a reward takes them
+            columns[ENVIRONMENTS_COLUMN] = live
+        self._live = live  # what tickets stand for stays in memory as long as they do
         rows = len(prompts)
         _check_length("completions", completions, rows)
         if completion_ids is not None:

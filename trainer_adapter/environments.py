@@ -1,22 +1,28 @@
 """The reward that a trainer's environment gives, as one of ours: with a weight, recorded beside the others.
 
-An environment of TRL's keeps it in its attribute ``reward``. In verifiers a task or an environment records it in the
-trace. Other trainers may send it as the column ``environment_reward``. :mod:`trainer_adapter.environment_values` reads
-it.
+An environment of TRL's gives it by its method ``get_reward``, or keeps it in its attribute ``reward``. In verifiers a
+task or an environment records it in the trace. Other trainers may send it as the column ``environment_reward``.
+:mod:`trainer_adapter.environment_values` reads it.
 """
 
 from __future__ import annotations
 
 from rewardkit import reward
+from trainer_adapter.environment_fault import EnvironmentFault, RaisedInEnvironment
 
 __all__ = ["environment_reward"]
 
 
 @reward(name="environment", default=None)
-def environment_reward(environment_reward: float | None = None) -> float | None:
-    """Score as the environment has scored the completion; skipped where it has not.
+def environment_reward(environment_reward: object = None) -> float | None:
+    """Score as the environment has scored the completion; skipped where it has not, failed where it raised.
 
     Args:
-        environment_reward: What the environment gave; ``None`` for nothing.
+        environment_reward: What the environment gave, a number or its text; ``None`` for nothing.
     """
-    return environment_reward
+    given = environment_reward
+    if isinstance(given, RaisedInEnvironment):
+        raise EnvironmentFault(given.said)
+    if given is None or (isinstance(given, str) and not given.strip()):
+        return None
+    return float(given)  # type: ignore[arg-type]  # what is no number is named by the error

@@ -35,7 +35,8 @@ from rewardkit.serving import RemoteRuntime
 from sandbox import cores, local_ranks
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.copies import Copies
-from trainer_adapter.environment_values import with_environments
+from trainer_adapter.environment_counting import take_over
+from trainer_adapter.environment_values import EnvironmentColumns, check_workspaces
 from trainer_adapter.functions import AdaptedFunction, Scorings
 from trainer_adapter.models import needing_extra
 from trainer_adapter.ranks import Ranks, owners, score_together
@@ -197,6 +198,7 @@ class RewardAdapter:
         self._timings: deque[BatchTiming] = deque(maxlen=100_000)
         self._seconds = 0.0
         self._scorings = Scorings()
+        self._environments = EnvironmentColumns()
         self.waiting_metrics = WaitingMetrics()
         """Metrics for the trainer's next log, which :attr:`callback` adds where TRL gives functions no way to."""
         self._trainer: Callable[[], Any] = lambda: None
@@ -295,13 +297,15 @@ class RewardAdapter:
 
         Raises:
             ConfigError: It is no trainer of TRL's.
+            DataError: A workspace that its dataset names is missing, or lies where none may.
         """
         callback = self.callback
         if not (hasattr(trainer, "reward_funcs") and hasattr(trainer, "callback_handler")):
             raise ConfigError(f"attach({trainer!r}): expected a GRPOTrainer or RLOOTrainer")
+        check_workspaces(self.runtime.rewards.values(), getattr(trainer, "train_dataset", None), "dataset")
         others = [one for one in trainer.callback_handler.callbacks if one is not callback]
         trainer.callback_handler.callbacks[:] = [callback, *others]  # before those that report what it adds to the logs
-        self._know(trainer)
+        self._know(trainer, begun=False)
         if self.capture is not None:
             self.capture.attach(trainer)
         if self.updates is not None:
@@ -393,7 +397,7 @@ class RewardAdapter:
                 ranks = self._ranks if "trainer_state" in keywords else Ranks()
 
                 def freeze() -> FrozenBatch:
-                    columns = with_environments(keywords, self.runtime.rewards.values())
+                    columns = self._environments.added(keywords, self.runtime.rewards.values())
                     return FrozenBatch(prompts, completions, completion_ids, columns)
 
                 return self._answer(reward, freeze, ranks, keywords.get("log_metric"), began)
@@ -471,14 +475,15 @@ class RewardAdapter:
         """Whether a reward's calls must all be made on one host."""
         return any(leaf.on_one_host for reward in self.runtime.rewards.values() for leaf in reward.leaves)
 
-    def _know(self, trainer: Any) -> None:
-        """Know the trainer, and with it the other processes, from now on."""
+    def _know(self, trainer: Any, *, begun: bool = True) -> None:
+        """Know the trainer, and with it the other processes, from now on; ``begun`` once it calls our functions."""
         if trainer is None or self._trainer() is trainer or not is_trainer(trainer):
             return
         processes = getattr(trainer.accelerator, "num_processes", 1)
         if processes > 1:
             check_groups(self.group_rewards, trainer.args)
         self._trainer, self._ranks = weakref.ref(trainer), Ranks.of(processes) or Ranks()
+        take_over(trainer, self.runtime.rewards.values(), begun=begun, recorded=self.capture is not None)
 
     def _check_async_grpo(self, reward: str | None) -> None:
         """Raise in AsyncGRPO's own process, which adds up rewards without weights, where weights would be lost."""

@@ -18,6 +18,7 @@ from rewardkit import ConfigError, DataError, MissingColumnError, RewardFunction
 from rewardkit.extending import hint_at
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.dataset import Source, read_dataset
+from trainer_adapter.environment_values import check_workspaces
 from trainer_adapter.grpo import BatchTiming, RewardAdapter
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
 from trainer_adapter.resuming import STATE, Start, choose_start, state_of
@@ -252,6 +253,7 @@ def _check_columns(adapter: RewardAdapter, rows: Dataset, what: str) -> None:
                 raise MissingColumnError(
                     f"reward {leaf.name!r} needs column {column!r}, which the {what} lacks; {hint}"
                 )
+    check_workspaces(adapter.runtime.rewards.values(), rows, what)
 
 
 def _check_enough(config: GRPOConfig, rows: Dataset, called: str) -> None:

@@ -16,7 +16,6 @@ from rewardkit.moving.function import (
     MovedFunction,
     check_function,
     parameters_of,
-    required_of,
     reward_of,
     scored,
     scores_from,
@@ -24,6 +23,7 @@ from rewardkit.moving.function import (
     takes_all,
 )
 from rewardkit.options import NamedOptions
+from rewardkit.own_columns import ENVIRONMENTS_COLUMN
 from rewardkit.spec import Kind
 
 _LISTS = ("prompts", "completions", "completion_ids")
@@ -91,6 +91,8 @@ class TrlFunction(MovedFunction):
             "log_metric": told.metric,
             **{name: [value] * count for name, value in columns.items()},
         }
+        if ENVIRONMENTS_COLUMN in columns and self.in_groups:
+            every[ENVIRONMENTS_COLUMN] = list(columns[ENVIRONMENTS_COLUMN])
         return {name: value for name, value in every.items() if self._wants(name)}, count, told
 
     def read(self, value: Any, count: int, told: _Told) -> Any:
@@ -141,7 +143,7 @@ def from_trl(function: Any = _NOT_GIVEN, /, *, in_groups: bool = False, **option
         options: As for :func:`rewardkit.reward`.
 
     Raises:
-        RewardDefinitionError: It is no such function, or takes what only a trainer's own process has.
+        RewardDefinitionError: It is no such function.
     """
 
     def move(moved: Any) -> Reward[..., Any]:
@@ -155,10 +157,6 @@ def from_trl(function: Any = _NOT_GIVEN, /, *, in_groups: bool = False, **option
 def _check(function: Any) -> None:
     check_function(function, "from_trl")
     name, parameters = name_of(function), parameters_of(function)
-    if "environments" in required_of(function):
-        raise RewardDefinitionError(
-            f"from_trl: {name}() takes 'environments', which live in the trainer's process and cannot reach a worker"
-        )
     if "completion" in parameters and "completions" not in parameters:
         raise RewardDefinitionError(
             f"from_trl: {name}() takes one 'completion', and TRL passes lists, 'completions'; mark it with @reward"

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.advantages import group_advantages, weighted_rewards
-from rewardkit.groups import ENVIRONMENT_COLUMN, group_numbers
+from rewardkit.groups import group_numbers
+from rewardkit.own_columns import is_own
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status, Text
 
@@ -256,9 +257,8 @@ def _columns(rollouts: Sequence[Rollout]) -> list[str]:
     last: object = None
     for rollout in rollouts:
         if not found or rollout.example is not last:
-            last, columns = rollout.example, dict(rollout.example)
-            columns.pop(ENVIRONMENT_COLUMN, None)
-            text = _json(columns)
+            last = rollout.example
+            text = _json({name: value for name, value in last.items() if not is_own(name, value)})
         found.append(text)
     return found
 

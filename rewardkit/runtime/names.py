@@ -34,6 +34,7 @@ _NAMES = {
     "here that is 'step', the optimizer steps done, or 'epoch'": "trainer_state global_step global_steps training_step",
     "here numbers to log are returned: Score(value, metrics={...})": "log_metric log_extra metrics",
     "here a reward reads the completion itself: call your parser inside it": "parser format_parser",
+    "only a trainer with environments passes them: TRL's environment_factory": "environments",
     "mark a bound method instead: reward(an_object.its_method)": "self cls",
 }
 _MEANINGS = {name: words for words, names in _NAMES.items() for name in names.split()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rewardkit.coercion.rule import shorten
@@ -13,6 +13,7 @@ from rewardkit.errors import DataError, MissingColumnError
 from rewardkit.forms import why_no_text
 from rewardkit.groups import group_places
 from rewardkit.options import OnInfrastructure, RewardOptions
+from rewardkit.own_columns import ENVIRONMENTS_COLUMN, LiveObject
 from rewardkit.runtime.cache import Key, OutcomeCache, cache_key
 from rewardkit.runtime.names import hint_at
 from rewardkit.spec import CallContext, Kind
@@ -110,7 +111,7 @@ class Plan:
         parts: Sequence[CallerRows] | None = None,
     ) -> None:
         self.rewards = rewards
-        self.rollouts = _listed(rollouts)
+        self.rollouts = _with_live(rewards, _listed(rollouts))
         self.context = context
         self.cached_calls: dict[Key, CachedCall] = {}
         self._cache = cache
@@ -196,6 +197,18 @@ def _listed(rollouts: Iterable[Rollout]) -> list[Rollout]:
     if not isinstance(rollouts, Iterable):
         raise DataError(f"expected a list of rollouts, got {shorten(rollouts)}")
     return list(rollouts)
+
+
+def _with_live(rewards: Sequence[Reward[..., Any]], rollouts: list[Rollout]) -> list[Rollout]:
+    """Return the rollouts, with environments that travel as tickets where a reward takes them."""
+    if not any(reward.spec.wants_environments for reward in rewards):
+        return rollouts
+    return [
+        replace(one, example={**one.example, ENVIRONMENTS_COLUMN: LiveObject.of(one.example[ENVIRONMENTS_COLUMN])})
+        if isinstance(one, Rollout) and isinstance(one.example, Mapping) and ENVIRONMENTS_COLUMN in one.example
+        else one
+        for one in rollouts
+    ]
 
 
 def check_rollouts(

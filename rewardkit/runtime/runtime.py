@@ -24,7 +24,7 @@ from rewardkit.runtime.batch import check_lost, combine
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
 from rewardkit.runtime.lanes import RunningBatch, run_in_workers, run_inline
 from rewardkit.runtime.plan import CallerRows, Plan, check_rollouts
-from rewardkit.runtime.settings import checked, choice, leaves_of, weights_of
+from rewardkit.runtime.settings import check_isolated, checked, choice, leaves_of, weights_of
 from rewardkit.runtime.settle import Finished, Listener, Settler, check_failure
 from rewardkit.runtime.target import load, pool_target, time_to_load_s
 from rewardkit.score_batch import ScoreBatch
@@ -166,6 +166,7 @@ class Runtime:
             for leaf in self._leaves:
                 load(leaf)
         else:
+            check_isolated(self._leaves)
             self._pool = self._own_pool()
             if chosen is RuntimeLane.RAY:
                 self._pool = self._spread(self._pool, ray_address)

@@ -12,6 +12,17 @@ from rewardkit.decorator import Reward
 from rewardkit.errors import RewardDefinitionError
 
 
+def check_isolated(leaves: Iterable[Reward[..., Any]]) -> None:
+    """Raise :class:`RewardDefinitionError` for a reward that no worker process can run."""
+    for leaf in leaves:
+        if any(one.spec.wants_environments for one in (leaf, *leaf.inner)):
+            raise RewardDefinitionError(
+                f"reward {leaf.name!r} takes 'environments', the trainer's live objects, which no worker process has; "
+                "use lane='inline', which runs rewards in the trainer's process without isolation or deadlines, or "
+                "read what the environment leaves behind: 'environment_reward', a number, or 'workspace', a folder"
+            )
+
+
 def leaves_of(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
     """Return the plain rewards in a set, each once."""
     leaves = dict.fromkeys(leaf for reward in rewards for leaf in reward.leaves)

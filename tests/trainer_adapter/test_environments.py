@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +13,18 @@ from typing import Any
 import fated_rewards
 import pytest
 
-from rewardkit import DataError, Rollout, Run, Runtime
+from rewardkit import (
+    DataError,
+    MissingColumnError,
+    RewardDefinitionError,
+    Rollout,
+    Run,
+    Runtime,
+    Status,
+    group_reward,
+    reward,
+)
+from rewardkit.moving import from_trl
 from trainer_adapter import RewardAdapter, verifiers
 from trainer_adapter.environment_values import environment_value
 from trainer_adapter.environments import environment_reward
@@ -68,6 +81,128 @@ def test_environments_are_not_asked_where_no_reward_reads_them() -> None:
     """What they keep as their reward may then be anything."""
     with RewardAdapter([fated_rewards.rank], workers=1) as adapter:
         assert [1.0, 0.0] == adapter.reward_funcs[0](**_batch([Game("won"), Game()]))
+
+
+class Asked:
+    """An environment that scores when it is asked, and counts how often that is."""
+
+    def __init__(self, value: object = 0.5) -> None:
+        self.value, self.times = value, 0
+        self.lock = threading.Lock()  # no process but its own can have it
+
+    def get_reward(self) -> object:
+        self.times += 1
+        if isinstance(self.value, Exception):
+            raise self.value
+        return self.value
+
+
+class AskedInTurn(Asked):
+    async def get_reward(self) -> object:  # type: ignore[override]
+        return super().get_reward()
+
+
+@reward
+def times(completion: str, environments: Asked) -> float:
+    """How often the completion's environment has been asked."""
+    return float(environments.times)
+
+
+@group_reward
+def places(completions: list[str], environments: list[Asked]) -> list[float]:
+    """The order of the environments' values."""
+    values = [one.value for one in environments]
+    return [float(sorted(values).index(value)) for value in values]
+
+
+@reward
+def rest(completion: str, **columns: object) -> float:
+    """Whether an environment is among the columns."""
+    return float("environments" in columns)
+
+
+def trls_own(completions: list[str], environments: list[Asked], **columns: object) -> list[float]:
+    """As it stands in a script for TRL."""
+    return [10.0 * one.value for one in environments]  # type: ignore[operator]
+
+
+def test_live_environments_reach_rewards_by_trls_name(tmp_path: Path) -> None:
+    """One completion's, a group's, and those of a function that was written for TRL; none is copied or recorded."""
+    run, environments = tmp_path / "run", [Asked(0.25), Asked(1.0), Asked(0.5)]
+    rewards = [
+        environment_reward,
+        times,
+        places,
+        rest,
+        from_trl(trls_own),
+        from_trl(trls_own, in_groups=True, name="g"),
+    ]
+    with RewardAdapter(rewards, lane="inline", record=run) as adapter:
+        call = _batch(environments, answer=["4"] * 3)
+        told = [one(**call) for one in adapter.reward_funcs]
+    assert [[0.25, 1.0, 0.5], [1.0] * 3, [0.0, 2.0, 1.0], [0.0] * 3, [2.5, 10.0, 5.0], [2.5, 10.0, 5.0]] == told
+    assert [1] * 3 == [one.times for one in environments]
+    with Run.open(run) as recorded:
+        (prompt,) = recorded.prompts()
+        assert {"answer": "4"} == prompt.columns
+
+
+@pytest.mark.parametrize("taking", [times, places, from_trl(trls_own)])
+@pytest.mark.parametrize("make", [Runtime, RewardAdapter])
+def test_live_environments_are_refused_in_workers(taking: Any, make: Any) -> None:
+    """Before the first batch, with the reward, the parameter and what to do."""
+    with pytest.raises(RewardDefinitionError, match=rf"'{taking.name}' takes 'environments'.* lane='inline'.*"):
+        make([taking])
+
+
+def test_live_environments_are_not_kept_for_later() -> None:
+    """Its score is of what the environment is now."""
+    with pytest.raises(RewardDefinitionError, match="'times': cache=True keeps a score for later"):
+        reward(times.function, cache=True)
+
+
+def test_a_batch_without_environments_is_refused_by_name() -> None:
+    """The trainer has no environments."""
+    with Runtime([times], lane="inline") as runtime, pytest.raises(MissingColumnError, match="environment_factory"):
+        runtime.score([Rollout("play", "a", {})])
+
+
+def test_environments_are_given_to_a_runtime_as_a_column() -> None:
+    """A test of such a reward needs no trainer; rows of one prompt are one group, whatever their environments."""
+    rollouts = [Rollout("play", "a", {"environments": Asked(2)}), Rollout("play", "b", {"environments": Asked(1)})]
+    with Runtime([times, places], weights=[0, 1], lane="inline") as runtime:
+        assert [1.0, 0.0] == runtime.score(rollouts).totals
+
+
+@pytest.mark.parametrize("kind", [Asked, AskedInTurn])
+def test_an_environment_is_asked_for_its_reward_once_a_batch(kind: Any) -> None:
+    """However many rewards the trainer asks for; and anew for the next batch."""
+    environments = [kind(0.5), kind(None), Game(2.0)]
+    with RewardAdapter([environment_reward, fated_rewards.rank], workers=1) as adapter:
+        call = _batch(environments)
+        assert [[0.5, None, 2.0], [2.0, 1.0, 0.0]] == [one(**call) for one in adapter.reward_funcs]
+        assert [1, 1] == [one.times for one in environments[:2]]
+        adapter.reward_funcs[0](**_batch(list(environments)))
+        assert [2, 2] == [one.times for one in environments[:2]]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (ValueError("no board"), "Asked.get_reward() raised ValueError: no board"),
+        ("won", "Asked.get_reward() returned 'won': expected a number or None"),
+        (math.nan, "nan"),
+    ],
+)
+def test_an_environment_that_cannot_score_costs_its_completion_alone(value: object, words: str, tmp_path: Path) -> None:
+    """The failure is recorded with its reason, and training goes on."""
+    run = tmp_path / "run"
+    with RewardAdapter([environment_reward], workers=1, record=run) as adapter:
+        assert [None, 1.0] == adapter.reward_funcs[0](**_batch([Asked(value), Asked(1.0)]))
+    with Run.open(run) as recorded:
+        failed, _ = (one.outcomes["environment"] for one in recorded.completions())
+    assert Status.FAILED is failed.status
+    assert words in (failed.error or "")
 
 
 @pytest.mark.parametrize(("kept", "value"), [(None, None), (1, 1.0), (False, 0.0), (len, None)])

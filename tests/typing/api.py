@@ -27,6 +27,7 @@ from rewardkit import (
     Step,
     StepReward,
     Unanswered,
+    Workspace,
     clip,
     gate,
     group_reward,
@@ -83,6 +84,15 @@ longer: Reward[..., float] = exact.with_options(timeout_s=30.0)
 best: Composite = maximum(exact, minimum(correct, product(judged, 1 - exact)))
 later: list[Composable] = [best, scheduled(exact, lambda step: min(1.0, step / 100))]
 options: RewardOptions = exact.options
+
+
+@reward
+def left(workspace: Workspace) -> float:
+    names: list[str] = workspace.files("*.py")
+    code: int | None = workspace.run("python", names[0], timeout_s=5).exit_code
+    return float(code == 0)
+
+
 grouped: bool = diverse.spec.kind is Kind.GROUP and options.on_infrastructure is OnInfrastructure.SKIP
 turn: Message = {"role": "user", "content": "2+2="}
 config = RewardFunctionsConfig({"exact": exact, "best": best}, RewardFunctionsRuntimeConfig(packages=["numpy"]))

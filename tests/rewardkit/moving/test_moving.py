@@ -190,7 +190,6 @@ def _client(completion: Any, judge: Any) -> float:
     [
         (from_trl, _no_completions, "takes no 'completions'"),
         (from_trl, _one_completion, "mark it with @reward"),
-        (from_trl, _environments, "live in the trainer's process"),
         (from_trl, _by_place, "by position alone"),
         (from_trl, "file.py:f", "marks functions, not 'file.py:f'"),
         (from_trl, reward(_one_completion), "is a reward already"),

@@ -1,0 +1,81 @@
+"""Columns that are of one completion and not of its prompt: what its environment is, has scored, and has left behind.
+
+They tell no groups apart, and are not recorded with the prompt. A group reward gets a list of them, one a completion.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+from rewardkit.errors import RewardDefinitionError
+
+ENVIRONMENT_COLUMN = "environment_reward"
+"""What an environment has scored a completion with."""
+ENVIRONMENTS_COLUMN = "environments"
+"""The environment itself, a live object of the trainer's process; TRL's word for it."""
+
+_live: weakref.WeakValueDictionary[int, LiveObject] = weakref.WeakValueDictionary()
+_lock = threading.Lock()  # protects _live: two threads may hand in one object at once
+
+
+class OwnText(str):
+    """A column's text that is of one completion, whatever the column's name: no other row of the group has it."""
+
+    __slots__ = ()
+
+
+class LiveObject:
+    """An object that is not copied: it travels as a ticket, which gives the object itself in its own process alone.
+
+    Args:
+        value: The object; it stays in memory as long as this does.
+    """
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    @classmethod
+    def of(cls, value: object) -> LiveObject:
+        """Return the one that holds a value, the same while it is in use, so that its tickets are equal."""
+        if isinstance(value, LiveObject):
+            return value
+        with _lock:
+            known = _live.get(id(value))
+            if known is None:
+                known = _live[id(value)] = cls(value)
+            return known
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _redeemed, (os.getpid(), id(self._value))
+
+    @property
+    def value(self) -> Any:
+        """The object.
+
+        Raises:
+            RewardDefinitionError: It is in another process than this one.
+        """
+        if isinstance(self._value, _Elsewhere):
+            raise RewardDefinitionError(
+                f"{ENVIRONMENTS_COLUMN!r}: this environment lives in another process of the training; a group whose "
+                "completions are split over processes cannot be scored by it: take a per_device_train_batch_size that "
+                "num_generations divides"
+            )
+        return self._value
+
+
+class _Elsewhere:
+    """Stands for an object of another process."""
+
+
+def _redeemed(process: int, number: int) -> LiveObject:
+    known = _live.get(number) if process == os.getpid() else None
+    return LiveObject(_Elsewhere()) if known is None else known
+
+
+def is_own(column: object, value: object) -> bool:
+    """Whether a column is of a completion and not of its prompt."""
+    return column in (ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN) or isinstance(value, OwnText)

@@ -1,0 +1,56 @@
+"""Counting the reward of TRL's environments once, where it is one of ours: TRL counts it by itself.
+
+TRL adds a reward function of its own, of weight 1, for each class of environments with a ``get_reward``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rewardkit.extending import ENVIRONMENT_COLUMN
+
+_LISTS = ("reward_funcs", "reward_func_names", "reward_processing_classes")
+_log = logging.getLogger("trainer_adapter")
+
+
+def take_over(trainer: Any, rewards: Iterable[Any], *, begun: bool, recorded: bool) -> None:
+    """Let the reward of a trainer's environments count with our weight alone, where it is one of our rewards.
+
+    Args:
+        trainer: TRL's trainer.
+        rewards: A runtime's rewards.
+        begun: Whether the trainer is calling its functions right now; then its own stays, and answers with nothing.
+        recorded: Whether there is a record, in which the environment's reward is missing where it is none of ours; the
+            log then says so.
+    """
+    functions = getattr(trainer, "reward_funcs", [])
+    theirs = [place for place, one in enumerate(functions) if _is_of_trl(one)]
+    if not theirs:
+        return
+    if not any(ENVIRONMENT_COLUMN in (leaf.spec.wanted_columns or ()) for one in rewards for leaf in one.leaves):
+        if recorded:
+            _log.warning(
+                "the reward of the environment %s counts in this training and is in no record: TRL asks for it by "
+                "itself; add trainer_adapter.environments:environment_reward to the rewards",
+                ", ".join(trainer.reward_func_names[place] for place in theirs),
+            )
+    elif begun:
+        for place in theirs:
+            functions[place] = _nothing
+    else:
+        kept = [place for place in range(len(functions)) if place not in theirs]
+        for name in _LISTS:
+            values = getattr(trainer, name)
+            values[:] = [values[place] for place in kept]
+        trainer.reward_weights = trainer.reward_weights[kept]
+
+
+def _is_of_trl(function: Any) -> bool:
+    """Whether it is what TRL made of an environment's ``get_reward``."""
+    return getattr(function, "__name__", "") == "get_reward" and str(function.__module__).startswith("trl.")
+
+
+def _nothing(completions: Sequence[Any], **_: Any) -> list[None]:
+    return [None] * len(completions)

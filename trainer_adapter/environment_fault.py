@@ -1,0 +1,20 @@
+"""What stands for the reward of an environment that could not give one, on its way to a worker."""
+
+from __future__ import annotations
+
+from rewardkit import RewardError
+
+
+class RaisedInEnvironment:
+    """Stands for the reward of an environment that could not give one.
+
+    Args:
+        said: What went wrong, in words.
+    """
+
+    def __init__(self, said: str) -> None:
+        self.said = said
+
+
+class EnvironmentFault(RewardError):
+    """An environment could not give its reward."""
