@@ -34,6 +34,8 @@ from rewardkit.score_batch import ScoreBatch
 
 PACKAGES = ("rewardkit", "numpy", "torch", "transformers", "trl", "datasets", "accelerate", "peft")
 """Packages whose versions a record notes, where they are installed."""
+_FIRST = "SELECT 1 FROM session WHERE rank = 0 AND id < ?"
+"""A session of rank 0 that came before: of two processes that find no record at one moment, one is refused."""
 RANK_S = 30.0
 """Seconds that a rank other than 0 leaves the making of the file to rank 0; its rows wait meanwhile, in memory."""
 _log = logging.getLogger("rewardkit")
@@ -88,8 +90,10 @@ class Recorder:
                 move_aside(self.path)
             if not append and has_content(self.path):
                 raise RecordError(f"{self.path}: this run has a record; append to it (--append), or give another name")
-            with named(self.path):
-                self._connected().close()
+            with named(self.path), contextlib.closing(self._connected()) as connection:
+                if not append and connection.execute(_FIRST, (self._session,)).fetchone() is not None:
+                    connection.execute("DELETE FROM session WHERE id = ?", (self._session,))
+                    raise RecordError(f"{self.path}: another process has begun to record there; give another name")
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
         self._writer = Writer(held(self.path, self._connected), self.path)
         self.left_out = 0

@@ -515,6 +515,24 @@ def test_a_run_is_set_aside_listed_and_removed(postgres: Server) -> None:
     assert move_aside(database.of_run("never").whole) is None
 
 
+@pytest.mark.parametrize(
+    "name", ["a'; DROP SCHEMA x; --", "100%s{x}$1", "\u65e5" * 21, "a?b&c=d#e", "select", "x" * 63], ids=range(6)
+)
+def test_a_run_of_any_name_is_recorded_listed_set_aside_and_removed(postgres: Server, name: str) -> None:
+    """A name is a schema's and nothing else; beside a long one there is room for the time at which it was set aside."""
+    url, database = postgres.url(name), address_of(postgres.url())
+    with Recorder(url) as one:
+        one.record(batch(), step=0)
+        one.metrics(0, {"100%s'\x00": 1.0})
+    assert name in store_runs(database)
+    aside = move_aside(url)
+    assert name not in store_runs(database)
+    with RunReader(str(aside.whole)) as run:  # type: ignore[union-attr]
+        assert (run.count(), run.metrics("100%s'\N{REPLACEMENT CHARACTER}")) == (8, [(0, 1.0)])
+    postgres_remove(aside)
+    assert not [one for one in store_runs(database) if one.startswith(name[:10])]
+
+
 def test_a_password_reaches_no_record(postgres: Server) -> None:
     """A configuration with the address in it is recorded without the password."""
     url = postgres.url("secret", password="hunter22-and-more")
