@@ -300,11 +300,6 @@ class Recorder:
         said = self._said(known, rows.said)
         pairs = prompt_texts(connection, rows)
         count = len(completions)
-        ready = connection.prepared("completion", {
-            "epoch": [epoch] * count, "group": rows.groups, "completion": completions, "tokens": rows.tokens,
-            "truncated": rows.truncated, "total": rows.totals, "weighted": rows.weighted,
-            "advantage": rows.advantages, "status": rows.status, "scores": rows.scores, "seconds": rows.seconds,
-        })  # fmt: skip
         connection.execute("UPDATE session SET seen = ? WHERE id = ?", (scored, self._session))
         alone(connection)
         versions = [
@@ -319,7 +314,13 @@ class Recorder:
             "high": max(totals, default=None),
         }, count)  # fmt: skip
         prompts = prompt_ids(connection, pairs)
-        connection.insert_prepared(ready, {"id": ids, "batch": [batch] * count, "prompt": prompts})
+        connection.insert_all("completion", list(
+            zip(
+                ids, [batch] * count, [epoch] * count, prompts, rows.groups,
+                completions, rows.tokens, rows.truncated, rows.totals, rows.weighted, rows.advantages, rows.status,
+                rows.scores, rows.seconds, strict=True,
+            )
+        ))  # fmt: skip
         connection.insert_all("said", [said_row(one, ids, versions, 0) for one in said])
         summaries = [(batch, version, *one) for version, one in zip(versions, rows.summaries, strict=True)]
         connection.insert_all("summary", summaries)
