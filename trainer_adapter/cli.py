@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -173,7 +174,7 @@ def _tell(result: TrainResult, *, as_json: bool) -> None:
     steps = counted(result.steps, "step")
     words = f"{steps} in {result.seconds:,.0f} s; at the end {last}\nwrote {result.trained}"
     if result.record is not None:
-        words += f"\nwhat each reward said of each completion: rewardkit show {result.record}"
+        words += f"\nwhat each reward said of each completion: rewardkit show {shlex.quote(str(result.record))}"
     if result.already_finished:
         words = f"already finished, nothing run: {steps} done, in {result.output_dir}\ntrained: {result.trained}"
     finish(told, lambda: typer.echo(words), as_json=as_json)

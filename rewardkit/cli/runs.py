@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -83,7 +84,8 @@ def _show(found: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
     if not found:
         place = folder.of_run("one") if isinstance(folder, RunAddress) else "runs/one"
         typer.echo(
-            f"no runs in {_in_words(folder)}; a record is made by: rewardkit score REWARDS DATA --record {place}"
+            f"no runs in {_in_words(folder)}; a record is made by: rewardkit score REWARDS DATA --record "
+            f"{shlex.quote(str(place))}"
         )
         return
     console = page()

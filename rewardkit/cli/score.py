@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -91,7 +92,7 @@ def score_command(
         if record is not None:
             place = run_path(record)
             shown = record if isinstance(place, Path) else place
-            typer.echo(plain(f"recorded in {place}; rewardkit show {shown} shows it"))
+            typer.echo(plain(f"recorded in {place}; rewardkit show {shlex.quote(str(shown))} shows it"))
 
     files = {"out": None if out is None else str(out), "record": None if record is None else str(run_path(record))}
     told = {**ready(summary, SHOWN_FAILURES), **files}

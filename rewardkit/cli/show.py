@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -131,7 +132,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
         if rewards:
             _print_ends(ends, "" if last is None else f" of step {last}", console)
             _print_versions(versions, console)
-        _print_flags(flags, run.name, console)
+        _print_flags(flags, run.name if isinstance(run.path, Path) else str(run.path), console)
 
     told = {
         **head,
@@ -242,7 +243,7 @@ def _print_flags(flags: Sequence[Mapping[str, Any]], name: str, console: Console
         whose = f"  {body['reward']}" if body.get("reward") else ""
         detector = str(body.get("detector", one["kind"]))
         say(console, (where, "dim"), (detector, "yellow"), whose, f"  {shortened(str(words), 400)}")
-    say(console, (f"rewardkit diagnose {name} says more", "dim"))
+    say(console, (f"rewardkit diagnose {shlex.quote(name)} says more", "dim"))
 
 
 def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:

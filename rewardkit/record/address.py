@@ -20,6 +20,7 @@ LONGEST_NAME = 63
 _OURS = "run"
 _HIDDEN = ("password", "sslpassword")
 _PORTS = re.compile(r"\d{1,5}(,\d{1,5})*")
+_SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://")
 _CODED = "a letter such as @ : / ? # in its user, password or run has to be written in per cent, as %40 for @"
 
 
@@ -70,13 +71,14 @@ def is_address(run: object) -> bool:
     """Return whether a run is named by an address of a database, and not by a place of the file system.
 
     Raises:
-        RecordError: The address was made a path, which has lost a slash of it.
+        RecordError: The address was made a path, which has lost a slash of it, or is of something else.
     """
     if isinstance(run, os.PathLike) and str(run).startswith(tuple(f"{one}:/" for one in SCHEMES)):
         raise RecordError("an address of a database is given as text, and not as a path, which drops a slash of it")
-    return isinstance(run, RunAddress) or (
-        isinstance(run, str) and run.startswith(tuple(f"{one}://" for one in SCHEMES))
-    )
+    scheme = _SCHEME.match(run) if isinstance(run, str) else None
+    if scheme is not None and scheme[1] not in SCHEMES:
+        raise RecordError(f"{scheme[0]}: a record lies in a folder, or at postgresql://USER@HOST/DATABASE?run=NAME")
+    return isinstance(run, RunAddress) or scheme is not None
 
 
 def address_of(text: str | RunAddress) -> RunAddress:

@@ -53,8 +53,8 @@ class HeldServer:
     def commit(self) -> None:
         """Keep what was written since."""
         if self._connection is not None:
-            self._ending = self._connection.noted()
-            self._connection.end()
+            self._ending = self._connection.number
+            self._connection.commit()
             self._ending = None
 
     def undo(self, reason: Exception) -> None:

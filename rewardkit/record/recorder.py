@@ -295,31 +295,30 @@ class Recorder:
         completions = [None] * len(rows.completions) if texts is None else known.stored(texts())
         said = self._said(known, rows.said)
         pairs = prompt_texts(connection, rows)
+        count = len(completions)
+        ready = connection.prepared("completion", {
+            "epoch": [epoch] * count, "group": rows.groups, "completion": completions, "tokens": rows.tokens,
+            "truncated": rows.truncated, "total": rows.totals, "weighted": rows.weighted,
+            "advantage": rows.advantages, "status": rows.status, "scores": rows.scores, "seconds": rows.seconds,
+        })  # fmt: skip
+        connection.execute("UPDATE session SET seen = ? WHERE id = ?", (scored, self._session))
         alone(connection)
         versions = [
             self.version(connection, name, self._described.get((name, digits)) or _unknown(digits), step, "run")
             for name, digits in zip(rows.rewards, rows.versions, strict=True)
         ]
         totals = [one for one in rows.totals if one is not None]
-        batch = connection.insert("batch", {
+        batch, ids = connection.insert_batch({
             "session": self._session, "step": step, "epoch": epoch, "split": split, "scored": scored,
             "versions": json.dumps(versions), "weights": json.dumps(rows.weights),
             "left_out": len(rows.completions) if texts is None else 0, "low": min(totals, default=None),
             "high": max(totals, default=None),
-        })  # fmt: skip
+        }, count)  # fmt: skip
         prompts = prompt_ids(connection, pairs)
-        ids = connection.reserve("completion", len(completions))
-        connection.insert_all("completion", list(
-            zip(
-                ids, [batch] * len(ids), [epoch] * len(ids), prompts, rows.groups,
-                completions, rows.tokens, rows.truncated, rows.totals, rows.weighted, rows.advantages, rows.status,
-                rows.scores, rows.seconds, strict=True,
-            )
-        ))  # fmt: skip
+        connection.insert_prepared(ready, {"id": ids, "batch": [batch] * count, "prompt": prompts})
         connection.insert_all("said", [said_row(one, ids, versions, 0) for one in said])
         summaries = [(batch, version, *one) for version, one in zip(versions, rows.summaries, strict=True)]
         connection.insert_all("summary", summaries)
-        connection.execute("UPDATE session SET seen = ? WHERE id = ?", (scored, self._session))
 
     def say(
         self,

@@ -6,15 +6,15 @@ import contextlib
 import functools
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RecordError
-from rewardkit.record import silence
+from rewardkit.record import copying, silence
 from rewardkit.record.address import RunAddress
 from rewardkit.record.dialect import columns, turned, upright
 from rewardkit.record.soundness import SHAPES, STATUS
-from rewardkit.record.store import Values
+from rewardkit.record.store import PreparedColumns, Values
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,7 +27,6 @@ DEFAULTS = {
 BLOCKS = {"text": 1024}
 """Numbers that one value of a table's sequence stands for, where rows are added while others add theirs."""
 _CLOSED = "this reader is closed; open the run again"
-_COPIED = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text", "BLOB": "bytea"}
 _SAID = {
     "57014": "the answer takes too long; there is too much in it for this question",
     "55P03": "another process writes to it for long",
@@ -126,6 +125,8 @@ class ServerConnection:
 
     def __init__(self, place: RunAddress, connection: psycopg.Connection[Any], lock: int, writer: int = 0) -> None:
         self.known: dict[str, Any] = {}
+        self.number = ""
+        """The number of the last transaction, by which the server knows what became of it."""
         self._place, self._connection, self._lock, self._writer = place, connection, lock, writer
         self._alone = False
         self._until: float | None = None
@@ -167,19 +168,29 @@ class ServerConnection:
             return found
 
     def begin(self) -> None:
-        """Begin a transaction."""
-        self._run("BEGIN")
+        """Begin a transaction, and note that it writes; :attr:`number` is its own from now on."""
+        words = (
+            f"BEGIN; UPDATE written SET count = count + 1 WHERE id = {self._writer:d}"  # noqa: S608 - a number of ours
+            " RETURNING pg_current_xact_id()::text"
+        )
+        with self._asking():
+            try:
+                cursor = self._connection.execute(words)
+                cursor.nextset()
+                row = cursor.fetchone()
+                if row is None:
+                    raise ServerError(f"{self._place}: its tables were made anew", "42P01")
+            except BaseException:
+                if self.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+        self.number = str(row[0])
 
     def alone(self) -> None:
         """Wait until nobody else writes to the run, and keep it so until the transaction ends."""
         if not self._alone:
             self._run("SELECT pg_advisory_xact_lock(%s)", (self._lock,))
             self._alone = True
-
-    def noted(self) -> str:
-        """Note that this transaction has written; return its number, by which the server knows what became of it."""
-        words = "UPDATE written SET count = count + 1 WHERE id = %s RETURNING pg_current_xact_id()::text"
-        return str(self._run(words, (self._writer,)).fetchone()[0])
 
     def became(self, number: str) -> str | None:
         """Return what became of a transaction: ``"committed"``, ``"aborted"``, ``"in progress"`` or, of old, none."""
@@ -188,11 +199,6 @@ class ServerConnection:
 
     def commit(self) -> None:
         """End a transaction, and keep what it wrote."""
-        self.noted()
-        self.end()
-
-    def end(self) -> None:
-        """End a transaction that was noted, and keep what it wrote."""
         self._alone = False
         self._run("COMMIT")
 
@@ -225,16 +231,44 @@ class ServerConnection:
 
     def insert_all(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Write rows by one binary COPY, each with all columns of the table in their order."""
-        if not rows:
+        if rows:
+            parts = columns()[table]
+            self._copy(table, [one.name for one in parts], self._fields(table, zip(*rows, strict=True)))
+
+    def insert_batch(self, row: Mapping[str, Any], count: int) -> tuple[int, Sequence[int]]:
+        """Write a row of ``batch``; return its number, and those of its completions, greater than all before."""
+        assert self._alone
+        marks = ", ".join(["%s"] * len(row))
+        words = (
+            f"INSERT INTO batch ({', '.join(row)}) VALUES ({marks}) RETURNING id, (SELECT setval(s, nextval(s) + %s)"  # noqa: S608 - names of ours
+            " FROM pg_get_serial_sequence('completion', 'id') AS s)"
+        )
+        more = max(0, count - 1)
+        number, last = self._run(words, (*_upright(tuple(row.values())), more)).fetchone()
+        return int(number), range(int(last) - more, int(last) + 1)[:count]
+
+    def prepared(self, table: str, values: Mapping[str, Sequence[Any]]) -> PreparedColumns:
+        """Return columns as they are copied; they are written behind those that become known later."""
+        kinds = {one.name: one.kind for one in columns()[table]}
+        found = [copying.fields(kinds[name], some) for name, some in values.items()]
+        return PreparedColumns(table, list(values), copying.joined(found))
+
+    def insert_prepared(self, prepared: PreparedColumns, values: Mapping[str, Sequence[Any]]) -> None:
+        """Write rows of which the rest is prepared."""
+        kinds = {one.name: one.kind for one in columns()[prepared.table]}
+        first = [copying.fields(kinds[name], some) for name, some in values.items()]
+        self._copy(prepared.table, [*values, *prepared.names], [*first, prepared.values])
+
+    def _fields(self, table: str, values: Iterable[Sequence[Any]]) -> list[list[bytes]]:
+        return [copying.fields(one.kind, some) for one, some in zip(columns()[table], values, strict=True)]
+
+    def _copy(self, table: str, names: Sequence[str], parts: Sequence[Sequence[bytes]]) -> None:
+        if not parts[0]:
             return
-        parts = columns()[table]
-        words = [place for place, one in enumerate(parts) if one.kind == "TEXT"]
-        into = f'COPY "{table}" FROM STDIN (FORMAT BINARY)'
+        into = f"COPY {quoted(table)} ({', '.join(map(quoted, names))}) FROM STDIN (FORMAT BINARY)"
         with self._asking(), self._connection.cursor() as cursor, cursor.copy(into) as copy:
-            copy.set_types([_COPIED[one.kind] for one in parts])
-            for row in rows:
-                odd = any(row[place] and "\x00" in row[place] for place in words)
-                copy.write_row([upright(one) for one in row] if odd else row)
+            for some in copying.stream(len(names), parts):
+                copy.write(some)
 
     def change_all(self, words: str, rows: Sequence[Sequence[Any]], /) -> None:
         """Run a statement once for each row of values."""

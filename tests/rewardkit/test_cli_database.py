@@ -66,18 +66,27 @@ def test_commands_take_the_address_of_a_run(postgres: Server, work: Path) -> Non
     assert code != 0
     assert "this run has a record; append to it" in words
     assert "hunter22" not in words
+    assert (
+        f"rewardkit show '{told['record']}' shows it"
+        in _run("score", "rewards.py", "rows.jsonl", "--record", url, "--append")[1]
+    )  # in quotes, for a shell would end the command at the & of the address
     listed = {one["name"]: one for one in _json("runs", database)["runs"]}
-    assert (listed["cli-one"]["completions"], listed["cli-one"]["rewards"]) == (4, ["correct", "short"])
+    assert (listed["cli-one"]["completions"], listed["cli-one"]["rewards"]) == (8, ["correct", "short"])
     assert listed["cli-one"]["bytes"] > 0
     assert "correct" in _run("show", url)[1]
     assert _run("show", url, "--html", "report.html")[0] == 0
     assert "hunter22" not in Path("report.html").read_text()
     assert _run("logs", url)[0] == 0
     assert _run("export", url, "--to", "out.jsonl")[0] == 0
-    assert [json.loads(line)["correct"] for line in Path("out.jsonl").read_text().splitlines()] == [1.0, 0.0, 0.0, 1.0]
+    assert [json.loads(line)["correct"] for line in Path("out.jsonl").read_text().splitlines()] == [
+        1.0,
+        0.0,
+        0.0,
+        1.0,
+    ] * 2
     assert _run("diagnose", url)[0] == 0
     Path("newer.py").write_text(REWARDS.replace("float(completion == answer)", "float(answer in completion)"))
-    assert _json("rescore", url, "--reward", "newer.py:correct")["passes"][0]["completions"] == 4
+    assert _json("rescore", url, "--reward", "newer.py:correct")["passes"][0]["completions"] == 8
     assert _run("verify", url)[0] == 0
     code, words = _run("audit", "--run", url)
     assert "hunter22" not in words

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rewardkit.runtime.nodes.carried import unpack
-from rewardkit.runtime.nodes.orders import CallOrder, HostOrder, HostReady, NodeFacts, facts
+from rewardkit.runtime.nodes.orders import CallOrder, HostOrder, HostReady, NodeAnswers, NodeFacts, facts
 from sandbox import cores
 from sandbox.errors import SandboxError, WorkerStartError
 from sandbox.workers import Call, CallResult, CallStatus, Job, Target, WorkerPool
@@ -24,10 +24,6 @@ GATHER_S = 0.03
 DESCRIBE_S = 120.0
 """Seconds that a worker may take to say what the rewards are, a jail's start included."""
 MAX_LOADS = 3
-
-NodeAnswers = tuple[int, bool, list[tuple[Any, ...]]]
-"""A driver's job, whether its answers are bare numbers, and the answers: ``(ticket, number, seconds)`` each, or
-``(ticket, status, answer, seconds, logs, message)``."""
 
 
 class NodeHost:

@@ -6,6 +6,7 @@ A node whose scores could differ is refused, and by name: a mixed set of scores 
 from __future__ import annotations
 
 import json
+import math
 import platform
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,12 @@ from typing import Any, NamedTuple
 from rewardkit.decorator import Reward
 from rewardkit.errors import InfrastructureError
 from sandbox import cores
-from sandbox.workers import Answer
+from sandbox.workers import Answer, CallStatus
+
+NodeAnswers = tuple[int, bool, list[tuple[Any, ...]]]
+"""A driver's job, whether its answers are bare numbers, and the answers: ``(ticket, number, seconds)`` each, or
+``(ticket, status, answer, seconds, logs, message)``."""
+_STATUSES = frozenset(one.value for one in CallStatus)
 
 
 class NodeFacts(NamedTuple):
@@ -80,6 +86,29 @@ def facts() -> NodeFacts:
     return NodeFacts(platform.node(), python, version, cores())
 
 
+def check_answers(answers: Sequence[NodeAnswers]) -> None:
+    """Raise :class:`ValueError` for what no host says, before any of it is used."""
+    for job, numbers, some in answers:
+        if not isinstance(job, int):
+            raise ValueError(f"answers of job {job!r:.60}")
+        for one in some:
+            if not (_is_number(*one) if numbers else _is_result(*one)):
+                raise ValueError(f"the answer {one!r:.60}")
+
+
+def _is_number(ticket: object, number: object, seconds: object) -> bool:
+    return isinstance(ticket, int) and isinstance(number, float) and math.isfinite(number) and _is_time(seconds)
+
+
+def _is_result(ticket: object, status: object, answer: object, seconds: object, logs: object, message: object) -> bool:
+    words = isinstance(logs, str) and isinstance(message, str)
+    return isinstance(ticket, int) and status in _STATUSES and _is_time(seconds) and words
+
+
+def _is_time(seconds: object) -> bool:
+    return isinstance(seconds, int | float) and 0.0 <= seconds < math.inf
+
+
 def why_no_part(ours: NodeFacts, theirs: NodeFacts) -> str | None:
     """Return why a node may not take part, by what it is; ``None`` where it may."""
     if theirs.python != ours.python:
@@ -98,6 +127,8 @@ def why_other_scores(versions: Mapping[str, str], level: str | None, theirs: Hos
                 f"reward {name!r} has version {other} there and {version} here: a package or file that it uses "
                 "differs; install the same one"
             )
+    if not (isinstance(theirs.workers, int) and theirs.workers > 0):
+        return f"it has {theirs.workers!r:.60} workers"
     if theirs.level != level:
         return f"its jails reach level {theirs.level!r}, and the driver's {level!r}; see rewardkit doctor --ray"
     return None

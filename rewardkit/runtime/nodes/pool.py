@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rewardkit.runtime.nodes.cluster import NodeCluster
-from rewardkit.runtime.nodes.host import NodeAnswers
-from rewardkit.runtime.nodes.orders import CallOrder, HostOrder
+from rewardkit.runtime.nodes.orders import CallOrder, HostOrder, NodeAnswers, check_answers
 from rewardkit.runtime.nodes.outbox import Outbox
 from rewardkit.runtime.nodes.recruiting import NodeExpectation, Recruiting
 from rewardkit.runtime.nodes.schedule import GIVE_UP_S, HOME, MAX_LOST, Schedule, Send
@@ -144,7 +143,8 @@ class NodePool:
         self._alone = False
 
     def answered(self, node: str, answers: Sequence[NodeAnswers]) -> None:
-        """Take a node's answers."""
+        """Take a node's answers; raise :class:`ValueError` for what is none, and use nothing of it."""
+        check_answers(answers)
         self._schedule.heard(node, time.monotonic())
         for number, numbers, some in answers:
             with CollectorPaused():

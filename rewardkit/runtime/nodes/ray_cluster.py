@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import logging
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewardkit.errors import ClusterError
 from rewardkit.runtime.nodes.host import NodeHost
 
+_log = logging.getLogger("rewardkit")
 CONNECT_S = 5.0
 """Seconds that an address has to take a connection."""
+_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"
+"""Ray ends a process that has not reached its cluster's head for so many seconds, 60 by default; a training is to go on
+without the cluster. Ray reads it as it is imported."""
+_PATIENT_S = str(10 * 86400)  # ten days; Ray counts milliseconds in 32 bits
 CONCURRENT = 8
 """Methods of a host that run at once: it waits in one for answers while it takes calls in others."""
 
@@ -33,23 +39,54 @@ def connect(address: str | None, *, with_own: bool = False) -> RayCluster:
     Raises:
         ClusterError: Ray is not installed, there is no cluster, or it is of another version.
     """
-    try:
-        import ray
-    except ImportError as missing:
-        raise ClusterError("lane='ray' needs Ray, which is not installed: pip install 'ray>=2.41'") from missing
-    if not ray.is_initialized():
-        if address is None:
-            raise ClusterError(
-                "lane='ray' needs a cluster, and Ray is never started silently: call ray.init() first, or give "
-                "ray_address='auto' for the cluster of this machine, or ray_address='HOST:6379'"
-            )
-        initialise(ray, address)
+    with _patient():
+        ray = _imported()
+        connected = ray.is_initialized()
+        if not connected:
+            if address is None:
+                raise ClusterError(
+                    "lane='ray' needs a cluster, and Ray is never started silently: call ray.init() first, or give "
+                    "ray_address='auto' for the cluster of this machine, or ray_address='HOST:6379'"
+                )
+            initialise(ray, address)
     if ray.util.client.ray.is_connected():
         raise ClusterError(
             "lane='ray' does not work through Ray Client (ray://): run the training on a node of the cluster, for "
             "example with ray job submit, and give ray_address='auto'"
         )
+    if connected and address is not None:
+        warn_of_another(ray, address)
     return RayCluster(ray, with_own=with_own)
+
+
+@contextlib.contextmanager
+def _patient() -> Iterator[None]:
+    """Have Ray outlive its cluster, where it is imported here for the first time."""
+    before = os.environ.get(_PATIENCE)
+    os.environ.setdefault(_PATIENCE, _PATIENT_S)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_PATIENCE]
+
+
+def _imported() -> Any:
+    try:
+        import ray
+    except ImportError as missing:
+        raise ClusterError("lane='ray' needs Ray, which is not installed: pip install 'ray>=2.41'") from missing
+    if not hasattr(ray, "is_initialized"):
+        where = ", ".join(ray.__path__)
+        raise ClusterError(f"lane='ray' needs Ray: pip install 'ray>=2.41'. What is imported is a folder: {where}")
+    return ray
+
+
+def warn_of_another(ray: Any, address: str) -> None:
+    """Say that an address is not used, where this process is connected to a cluster at another port already."""
+    head = str(ray.get_runtime_context().gcs_address)
+    if address != "auto" and address.rpartition(":")[2] != head.rpartition(":")[2]:
+        _log.warning("ray_address=%r is not used: this process is connected to the cluster at %s", address, head)
 
 
 def initialise(ray: Any, address: str) -> None:

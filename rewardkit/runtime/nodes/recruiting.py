@@ -14,9 +14,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rewardkit.runtime.nodes.cluster import HostLink, NodeCluster
-from rewardkit.runtime.nodes.host import DESCRIBE_S, MAX_LOADS, NodeAnswers
+from rewardkit.runtime.nodes.host import DESCRIBE_S, MAX_LOADS
 from rewardkit.runtime.nodes.members import Member, Members, MemberState
-from rewardkit.runtime.nodes.orders import HostOrder, HostReady, NodeFacts, facts, why_no_part, why_other_scores
+from rewardkit.runtime.nodes.orders import (
+    HostOrder,
+    HostReady,
+    NodeAnswers,
+    NodeFacts,
+    facts,
+    why_no_part,
+    why_other_scores,
+)
 from rewardkit.runtime.nodes.outbox import Outbox
 from rewardkit.shown import shortened
 
@@ -179,8 +187,8 @@ class Recruiting:
         self._ask(member, lambda answers: self._hear(member, answers), "answers", WAIT_S)
 
     def _hear(self, member: Member, answers: Sequence[NodeAnswers]) -> None:
-        self._listen(member)
         self._events.answered(member.node, answers)
+        self._listen(member)
 
     def _ask(self, member: Member, then: Callable[[Any], None], method: str, *arguments: Any) -> None:
         """Call a method of a node's host in the outbox; ``then`` takes what it returns, in the pool's thread."""
@@ -206,7 +214,10 @@ class Recruiting:
             return  # late: it was given up
         fault = future.exception()
         if fault is None:
-            then(future.result())
+            try:
+                then(future.result())
+            except (ValueError, TypeError, AttributeError) as odd:  # it must not end the driver's batch
+                self._dismiss(member, shortened(f"it says what no host says: {odd}"))
         elif method in ("hello", "prepare"):
             self._refuse(member, shortened(str(fault)))
         else:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import pytest
 
 from rewardkit.errors import RecordError
 from rewardkit.record.address import address_of, is_address, run_address
-from rewardkit.record.stores import place_of
+from rewardkit.record.places import place_of_runs, run_path
+from rewardkit.record.stores import place_of, place_of_record
 
 
 @pytest.mark.parametrize(
@@ -67,10 +69,18 @@ def test_an_address_without_a_run_says_what_lacks() -> None:
         run_address("postgresql://me:pass@host/db")
 
 
+@pytest.mark.parametrize("scheme", ["mysql", "postgre", "PostgreSQL", "sqlite", "s3", "postgresql+psycopg"])
+def test_an_address_of_something_else_is_refused(scheme: str) -> None:
+    """It is no folder's name, which would have the password in it."""
+    for take in (is_address, place_of, place_of_record, place_of_runs, run_path):
+        with pytest.raises(RecordError, match=rf"^{re.escape(scheme)}://: a record lies in a folder, or at"):
+            take(f"{scheme}://me:hunter22@host/db?run=one")
+
+
 def test_what_is_no_address_is_a_path() -> None:
-    """Only the schemes of PostgreSQL make an address; a path that was made of one has lost a slash, and is refused."""
+    """A path that was made of an address has lost a slash, and is refused."""
     assert not is_address("runs/one")
+    assert not is_address("a:b")
     assert not is_address(Path("runs/one"))
-    assert place_of("mysql://host/db") == Path("mysql://host/db/record.db")
     with pytest.raises(RecordError, match="given as text"):
         place_of(Path("postgresql://host/db?run=one"))

@@ -314,10 +314,10 @@ def test_a_commit_of_which_nothing_is_heard_is_written_once(
     postgres: Server, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
     """Where the way to the server is lost while a transaction ends, the server is asked whether it was kept."""
-    url, real = postgres.url(f"commit-{kept}".lower()), server.ServerConnection.end
+    url, real = postgres.url(f"commit-{kept}".lower()), server.ServerConnection.commit
     lost: list[int] = []
 
-    def end(self: server.ServerConnection) -> None:
+    def commit(self: server.ServerConnection) -> None:
         if len(lost) < 2 and self.execute("SELECT count(*) FROM batch WHERE step = 1").fetchone()[0]:
             lost.append(1)
             if kept:
@@ -326,7 +326,7 @@ def test_a_commit_of_which_nothing_is_heard_is_written_once(
             raise server.ServerError("server closed the connection unexpectedly")
         real(self)
 
-    monkeypatch.setattr(server.ServerConnection, "end", end)
+    monkeypatch.setattr(server.ServerConnection, "commit", commit)
     with Recorder(url) as one:
         for step in range(3):
             one.record(batch(mark=f"s{step}"), step=step)

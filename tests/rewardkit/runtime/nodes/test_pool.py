@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import threading
 import time
@@ -153,6 +154,34 @@ def test_a_node_that_could_score_otherwise_is_refused_by_name(
         assert _are_right(_rollouts(20), runtime)
         assert [] == runtime.nodes
     assert "node machine-odd takes no part in scoring: " in caplog.text
+
+
+def _all(numbers: bool, *said: Any) -> Any:
+    """Return what makes of all answers of a node such with this in them."""
+    return lambda answers: [(job, numbers, [(one[0], *said) for one in some]) for job, _, some in answers]
+
+
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [
+        ("hello", lambda facts: ("machine",)),
+        ("prepare", lambda ready: ready._replace(versions=None)),
+        ("prepare", lambda ready: ready._replace(workers=0)),
+        ("answers", _all(True, 2.0)),
+        ("answers", _all(True, math.nan, 0.1)),
+        ("answers", _all(False, "odd", 1.0, 0.1, "", "")),
+    ],
+)
+def test_a_node_that_says_what_no_host_says_costs_no_call(
+    cluster: ThreadCluster, caplog: pytest.LogCaptureFixture, method: str, told: Any
+) -> None:
+    """Its answers are used whole or not at all, and its calls go out again."""
+    cluster.on_host = lambda name, host: host.told.update({method: told}) if name == "a" else None
+    with Runtime([slow_length], workers=1, lane="ray") as runtime:
+        runtime.start()
+        wait_for(lambda: "b" in runtime.nodes)
+        assert _are_right(_rollouts(200), runtime)
+        assert wait_for(lambda: "machine-a" in caplog.text and runtime.nodes == ["b"])
 
 
 def test_a_full_store_sends_no_call_twice_to_its_end(cluster: ThreadCluster, caplog: pytest.LogCaptureFixture) -> None:
