@@ -6,7 +6,14 @@ The public names are these, those of ``sandbox.errors``, ``sandbox.folders`` and
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.platform == "win32":
+    raise ImportError(
+        "rewardkit runs rewards in forked processes, which Windows does not have: use it in WSL 2, which is Linux "
+        "('wsl --install' in a terminal, and then install it there)"
+    )
 
 if TYPE_CHECKING:
     from sandbox.checks import (

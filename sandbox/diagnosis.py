@@ -33,6 +33,8 @@ def machine() -> dict[str, str]:
         "python": f"{platform.python_version()} ({sys.executable})",
         "user": f"{os.getuid()}" + (" (root)" if os.getuid() == 0 else ""),
     }
+    if _on_colab():
+        facts["notebook"] = "Google Colab"
     if not kernel.supported():
         return {**facts, "jail": "none: Linux on x86_64 or aarch64 is needed"}
     version = landlock.abi()
@@ -41,6 +43,11 @@ def machine() -> dict[str, str]:
     facts["user namespaces"] = _user_namespaces()
     facts["container"] = _container()
     return facts
+
+
+def _on_colab() -> bool:
+    """Whether this process runs on Google Colab."""
+    return "COLAB_RELEASE_TAG" in os.environ or "google.colab" in sys.modules
 
 
 def trial(level: Level) -> LevelTrial:

@@ -18,6 +18,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, Unpack
 
+from rewardkit import DataError
 from rewardkit.serving import completion_in
 from trainer_adapter.grpo import RuntimeOptions
 from trainer_adapter.tested import TrainerVersions
@@ -70,6 +71,7 @@ def openrlhf_reward(
     def reward_func(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **keywords: Any
     ) -> dict[str, Any]:
+        _check_lists(queries=queries, prompts=prompts, labels=labels)
         rollouts = [
             core.rollout(prompt, completion_in(query, prompt), {"answer": label, "label": label})
             for query, prompt, label in zip(queries, prompts, labels, strict=True)
@@ -81,6 +83,18 @@ def openrlhf_reward(
         return _as_asked(totals, logs)
 
     return reward_func
+
+
+def _check_lists(**lists: Any) -> None:
+    """Refuse lists that do not belong together, by their names."""
+    for name, values in lists.items():
+        if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+            raise DataError(f"OpenRLHF: {name}: expected a list, got {type(values).__name__}")
+        if len(values) != len(lists["queries"]):
+            raise DataError(f"OpenRLHF: {name}: {len(values)} for {len(lists['queries'])} queries")
+        odd = next((place for place, one in enumerate(values) if name != "labels" and not isinstance(one, str)), None)
+        if odd is not None:
+            raise DataError(f"OpenRLHF: {name}[{odd}]: expected a string, got {type(values[odd]).__name__}")
 
 
 def _as_asked(totals: Sequence[float], logs: Mapping[str, Sequence[float]]) -> dict[str, Any]:

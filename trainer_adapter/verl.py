@@ -104,6 +104,8 @@ def verl_score(
         extra_info: Mapping[str, Any] | None = None,
         **keywords: Any,
     ) -> dict[str, float]:
+        if extra_info is not None and not isinstance(extra_info, Mapping):
+            raise DataError(f"verl: extra_info: expected a mapping, got {type(extra_info).__name__}")
         info = dict(extra_info or {})
         if prompt not in info and info.get(_MESSAGES) is not None:
             info[prompt] = list(info[_MESSAGES])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import sys
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from rich.text import Text
@@ -10,7 +12,8 @@ from rich.text import Text
 from rewardkit.cli.arguments import AsJson, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.screen import screen, table
-from sandbox import machine, trials
+from rewardkit.shown import counted
+from sandbox import cores, machine, trials
 
 _OWN_NAMES = ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter")
 
@@ -44,6 +47,7 @@ def doctor_command(
         ],
         "names_taken": taken_names(),
     }
+    report["advice"] = advice(report["machine"])
     reached = [one["level"] for one in report["levels"] if one["reached"]]
     report["level"] = next((one for one in ("strict", "standard") if one in reached), None)
     report["asked"] = level
@@ -72,6 +76,27 @@ def _nodes(address: str) -> list[dict[str, Any]]:
         }
         for one in survey(connect(address, with_own=True))
     ]
+
+
+def advice(facts: Mapping[str, str]) -> list[str]:
+    """Return what is otherwise here than on a Linux machine of one's own, a line each.
+
+    Args:
+        facts: What :func:`sandbox.machine` says of this one.
+    """
+    said = []
+    if "notebook" in facts:
+        said.append(
+            f"Google Colab: {counted(cores(), 'core')}, so leave workers at their default; after an installation that "
+            "replaces packages in use, restart the session once; record under /content and copy the run to Drive when "
+            "it has ended, for Drive does not keep up with a database that is being written"
+        )
+    if sys.platform == "darwin":
+        said.append(
+            "macOS: rewards run in workers, without the memory limit; code that models write has no jail here, so "
+            "rewards that run it need Linux, such as a container"
+        )
+    return said
 
 
 def taken_names() -> dict[str, list[str]]:
@@ -108,6 +133,8 @@ def _print(report: dict[str, Any], *, ok: bool) -> None:
             cells = [one["node"], one["python"], one["rewardkit"], one["cores"], ", ".join(one["levels"])]
             nodes.add_row(*(Text(str(cell or "-")) for cell in cells), Text(one["why_not"] or "-"))
         console.print(nodes)
+    for line in report["advice"]:
+        console.print(Text(f"\n{line}"))
     for name, others in report["names_taken"].items():
         console.print(
             Text(

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, DataOption, argument, data_path, option
 from rewardkit.cli.exits import FAILED, finish
-from rewardkit.cli.output import replacing
+from rewardkit.cli.output import check_writable, replacing
 from rewardkit.cli.rewards import only, quiet
 from rewardkit.cli.screen import screen, table, told_progress
 from rewardkit.compose import Composable
@@ -44,6 +44,7 @@ def cases_command(
         Literal["inline", "worker"] | None,
         option("This process, or an isolated one; by default what the cases need."),
     ] = None,
+    junit: Annotated[Path | None, option("Write a JUnit report, which CI servers read, to FILE.", "FILE")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run tables of cases through a reward, and show each case that is not as expected.
@@ -60,6 +61,7 @@ def cases_command(
 
     [bold]rewardkit test cases.yaml
     rewardkit test my_rewards.py:correct cases.jsonl --accept
+    rewardkit test cases.yaml --junit report.xml
     rewardkit test cases.yaml --json[/]
     """
     reference: str | None = rewards
@@ -69,7 +71,11 @@ def cases_command(
         raise ConfigError(f"two different REWARDS: {reference!r} and --reward {reward!r}; give one of them")
     reference = reference or reward
     tables = _tables(data_path(data, data_option), reference)
+    if junit is not None:
+        check_writable(junit, [table.path for table in tables if table.path is not None], "--junit")
     results = [_tested(table, reference, lane, accepting=accepting) for table in tables]
+    if junit is not None:
+        _write_junit(junit, results)
     code = FAILED if any(result.left for result in results) else 0
     finish(_as_json(results), lambda: _print(results), as_json=as_json, code=code)
 
@@ -137,6 +143,25 @@ def _tested(cases: Table, reference: str | None, lane: str | None, *, accepting:
         except OSError as reason:
             raise ConfigError(f"--accept: cannot write {cases.path}: {reason.strerror or reason}") from reason
     return replace(result, acceptance=acceptance)
+
+
+def _write_junit(path: Path, results: Sequence[_Result]) -> None:
+    from rewardkit.testing.junit import Suite, junit  # what few runs write
+
+    suites = [
+        Suite(
+            result.table.name,
+            result.reward,
+            result.verdicts,
+            frozenset() if result.acceptance is None else frozenset(result.acceptance.accepted),
+        )
+        for result in results
+    ]
+    try:
+        with replacing(path) as file:
+            file.write(junit(suites))
+    except OSError as reason:
+        raise ConfigError(f"--junit: cannot write {path}: {reason.strerror or reason}") from reason
 
 
 def _notes(cases: Table, reward: Composable) -> Iterator[str]:

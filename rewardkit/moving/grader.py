@@ -191,7 +191,12 @@ def from_grader(
         RewardDefinitionError: The grader has an unknown type, or a field of it makes no sense.
         ConfigError: No package that can ask a model is installed.
     """
-    grader = grader_of(_config(config))
+    try:
+        grader = grader_of(_config(config))
+    except RecursionError:
+        raise RewardDefinitionError(
+            "grader: objects in objects without end; a multi-grader's parts are plain"
+        ) from None
     parts = grader.parts if isinstance(grader, MultiGrader) else {"": grader}
     models = {name: _asked(one, asking or {}) for name, one in parts.items() if isinstance(one, ModelGrader)}
     function = (AskingGraderFunction if models else GraderFunction)(grader, models)

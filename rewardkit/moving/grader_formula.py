@@ -22,8 +22,8 @@ _OPERATORS: dict[type[ast.AST], Callable[..., float]] = {
     ast.UAdd: operator.pos,
 }
 _FUNCTIONS: dict[str, Callable[..., float]] = {
-    "min": min,
-    "max": max,
+    "min": lambda *numbers: min(numbers),
+    "max": lambda *numbers: max(numbers),
     "abs": abs,
     "floor": math.floor,
     "ceil": math.ceil,
@@ -47,8 +47,9 @@ class Formula:
     def check(self, names: Mapping[str, Any], where: str) -> None:
         """Raise :class:`RewardDefinitionError` where it is no such formula, or uses another name than these."""
         tree = self._tree(where)
+        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         for node in ast.walk(tree):
-            fault = _fault(node, names)
+            fault = None if id(node) in called and isinstance(node, ast.Name) else _fault(node, names)
             if fault is not None:
                 raise RewardDefinitionError(f"{where}: {self.text!r}: {fault}")
 
@@ -73,11 +74,12 @@ class Formula:
 def _fault(node: ast.AST, names: Mapping[str, Any]) -> str | None:
     match node:
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS and args:
-            return None
+            several = name in ("min", "max") or len(args) == 1
+            return None if several else f"{name} takes one number, and is given {len(args)}"
         case ast.Call():
             return f"only {', '.join(_FUNCTIONS)} can be called"
         case ast.Name(id=name):
-            return None if name in names or name in _FUNCTIONS else f"no grader is named {name!r}: {', '.join(names)}"
+            return None if name in names else f"no grader is named {name!r}: {', '.join(names)}"
         case ast.Constant(value=value):
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             return None if is_number else f"{value!r} is no number"

@@ -34,9 +34,15 @@ class GraderTemplate:
         """Read a template.
 
         Raises:
-            RewardDefinitionError: What stands in double braces is no variable of ``item`` or ``sample``.
+            RewardDefinitionError: What stands in double braces is no variable of ``item`` or ``sample``, or they are
+                not closed.
         """
         parts = _MARK.split(text)
+        for literal in parts[::2]:
+            if "{{" in literal:
+                raise RewardDefinitionError(
+                    f"{where}: {literal[literal.index('{{') :]!r:.80} has no end; expected {{{{ item.<column> }}}}"
+                )
         return cls(tuple(parts[::2]), tuple(_path(part, where) for part in parts[1::2]))
 
     @property

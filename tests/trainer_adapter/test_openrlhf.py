@@ -12,7 +12,7 @@ import pytest
 from fated_rewards import FATES, KEYS
 from held_rewards import counted_batches
 
-from rewardkit import ConfigError
+from rewardkit import ConfigError, DataError
 from trainer_adapter import openrlhf
 from trainer_adapter.trainer_rewards import close_held
 
@@ -89,6 +89,21 @@ def test_bad_input_names_openrlhfs_settings(tmp_path: Path) -> None:
         openrlhf.openrlhf_reward("fated_rewards:rank")
     with pytest.raises(Exception, match=r"OpenRLHF: .*--remote_rm_url"):
         openrlhf.openrlhf_reward(str(tmp_path / "nowhere.py"))
+
+
+@pytest.mark.parametrize(
+    ("lists", "words"),
+    [
+        ((["2+2=4"] * 2, [PROMPT], ["4"] * 2), "prompts: 1 for 2 queries"),
+        ((["2+2=4"], [PROMPT], []), "labels: 0 for 1 queries"),
+        ((["2+2=4", None], [PROMPT] * 2, ["4"] * 2), r"queries\[1\]: expected a string, got NoneType"),
+        (("2+2=4", [PROMPT], ["4"]), "queries: expected a list, got str"),
+    ],
+)
+def test_lists_that_do_not_belong_together_are_named(lists: Any, words: str) -> None:
+    """Before anything is scored."""
+    with pytest.raises(DataError, match=f"OpenRLHF: {words}"):
+        openrlhf.openrlhf_reward(BOTH)(*lists)
 
 
 def test_its_own_file_is_a_reward_file(monkeypatch: pytest.MonkeyPatch) -> None:

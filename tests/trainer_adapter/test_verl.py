@@ -58,6 +58,12 @@ def test_each_fate_is_told_as_the_table_says(completion: str) -> None:
     assert (number, flags) == (reply["score"], {name: reply[name] for name in flags})
 
 
+def test_extra_info_that_is_no_mapping_is_named() -> None:
+    """As a column of JSON text would be."""
+    with pytest.raises(DataError, match="verl: extra_info: expected a mapping, got str"):
+        asyncio.run(verl.verl_score(BOTH)("data", "4", "4", "{}"))  # type: ignore[arg-type]
+
+
 def test_an_unknown_score_is_raised_unless_told_otherwise() -> None:
     """verl then marks the sample's group as failed; a default that stands in is a score."""
     compute_score = verl.verl_score(BOTH)

@@ -31,6 +31,14 @@ def python(source: str) -> dict[str, Any]:
     return {"type": "python", "name": "p", "source": source, "image_tag": "2025-05-08"}
 
 
+def nested(times: int) -> dict[str, Any]:
+    """A multi-grader of multi-graders."""
+    made: dict[str, Any] = check("eq")
+    for _ in range(times):
+        made = multi("a", a=made)
+    return made
+
+
 def multi(formula: str, **graders: Any) -> dict[str, Any]:
     """Return a multi-grader."""
     return {"type": "multi", "name": "m", "graders": graders, "calculate_output": formula}
@@ -229,6 +237,11 @@ def test_it_is_read_from_json_and_from_a_file(tmp_path: Path) -> None:
         (multi("a.real", a=check("eq")), "Attribute is not arithmetic"),
         (multi("__import__('os')", a=check("eq")), "can be called"),
         (multi("a +", a=check("eq")), "is no formula"),
+        (multi("abs(a, a)", a=check("eq")), "abs takes one number, and is given 2"),
+        (multi("a + min", a=check("eq")), "no grader is named 'min'"),
+        (check("eq", "{{ item.answer"), "'{{ item.answer' has no end"),
+        (nested(2_000), "objects in objects without end"),
+        ("[" * 100_000, "objects in objects without end"),
         (multi("a", a=multi("b", b=check("eq"))), "is a multi-grader itself"),
         ({**RATED, "range": [1, 0]}, "the lower number first"),
         ({**RATED, "input": [{"role": "user", "content": {"type": "input_image", "image_url": "x"}}]}, "no images"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -386,3 +387,65 @@ def test_json_says_what_was_accepted(work: Path) -> None:
         told["failures"][0]["accepted"],
         told["failures"][0]["expected"],
     )
+
+
+ODD = """\
+reward: rewards.py:correct
+cases:
+- {completion: "4", expect: 1.0}
+- {completion: "", expect: null}
+- {id: "odd \\x07 <&> \\U0001F600", completion: "5", expect: 1.0}
+- {id: raises, completion: boom, expect: 0.0}
+- {id: as expected, completion: boom, expect: {failed: exception}}
+"""
+
+
+def _report(path: Path) -> list[tuple[str, str, str]]:
+    """The cases of a report: class, name, and what became of each."""
+    cases = ElementTree.parse(path).getroot().iter("testcase")
+    return [(one.get("classname", ""), one.get("name", ""), one[0].tag if len(one) else "passed") for one in cases]
+
+
+def test_a_junit_report_tells_failures_from_errors(work: Path) -> None:
+    """A skip that is expected passes, a call that failed is an error, and XML holds no character that it cannot."""
+    (work / "odd.yaml").write_text(ODD)
+    code, out, _ = _run("odd.yaml", "--junit", "out.xml")
+    assert 1 == code
+    assert "2 not as expected" in out
+    outcomes = [what for _, _, what in _report(work / "out.xml")]
+    assert ["passed", "passed", "failure", "error", "passed"] == outcomes
+    root = ElementTree.parse(work / "out.xml").getroot()
+    counts = {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert {"tests": "5", "failures": "1", "errors": "1", "skipped": "0"} == counts
+    assert ("correct", "odd \\x07 <&> \U0001f600", "failure") == _report(work / "out.xml")[2]
+    failure, error = (root.find(f".//{tag}") for tag in ("failure", "error"))
+    assert failure is not None
+    assert error is not None
+    assert "expected scored 1.0 (within 1e-06), got 0.0" == failure.get("message")
+    assert "cannot read \ufffd[31m" in (error.get("message") or "")
+    assert ("exception", "scored") == (error.get("type"), failure.get("type"))
+    assert "case 'raises' of reward 'correct'" in (error.text or "")
+
+
+def test_a_junit_report_has_a_suite_for_each_table(work: Path) -> None:
+    """Beside JSON, which stays alone on stdout; an accepted case passes."""
+    (work / "tables").mkdir()
+    for name in ("a", "b"):
+        (work / "tables" / f"{name}.yaml").write_text(
+            TABLE.replace("rewards.py", "../rewards.py").replace("1.0", "0.5")
+        )
+    code, out, _ = _run("tables", "--accept", "--json", "--junit", "out.xml")
+    assert (0, 4) == (code, json.loads(out)["cases"])
+    root = ElementTree.parse(work / "out.xml").getroot()
+    assert ["tables/a.yaml", "tables/b.yaml"] == [one.get("name") for one in root]
+    assert ["passed"] * 4 == [what for _, _, what in _report(work / "out.xml")]
+
+
+@pytest.mark.parametrize("path", ["none/out.xml", "t.yaml", "."])
+def test_a_report_that_cannot_be_written_is_told_before_the_run(work: Path, path: str) -> None:
+    """And a table is not overwritten."""
+    code, _, err = _run("t.yaml", "--junit", path)
+    assert 2 == code
+    assert f"--junit {path}" in err
+    assert "this file prints" not in err
+    assert TABLE == (work / "t.yaml").read_text()

@@ -1,0 +1,86 @@
+"""Results of cases as a JUnit report, which GitLab, Jenkins and GitHub's actions read.
+
+The format is the one that these readers share: suites of cases, where a case may hold a ``failure``, an ``error`` or
+the mark ``skipped``.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rewardkit.testing.verdict import CaseResult
+from rewardkit.types import Status
+
+_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MOST_CHARS = 20_000
+
+
+class Suite(NamedTuple):
+    """One table of cases.
+
+    Attributes:
+        name: What the table is called, such as its path.
+        reward: The reward's name, with which readers group cases.
+        verdicts: Its cases.
+        accepted: Ids of cases whose outcome has become what is expected.
+    """
+
+    name: str
+    reward: str
+    verdicts: Sequence[CaseResult]
+    accepted: frozenset[str] = frozenset()
+
+
+def junit(suites: Iterable[Suite]) -> str:
+    """Return a JUnit report: XML 1.0, UTF-8.
+
+    A case that is not as expected is a ``failure``; where its call failed and no failure was expected, an ``error``. A
+    reward that skips a completion as the case expects passes, for that is its outcome. Characters that XML does not
+    have become U+FFFD.
+    """
+    root = ElementTree.Element("testsuites", name="rewardkit test")
+    made = [_suite(root, suite) for suite in suites]
+    for count in ("tests", "failures", "errors", "skipped"):
+        root.set(count, str(sum(int(one.get(count, "0")) for one in made)))
+    root.set("time", f"{sum(float(one.get('time', '0')) for one in made):.6f}")
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _suite(root: ElementTree.Element, suite: Suite) -> ElementTree.Element:
+    element = ElementTree.SubElement(root, "testsuite", name=_text(suite.name))
+    counts, seconds = {"failure": 0, "error": 0}, 0.0
+    for verdict in suite.verdicts:
+        took = sum(outcome.duration_s for outcome in verdict.outcomes)
+        seconds += took
+        names = {"classname": _text(suite.reward), "name": _text(verdict.case.id), "time": f"{took:.6f}"}
+        case = ElementTree.SubElement(element, "testcase", names)
+        if verdict.passed or verdict.case.id in suite.accepted:
+            continue
+        kind = _kind(verdict)
+        counts[kind] += 1
+        place, expected, outcome = next(verdict.differences())
+        where = f"completion {place}: " if verdict.case.group else ""
+        got = outcome.error if kind == "error" else outcome.score
+        wrong = ElementTree.SubElement(case, kind, message=_text(f"{where}expected {expected}, got {got}"))
+        wrong.set("type", str(outcome.cause or outcome.status))
+        wrong.text = _text(verdict.diff())
+    element.set("tests", str(len(suite.verdicts)))
+    element.set("failures", str(counts["failure"]))
+    element.set("errors", str(counts["error"]))
+    element.set("skipped", "0")
+    element.set("time", f"{seconds:.6f}")
+    return element
+
+
+def _kind(verdict: CaseResult) -> str:
+    failed = any(outcome.status is Status.FAILED for _, _, outcome in verdict.differences())
+    return "error" if failed else "failure"
+
+
+def _text(text: str) -> str:
+    """Return a text that XML can hold."""
+    return _NOT_IN_XML.sub("\ufffd", text[:_MOST_CHARS])
