@@ -225,8 +225,7 @@ def _opened(place: RunAddress) -> psycopg.Connection[Any]:
         raise RecordError(f"{place}: the database holds texts as {coded}; a record needs one that was made with UTF8")
     try:
         with asked(place):
-            for name, seconds in _PATIENCE.items():
-                connection.execute(f"SET {name} = {round(1000 * seconds)}")
+            connection.execute("; ".join(f"SET {name} = {round(1000 * most_s)}" for name, most_s in _PATIENCE.items()))
     except BaseException:
         connection.close()
         raise

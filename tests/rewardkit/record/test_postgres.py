@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -186,9 +187,11 @@ def test_a_server_that_freezes_is_given_up_and_loses_nothing(
         assert recorder.flush()
     with own_postgres.frozen():
         one.record(batch(mark="frozen"), step=1)
-        wait_for(lambda: one.trouble is not None)
-        assert "has said nothing for" in refusal(reader.count)
-        assert "timeout expired" in refusal(lambda: Recorder(url, append=True))
+        with ThreadPoolExecutor() as asking:
+            read, opened = asking.map(refusal, (reader.count, lambda: Recorder(url, append=True)))
+        assert "has said nothing for" in read
+        assert "timeout expired" in opened
+        assert wait_for(lambda: one.trouble is not None)
         other.record(batch(mark="frozen"), step=1)
         monkeypatch.setattr(silence, "SILENT_S", 60.0)
         began = time.monotonic()
