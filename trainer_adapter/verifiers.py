@@ -14,9 +14,11 @@ unknown  an error: version 1 leaves the trace out. A ``Rubric`` of the versions
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias, Unpack
 
+from rewardkit import DataError
 from rewardkit.extending import ENVIRONMENT_COLUMN
 from trainer_adapter.environment_values import trace_value
 from trainer_adapter.grpo import RuntimeOptions
@@ -89,16 +91,34 @@ def verifiers_group_reward(
         infos: Sequence[Any] | None = None,
     ) -> list[float]:
         rows = len(completions)
-        columns = [
-            _columns(*one)
-            for one in zip(answers or [""] * rows, tasks or [""] * rows, infos or [None] * rows, strict=True)
-        ]
+        lists = {"answers": answers or [""] * rows, "tasks": tasks or [""] * rows, "infos": infos or [None] * rows}
+        _check_lists(rows, prompts=prompts, **lists)
+        columns = [_columns(*one) for one in zip(*lists.values(), strict=True)]
         rollouts = [core.rollout(*one) for one in zip(prompts, completions, columns, strict=True)]
         return [core.number(row) for row in await core.ascore(rollouts)]
 
     return rewardkit_group_reward
 
 
+def _check_lists(rows: int, **lists: Any) -> None:
+    """Refuse lists that do not belong together, by their names."""
+    for name, values in lists.items():
+        if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+            raise DataError(f"verifiers: {name}: expected a list, got {type(values).__name__}")
+        if len(values) != rows:
+            raise DataError(f"verifiers: {name}: {len(values)} for {rows} completions")
+
+
 def _columns(answer: Any, task: Any, info: Any) -> dict[str, Any]:
     told = {name: value for name, value in (("answer", answer), ("task", task)) if value not in ("", None)}
-    return {**(info if isinstance(info, Mapping) else {}), **told}
+    return {**_fields(info), **told}
+
+
+def _fields(info: Any) -> Mapping[str, Any]:
+    """Return the fields of a row's ``info``, an object or its JSON; anything else has none, which costs no score."""
+    if isinstance(info, str):
+        try:
+            info = json.loads(info)
+        except (ValueError, RecursionError):
+            return {}
+    return info if isinstance(info, Mapping) else {}

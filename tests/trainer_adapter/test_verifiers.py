@@ -11,7 +11,7 @@ import pytest
 from fated_rewards import FATES
 from held_rewards import counted_batches
 
-from rewardkit import ConfigError, MissingColumnError, RewardFailedError
+from rewardkit import ConfigError, DataError, MissingColumnError, RewardFailedError, reward
 from trainer_adapter import verifiers
 from trainer_adapter.trainer_rewards import close_held
 
@@ -67,6 +67,43 @@ def test_a_group_function_has_plural_names_and_sees_the_group() -> None:
     texts = ["aaa", "a", "aa"]
     asked = function([STATE["prompt"]] * 3, texts, answers=["4"] * 3, tasks=["sums"] * 3, infos=[{}] * 3)
     assert [2.0, 0.0, 1.0] == asyncio.run(asked)  # type: ignore[arg-type]
+
+
+@reward
+def _level(completion: Any, level: float) -> float:
+    """A score that a row's info holds."""
+    return float(level)
+
+
+@pytest.mark.parametrize("info", [{"level": 0.5}, '{"level": 0.5}'], ids=["object", "json"])
+def test_the_fields_of_info_are_columns_also_as_json(info: Any) -> None:
+    """Datasets hold ``info`` as an object or as its JSON."""
+    single = verifiers.verifiers_reward(_level, lane="inline")
+    assert asyncio.run(single("q", "4", info=info)) == 0.5
+    group = verifiers.verifiers_group_reward(_level, lane="inline")
+    assert asyncio.run(group(["q", "q"], ["4", "5"], infos=[info, info])) == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("info", ["geometry", "[" * 100_000, [1], None], ids=["text", "deep", "list", "none"])
+def test_an_info_without_fields_costs_no_reward_that_reads_none(info: Any) -> None:
+    """What a reward does not read ends no score of it."""
+    right = verifiers.verifiers_reward("builtin_rewards.matching:exact_match", lane="inline")
+    assert asyncio.run(right("q", "4", answer="4", info=info)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("lists", "words"),
+    [
+        ({"answers": ["4"]}, "answers: 1 for 2 completions"),
+        ({"prompts": ["q"]}, "prompts: 1 for 2 completions"),
+        ({"infos": "ab"}, "infos: expected a list, got str"),
+    ],
+)
+def test_lists_of_a_group_that_do_not_belong_together_are_named(lists: dict[str, Any], words: str) -> None:
+    """No text is taken for a list of letters, and no list for one of another length."""
+    group = verifiers.verifiers_group_reward("builtin_rewards.matching:exact_match", lane="inline")
+    with pytest.raises(DataError, match=words):
+        asyncio.run(group(**{"prompts": ["q", "q"], "completions": ["4", "5"], "answers": ["4", "4"], **lists}))
 
 
 def test_bad_input_names_verifiers_settings() -> None:
