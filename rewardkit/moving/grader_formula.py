@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 from rewardkit.errors import RewardDefinitionError
 
 _MOST_CHARS = 2_000
+_DEEPEST = 300
+"""Operations in operations; a worker's stack has room for more."""
 _OPERATORS: dict[type[ast.AST], Callable[..., float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -47,6 +50,8 @@ class Formula:
     def check(self, names: Mapping[str, Any], where: str) -> None:
         """Raise :class:`RewardDefinitionError` where it is no such formula, or uses another name than these."""
         tree = self._tree(where)
+        if _depth(tree) > _DEEPEST:
+            raise RewardDefinitionError(f"{where}: operations in operations more than {_DEEPEST} deep")
         called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         for node in ast.walk(tree):
             fault = None if id(node) in called and isinstance(node, ast.Name) else _fault(node, names)
@@ -71,6 +76,16 @@ class Formula:
             raise RewardDefinitionError(f"{where}: {self.text!r} is no formula: {reason}") from None
 
 
+def _depth(tree: ast.expr) -> int:
+    """Return how deep operations stand in operations; a sum of many terms is as deep as it has terms."""
+    deepest, waiting = 0, [(tree, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        waiting += [(one, depth + 1) for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
+    return deepest
+
+
 def _fault(node: ast.AST, names: Mapping[str, Any]) -> str | None:
     match node:
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS and args:
@@ -81,8 +96,9 @@ def _fault(node: ast.AST, names: Mapping[str, Any]) -> str | None:
         case ast.Name(id=name):
             return None if name in names else f"no grader is named {name!r}: {', '.join(names)}"
         case ast.Constant(value=value):
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            return None if is_number else f"{value!r} is no number"
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                return f"{value!r} is no number"
+            return None if abs(value) <= sys.float_info.max else "a number in it is beyond 1.8e308"
         case ast.BinOp() | ast.UnaryOp() | ast.Load():
             return None
     return None if type(node) in _OPERATORS else f"{type(node).__name__} is not arithmetic"

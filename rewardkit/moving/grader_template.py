@@ -14,6 +14,8 @@ from rewardkit.text import completion_text, conversation
 _MARK = re.compile(r"\{\{([^{}]*)\}\}")
 _PATH = re.compile(r"\s*(item|sample)((?:\.\w+|\[\d+\])+)\s*")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+_DEEPEST = 90
+"""Levels of a completion's JSON: the jail takes 100, of which the namespaces around it need some."""
 _OF_SAMPLE = ("output_text", "output_json", "output_tools", "choices")
 
 
@@ -66,6 +68,8 @@ class GraderTemplate:
 def sample_of(completion: Any) -> dict[str, Any]:
     """Return the namespace ``sample`` of a completion: its text, its JSON where it is some, its calls of tools.
 
+    JSON nested deeper than 90 levels counts as none, so that no completion ends a grader that reads its text.
+
     Args:
         completion: A string, or a list of messages.
     """
@@ -75,10 +79,10 @@ def sample_of(completion: Any) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
     sample = {"output_text": text, "output_tools": calls, "choices": [{"index": 0, "message": message}]}
     try:
-        sample["output_json"] = json.loads(text)
-    except ValueError:
+        decoded = json.loads(text)
+    except (ValueError, RecursionError):
         return sample
-    return sample
+    return sample if _is_deep(decoded) else {**sample, "output_json": decoded}
 
 
 def item_of(example: Mapping[str, Any], prompt: Any) -> dict[str, Any]:
@@ -86,6 +90,17 @@ def item_of(example: Mapping[str, Any], prompt: Any) -> dict[str, Any]:
     messages = prompt if isinstance(prompt, Sequence) and not isinstance(prompt, str) else None
     messages = [{"role": "user", "content": prompt or ""}] if messages is None else [dict(one) for one in messages]
     return {"messages": messages, **example}
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether a value is nested deeper than a python grader's jail takes."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        inside = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [one for some in inside for one in some]
+        if not level:
+            return False
+    return True
 
 
 def _path(text: str, where: str) -> tuple[str | int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,8 +40,12 @@ class _Told:
     metrics: dict[str, float] = field(default_factory=dict)
 
     def metric(self, name: str, value: float) -> None:
-        """Note a number."""
-        self.metrics[str(name)] = float(value)
+        """Note a number; one that is not finite is printed, for it is no metric and costs no score."""
+        number = float(value)
+        if math.isfinite(number):
+            self.metrics[str(name)] = number
+        else:
+            print(f"{name}: {number}")
 
     def extra(self, column: str, values: Any) -> None:
         """Print a column of the trainer's table of completions; what a call prints is kept with its outcome."""

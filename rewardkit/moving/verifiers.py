@@ -10,7 +10,7 @@ from typing import Any, Unpack, overload
 
 from rewardkit.callables import is_async
 from rewardkit.decorator import Reward, name_of
-from rewardkit.errors import RewardDefinitionError
+from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.moving.function import (
     MovedFunction,
     check_function,
@@ -23,6 +23,7 @@ from rewardkit.moving.function import (
     takes_all,
 )
 from rewardkit.options import NamedOptions
+from rewardkit.shown import shortened
 from rewardkit.spec import Kind
 
 _SINGULAR = {"prompts": "prompt", "completions": "completion", "answers": "answer", "tasks": "task", "infos": "info",
@@ -55,12 +56,11 @@ class VerifiersFunction(MovedFunction):
         row = {**(given.get("example") or {})}
         row |= {name: given[name] for name in ("answer",) if name in given}
         completions = list(given["completions"]) if self.in_groups else [given["completion"]]
-        info = row.get("info")
         shared = {
             "prompt": given.get("prompt"),
             "answer": row.get("answer", ""),
             "task": row.get("task", "default"),
-            "info": json.loads(info) if isinstance(info, str) and info.strip() else info or {},
+            "info": _info(row.get("info")),
         }
         rollouts = [{**row, **shared, "completion": one} for one in completions]
         every: dict[str, Any] = {**shared, "completion": completions[0], "state": dict(rollouts[0])}
@@ -130,6 +130,20 @@ def from_verifiers(function: Any = _NOT_GIVEN, /, *, objects: Mapping[str, Any] 
 
 def _in_groups(function: Callable[..., Any]) -> bool:
     return bool(parameters_of(function).keys() & _SINGULAR.keys())
+
+
+def _info(value: Any) -> Any:
+    """Return a row's ``info``, decoded where it is JSON, and an empty object where it is nothing.
+
+    Raises:
+        DataError: It is a text that is no JSON.
+    """
+    if not isinstance(value, str) or not value.strip():
+        return value or {}
+    try:
+        return json.loads(value) or {}
+    except (ValueError, RecursionError) as reason:
+        raise DataError(f"the row's 'info' is a text that is no JSON: {shortened(value, 80)!r}: {reason}") from None
 
 
 def _check(function: Any, objects: Mapping[str, Any]) -> None:

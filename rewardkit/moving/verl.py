@@ -163,6 +163,6 @@ def _object(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     return value if isinstance(value, Mapping) else None

@@ -14,7 +14,7 @@ from typing import Any
 from rewardkit.errors import RecordError
 from rewardkit.record.schema import APPLICATION_ID, MIGRATIONS, TABLES, VERSION
 from rewardkit.record.soundness import unsound
-from rewardkit.record.store import PreparedColumns, Values
+from rewardkit.record.store import Values
 
 FILE = "record.db"
 """The file's name in a run's folder."""
@@ -93,17 +93,6 @@ class Connection(sqlite3.Connection):
     def insert_batch(self, row: Mapping[str, Any], count: int) -> tuple[int, Sequence[int]]:
         """Write a row of ``batch``; return its number, and those of its completions, greater than all before."""
         return self.insert("batch", row), self.reserve("completion", count)
-
-    def prepared(self, table: str, values: Mapping[str, Sequence[Any]]) -> PreparedColumns:
-        """Return columns as they are: here all others wait from the beginning of a transaction."""
-        return PreparedColumns(table, list(values), list(values.values()))
-
-    def insert_prepared(self, prepared: PreparedColumns, values: Mapping[str, Sequence[Any]]) -> None:
-        """Write rows of which the rest is prepared."""
-        names = ", ".join(f'"{name}"' for name in (*values, *prepared.names))
-        marks = ", ".join("?" * (len(values) + len(prepared.names)))
-        rows = zip(*values.values(), *prepared.values, strict=True)
-        self.executemany(f"INSERT INTO {prepared.table} ({names}) VALUES ({marks})", rows)  # noqa: S608 - names of ours
 
     def change_all(self, words: str, rows: Sequence[Sequence[Any]], /) -> None:
         """Run a statement once for each row of values."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit.errors import RecordError
-from rewardkit.record.address import RunAddress
+from rewardkit.record.address import LONGEST_NAME, RunAddress
 from rewardkit.record.database import BUSY_S
 from rewardkit.record.dialect import tables
 from rewardkit.record.schema import MIGRATIONS, TABLES, VERSION
@@ -194,7 +194,8 @@ def move_aside(place: RunAddress) -> RunAddress | None:
         if _version(place, connection) is None:
             return None
         stamp = time.strftime("%Y%m%d-%H%M%S")
-        names = (f"{_name(place)[:40]}-{stamp}{again}" for again in ("", *(f"-{number}" for number in range(2, 1000))))
+        kept = _name(place).encode()[: LONGEST_NAME - len(stamp) - 5].decode("utf-8", "ignore")
+        names = (f"{kept}-{stamp}{again}" for again in ("", *(f"-{number}" for number in range(2, 1000))))
         name = next(one for one in names if connection.execute(_THERE, (one,)).fetchone() is None)
         connection.execute(f"ALTER SCHEMA {quoted(_name(place))} RENAME TO {quoted(name)}")
         return place.of_run(name)
@@ -224,8 +225,7 @@ def _opened(place: RunAddress) -> psycopg.Connection[Any]:
         raise RecordError(f"{place}: the database holds texts as {coded}; a record needs one that was made with UTF8")
     try:
         with asked(place):
-            for name, seconds in _PATIENCE.items():
-                connection.execute(f"SET {name} = {round(1000 * seconds)}")
+            connection.execute("; ".join(f"SET {name} = {round(1000 * most_s)}" for name, most_s in _PATIENCE.items()))
     except BaseException:
         connection.close()
         raise

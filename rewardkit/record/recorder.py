@@ -34,6 +34,8 @@ from rewardkit.score_batch import ScoreBatch
 
 PACKAGES = ("rewardkit", "numpy", "torch", "transformers", "trl", "datasets", "accelerate", "peft")
 """Packages whose versions a record notes, where they are installed."""
+_FIRST = "SELECT 1 FROM session WHERE rank = 0 AND id < ?"
+"""A session of rank 0 that came before: of two processes that find no record at one moment, one is refused."""
 RANK_S = 30.0
 """Seconds that a rank other than 0 leaves the making of the file to rank 0; its rows wait meanwhile, in memory."""
 _log = logging.getLogger("rewardkit")
@@ -88,8 +90,10 @@ class Recorder:
                 move_aside(self.path)
             if not append and has_content(self.path):
                 raise RecordError(f"{self.path}: this run has a record; append to it (--append), or give another name")
-            with named(self.path):
-                self._connected().close()
+            with named(self.path), contextlib.closing(self._connected()) as connection:
+                if not append and connection.execute(_FIRST, (self._session,)).fetchone() is not None:
+                    connection.execute("DELETE FROM session WHERE id = ?", (self._session,))
+                    raise RecordError(f"{self.path}: another process has begun to record there; give another name")
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
         self._writer = Writer(held(self.path, self._connected), self.path)
         self.left_out = 0
@@ -296,11 +300,6 @@ class Recorder:
         said = self._said(known, rows.said)
         pairs = prompt_texts(connection, rows)
         count = len(completions)
-        ready = connection.prepared("completion", {
-            "epoch": [epoch] * count, "group": rows.groups, "completion": completions, "tokens": rows.tokens,
-            "truncated": rows.truncated, "total": rows.totals, "weighted": rows.weighted,
-            "advantage": rows.advantages, "status": rows.status, "scores": rows.scores, "seconds": rows.seconds,
-        })  # fmt: skip
         connection.execute("UPDATE session SET seen = ? WHERE id = ?", (scored, self._session))
         alone(connection)
         versions = [
@@ -315,7 +314,13 @@ class Recorder:
             "high": max(totals, default=None),
         }, count)  # fmt: skip
         prompts = prompt_ids(connection, pairs)
-        connection.insert_prepared(ready, {"id": ids, "batch": [batch] * count, "prompt": prompts})
+        connection.insert_all("completion", list(
+            zip(
+                ids, [batch] * count, [epoch] * count, prompts, rows.groups,
+                completions, rows.tokens, rows.truncated, rows.totals, rows.weighted, rows.advantages, rows.status,
+                rows.scores, rows.seconds, strict=True,
+            )
+        ))  # fmt: skip
         connection.insert_all("said", [said_row(one, ids, versions, 0) for one in said])
         summaries = [(batch, version, *one) for version, one in zip(versions, rows.summaries, strict=True)]
         connection.insert_all("summary", summaries)

@@ -6,15 +6,15 @@ import contextlib
 import functools
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RecordError
-from rewardkit.record import copying, silence
+from rewardkit.record import silence
 from rewardkit.record.address import RunAddress
 from rewardkit.record.dialect import columns, turned, upright
 from rewardkit.record.soundness import SHAPES, STATUS
-from rewardkit.record.store import PreparedColumns, Values
+from rewardkit.record.store import Values
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,6 +27,7 @@ DEFAULTS = {
 BLOCKS = {"text": 1024}
 """Numbers that one value of a table's sequence stands for, where rows are added while others add theirs."""
 _CLOSED = "this reader is closed; open the run again"
+_COPIED = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text", "BLOB": "bytea"}
 _SAID = {
     "57014": "the answer takes too long; there is too much in it for this question",
     "55P03": "another process writes to it for long",
@@ -231,9 +232,16 @@ class ServerConnection:
 
     def insert_all(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Write rows by one binary COPY, each with all columns of the table in their order."""
-        if rows:
-            parts = columns()[table]
-            self._copy(table, [one.name for one in parts], self._fields(table, zip(*rows, strict=True)))
+        if not rows:
+            return
+        parts = columns()[table]
+        words = [place for place, one in enumerate(parts) if one.kind == "TEXT"]
+        into = f'COPY "{table}" FROM STDIN (FORMAT BINARY)'
+        with self._asking(), self._connection.cursor() as cursor, cursor.copy(into) as copy:
+            copy.set_types([_COPIED[one.kind] for one in parts])
+            for row in rows:
+                odd = any(row[place] and "\x00" in row[place] for place in words)
+                copy.write_row([upright(one) for one in row] if odd else row)
 
     def insert_batch(self, row: Mapping[str, Any], count: int) -> tuple[int, Sequence[int]]:
         """Write a row of ``batch``; return its number, and those of its completions, greater than all before."""
@@ -246,29 +254,6 @@ class ServerConnection:
         more = max(0, count - 1)
         number, last = self._run(words, (*_upright(tuple(row.values())), more)).fetchone()
         return int(number), range(int(last) - more, int(last) + 1)[:count]
-
-    def prepared(self, table: str, values: Mapping[str, Sequence[Any]]) -> PreparedColumns:
-        """Return columns as they are copied; they are written behind those that become known later."""
-        kinds = {one.name: one.kind for one in columns()[table]}
-        found = [copying.fields(kinds[name], some) for name, some in values.items()]
-        return PreparedColumns(table, list(values), copying.joined(found))
-
-    def insert_prepared(self, prepared: PreparedColumns, values: Mapping[str, Sequence[Any]]) -> None:
-        """Write rows of which the rest is prepared."""
-        kinds = {one.name: one.kind for one in columns()[prepared.table]}
-        first = [copying.fields(kinds[name], some) for name, some in values.items()]
-        self._copy(prepared.table, [*values, *prepared.names], [*first, prepared.values])
-
-    def _fields(self, table: str, values: Iterable[Sequence[Any]]) -> list[list[bytes]]:
-        return [copying.fields(one.kind, some) for one, some in zip(columns()[table], values, strict=True)]
-
-    def _copy(self, table: str, names: Sequence[str], parts: Sequence[Sequence[bytes]]) -> None:
-        if not parts[0]:
-            return
-        into = f"COPY {quoted(table)} ({', '.join(map(quoted, names))}) FROM STDIN (FORMAT BINARY)"
-        with self._asking(), self._connection.cursor() as cursor, cursor.copy(into) as copy:
-            for some in copying.stream(len(names), parts):
-                copy.write(some)
 
     def change_all(self, words: str, rows: Sequence[Sequence[Any]], /) -> None:
         """Run a statement once for each row of values."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
 """What stands for ``?``, or for ``:name``."""
@@ -24,20 +24,6 @@ class Answer(Protocol):
         """Return all rows that are left."""
 
     def __iter__(self) -> Iterator[Any]: ...
-
-
-class PreparedColumns(NamedTuple):
-    """Columns that wait for the others of their rows.
-
-    Attributes:
-        table: The table.
-        names: Their names.
-        values: What the connection has made of them.
-    """
-
-    table: str
-    names: Sequence[str]
-    values: Sequence[Any]
 
 
 class RecordConnection(Protocol):
@@ -95,12 +81,6 @@ class RecordConnection(Protocol):
 
     def insert_batch(self, row: Mapping[str, Any], count: int) -> tuple[int, Sequence[int]]:
         """Write a row of ``batch``; return its number, and those of its completions, greater than all before."""
-
-    def prepared(self, table: str, values: Mapping[str, Sequence[Any]]) -> PreparedColumns:
-        """Return columns of rows as they will be written: what is done now need not be done while others wait."""
-
-    def insert_prepared(self, prepared: PreparedColumns, values: Mapping[str, Sequence[Any]]) -> None:
-        """Write rows of which some columns are prepared, and these are all others."""
 
     def change_all(self, words: str, rows: Sequence[Sequence[Any]], /) -> None:
         """Run a statement once for each row of values."""

@@ -76,7 +76,7 @@ def main(run: str, folder: str, rank: int, ranks: int, steps: int, slow_s: float
     scoring = Scoring(slow_s)
     updates = Updates(run, scoring, rank=rank, ranks=ranks)
     updates.join(step=begin, actions=["replace", "shadow", "weight", "add", "remove"])
-    own_s = slow_s * random.random()
+    own_s = slow_s * (0.5 + 0.5 * random.random())  # no process is done before any change is decided
     _wait_for_all(run, ranks)
     with (Path(folder) / f"told-{rank}.jsonl").open("a", encoding="utf-8") as file:
         for step in range(begin, steps):

@@ -199,6 +199,20 @@ def test_a_python_grader_runs_in_a_jail() -> None:
     assert found.cause is Cause.EXCEPTION
 
 
+@pytest.mark.parametrize("said", ["[" * 100_000 + "4", "[" * 900 + "4" + "]" * 900], ids=["open", "closed"])
+@pytest.mark.parametrize(
+    "grader",
+    [check("like"), python("def grade(sample, item):\n    return float(item['answer'] in sample['output_text'])")],
+    ids=["text", "jail"],
+)
+def test_json_nested_without_end_is_text_alone(grader: dict[str, Any], said: str) -> None:
+    """A completion cannot end a grader that reads its text; ``sample.output_json`` is not there."""
+    (found,) = outcomes(grader, said, answer="4")
+    assert (found.status, found.score) == (Status.SCORED, 1.0), found.error
+    (found,) = outcomes(check("eq", "{{ sample.output_json }}"), said, answer="4")
+    assert "the completion is not JSON" in (found.error or "")
+
+
 def test_columns_that_it_reads_are_missed_before_anything_runs() -> None:
     """The variables of ``item`` are columns of the dataset; ``messages`` are the prompt's."""
     made = from_grader(multi("a + b", a=check("eq"), b=check("eq", "{{ item.messages[0].content }}", "{{ item.b.c }}")))
@@ -239,6 +253,9 @@ def test_it_is_read_from_json_and_from_a_file(tmp_path: Path) -> None:
         (multi("a +", a=check("eq")), "is no formula"),
         (multi("abs(a, a)", a=check("eq")), "abs takes one number, and is given 2"),
         (multi("a + min", a=check("eq")), "no grader is named 'min'"),
+        (multi("-" * 1500 + "a", a=check("eq")), "more than 300 deep"),
+        (multi("9" * 1900 + " * a", a=check("eq")), "beyond 1.8e308"),
+        (multi("1e999 * a", a=check("eq")), "beyond 1.8e308"),
         (check("eq", "{{ item.answer"), "'{{ item.answer' has no end"),
         (nested(2_000), "objects in objects without end"),
         ("[" * 100_000, "objects in objects without end"),

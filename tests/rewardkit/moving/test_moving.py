@@ -98,6 +98,42 @@ def test_one_bad_score_of_a_group_costs_one_completion() -> None:
     assert [one.status for one in found] == [Status.SKIPPED, Status.FAILED, Status.SCORED]
 
 
+def test_a_metric_that_is_no_number_costs_no_score() -> None:
+    """A ``nan`` in ``log_metric`` is in the logs, and the other metrics and the score stay."""
+
+    def tells(completions: list[str], log_metric: Any, **kwargs: Any) -> list[float]:
+        log_metric("ratio", float("nan"))
+        log_metric("length", 2)
+        return [0.5]
+
+    (found,) = outcomes(from_trl(tells), ["c"])
+    assert (found.status, found.score, dict(found.metrics)) == (Status.SCORED, 0.5, {"length": 2.0})
+    assert "ratio: nan" in (found.logs or "")
+
+
+@pytest.mark.parametrize("info", ["{bad", "[" * 100_000], ids=["bad", "deep"])
+def test_an_info_that_is_no_json_is_named(info: str) -> None:
+    """The failure names the column, not a place in a text that nobody sees."""
+
+    def level(completion: Any, info: Any) -> float:
+        return float(info.get("level", 0))
+
+    (found,) = outcomes(from_verifiers(level), ["c"], info=info)
+    assert found.status is Status.FAILED
+    assert "'info' is a text that is no JSON" in (found.error or "")
+    assert [one.score for one in outcomes(from_verifiers(level), ["c"], info="null")] == [0.0]
+
+
+def test_an_extra_info_nested_without_end_is_no_object() -> None:
+    """verl's function gets the whole row then, as where there is no such column."""
+
+    def compute_score(data_source: str, solution_str: str, ground_truth: Any, extra_info: Any = None) -> float:
+        return float(extra_info["ground_truth"] == solution_str)
+
+    (found,) = outcomes(from_verl(compute_score), ["4"], ground_truth="4", extra_info="[" * 100_000)
+    assert (found.status, found.score) == (Status.SCORED, 1.0), found.error
+
+
 def test_each_is_a_decorator_with_options_too() -> None:
     """A file can mark the function where it stands, and a reward is called by keyword as any other."""
 

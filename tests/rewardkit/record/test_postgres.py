@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -186,9 +187,11 @@ def test_a_server_that_freezes_is_given_up_and_loses_nothing(
         assert recorder.flush()
     with own_postgres.frozen():
         one.record(batch(mark="frozen"), step=1)
-        wait_for(lambda: one.trouble is not None)
-        assert "has said nothing for" in refusal(reader.count)
-        assert "timeout expired" in refusal(lambda: Recorder(url, append=True))
+        with ThreadPoolExecutor() as asking:
+            read, opened = asking.map(refusal, (reader.count, lambda: Recorder(url, append=True)))
+        assert "has said nothing for" in read
+        assert "timeout expired" in opened
+        assert wait_for(lambda: one.trouble is not None)
         other.record(batch(mark="frozen"), step=1)
         monkeypatch.setattr(silence, "SILENT_S", 60.0)
         began = time.monotonic()
@@ -513,6 +516,24 @@ def test_a_run_is_set_aside_listed_and_removed(postgres: Server) -> None:
     assert [name for name in store_runs(database) if name.startswith("aside")] == ["aside"]
     assert "information_schema" not in store_runs(database)
     assert move_aside(database.of_run("never").whole) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["a'; DROP SCHEMA x; --", "100%s{x}$1", "\u65e5" * 21, "a?b&c=d#e", "select", "x" * 63], ids=range(6)
+)
+def test_a_run_of_any_name_is_recorded_listed_set_aside_and_removed(postgres: Server, name: str) -> None:
+    """A name is a schema's and nothing else; beside a long one there is room for the time at which it was set aside."""
+    url, database = postgres.url(name), address_of(postgres.url())
+    with Recorder(url) as one:
+        one.record(batch(), step=0)
+        one.metrics(0, {"100%s'\x00": 1.0})
+    assert name in store_runs(database)
+    aside = move_aside(url)
+    assert name not in store_runs(database)
+    with RunReader(str(aside.whole)) as run:  # type: ignore[union-attr]
+        assert (run.count(), run.metrics("100%s'\N{REPLACEMENT CHARACTER}")) == (8, [(0, 1.0)])
+    postgres_remove(aside)
+    assert not [one for one in store_runs(database) if one.startswith(name[:10])]
 
 
 def test_a_password_reaches_no_record(postgres: Server) -> None:

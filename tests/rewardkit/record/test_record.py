@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from recorded import batch
 
 from rewardkit import Rollout, Runtime, Score, Status, reward
 from rewardkit.errors import RecordError
+from rewardkit.record import recorder
 from rewardkit.record.database import move_aside
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
@@ -110,6 +112,17 @@ def test_numbers_of_numpy_are_numbers_in_the_record(place: Any) -> None:
         (one,) = run.completions()
         assert (one.step, one.epoch, one.advantage) == (7, 0.5, 0.25)
         assert (run.steps(), run.metrics("loss"), run.events[0]["step"]) == ([7], [(8, 0.5)], 7)
+
+
+def test_of_two_that_begin_a_run_at_one_moment_one_is_refused(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have found nothing there; their rows would stand in one run as if they were of one training."""
+    monkeypatch.setattr(recorder, "has_content", lambda path: False)
+    with Recorder(place) as first:
+        with pytest.raises(RecordError, match="another process has begun to record there"):
+            Recorder(place)
+        first.record(batch(), step=0)
+    with RunReader(place) as run:
+        assert (len(run.sessions), run.count()) == (1, 8)
 
 
 def test_columns_of_numpy_are_what_a_reward_can_be_given_again(place: Any) -> None:

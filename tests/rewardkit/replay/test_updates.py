@@ -137,7 +137,7 @@ def _play(drawn: random.Random) -> None:
 @pytest.mark.soak
 def test_processes_of_different_speeds_change_at_the_same_steps(place: Any, tmp_path: Path, full: bool) -> None:
     """While requests come in, good ones and broken ones, every process has the same rewards in each of its steps."""
-    ranks, steps = (4, 6000) if full else (3, 400) if isinstance(place, Path) else (2, 150)
+    ranks, steps = (4, 6000) if full else (3, 400) if isinstance(place, Path) else (2, 200)
     run = place / "run"
     command = [sys.executable, str(HELPER), str(run), str(tmp_path)]
     numbers: list[int] = []
