@@ -13,6 +13,7 @@ import typer
 
 from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import finish
+from rewardkit.cli.recipes import copied, recipe_names
 from rewardkit.errors import ConfigError
 
 _REWARD = '''\
@@ -58,18 +59,31 @@ def test_a_run_scores_and_skips() -> None:
 
 
 def new_command(
-    name: Annotated[str, argument("What to call the reward: a Python identifier.", "NAME")],
-    folder: Annotated[Path, option("The folder to write to.", "DIR", "--dir")] = Path(),
+    name: Annotated[str | None, argument("What to call the reward: a Python identifier.", "[NAME]")] = None,
+    folder: Annotated[Path | None, option("The folder to write to.", "DIR", "--dir")] = None,
+    recipe: Annotated[str | None, option("Start from a recipe; a wrong one lists them.", "RECIPE")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write NAME.py, a small reward with typed columns, and test_NAME.py, which passes with pytest.
 
+    With --recipe it writes a reward for a kind of task with its cases and data, to a new folder of the recipe's name
+    unless --dir says where: json-extraction, mathematics, code-with-tests, tool-use and others.
+
     Files that are there already are never overwritten.
 
-    Example:
+    Examples:
 
-    [bold]rewardkit new correct && pytest test_correct.py[/]
+    [bold]rewardkit new correct && pytest test_correct.py
+    rewardkit new --recipe json-extraction[/]
     """
+    if recipe is not None:
+        if name is not None:
+            raise ConfigError(f"{name!r} and --recipe {recipe!r}: a recipe has a name of its own; give one of them")
+        _from_recipe(recipe, folder, as_json=as_json)
+        return
+    if name is None:
+        raise ConfigError("give the NAME of a new reward, or --recipe and one of " + ", ".join(recipe_names()))
+    folder = folder or Path()
     _check_name(name, folder)
     files = {folder / f"{name}.py": _REWARD, folder / f"test_{name}.py": _TEST}
     for path in files:
@@ -92,6 +106,21 @@ def new_command(
     words = f"wrote {reward_file} and {test_file}\n{after}"
     told = {"reward_file": str(reward_file), "test_file": str(test_file)}
     finish(told, lambda: typer.echo(words), as_json=as_json)
+
+
+def _from_recipe(recipe: str, folder: Path | None, *, as_json: bool) -> None:
+    paths = copied(recipe, folder)
+    reward_file, cases_file, data_file = paths
+    told = {"reward_file": str(reward_file), "cases_file": str(cases_file), "data_file": str(data_file)}
+    words = f"wrote {reward_file}, {cases_file.name} and {data_file.name}\nnext:  rewardkit test {cases_file}\n"
+    reference = f"{reward_file}:{_tested_by(cases_file)}"
+    words += f"       rewardkit audit {reference} {data_file} --rows 3"
+    finish(told, lambda: typer.echo(words), as_json=as_json)
+
+
+def _tested_by(cases: Path) -> str:
+    """Return the name of the reward that a recipe's table names in its first line."""
+    return cases.read_text(encoding="utf-8").splitlines()[0].rpartition(":")[2].strip()
 
 
 def _check_name(name: str, folder: Path) -> None:

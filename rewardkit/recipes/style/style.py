@@ -1,0 +1,30 @@
+"""A house style by a rubric: rules that can be counted, each with its weight, beside a judge for the rest."""
+
+import re
+
+from builtin_rewards.length import length_between
+from builtin_rewards.matching import contains_none
+from rewardkit import Score, reward
+
+HYPE = ["revolutionary", "game-changing", "cutting-edge", "seamlessly", "leverage", "unlock"]
+
+plain = contains_none(terms=HYPE).with_options(name="plain")
+short = length_between(5, 60).with_options(name="short")
+
+
+@reward(score_range=(0, 1))
+def sentences(completion: str) -> Score:
+    """The share of sentences with at most 20 words."""
+    found = [one for one in re.split(r"(?<=[.!?])\s+", completion.strip()) if one]
+    good = sum(len(one.split()) <= 20 for one in found)
+    return Score(good / len(found) if found else 0.0, f"{good} of {len(found)} sentences are short")
+
+
+@reward(score_range=(0, 1))
+def calm(completion: str) -> Score:
+    """No exclamation marks and no words in capitals; each one costs a third."""
+    loud = completion.count("!") + len(re.findall(r"\b[A-Z]{4,}\b", completion))
+    return Score(max(0.0, 1 - loud / 3) if completion.strip() else 0.0, f"{loud} loud places")
+
+
+style = (0.3 * plain + 0.2 * short + 0.25 * sentences + 0.25 * calm).named("style")

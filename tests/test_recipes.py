@@ -1,0 +1,95 @@
+"""Recipes: their pages say what their files and the commands say, and ``rewardkit new --recipe`` starts from each."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typer.testing import CliRunner
+
+from rewardkit.cli.program import app
+from rewardkit.cli.recipes import recipe_names
+
+NAMES = recipe_names()
+
+
+@pytest.fixture(scope="module")
+def pages(root: Path) -> ModuleType:
+    """What writes the pages."""
+    spec = importlib.util.spec_from_file_location("recipes_page", root / "docs" / "recipes_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _new(*arguments: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, ["new", *arguments], prog_name="rewardkit")
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_there_is_a_recipe_for_each_kind_of_task() -> None:
+    """Ten of them."""
+    assert [
+        *("classification", "code-with-tests", "json-extraction", "long-reasoning", "mathematics"),
+        *("retrieval", "sql", "style", "summaries", "tool-use"),
+    ] == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_up_to_date(name: str, pages: ModuleType) -> None:
+    """Its files, what its cases come to, the scores of completions that cheat; ``python docs/recipes_page.py``."""
+    page = pages.PAGES / f"{name}.md"
+    text = pages.written(pages.RECIPES / name.replace("-", "_"), pages._before(page))
+    assert text == page.read_text(encoding="utf-8")
+    assert "as expected\n" in text
+    assert "not as expected" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_says_what_the_audit_says(name: str, pages: ModuleType) -> None:
+    """Its last lines."""
+    assert pages._before(pages.PAGES / f"{name}.md") == pages._audited(pages.RECIPES / name.replace("-", "_"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_project_starts_from_a_recipe(name: str, tmp_path: Path) -> None:
+    """In a folder of its name; its cases hold there, its rows fit, and nothing is overwritten."""
+    with contextlib.chdir(tmp_path):
+        code, out, _ = _new("--recipe", name)
+        assert 0 == code
+        assert f"rewardkit test {name}/cases.yaml" in out
+        done = CliRunner().invoke(app, ["test", f"{name}/cases.yaml", "--json"], prog_name="rewardkit")
+        assert (0, 0) == (done.exit_code, json.loads(done.stdout)["not_as_expected"])
+        code, _, err = _new("--recipe", name)
+        assert 2 == code
+        assert "is there already" in err
+
+
+def test_names_are_helped_with(tmp_path: Path) -> None:
+    """A near one is offered, and all are listed; NAME and a recipe exclude each other."""
+    with contextlib.chdir(tmp_path):
+        code, _, err = _new("--recipe", "json-extracton")
+        assert 2 == code
+        assert "did you mean 'json-extraction'" in err
+        assert 2 == _new("--recipe", "sql", "mine")[0]
+        code, _, err = _new()
+        assert 2 == code
+        assert all(name in err for name in NAMES)
+        code, _, err = _new("--recipe", "sql", "--dir", "none")
+        assert (2, True) == (code, "no such folder" in err)
+        assert [] == list(tmp_path.iterdir())
+
+
+def test_a_folder_of_ones_own_and_json(tmp_path: Path) -> None:
+    """The files are named in the answer."""
+    code, out, _ = _new("--recipe", "tool_use", "--dir", str(tmp_path), "--json")
+    told = json.loads(out)
+    assert 0 == code
+    assert all(Path(told[name]).is_file() for name in ("reward_file", "cases_file", "data_file"))
