@@ -60,10 +60,11 @@ def _small_model(name: str, folder: str) -> str:
     return str(tiny_model(Path(folder, "model"), chat=False))
 
 
+_VERDICT = {"correct": {"reason": "It is 4.", "score": 5}, "short": {"reason": "Wordy.", "score": 2}}
+
+
 class _Judge(BaseHTTPRequestHandler):
     """A server that has every model and gives one verdict."""
-
-    verdict = {"correct": {"reason": "It is 4.", "score": 5}, "short": {"reason": "Wordy.", "score": 2}}
 
     def _answer(self, body: dict[str, Any]) -> None:
         raw = json.dumps(body).encode()
@@ -78,7 +79,7 @@ class _Judge(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
-        message = {"role": "assistant", "content": json.dumps(self.verdict)}
+        message = {"role": "assistant", "content": json.dumps(_VERDICT)}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
         self._answer({"id": "1", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage})
