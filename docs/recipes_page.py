@@ -51,9 +51,13 @@ def written(folder: Path, audited: str) -> str:
         f"## Its audit\n\n```console\n$ rewardkit audit {reference} rows.jsonl --rows 3\n...\n{audited}\n```\n\n"
         f"{_lines(about['audit'])}",
         "## Plug it in",
-        f"```python no-run\nfrom {folder.name} import {attribute}\nfrom trainer_adapter import RewardAdapter\n"
-        f'\nadapter = RewardAdapter([{attribute}], record="runs/{name}")\n'
-        "trainer = GRPOTrainer(model, adapter.reward_funcs, train_dataset=rows, callbacks=[adapter.callback])\n```",
+        f"```python no-run\nfrom datasets import load_dataset\nfrom {folder.name} import {attribute}\n"
+        "from trainer_adapter import RewardAdapter\nfrom trl import GRPOTrainer\n\n"
+        'rows = load_dataset("json", data_files="rows.jsonl", split="train")\n'
+        f'adapter = RewardAdapter([{attribute}], record="runs/{name}")\n'
+        "trainer = GRPOTrainer(\n"
+        '    "HuggingFaceTB/SmolLM2-135M-Instruct", adapter.reward_funcs, train_dataset=rows, callbacks=[adapter.callback]\n'
+        ")\ntrainer.train()\nadapter.close()\n```",
         "The whole set-up is in [Use rewards with TRL](../how-to/use-with-trl.md).",
         "## What it teaches a model to cheat",
         _cheats(folder, reference, about["cheats"]),
