@@ -56,7 +56,8 @@ def written(folder: Path, audited: str) -> str:
         'rows = load_dataset("json", data_files="rows.jsonl", split="train")\n'
         f'adapter = RewardAdapter([{attribute}], record="runs/{name}")\n'
         "trainer = GRPOTrainer(\n"
-        '    "HuggingFaceTB/SmolLM2-135M-Instruct", adapter.reward_funcs, train_dataset=rows, callbacks=[adapter.callback]\n'
+        '    "HuggingFaceTB/SmolLM2-135M-Instruct", adapter.reward_funcs, train_dataset=rows, '
+        "callbacks=[adapter.callback]\n"
         ")\ntrainer.train()\nadapter.close()\n```",
         "The whole set-up is in [Use rewards with TRL](../how-to/use-with-trl.md).",
         "## What it teaches a model to cheat",

@@ -105,15 +105,15 @@ def _given_by(environment: Any) -> object:
     return RaisedInEnvironment(f"{called} returned {value!r:.80}: expected a number or None")
 
 
-def workspace_of(environment: Any) -> OwnText | None:
-    """Return the path of the folder that an environment works in, its attribute ``workspace``; ``None`` for none.
+def workspace_of(environment: Any) -> OwnText:
+    """Return the path of the folder that an environment works in, its attribute ``workspace``; empty for none.
 
     Raises:
         DataError: It is no path.
     """
     value = getattr(environment, "workspace", None)
     if value is None:
-        return None
+        return OwnText()  # no None, which would be of the row and part the group
     if not isinstance(value, str) and not hasattr(value, "__fspath__"):
         raise DataError(
             f"the environment {type(environment).__name__} has workspace={value!r:.80}: expected a path or None"
@@ -137,11 +137,11 @@ def check_workspaces(rewards: Iterable[Any], rows: Any, what: str) -> None:
         for column, coercer in leaf.spec.workspaces.items():
             if column not in names or not hasattr(rows, "__len__"):
                 continue
-            seen: set[object] = set()
+            seen: set[str] = set()
             for place, value in enumerate(rows[column]):
-                if value in seen:
+                if repr(value) in seen:
                     continue
-                seen.add(value)
+                seen.add(repr(value))
                 try:
                     coercer(value)
                 except ColumnValueError as wrong:

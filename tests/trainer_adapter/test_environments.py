@@ -12,6 +12,7 @@ from typing import Any
 
 import fated_rewards
 import pytest
+from datasets import Dataset
 
 from rewardkit import (
     DataError,
@@ -21,6 +22,7 @@ from rewardkit import (
     Run,
     Runtime,
     Status,
+    Workspace,
     group_reward,
     reward,
 )
@@ -203,6 +205,70 @@ def test_an_environment_that_cannot_score_costs_its_completion_alone(value: obje
         failed, _ = (one.outcomes["environment"] for one in recorded.completions())
     assert Status.FAILED is failed.status
     assert words in (failed.error or "")
+
+
+@reward
+def kept_notes(workspace: Workspace | None) -> float | None:
+    """Whether there are notes."""
+    return None if workspace is None else float(workspace.exists("notes.txt"))
+
+
+class Desk(Game):
+    """An environment with a folder of its own."""
+
+    def __init__(self, workspace: object = None) -> None:
+        super().__init__(None)
+        self.workspace = workspace
+
+
+def test_an_environments_folder_is_its_completions_workspace(tmp_path: Path) -> None:
+    """In a worker; a completion without one is skipped, and the record has no path among the prompt's columns."""
+    for name in ("full", "bare"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("so")
+    run = tmp_path / "run"
+    with RewardAdapter([kept_notes, fated_rewards.rank], workers=1, record=run) as adapter:
+        call = _batch([Desk(tmp_path / "full"), Desk(str(tmp_path / "bare")), Desk()])
+        assert [[1.0, 0.0, None], [2.0, 1.0, 0.0]] == [one(**call) for one in adapter.reward_funcs]
+        with pytest.raises(DataError, match=r"Desk has workspace=7: expected a path or None"):
+            adapter.reward_funcs[0](**_batch([Desk(7)]))
+    with Run.open(run) as recorded:
+        assert [{}] == [prompt.columns for prompt in recorded.prompts()]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            ["here", "/usr"],
+            r"dataset, column 'workspace' of example 1: expected Workspace \| None, got '/usr' \(.*outside the",
+        ),
+        (["here", "here", ["x"]], r"of example 2: expected Workspace \| None, got \['x'\]"),
+        (["gone"], "of example 0: .*no such folder"),
+    ],
+)
+def test_a_dataset_whose_workspaces_lie_elsewhere_is_refused_before_training(
+    values: list[Any], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the adapter is attached to the trainer; names reward, row and path."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    rows = Dataset.from_dict({"workspace": values}) if isinstance(values[-1], str) else _Rows(values)
+    trainer = SimpleNamespace(reward_funcs=[], callback_handler=SimpleNamespace(callbacks=[]), train_dataset=rows)
+    with RewardAdapter([kept_notes], lane="inline") as adapter:
+        with pytest.raises(DataError, match=f"reward 'kept_notes': .*{words}"):
+            adapter.attach(trainer)
+        trainer.train_dataset = Dataset.from_dict({"workspace": ["here"] * 3 + [None]})
+        adapter.attach(trainer)
+
+
+class _Rows(list):  # type: ignore[type-arg]
+    """A dataset whose column has values of several types, which Arrow does not hold."""
+
+    column_names = ("workspace",)
+
+    def __getitem__(self, name: Any) -> Any:
+        return list(self)
 
 
 @pytest.mark.parametrize(("kept", "value"), [(None, None), (1, 1.0), (False, 0.0), (len, None)])
