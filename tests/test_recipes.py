@@ -11,8 +11,10 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
+from rewardkit import Rollout, Runtime
 from rewardkit.cli.program import app
 from rewardkit.cli.recipes import recipe_names
+from rewardkit.testing import FakeJudge
 
 NAMES = recipe_names()
 
@@ -20,7 +22,12 @@ NAMES = recipe_names()
 @pytest.fixture(scope="module")
 def pages(root: Path) -> ModuleType:
     """What writes the pages."""
-    spec = importlib.util.spec_from_file_location("recipes_page", root / "docs" / "recipes_page.py")
+    return load_path(root / "docs" / "recipes_page.py")
+
+
+def load_path(path: Path) -> ModuleType:
+    """Import a file as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -76,6 +83,27 @@ def test_a_project_starts_from_a_recipe(name: str, tmp_path: Path) -> None:
         code, _, err = _new("--recipe", name)
         assert 2 == code
         assert "is there already" in err
+
+
+@pytest.mark.parametrize(
+    ("recipe", "make", "verdict", "total"),
+    [
+        ("style", "judged_style", {"concrete": (5, "so"), "kind": (3, "so")}, 0.5 * 1.0 + 0.5 * 0.75),
+        ("summaries", "judged_summary", {"true": (5, "so"), "readable": (1, "so")}, 0.6 * 1.0 + 0.4 * 2 / 3),
+    ],
+)
+def test_a_recipes_judge_grades_what_rules_do_not(
+    recipe: str, make: str, verdict: dict[str, tuple[int, str]], total: float, pages: ModuleType
+) -> None:
+    """Its part of the score is the weighted mean of the grades."""
+    reply = json.dumps({name: {"reason": reason, "score": score} for name, (score, reason) in verdict.items()})
+    made = getattr(load_path(pages.RECIPES / recipe / f"{recipe}.py"), make)("any", client=FakeJudge(reply))
+    rows = {
+        "style": Rollout("Write.", "The lamp lights a desk for ten hours. Its battery can be replaced.", {}),
+        "summaries": Rollout("A text.", "From May the park is open and free of cars.", {"answer": ["May", "park"]}),
+    }
+    with Runtime([made], lane="inline") as runtime:
+        assert [pytest.approx(total, abs=0.01)] == runtime.score([rows[recipe]]).totals
 
 
 def test_names_are_helped_with(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """A house style by a rubric: rules that can be counted, each with its weight, beside a judge for the rest."""
 
 import re
+from typing import Any
 
 from builtin_rewards.length import length_between
 from builtin_rewards.matching import contains_none
-from rewardkit import Score, reward
+from rewardkit import Composite, Score, reward
 
 HYPE = ["revolutionary", "game-changing", "cutting-edge", "seamlessly", "leverage", "unlock"]
 
@@ -28,3 +29,14 @@ def calm(completion: str) -> Score:
 
 
 style = (0.3 * plain + 0.2 * short + 0.25 * sentences + 0.25 * calm).named("style")
+
+
+def judged_style(model: str, **asking: Any) -> Composite:
+    """Return the same with a judge's grade for what cannot be counted; ``asking`` is as LLMJudge has it."""
+    from builtin_rewards.judge import Criterion, LLMJudge
+
+    rubric = [
+        Criterion("concrete", "It says what the thing does, and praises nothing."),
+        Criterion("kind", "It speaks to the reader as a neighbour would."),
+    ]
+    return (0.5 * style + 0.5 * LLMJudge(model, rubric, scale=(1, 5), **asking)).named("judged_style")
