@@ -39,4 +39,6 @@ def judged_style(model: str, **asking: Any) -> Composite:
         Criterion("concrete", "It says what the thing does, and praises nothing."),
         Criterion("kind", "It speaks to the reader as a neighbour would."),
     ]
-    return (0.5 * style + 0.5 * LLMJudge(model, rubric, scale=(1, 5), **asking)).named("judged_style")
+    judge = LLMJudge(model, rubric, scale=(1, 5), **asking)
+    whole: Composite = (0.5 * style + 0.5 * judge).named("judged_style")
+    return whole

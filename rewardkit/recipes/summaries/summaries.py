@@ -21,4 +21,6 @@ def judged_summary(model: str, **asking: Any) -> Composite:
         Criterion("true", "Everything that it says stands in the text.", weight=2),
         Criterion("readable", "A reader who does not know the text understands it."),
     ]
-    return (0.6 * summary + 0.4 * LLMJudge(model, rubric, scale=(1, 5), **asking)).named("judged_summary")
+    judge = LLMJudge(model, rubric, scale=(1, 5), **asking)
+    whole: Composite = (0.6 * summary + 0.4 * judge).named("judged_summary")
+    return whole
