@@ -29,7 +29,10 @@ _BODIES: Mapping[str, tuple[str, list[str], dict[str, Any]]] = {
             "rollouts": {"type": "array", "items": _ROLLOUT},
             "step": {"type": "integer", "minimum": 0},
             "epoch": {"type": "number", "minimum": 0},
-            "gather": {"type": "boolean", "default": False},
+            "gather": {
+                "type": "boolean",
+                "description": "Whether rows wait for their group; where it is not said, one row alone does.",
+            },
         },
     ),
     "/get_reward": (

@@ -467,7 +467,7 @@ def _encoded(one: Rollout) -> bytes:
 
 
 def _body(rows: Sequence[bytes], step: int | None, epoch: float | None) -> bytes:
-    beside = json.dumps({"step": step, "epoch": epoch}).encode()
+    beside = json.dumps({"step": step, "epoch": epoch, "gather": False}).encode()  # groups are whole
     return b'{"rollouts": [' + b", ".join(rows) + b"], " + beside[1:]
 
 

@@ -54,12 +54,15 @@ Tell: TypeAlias = Callable[[dict[str, Any], Query, Sequence[ToldRow]], Any]
 
 
 def read_native(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
-    """Return what ``/v1/score`` is asked: ``{"rollouts": [...], "step": 3, "epoch": 0.1, "gather": false}``."""
+    """Return what ``/v1/score`` is asked: ``{"rollouts": [...], "step": 3, "epoch": 0.1, "gather": false}``.
+
+    Where ``gather`` is not said, one row alone waits for its group, and several are the groups that they are.
+    """
     unknown = body.keys() - {"rollouts", "step", "epoch", "gather"}
     if unknown:
         raise RefusedError(422, f"unknown field {min(unknown)!r}; there are rollouts, step, epoch and gather")
     rows = a_list(body, "rollouts", most)
-    gather = body.get("gather", False)
+    gather = body.get("gather", len(rows) == 1)
     if type(gather) is not bool:
         raise RefusedError(422, f"gather: expected true or false, got {shown(gather)}")
     rollouts = [a_rollout(row, f"rollouts[{place}]") for place, row in enumerate(rows)]

@@ -323,8 +323,24 @@ def test_rows_of_one_prompt_wait_for_each_other() -> None:
         assert [0.0, 1.0, 0.0, 0.0] == [one["rewards"][0] for one in told]
         late = served.post(*_asked("/get_reward", "y")).json
         assert ([0.0], [1.0]) == (late["rewards"], late["extra_logs"]["unknown"])
-        whole = {"rollouts": [{"prompt": "p", "completion": said} for said in ("aa", "a")]}
-        assert [0.0, 1.0] == served.post("/v1/score", whole).json["totals"]
+
+
+def test_one_row_of_v1_score_waits_and_several_are_whole_groups() -> None:
+    """Unless the request says otherwise; a row alone is never the best of a group of one."""
+    with Runtime([shortest], workers=1) as runtime, reward_server(runtime, group_size=3, group_wait_s=60.0) as served:
+
+        def totals(*said: str, **more: Any) -> list[float | None]:
+            rows = [{"prompt": "p", "completion": one} for one in said]
+            told: list[float | None] = served.post("/v1/score", {"rollouts": rows, **more}).json["totals"]
+            return told
+
+        with ThreadPoolExecutor(3) as threads:
+            assert [[0.0], [1.0], [0.0]] == list(threads.map(totals, ("xxx", "x", "xx")))
+        assert [0.0, 1.0] == totals("xx", "x")
+        assert [1.0] == totals("xx", gather=False)
+        with ThreadPoolExecutor(2) as threads:
+            pair = threads.submit(totals, "xx", "xxx", gather=True)
+            assert ([1.0], [0.0, 0.0]) == (totals("x"), pair.result())
 
 
 def test_a_client_that_hangs_up_may_ask_again() -> None:
