@@ -12,12 +12,12 @@ import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from hmac import compare_digest
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from rewardkit.compose import Composable
@@ -49,7 +49,8 @@ ANSWER_S = 900.0
 LOG_EVERY_S = 10.0
 """Seconds between two lines of the log about refusals of one kind at one address."""
 NDJSON = "application/x-ndjson"
-_HEADERS = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
+JSON = "application/json"
+_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 _log = logging.getLogger("rewardkit.serving")
 
 
@@ -122,22 +123,22 @@ class RewardApp:
         place = "refused"
         try:
             place = self._admitted(request)
-            response = await self._answer(place, request)
+            answer = await self._answer(place, request)
         except RefusedError as refused:
-            response = self._refusal(place, refused)
+            answer = self._refusal(place, refused)
         except ClientDisconnect:
             return
         except Exception as fault:
             _log.exception("%s: a fault of rewardkit's own", place)
             words = f"a fault of rewardkit's own, {type(fault).__name__}; the server's log says more"
-            response = _json({"error": words}, 500)
-        if response.status_code >= 400 and not request.is_read and _goes_on(request, response):
-            await _interrupted(response, request.receive, send)
+            answer = _json({"error": words}, 500)
+        if answer.status >= 400 and not request.is_read and _goes_on(request, answer):
+            await _interrupted(answer, request.receive, send)
         else:
-            await response(request.scope, request.receive, send)
-        self.metrics.answered(place, response.status_code, time.monotonic() - began)
+            await answer.send(send)
+        self.metrics.answered(place, answer.status, time.monotonic() - began)
 
-    def _refusal(self, place: str, refused: RefusedError) -> Response:
+    def _refusal(self, place: str, refused: RefusedError) -> _Answer:
         """Return the answer to a request that is refused; of many alike one is logged, without its token."""
         if self._is_to_log((place, refused.status)):
             _log.warning("%s: %d: %s", place, refused.status, refused.words)
@@ -176,13 +177,13 @@ class RewardApp:
             raise RefusedError(405, f"{path} answers {method}", {"allow": method})
         return path
 
-    async def _answer(self, place: str, request: _Request) -> Response:
+    async def _answer(self, place: str, request: _Request) -> _Answer:
         if place == "/livez":
             return _json({"ok": True})
         if place == "/readyz":
             return _json({"ok": not self.draining}, 503 if self.draining else 200)
         if place == "/metrics":
-            return Response(self.metrics.text(), headers={**_HEADERS, "content-type": KIND})
+            return _Answer(self.metrics.text(), kind=KIND)
         if place == "/openapi.json":
             return _json(self._openapi)
         if place == "/v1/rewards":
@@ -198,7 +199,7 @@ class RewardApp:
         self.active += 1
         return await self._scored(place, request, body)
 
-    async def _scored(self, place: str, request: _Request, body: dict[str, Any]) -> Response:
+    async def _scored(self, place: str, request: _Request, body: dict[str, Any]) -> _Answer:
         """Score what a request asks for, and answer as its trainer reads it."""
         read, tell = TRANSLATIONS[place]
         asked_for = request.scope["query_string"].decode("latin-1")
@@ -215,7 +216,7 @@ class RewardApp:
             _log.warning("%s: no score is known of %d of %d rollouts: %s", place, len(lost), len(rows), lost[0].why)
         if place == "/v1/score" and NDJSON in request.header(b"accept"):
             lines = b"".join(dumps({"row": at, **native_row(row)}) + b"\n" for at, row in enumerate(rows))
-            return Response(lines, headers={**_HEADERS, "content-type": NDJSON})
+            return _Answer(lines, kind=NDJSON)
         return _json(tell(body, query, rows))
 
     async def _batch(self, asked: RowsAsked, request: _Request) -> ScoreBatch:
@@ -308,6 +309,26 @@ class _Request:
         return int(announced) if announced.isdigit() else math.inf
 
 
+class _Answer:
+    """One answer, with its headers as bytes: a web framework's would be made of texts for each request anew."""
+
+    def __init__(
+        self, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None, kind: str = JSON
+    ) -> None:
+        self.body, self.status = body, status
+        self.headers = [
+            *_HEADERS,
+            (b"content-type", kind.encode()),
+            (b"content-length", b"%d" % len(body)),
+            *((name.encode(), value.encode()) for name, value in (headers or {}).items()),
+        ]
+
+    async def send(self, send: Send) -> None:
+        """Send it whole."""
+        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
 ADDRESSES: Mapping[str, str] = {
     **dict.fromkeys(TRANSLATIONS, "POST"),
     "/seed_session": "POST",
@@ -328,9 +349,8 @@ def groups_among(rewards: Mapping[str, Composable]) -> list[str]:
     return [name for name, one in rewards.items() if one.scores_groups]
 
 
-def _json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    body = bytes(value) if isinstance(value, Raw) else dumps(value)
-    return Response(body, status, headers={**_HEADERS, "content-type": "application/json", **(headers or {})})
+def _json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> _Answer:
+    return _Answer(bytes(value) if isinstance(value, Raw) else dumps(value), status, headers)
 
 
 def _busy(words: str, after_s: int = 1) -> RefusedError:
@@ -341,16 +361,16 @@ def _too_large() -> RefusedError:
     return RefusedError(413, f"the body has more than {BODY_BYTES:,} bytes; send fewer rows at once")
 
 
-def _goes_on(request: _Request, response: Response) -> bool:
+def _goes_on(request: _Request, answer: _Answer) -> bool:
     """Whether a client that is refused may send for long, and is not hung up on anyway."""
-    return request.announced_bytes > SHORT_BYTES and "connection" not in response.headers
+    return request.announced_bytes > SHORT_BYTES and (b"connection", b"close") not in answer.headers
 
 
-async def _interrupted(response: Response, receive: Receive, send: Send) -> None:
+async def _interrupted(answer: _Answer, receive: Receive, send: Send) -> None:
     """Answer a client that still sends, and drop a little of what comes: one that is cut off would see no answer."""
-    headers = [*response.raw_headers, (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-    await send({"type": "http.response.body", "body": response.body, "more_body": True})
+    headers = [*answer.headers, (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body, "more_body": True})
     dropped = 0
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LINGER_S):
@@ -364,13 +384,15 @@ async def _interrupted(response: Response, receive: Receive, send: Send) -> None
 
 def _is_local(request: _Request) -> bool:
     """Whether a request comes from a program of this machine, and not from a page in a browser."""
-    if request.header(b"origin"):
-        return False
+    return not request.header(b"origin") and _names_this_machine(request.header(b"host"))
+
+
+@lru_cache(256)
+def _names_this_machine(host: str) -> bool:
     try:
-        name = urlsplit(f"//{request.header(b'host')}").hostname or ""
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
     except ValueError:
         return False
-    return is_loopback(name)
 
 
 async def _hung_up(request: _Request) -> None:

@@ -173,9 +173,9 @@ def samples_of(rows: Sequence[Mapping[str, Any]]) -> list[str | None]:
 def outcome_told(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome for a reply: what every one has, and of the rest what says something."""
     told: dict[str, Any] = {
-        "status": outcome.status.value,
+        "status": outcome.status,
         "score": outcome.score,
-        "cause": None if outcome.cause is None else outcome.cause.value,
+        "cause": outcome.cause,
         "reason": outcome.reason,
         "duration_s": outcome.duration_s,
         "version": outcome.version,

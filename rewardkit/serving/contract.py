@@ -129,18 +129,18 @@ def told_rows(batch: ScoreBatch) -> list[ToldRow]:
     """Return what the routes tell of each rollout of a batch."""
     names = list(batch.outcomes)
     failing = [
-        (place, name)
-        for place, (name, column) in enumerate(batch.outcomes.items())
-        if batch.weights[name] != 0 and any(one.status is Status.FAILED for one in column)
+        name
+        for name, column in batch.outcomes.items()
+        if batch.weights[name] != 0 and Status.FAILED in [one.status for one in column]
     ]
+    scored, skipped = RowFate.SCORED, RowFate.SKIPPED  # Python 3.11 takes long to find a member
     rows = []
     for total, row in zip(batch.totals, zip(*batch.outcomes.values(), strict=True), strict=True):
-        failed = [(name, row[place]) for place, name in failing if row[place].status is Status.FAILED]
-        unknown = [name for name, one in failed if one.score is None]
-        if failed:
-            fate = RowFate.UNKNOWN if unknown else RowFate.FAILED
-        else:
-            fate = RowFate.SKIPPED if total is None else RowFate.SCORED
-        blamed = next(iter(unknown), failed[0][0]) if failed else None
-        rows.append(ToldRow(fate, total, dict(zip(names, row, strict=True)), blamed))
+        outcomes = dict(zip(names, row, strict=True))
+        failed = [name for name in failing if outcomes[name].status is Status.FAILED]
+        if not failed:
+            rows.append(ToldRow(skipped if total is None else scored, total, outcomes, None))
+            continue
+        unknown = [name for name in failed if outcomes[name].score is None]
+        rows.append(ToldRow(RowFate.UNKNOWN if unknown else RowFate.FAILED, total, outcomes, (unknown or failed)[0]))
     return rows

@@ -73,7 +73,7 @@ def read_native(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
 def native_row(row: ToldRow) -> dict[str, Any]:
     """Return one row of ``/v1/score``: its total and the outcome of each reward."""
     outcomes = {name: outcome_told(outcome) for name, outcome in row.outcomes.items()}
-    return {"total": row.total, "fate": row.fate.value, "outcomes": outcomes}
+    return {"total": row.total, "fate": row.fate, "outcomes": outcomes}
 
 
 def tell_native(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:

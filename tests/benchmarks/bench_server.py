@@ -1,7 +1,8 @@
 """What a reward server costs: ``python tests/benchmarks/bench_server.py [--requests N] [--clients socket,aiohttp]``.
 
-It compares the server with a bare route of starlette, which answers without scoring, and with itself without joining,
-in one run: the three are asked in turn, round by round, and only ratios are to be trusted. Beside them stands the
+It compares the server with a bare route of starlette, which reads the same bodies and answers in the same shape but
+does not score, and with itself without joining, in one run: the three are asked in turn, round by round, and only
+ratios are to be trusted. Beside them stands the
 processor's time of a request: of the server's own process, and of its workers. Then memory over many requests.
 
 The client is a bare socket, which costs so little that the server is what is measured, and aiohttp's, as trainers have
@@ -35,6 +36,10 @@ from rewardkit.web.listening import config_of, listening
 TEXT = "so the answer is 4 " * 100
 ROW = {"prompt": "2+2=", "completion": TEXT, "example": {"answer": "4"}}
 SINGLE = json.dumps({"query": ["2+2=" + TEXT], "prompts": ["2+2="], "labels": ["4"]}).encode()
+OUTCOME = {
+    "status": "scored", "score": 0.5, "cause": None, "reason": None, "duration_s": 2.25e-05, "version": "0123456789ab"
+}  # fmt: skip
+"""What the bare route answers of each rollout."""
 BATCH = json.dumps({"rollouts": [ROW] * 64}).encode()
 
 
@@ -56,8 +61,15 @@ class Unjoined:
 
 async def _bare(request: Request) -> Response:
     body = orjson.loads(await request.body())
-    rows = len(body.get("rollouts", body.get("query", [])))
-    return Response(orjson.dumps({"totals": [0.5] * rows}), media_type="application/json")
+    told: dict[str, Any]
+    if "rollouts" in body:
+        rows = [{"total": 0.5, "fate": "scored", "outcomes": {"correct": {**OUTCOME}}} for _ in body["rollouts"]]
+        told = {"totals": [row["total"] for row in rows], "rows": rows}
+    else:
+        column = [0.5] * len(body["query"])
+        logs = dict.fromkeys(("correct", "unknown", "skipped", "failed"), column)
+        told = {"rewards": column, "scores": column, "extra_logs": logs}
+    return Response(orjson.dumps(told), media_type="application/json")
 
 
 def _run(kind: str, ports: Any) -> None:
