@@ -1,7 +1,8 @@
 """Rewards as ms-swift calls them: a class after its ``ORM``, or ``AsyncORM``, that scores a process's whole batch.
 
 A file that ``--external_plugins`` names has ``orms["mine"] = swift_orm("rewards.py")``, and ``--reward_funcs mine``
-takes it. This module does not import swift, which asks for no base class.
+takes it; ``ORM`` itself takes the rewards that ``REWARDKIT_REWARDS`` names. This module does not import swift, which
+asks for no base class.
 
 ======== =========================================================================
 scored   the total
@@ -24,7 +25,7 @@ from trainer_adapter.grpo import RuntimeOptions
 from trainer_adapter.tested import TrainerVersions
 from trainer_adapter.trainer_rewards import GROUP_COLUMN, TrainerAsks, TrainerRewards
 
-__all__ = ["SwiftAsyncORM", "SwiftORM", "swift_async_orm", "swift_orm"]
+__all__ = ["ORM", "AsyncORM", "swift_async_orm", "swift_orm"]
 
 _ASKS = TrainerAsks(
     trainer="ms-swift",
@@ -39,13 +40,17 @@ _log = logging.getLogger("trainer_adapter")
 class _SwiftRewards:
     """What both classes share: ms-swift's keywords to rollouts, and rows to numbers."""
 
-    rewards: TrainerRewards
+    rewards: TrainerRewards | None = None
     default: float = 0.0
     size: int | None = None
 
     def __init__(self, args: Any = None, **keywords: Any) -> None:
         self.args = args
         count = getattr(args, "num_generations", None)
+        if self.rewards is None:  # those of the environment variable
+            self.rewards = TrainerRewards(asks=_ASKS, on_unknown="zero", whole_groups=count is not None)
+            self.size = count
+        self._core = self.rewards
         if self.size is not None and count is not None and count != self.size:
             raise ConfigError(f"ms-swift: group_size={self.size}, but --num_generations is {count}; make them equal")
         self._has_warned = False
@@ -60,7 +65,7 @@ class _SwiftRewards:
         conversations = columns.pop("messages", [""] * rows)
         groups = columns.get("prompt_id", [None] * rows)
         rollouts = [
-            self.rewards.rollout(
+            self._core.rollout(
                 _asked(conversations[row]),
                 completions[row],
                 {name: values[row] for name, values in columns.items()},
@@ -73,12 +78,12 @@ class _SwiftRewards:
 
     def _check_whole(self, rollouts: Sequence[Rollout]) -> None:
         """Raise :class:`rewardkit.DataError` where a process has a part of a group that a reward scores."""
-        if self.size is None or not self.rewards.groups:
+        if self.size is None or not self._core.groups:
             return
         counts = Counter(repr(one.example.get(GROUP_COLUMN, one.prompt)) for one in rollouts)
         if any(count % self.size for count in counts.values()):
             raise DataError(
-                f"ms-swift: reward {self.rewards.groups[0]!r} scores whole groups of {self.size}, and a process has a "
+                f"ms-swift: reward {self._core.groups[0]!r} scores whole groups of {self.size}, and a process has a "
                 "part of one; make --per_device_train_batch_size times --steps_per_generation a multiple of "
                 "--num_generations"
             )
@@ -97,20 +102,20 @@ class _SwiftRewards:
         return [self.default if row.total is None else float(row.total) for row in rows]
 
 
-class SwiftORM(_SwiftRewards):
-    """A reward function of ms-swift; :func:`swift_orm` makes the class that is registered."""
+class ORM(_SwiftRewards):
+    """A reward function of ms-swift, of the rewards that ``REWARDKIT_REWARDS`` names or :func:`swift_orm` is given."""
 
     def __call__(self, completions: Sequence[Any], **columns: Any) -> list[float]:
         """Return a number for each completion."""
-        return self._numbers(self.rewards.score(self._rollouts(completions, columns)))
+        return self._numbers(self._core.score(self._rollouts(completions, columns)))
 
 
-class SwiftAsyncORM(_SwiftRewards):
-    """A reward function of ms-swift that it awaits, beside others; :func:`swift_async_orm` makes the class."""
+class AsyncORM(_SwiftRewards):
+    """A reward function as :class:`ORM` is, which ms-swift awaits beside others; :func:`swift_async_orm`."""
 
     async def __call__(self, completions: Sequence[Any], **columns: Any) -> list[float]:
         """Return a number for each completion."""
-        return self._numbers(await self.rewards.ascore(self._rollouts(completions, columns)))
+        return self._numbers(await self._core.ascore(self._rollouts(completions, columns)))
 
 
 def swift_orm(
@@ -120,7 +125,7 @@ def swift_orm(
     weights: Sequence[float] | Mapping[str, float] | None = None,
     group_size: int | None = None,
     **options: Unpack[RuntimeOptions],
-) -> type[SwiftORM]:
+) -> type[ORM]:
     """Return a class for ms-swift's ``orms``: the weighted total of some rewards.
 
     Args:
@@ -133,7 +138,7 @@ def swift_orm(
     Raises:
         RewardError: As :class:`TrainerRewards`.
     """
-    return type("RewardkitORM", (SwiftORM,), _members(rewards, default, weights, group_size, options))
+    return type("RewardkitORM", (ORM,), _members(rewards, default, weights, group_size, options))
 
 
 def swift_async_orm(
@@ -143,9 +148,9 @@ def swift_async_orm(
     weights: Sequence[float] | Mapping[str, float] | None = None,
     group_size: int | None = None,
     **options: Unpack[RuntimeOptions],
-) -> type[SwiftAsyncORM]:
+) -> type[AsyncORM]:
     """Return a class as :func:`swift_orm` does, which ms-swift awaits."""
-    return type("RewardkitAsyncORM", (SwiftAsyncORM,), _members(rewards, default, weights, group_size, options))
+    return type("RewardkitAsyncORM", (AsyncORM,), _members(rewards, default, weights, group_size, options))
 
 
 def _members(

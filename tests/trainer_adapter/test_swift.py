@@ -61,6 +61,18 @@ def test_each_fate_is_told_as_the_table_says(is_async: bool, caplog: pytest.LogC
     assert "1 of 4 rewards are unknown, and ms-swift takes -5 for each: reward 'right'" in warning
 
 
+@pytest.mark.parametrize("registered", [swift.ORM, swift.AsyncORM], ids=["ORM", "AsyncORM"])
+def test_registered_as_they_are_they_take_the_environments_rewards(
+    registered: type[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a reward of groups, whose size ms-swift tells."""
+    monkeypatch.setenv("REWARDKIT_REWARDS", "fated_rewards:rank")
+    called = _made(registered, num_generations=2)(["aa", "b"], **_keywords(2))
+    assert [1.0, 0.0] == (asyncio.run(called) if inspect.iscoroutine(called) else called)
+    with pytest.raises(ConfigError, match=r"--num_generations"):
+        _made(registered)
+
+
 def test_faults_leave_the_others_scores_alone() -> None:
     """A batch with a fifth of faulty rows has the right number in every other row."""
     texts = ["4", "5", "4", "5", "unknown"] * 40
