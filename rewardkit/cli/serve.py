@@ -69,6 +69,8 @@ def serve_command(
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     check_token(host, token, drawn=False)
+    if group_size is not None and group_size > max_rows:
+        raise ConfigError(f"--group-size {group_size}: no group would ever be whole, for --max-rows is {max_rows}")
     with (
         _ended_by_a_signal(),
         Runtime(chosen(rewards, timeout), workers=workers, load_timeout_s=load_timeout) as runtime,

@@ -78,6 +78,7 @@ class RewardApp:
     ) -> None:
         self._token = token
         self._joining = Joining(runtime, most_rows=most_rows, on_batch=lambda *told: self.metrics.batch(*told))
+        self._most = min(ROWS, most_rows)
         self._groups = groups_among(runtime.rewards)
         waits = group_size is not None and self._groups  # without rewards of groups no row need wait
         self._gathering = Gathering(self._joining, group_size or 1, group_wait_s) if waits else None
@@ -204,7 +205,7 @@ class RewardApp:
         read, tell = TRANSLATIONS[place]
         asked_for = request.scope["query_string"].decode("latin-1")
         query = dict(parse_qsl(asked_for, keep_blank_values=True)) if asked_for else {}
-        asked = read(body, query, ROWS)
+        asked = read(body, query, self._most)
         if self._groups and place != "/v1/score" and self._gathering is None and asked.rollouts:
             raise RefusedError(
                 422, f"reward {self._groups[0]!r} scores the completions of a prompt together; start with --group-size"

@@ -70,7 +70,7 @@ def _explained(body: bytes) -> Any:
     except RecursionError:
         raise RefusedError(400, f"the body is nested deeper than {DEPTH} layers") from None
     except ValueError as wrong:
-        raise RefusedError(400, f"the body is {reason_of(wrong)}") from None
+        raise RefusedError(400, f"the body: {reason_of(wrong)}") from None
 
 
 def _is_deep(value: Any) -> bool:

@@ -390,6 +390,15 @@ def test_group_rewards_without_a_group_size_are_refused() -> None:
         assert 200 == served.post("/get_reward", {"query": [], "prompts": [], "labels": []}).status
 
 
+def test_a_request_that_never_fits_is_not_told_to_come_again(runtime: Runtime) -> None:
+    """It is too large and not early: 413 and no 503."""
+    place, body = _asked("/v1/score", "right")
+    with reward_server(runtime, most_rows=2) as served:
+        reply = served.post(place, {"rollouts": body["rollouts"] * 3})
+        assert (413, "rollouts: 3 rows, and a request may have 2; send several") == (reply.status, reply.error)
+        assert 200 == served.post(place, {"rollouts": body["rollouts"] * 2}).status
+
+
 def test_overload_and_the_end_lose_no_request_that_was_taken(runtime: Runtime) -> None:
     """Many clients at once, of which few fit, and then the end: each is answered by its score or by 503."""
     place, body = _asked("/v1/score", "right")

@@ -105,6 +105,7 @@ def test_a_file_that_does_not_import_is_said_at_once(rewards: Path) -> None:
     [
         (["--host", "0.0.0.0"], "others can reach this address; give a --token"),
         (["--token", "short"], "--token: expected 8 to 200"),
+        (["--group-size", "8", "--max-rows", "4", "--check"], "--group-size 8: no group would ever be whole"),
         (["--host", "0.0.0.0", "--check"], "others can reach this address; give a --token"),
         (
             ["--host", "203.0.113.7", "--token", "long-enough", "--check"],
@@ -112,8 +113,8 @@ def test_a_file_that_does_not_import_is_said_at_once(rewards: Path) -> None:
         ),
     ],
 )
-def test_others_are_let_in_with_a_token_alone(rewards: Path, arguments: list[str], said: str) -> None:
-    """An address that others reach needs one, and it must fit into an address."""
+def test_options_that_do_not_fit_are_refused(rewards: Path, arguments: list[str], said: str) -> None:
+    """An address that others reach needs a token that fits into an address; a group must have room."""
     done = CliRunner().invoke(app, ["serve", str(rewards), "--json", "--workers", "1", *arguments])
     assert said in json.loads(done.stdout)["error"]["message"]
 
