@@ -38,6 +38,8 @@ VARIABLE = "REWARDKIT_REWARDS"
 GROUP_COLUMN = "rewardkit_group"
 """The column that tells groups apart, where a trainer says which completions are of one."""
 GROUP_WAIT_S = 120.0
+MOST_ROWS = 2**30
+"""Rows that may be inside at once: in effect all of them, for a trainer holds its rows anyway, and cannot ask later."""
 
 OnUnknown: TypeAlias = Literal["raise", "zero"]
 """What becomes of an unknown total: an error that the trainer sees, or 0.0 with ``unknown`` 1.0 beside it."""
@@ -257,7 +259,9 @@ class TrainerRewards:
             found = _HELD.get(place)
             if found is None:
                 size, wait_s = self._waits
-                found = _HELD[place] = JoinedRuntime(self._own_runtime(), group_size=size, group_wait_s=wait_s)
+                found = _HELD[place] = JoinedRuntime(
+                    self._own_runtime(), group_size=size, group_wait_s=wait_s, most_rows=MOST_ROWS
+                )
                 atexit.register(found.close)
             return found
 

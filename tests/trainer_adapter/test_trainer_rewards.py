@@ -16,7 +16,14 @@ import pytest
 from fated_rewards import FATES, KEYS, brave, right
 from held_rewards import counted_batches
 
-from rewardkit import ConfigError, MissingColumnError, RewardDefinitionError, RewardFailedError, RewardLoadError
+from rewardkit import (
+    ConfigError,
+    MissingColumnError,
+    RewardDefinitionError,
+    RewardFailedError,
+    RewardLoadError,
+    Rollout,
+)
 from rewardkit.serving import RowFate, ToldRow
 from trainer_adapter import TrainerAsks, TrainerRewards
 from trainer_adapter.trainer_rewards import close_held
@@ -91,6 +98,16 @@ def test_calls_of_threads_and_of_loops_become_few_batches() -> None:
         assert [1.0 + (n % 7 == 4) for n in range(512)] == asyncio.run(all_at_once())
     assert 512 == sum(batches) == sum(loop_batches)
     assert len(loop_batches) <= 128
+
+
+def test_no_batch_of_a_trainers_is_too_large() -> None:
+    """Neither a list of 20,000 rows nor two of them at once: a trainer cannot ask again later, as a client can."""
+    core = _core("fated_rewards:brave")
+
+    async def twice() -> list[list[ToldRow]]:
+        return await asyncio.gather(*(core.ascore([Rollout("", "4", {})] * 20_000) for _ in range(2)))
+
+    assert [{1.0}, {1.0}] == [{row.total for row in rows} for rows in asyncio.run(twice())]
 
 
 def test_rewards_come_from_references_files_yaml_and_the_environment(
