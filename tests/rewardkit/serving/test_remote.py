@@ -91,6 +91,12 @@ def test_two_groups_of_one_prompt_stay_two(servers: list[Served]) -> None:
     assert [1.0, 1.0, 1.0, 0.0] == batch.scores["shortest"]
 
 
+def test_a_group_of_one_row_waits_for_no_others(runtime: Runtime) -> None:
+    """The client's groups are whole, whatever group size a server has for others."""
+    with reward_server(runtime, group_size=8, group_wait_s=600.0) as served, RemoteRuntime(served.url) as remote:
+        assert runtime.score(_rows(1)).totals == remote.score(_rows(1)).totals
+
+
 def test_a_server_that_is_gone_is_passed_over(runtime: Runtime, servers: list[Served]) -> None:
     """What one server does not answer another is asked, and no row is lost."""
     with reward_server(runtime, token=TOKEN) as gone:
