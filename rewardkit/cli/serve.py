@@ -31,7 +31,7 @@ def serve_command(
     token: Annotated[
         str | None,
         option(
-            "What clients must send: 8 to 200 letters, digits and -_.~",
+            "What clients must send: letters, digits and -_.~",
             "TOKEN",
             envvar="REWARDKIT_SERVE_TOKEN",
             show_envvar=False,

@@ -24,7 +24,9 @@ CROWDED_S = 3.0
 _TICKS = 10
 """Ticks of a tenth of a second between two looks for such connections."""
 _BACKLOG = 128
-_TOKEN = re.compile(r"[A-Za-z0-9_.~-]{8,200}")
+_TOKEN = re.compile(r"[A-Za-z0-9_.~-]{1,200}")
+LEAST_TOKEN = 8
+"""Characters of a token, at least, where other machines can reach the address."""
 _LOCAL_NAMES = ("localhost",)
 
 
@@ -123,7 +125,11 @@ def check_token(host: str, token: str | None, *, drawn: bool) -> None:
         drawn: Whether a token is drawn where none is given.
     """
     if token is not None and not _TOKEN.fullmatch(token):
-        raise ConfigError("--token: expected 8 to 200 letters, digits and -_.~, so that it can stand in an address")
+        raise ConfigError("--token: expected at most 200 letters, digits and -_.~, so that it can stand in an address")
+    if token is not None and len(token) < LEAST_TOKEN and not is_loopback(host):
+        raise ConfigError(
+            f"--host {host}: others can reach this address; give a --token of {LEAST_TOKEN} characters or more"
+        )
     if token is None and not is_loopback(host):
         own = " of your own" if drawn else ""
         raise ConfigError(f"--host {host}: others can reach this address; give a --token{own} as well")

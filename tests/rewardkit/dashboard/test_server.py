@@ -162,10 +162,10 @@ def test_the_printed_address_leads_there(host: str, url: str, target: str) -> No
     assert (url, f"ssh -N -L 8642:{target}:8642 you@{socket.gethostname()}") == (found.url, found.tunnel)
 
 
-@pytest.mark.parametrize("token", ["", "short", "with space", "a&b=cdefgh", "ümlaut-token", "a" * 201, "line\nbreak"])
+@pytest.mark.parametrize("token", ["", "with space", "a&b=cdefgh", "ümlaut-token", "a" * 201, "line\nbreak"])
 def test_a_token_can_stand_in_an_address(tmp_path: Path, token: str) -> None:
     """Others are refused, and not repeated."""
-    with pytest.raises(ConfigError, match=r"^--token: expected 8 to 200 letters") as refused:
+    with pytest.raises(ConfigError, match=r"^--token: expected at most 200 letters") as refused:
         check(tmp_path, "127.0.0.1", token)
     assert token == "" or token not in str(refused.value)
 

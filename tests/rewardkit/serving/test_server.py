@@ -104,7 +104,8 @@ def test_a_file_that_does_not_import_is_said_at_once(rewards: Path) -> None:
     ("arguments", "said"),
     [
         (["--host", "0.0.0.0"], "others can reach this address; give a --token"),
-        (["--token", "short"], "--token: expected 8 to 200"),
+        (["--token", "with space"], "--token: expected at most 200"),
+        (["--host", "0.0.0.0", "--token", "short"], "give a --token of 8 characters or more"),
         (["--group-size", "8", "--max-rows", "4", "--check"], "--group-size 8: no group would ever be whole"),
         (["--host", "0.0.0.0", "--check"], "others can reach this address; give a --token"),
         (
