@@ -1,10 +1,11 @@
-"""What the site has beside the pages of docs/: the pages above them, and lists of all pages for language models.
+"""What the site has beside the pages of docs/: the pages above them, the notebooks, and lists for language models.
 
 mkdocs calls the functions whose names begin with ``on_``; ``make site`` builds the site.
 """
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -38,19 +39,47 @@ def llms_txt(index: str) -> str:
     summary = " ".join(line for line in rest.partition("\n## ")[0].splitlines() if line.strip())
     parts = [title, f"> {summary}"]
     for heading, pages in sections(index).items():
-        links = [f"- [{name}]({_on_site(path)}): {about}" for name, path, about in pages if path.endswith(".md")]
+        links = [f"- [{name}]({_on_site(path)}): {about}" for name, path, about in pages if _is_page(path)]
         parts += [f"## {heading}", "\n".join(links)]
     return "\n\n".join(parts) + "\n"
 
 
 def llms_full(index: str) -> str:
     """Return all pages of the index as one text."""
-    paths = [path for pages in sections(index).values() for _, path, _ in pages if path.endswith(".md")]
-    return "\n\n".join((DOCS / path).resolve().read_text(encoding="utf-8").strip() for path in paths) + "\n"
+    paths = [path for pages in sections(index).values() for _, path, _ in pages if _is_page(path)]
+    return "\n\n".join(_markdown(path).strip() for path in paths) + "\n"
+
+
+def notebook_page(path: Path) -> str:
+    """Return a notebook as Markdown: its words, its code, and what its cells show."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        parts.append(f"```{'bash' if source.startswith('%%bash') else 'python'}\n{source}\n```")
+        for shown in cell["outputs"]:
+            data = shown.get("data", {})
+            text = "".join(shown.get("text") or data.get("text/plain", ()))
+            parts.append("".join(data.get("text/html", ())) or f"```text\n{text.rstrip()}\n```")
+    parts.insert(1, f'This page is a notebook: <a href="../{path.name}" download>{path.name}</a>.')
+    return "\n\n".join(parts) + "\n"
+
+
+def _is_page(path: str) -> bool:
+    return path.endswith((".md", ".ipynb"))
+
+
+def _markdown(path: str) -> str:
+    """Return the Markdown of a page that is named from docs/."""
+    place = (DOCS / path).resolve()
+    return notebook_page(place) if place.suffix == ".ipynb" else place.read_text(encoding="utf-8")
 
 
 def _on_site(path: str) -> str:
     """Return the path on the site of a page that is named from docs/."""
+    path = f"{path.removesuffix('.ipynb')}.md" if path.endswith(".ipynb") else path
     return f"project/{path[3:]}" if path.startswith("../") and path[3:] in ABOVE else path
 
 
@@ -59,7 +88,7 @@ def on_config(config: Any) -> Any:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     config.nav = [{"Home": "index.md"}]
     for heading, entries in sections(index).items():
-        pages = [{name: _with_its_folder(path)} for name, path, _ in entries if path.endswith(".md")]
+        pages = [{name: _with_its_folder(path)} for name, path, _ in entries if _is_page(path)]
         config.nav += [{heading: pages}] if pages else []
     config.nav.append({"The project": [{name.removesuffix(".md").title(): f"project/{name}"} for name in ABOVE]})
     return config
@@ -68,18 +97,21 @@ def on_config(config: Any) -> Any:
 def _with_its_folder(path: str) -> Any:
     """Return a page, or the pages of its folder where it is the first of these."""
     if not path.endswith("/README.md"):
-        return path
+        return _on_site(path)
     folder = (DOCS / path).parent
     return [path, *(f"{posixpath.dirname(path)}/{one.name}" for one in sorted(folder.glob("[0-9]*.md")))]
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages above docs/, and the lists for language models."""
+    """Add the pages above docs/, the notebooks as pages, and the lists for language models."""
     from mkdocs.structure.files import File
 
     for name in ABOVE:
         text = (DOCS.parent / name).read_text(encoding="utf-8")
         files.append(File.generated(config, f"project/{name}", content=text))
+    for path in sorted(DOCS.glob("examples/notebooks/*.ipynb")):
+        place = path.relative_to(DOCS).as_posix()
+        files.append(File.generated(config, _on_site(place), content=notebook_page(path)))
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     files.append(File.generated(config, "llms.txt", content=llms_txt(index)))
     files.append(File.generated(config, "llms-full.txt", content=llms_full(index)))
@@ -90,10 +122,10 @@ def on_post_build(config: Any) -> None:
     """Put each page's Markdown beside it, to which the list for language models leads."""
     for pages in sections((DOCS / "index.md").read_text(encoding="utf-8")).values():
         for _, path, _ in pages:
-            if path.endswith(".md"):
+            if _is_page(path):
                 place = Path(config.site_dir, _on_site(path))
                 place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes((DOCS / path).read_bytes())
+                place.write_text(_markdown(path), encoding="utf-8")
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
@@ -107,7 +139,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             return found[0]
         path = posixpath.normpath(posixpath.join(source, target)).removeprefix("../docs/")
         path = _on_site(path)
-        if files.get_file_from_path(path) is None:
+        file = files.get_file_from_path(path)
+        if file is None or file.inclusion.is_excluded():
             return words
         return f"[{words}]({posixpath.relpath(path, folder or '.')}{anchor})"
 

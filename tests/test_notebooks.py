@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -45,3 +47,23 @@ def test_a_notebook_is_short(path: Path) -> None:
     """What it shows can be read, and it does not swell the checkout."""
     assert path.stat().st_size < 60_000
     assert nbformat.read(path, as_version=4).cells[0].source.startswith("# ")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+def test_a_notebook_without_its_extra_says_what_to_install(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first cell names the packages that are missing, and the extra that it names has them."""
+    first, *cells = nbformat.read(path, as_version=4).cells
+    check = next((cell.source for cell in cells if "find_spec" in cell.source), None)
+    words = " ".join(cell.source for cell in (first, *cells) if cell.cell_type == "markdown")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (extra,) = set(re.findall(r"pip install '\.\[(\w+)\]'", words))
+    assert extra in extras
+    if check is None:
+        return
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(AssertionError) as missed:
+        exec(check, {})
+    names, _, told = str(missed.value).partition(" missing: ")
+    assert told.startswith(f"pip install '.[{extra}]' in the checkout")
+    installed = {re.split(r"[<>=\[]", one)[0] for one in extras[extra]}
+    assert set(names.split(", ")) <= installed

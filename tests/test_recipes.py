@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import re
+import shutil
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+from tiny_grpo import third_party_warnings, tiny_model
 from typer.testing import CliRunner
 
-from rewardkit import Rollout, Runtime
+from rewardkit import Rollout, Run, Runtime
 from rewardkit.cli.program import app
 from rewardkit.cli.recipes import recipe_names
 from rewardkit.testing import FakeJudge
@@ -60,15 +64,46 @@ def test_a_page_is_up_to_date(name: str, pages: ModuleType) -> None:
 
 QUICK = "json-extraction"
 """The recipe whose audit takes the least."""
+one_of_them = pytest.mark.parametrize(
+    "name", [QUICK, *(pytest.param(name, marks=pytest.mark.full) for name in NAMES if name != QUICK)]
+)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [QUICK, *(pytest.param(name, marks=pytest.mark.full) for name in NAMES if name != QUICK)]
-)
+@one_of_them
 def test_a_page_says_what_the_audit_says(name: str, pages: ModuleType) -> None:
     """Its last lines."""
     assert pages._before(pages.PAGES / f"{name}.md") == pages._audited(pages.RECIPES / name.replace("-", "_"))
+
+
+@pytest.mark.slow
+@third_party_warnings
+@one_of_them
+def test_a_page_plugs_into_trl(name: str, pages: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code trains for a step, here with a tiny model, and no call fails."""
+    import trl
+
+    trainer_of, model = trl.GRPOTrainer, str(tiny_model(tmp_path / "model"))
+
+    def small(_: str, *arguments: Any, **options: Any) -> trl.GRPOTrainer:
+        sizes = {"max_steps": 1, "num_generations": 4, "per_device_train_batch_size": 4, "max_completion_length": 8}
+        plain = {"use_cpu": True, "bf16": False, "report_to": "none", "save_strategy": "no", "disable_tqdm": True}
+        return trainer_of(model, *arguments, args=trl.GRPOConfig(str(tmp_path / "out"), **sizes, **plain), **options)
+
+    folder = shutil.copytree(pages.RECIPES / name.replace("-", "_"), tmp_path / "recipe")
+    monkeypatch.setattr(trl, "GRPOTrainer", small)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.syspath_prepend(folder)
+    code = re.search(
+        r"## Plug it in\n\n```python no-run\n(.*?)```", (pages.PAGES / f"{name}.md").read_text(), re.DOTALL
+    )
+    assert code is not None
+    with contextlib.chdir(folder):
+        exec(code[1], {})
+        with Run.open(f"runs/{name}") as run:
+            outcomes = [outcome for one in run.completions() for outcome in one.outcomes.values()]
+    assert 4 == len(outcomes)
+    assert [] == [outcome.error for outcome in outcomes if outcome.cause]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,6 +139,12 @@ def test_a_recipes_judge_grades_what_rules_do_not(
     }
     with Runtime([made], lane="inline") as runtime:
         assert [pytest.approx(total, abs=0.01)] == runtime.score([rows[recipe]]).totals
+
+
+def test_a_confidence_nested_without_end_is_none(pages: ModuleType) -> None:
+    """It is no JSON that anyone reads, and the call does not fail."""
+    calibrated = load_path(pages.RECIPES / "classification" / "classification.py").calibrated
+    assert 0.0 == calibrated(completion='{"label": ' + "[" * 100_000 + "}", label="positive").value
 
 
 def test_names_are_helped_with(tmp_path: Path) -> None:

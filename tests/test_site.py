@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
@@ -40,6 +41,31 @@ def test_language_models_have_a_list_and_the_text_of_each_page(root: Path, site:
     assert [link for link in links if not (site / link).read_text(encoding="utf-8").startswith("# ")] == []
     tutorial = (root / "docs/tutorial/first-reward.md").read_text(encoding="utf-8")
     assert tutorial.strip() in (site / "llms-full.txt").read_text(encoding="utf-8")
+
+
+def test_a_notebook_is_a_page_and_a_file(root: Path, site: Path) -> None:
+    """It can be read with what its cells show, be searched and be taken along."""
+    notebooks = sorted((root / "docs/examples/notebooks").glob("*.ipynb"))
+    assert notebooks
+    for notebook in notebooks:
+        place = site / "examples/notebooks" / notebook.stem
+        assert f'href="../{notebook.name}" download' in (place / "index.html").read_text(encoding="utf-8")
+        assert notebook.read_bytes() == place.with_suffix(".ipynb").read_bytes()
+    shown = (site / "examples/notebooks/quickstart/index.html").read_text(encoding="utf-8")
+    assert "3 cases: 3 as expected" in shown
+    assert "<td" in shown
+
+
+def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
+    """Also one to what is no page, of which mkdocs says nothing."""
+    dead = set()
+    for page in site.rglob("index.html"):
+        here = f"http://site/{page.parent.relative_to(site).as_posix()}/".replace("/./", "/")
+        for target in re.findall(r'(?:href|src)="([^"]+)"', page.read_text(encoding="utf-8")):
+            place = urlsplit(urljoin(here, target))
+            if place.netloc == "site" and not (site / unquote(place.path).lstrip("/")).exists():
+                dead.add((here, target))
+    assert dead == set()
 
 
 def test_the_site_asks_no_other_server(site: Path) -> None:

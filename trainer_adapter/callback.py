@@ -14,7 +14,7 @@ from transformers import TrainerCallback
 from rewardkit import ConfigError
 from trainer_adapter.splitting import check_groups
 from trainer_adapter.told import WaitingMetrics
-from trainer_adapter.trl_versions import warn_of_version
+from trainer_adapter.trl_versions import check_version
 
 if TYPE_CHECKING:
     from trainer_adapter.capture import Capture
@@ -66,11 +66,11 @@ class RewardCallback(TrainerCallback):
         """Refuse settings under which rewards would be wrong, start the workers, and take a record back to this step.
 
         Raises:
-            ConfigError: No process would have a whole group, or the trainer has other weights.
+            ConfigError: No process would have a whole group, the trainer has other weights, or TRL is too old.
         """
         _check_weights(self._adapter, args)
         check_groups(self._adapter.group_rewards, args)
-        warn_of_version()
+        check_version()
         self._adapter.start()
         if self._adapter.capture is not None:
             self._adapter.capture.begins(getattr(state, "global_step", 0))

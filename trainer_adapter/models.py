@@ -45,8 +45,9 @@ def needing_extra() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as missing:
-        words = f"training needs {missing.name}: pip install {' '.join(_LIBRARIES)}"
-        raise ModuleNotFoundError(words, name=missing.name) from missing
+        cause = missing.__cause__  # transformers raises an error without a name from the one that has it
+        name = missing.name or getattr(cause, "name", None) or str(missing)
+        raise ModuleNotFoundError(f"training needs {name}: pip install {' '.join(_LIBRARIES)}", name=name) from missing
 
 
 def check_model(base_model: str) -> None:

@@ -10,6 +10,8 @@ import logging
 import re
 import sys
 
+from rewardkit import ConfigError
+
 TESTED_TRL = (0, 22), (1, 17)
 """The versions of TRL that the tests run with: from the first up to, and without, the second."""
 _LEAVES_OUT = (1, 6)
@@ -31,18 +33,28 @@ def counts_unknown_as_zero() -> bool:
     return version is not None and version[1] < _LEAVES_OUT
 
 
-def warn_of_version() -> None:
-    """Log once what this version of TRL does otherwise, or that it is none that the tests run with."""
+def check_version() -> None:
+    """Log once what this version of TRL does otherwise, or that it is newer than those that the tests run with.
+
+    Raises:
+        ConfigError: It is older: there a completion without a score ends the training, by a ``TypeError`` of TRL's.
+    """
     version = _version()
-    if version is None or version[0] in _told:
+    if version is None:
+        return
+    first, end = (".".join(map(str, bound)) for bound in TESTED_TRL)
+    if version[1] < TESTED_TRL[0]:
+        raise ConfigError(
+            f"trl {version[0]} is too old for RewardAdapter: a completion without a score would end the training; "
+            f"pip install 'trl>={first},<{end}'"
+        )
+    if version[0] in _told:
         return
     _told.add(version[0])
-    first, end = TESTED_TRL
-    if not first <= version[1] < end:
+    if version[1] >= TESTED_TRL[1]:
         _log.warning(
             "trl %s is outside the versions that RewardAdapter is tested with, >=%s,<%s: its rewards may be called in "
-            "another way; look at rewards/*/mean and at the record of the first steps",
-            version[0], *(".".join(map(str, bound)) for bound in TESTED_TRL),
+            "another way; look at rewards/*/mean and at the record of the first steps", version[0], first, end,
         )  # fmt: skip
     if counts_unknown_as_zero():
         _log.warning(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import fated_rewards
 import pytest
 from datasets import Dataset
+from typer.testing import CliRunner
 
 from rewardkit import (
     DataError,
@@ -26,6 +28,7 @@ from rewardkit import (
     group_reward,
     reward,
 )
+from rewardkit.cli.program import app
 from rewardkit.moving import from_trl
 from trainer_adapter import RewardAdapter, verifiers
 from trainer_adapter.environment_values import environment_value
@@ -70,6 +73,18 @@ def test_trls_environments_score_beside_our_rewards(tmp_path: Path) -> None:
     with Run.open(run) as recorded:
         assert ["environment", "rank"] == list(recorded.rewards)
         assert 1 == len(list(recorded.prompts()))
+
+
+def test_the_audit_of_a_run_cannot_tell_of_environments_that_are_gone(tmp_path: Path) -> None:
+    """It lists their reward beside ours, and no completion is taken for a wrongly paid one."""
+    run = tmp_path / "run"
+    with RewardAdapter([environment_reward, fated_rewards.rank], workers=1, record=run) as adapter:
+        for function in adapter.reward_funcs:
+            function(**_batch([Game(0.5), Game(1.0)], answer=["4", "4"]))
+    done = CliRunner().invoke(app, ["audit", "--run", str(run), "--json"], prog_name="rewardkit")
+    told = {one["reward"]: one for one in json.loads(done.stdout)["rewards"]}
+    assert ["environment", "rank"] == list(told)
+    assert ("cannot tell", 0) == (told["environment"]["conclusion"], told["environment"]["false_accepts"])
 
 
 def test_a_dataset_without_environments_is_skipped() -> None:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from trainer_environment import HERE, seen_by
 
-from trainer_adapter import trl_versions
+from rewardkit import ConfigError, reward
+from trainer_adapter import RewardAdapter, trl_versions
+from trainer_adapter.models import needing_extra
 from trainer_adapter.told import WaitingMetrics
+
+
+@reward
+def one(completion: str) -> float:
+    """1 for each."""
+    return 1.0
+
 
 OLDER = HERE / "older_trl.txt"
 
@@ -67,8 +77,27 @@ def test_a_trl_that_counts_an_unknown_reward_as_0_is_told(
     monkeypatch.setitem(trl_versions.sys.modules, "trl", type("Trl", (), {"__version__": version}))
     monkeypatch.setattr(trl_versions, "_told", set())
     for _ in range(2):
-        trl_versions.warn_of_version()
+        trl_versions.check_version()
     assert [message.startswith(f"trl {version} takes 0") for message in caplog.messages] == [True] * counts
+
+
+@pytest.mark.parametrize("version", ["0.21.0", "0.9.6"])
+def test_a_trl_that_is_too_old_is_refused_before_training_begins(
+    version: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the callback, each time, with what to install."""
+    with RewardAdapter([one], workers=1, record=tmp_path / "run") as adapter:
+        monkeypatch.setitem(trl_versions.sys.modules, "trl", SimpleNamespace(__version__=version))
+        for _ in range(2):
+            with pytest.raises(ConfigError, match=f"trl {version} is too old.*pip install 'trl>=0.22,<1.17'"):
+                adapter.callback.on_train_begin(SimpleNamespace(reward_weights=None), SimpleNamespace(), None)
+
+
+def test_what_transformers_hides_is_named() -> None:
+    """Its error for a class that needs torch has no name; that of its cause has."""
+    with pytest.raises(ModuleNotFoundError, match="training needs torch: pip install") as missed, needing_extra():
+        raise ModuleNotFoundError("Could not import module") from ModuleNotFoundError("No torch", name="torch")
+    assert "torch" == missed.value.name
 
 
 def test_the_pins_name_the_oldest_version_that_is_promised() -> None:

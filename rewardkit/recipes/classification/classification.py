@@ -17,7 +17,7 @@ def calibrated(completion: str, label: str) -> Score:
     found = re.search(r"\{[^{}]*\}\s*$", completion)
     try:
         given = json.loads(found[0]) if found else {}
-    except ValueError:
+    except (ValueError, RecursionError):  # lists in lists without end
         given = {}
     said, confidence = given.get("label"), given.get("confidence")
     if said not in LABELS or isinstance(confidence, bool) or not isinstance(confidence, int | float):
