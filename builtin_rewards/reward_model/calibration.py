@@ -134,8 +134,8 @@ class Calibration:
 
         The slope of a sigmoid maximises the likelihood of the preferences by Bradley-Terry,
         p(chosen is preferred) = 1 / (1 + exp(-slope · (chosen - rejected))), which knows no intercept; that of
-        ``platt`` makes the mean probability one half, for half of the completions are chosen. ``isotonic`` takes each
-        chosen completion as a good one and each rejected as a bad one.
+        ``platt`` makes the mean probability one half, because half of the completions are chosen. ``isotonic`` takes
+        each chosen completion as a good one and each rejected as a bad one.
 
         Raises:
             DataError: As :meth:`fit` raises it.
@@ -220,7 +220,7 @@ def _is_number(value: object) -> bool:
 
 def _check_rises(method: str, slope: float, why: str) -> None:
     if method == "temperature" and slope <= 0:
-        raise DataError(f"calibration: no temperature fits, for {why}; use another reward, or method='platt'")
+        raise DataError(f"calibration: no temperature fits, because {why}; use another reward, or method='platt'")
 
 
 def _sigmoid(logit: float) -> float:
