@@ -32,7 +32,7 @@ def counts_unknown_as_zero() -> bool:
 
 
 def warn_of_version() -> None:
-    """Log once what this version of TRL does otherwise, or that it is none that the tests run with."""
+    """Log once what this version of TRL does otherwise, or that the tests do not run with it."""
     version = _version()
     if version is None or version[0] in _told:
         return

@@ -772,10 +772,10 @@ def test_what_trl_cannot_call_says_what_to_hand_over(tiny: Path, tmp_path: Path,
 
     with RewardAdapter([length], lane="inline") as adapter:
         handed, words = {
-            "adapter": (adapter, "a RewardAdapter is no reward function; .* reward_funcs=adapter.reward_funcs"),
+            "adapter": (adapter, "a RewardAdapter is not a reward function; .* reward_funcs=adapter.reward_funcs"),
             "composition": (
                 length + exact,
-                r"'length \+ exact' is no function; .*RewardAdapter\(\[...\]\).reward_funcs",
+                r"'length \+ exact' is not a function; .*RewardAdapter\(\[...\]\).reward_funcs",
             ),
             "reward": (length, r"reward_funcs=RewardAdapter\(\[length\]\).reward_funcs"),
         }[thing]
@@ -792,7 +792,7 @@ def test_what_trl_cannot_call_says_what_to_hand_over(tiny: Path, tmp_path: Path,
 @pytest.mark.parametrize("rewards", [[length, None], {"length": length, "none": None}], ids=str)
 def test_what_is_no_reward_is_named_with_its_place(rewards: Any) -> None:
     """As in a runtime."""
-    with pytest.raises(RewardDefinitionError, match=r"^(rewards\[1\]|reward 'none'): None is no reward; "):
+    with pytest.raises(RewardDefinitionError, match=r"^(rewards\[1\]|reward 'none'): None is not a reward; "):
         RewardAdapter(rewards)
 
 

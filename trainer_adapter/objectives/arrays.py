@@ -167,7 +167,7 @@ def reduced(terms: Any, reduction: str, dtype: Any, weight: Any = None, what: st
 
 
 def check_number(name: str, value: object, least: float, most: float = math.inf, *, open_at: float = math.inf) -> None:
-    """Refuse a setting that is no number, or lies outside its range.
+    """Refuse a setting that is not a number, or lies outside its range.
 
     Args:
         name: The setting.
@@ -190,7 +190,7 @@ def check_number(name: str, value: object, least: float, most: float = math.inf,
 
 
 def is_whole(value: object, lowest: int) -> bool:
-    """Return whether the value is a whole number, the lowest or above; a boolean is none."""
+    """Return whether the value is a whole number, the lowest or above; a boolean is not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= lowest
 
 

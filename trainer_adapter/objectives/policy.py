@@ -32,7 +32,7 @@ Normalization: TypeAlias = Literal["grpo", "bnpo", "dr_grpo", "dapo"]
 """How the terms of all tokens become one number; see :func:`grpo_loss`."""
 
 _LARGEST_LOG_RATIO = 60.0
-_MASKED = "expected a log-probability; mask the token if it has none"
+_MASKED = "expected a log-probability; mask a token without one"
 
 
 def clipped_surrogate(

@@ -175,7 +175,7 @@ def monitor_command(
     def show() -> None:
         measured.print(screen())
         if canaries.is_new:
-            typer.echo(f"{place}: a new record; there was none")
+            typer.echo(f"{place}: a new record, because none was there yet")
 
     told = {**measured.as_json(), "run": str(place), "new_record": canaries.is_new}
     finish(told, show, as_json=as_json, code=FAILED if measured.flags else 0)
