@@ -93,7 +93,7 @@ def _between(words: str | None, run: RunReader) -> tuple[int, int] | None:
     """Return the first and last step that are asked for; ``None`` for all.
 
     Raises:
-        ConfigError: They are no steps, or the run has none of them.
+        ConfigError: The words name no steps, or the run has none of these steps.
     """
     asked, there = steps_of(words), run.steps()
     if asked is not None and not any(asked[0] <= one <= asked[1] for one in there):

@@ -89,7 +89,7 @@ def advice(facts: Mapping[str, str]) -> list[str]:
         said.append(
             f"Google Colab: {counted(cores(), 'core')}, so leave workers at their default; after an installation that "
             "replaces packages in use, restart the session once; record under /content and copy the run to Drive when "
-            "it has ended, for Drive does not keep up with a database that is being written"
+            "it has ended, because Drive does not keep up with a database that is being written"
         )
     if sys.platform == "darwin":
         said.append(

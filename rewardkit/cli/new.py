@@ -24,7 +24,7 @@ import re
 from rewardkit import Score, reward
 
 NUMBER = r"-?\\d+(?:\\.\\d+)?"
-UNSOLVED = r"(?<![\\d.])\\d[\\d.]*(?: ?[-+*/^]+ ?\\d[\\d.]*)+"  # who writes 18 / 9 has answered neither 9 nor 2
+UNSOLVED = r"(?<![\\d.])\\d[\\d.]*(?: ?[-+*/^]+ ?\\d[\\d.]*)+"  # 18 / 9 is neither the answer 9 nor the answer 2
 
 
 @reward(timeout_s=5, score_range=(0, 1))

@@ -131,7 +131,7 @@ class Jobs:
         self._numbers = itertools.count(1)
 
     def of(self, record: RecordPlace) -> JobState | None:
-        """Return the last job of a run; ``None`` where there was none."""
+        """Return the last job of a run; ``None`` for a run without one."""
         with self._lock:
             job = self._jobs.get(_key(record))
         return None if job is None else job.now()

@@ -102,9 +102,9 @@ class Live:
             return dict(one.state)
 
     async def states(self, name: str, browser: str = "") -> AsyncGenerator[dict[str, Any] | None]:
-        """Yield the state of a run and then each new one, and ``None`` where there was none for a while.
+        """Yield the state of a run and then each new one, and ``None`` after a while without a new one.
 
-        Who is slow misses those between, never the last one.
+        A slow reader misses those between, never the last one.
         """
         if self.full(browser):  # by several that asked at the same moment
             return

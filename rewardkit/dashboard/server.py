@@ -96,7 +96,7 @@ class DashboardServer(PatientServer):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._dashboard.live.end()
-        self._dashboard.jobs.close()  # here, for uvicorn raises the signal once more, before anything else is closed
+        self._dashboard.jobs.close()  # here: uvicorn raises the signal once more, before anything else is closed
         await super().shutdown(sockets)
 
 

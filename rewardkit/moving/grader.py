@@ -1,7 +1,7 @@
 """``from_grader``: a grader of OpenAI's, its JSON as it is, as a reward.
 
 It owns how a grader is read and called; :mod:`rewardkit.moving.grader_kinds` what each kind is. Models that grade are
-asked by a package that offers that in the entry-point group :data:`MODELS`, for rewardkit itself knows no model.
+asked by a package that offers that in the entry-point group :data:`MODELS`, because rewardkit itself knows no model.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class GraderFunction(RewardFunction, Versioned):
 
     Attributes:
         grader: The grader.
-        models: What asks the models of its parts, by the part's name; ``""`` for a grader that is none of several.
+        models: What asks the models of its parts, by the part's name; ``""`` for a grader that stands alone.
     """
 
     grader: Grader

@@ -30,7 +30,7 @@ class ExportColumn(NamedTuple):
     Attributes:
         name: Its name, which no other column has.
         kind: ``"int"``, ``"float"``, ``"bool"`` or ``"text"``; any of them may be ``None``.
-        value: Gives a completion's value.
+        value: Returns a completion's value.
     """
 
     name: str

@@ -16,7 +16,7 @@ LOCKED_S = 1.0
 class HeldServer:
     """The record's schema as its writer holds it: see :class:`~rewardkit.record.writer.Held`.
 
-    Where the server goes away while a transaction ends, nobody knows whether it was kept. The server is asked for that
+    Where the server goes away while a transaction ends, it is unknown whether it was kept. The server is asked for that
     by the transaction's number when it is back, before anything is written again.
 
     Args:

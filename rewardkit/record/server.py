@@ -212,7 +212,7 @@ class ServerConnection:
         """Return numbers for further rows, greater than all before.
 
         A block of them is one value of the table's sequence; where a table has no blocks, only a transaction that is
-        alone may ask, for the sequence is moved in two steps.
+        alone may ask, because the sequence is moved in two steps.
         """
         name, block = f'"{table}"', BLOCKS.get(table)
         if block is None:

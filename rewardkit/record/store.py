@@ -18,7 +18,7 @@ class Answer(Protocol):
         """How many rows a statement has changed."""
 
     def fetchone(self) -> Any:
-        """Return the next row; ``None`` where there is none."""
+        """Return the next row; ``None`` after the last."""
 
     def fetchall(self) -> list[Any]:
         """Return all rows that are left."""

@@ -114,7 +114,7 @@ class Writer:
     def room_for(self, text_bytes: int) -> bool:
         """Return whether there is room for so many bytes of texts; wait for it at most :data:`WAIT_S`.
 
-        After a wait in vain there is no further one until half of the room is free.
+        After a wait that brought no room there is no further one until half of the room is free.
         """
         if os.getpid() != self._owner:
             return False
@@ -184,7 +184,7 @@ class Writer:
                 elif not self._held.in_place():
                     self._write(_nothing)
                 with self._changed:
-                    if not self._waiting:  # what was waited for in vain is counted already
+                    if not self._waiting:  # what got no room after a wait is counted already
                         return
                     self._waiting.popleft()
                     self._text_bytes -= one.text_bytes

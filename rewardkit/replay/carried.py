@@ -42,7 +42,7 @@ def carried(like: RewardLike | Mapping[str, Any], name: str) -> dict[str, Any]:
         name: The reward's name in the run.
 
     Raises:
-        RewardError: It leads nowhere, is no reward, or cannot be carried.
+        RewardError: It leads nowhere, is not a reward, or cannot be carried.
     """
     if isinstance(like, Mapping):
         return _text(like, name)

@@ -118,7 +118,7 @@ class Update:
         action: What was asked.
         state: ``"accepted"``, or ``"asked"`` where no answer came in time.
         step: The step from which on it holds, once it is accepted.
-        digits: The new version; ``None`` where there is none.
+        digits: The new version; ``None`` where the change makes no version.
         change: Its number in the record.
         difference: What it does on the run's last completions; ``None`` where it was not tried.
         notes: What else is to be known, each a sentence.
@@ -382,7 +382,7 @@ def _trial(
 
 
 def _old(run: RunReader, wish: Wish, stored: Stored) -> Given:
-    """Return the version that the training has, or one that skips everything where it has none."""
+    """Return the version that the training has, or one that skips everything for a reward that is new."""
     numbers = stored.table.versions.get(wish.name)
     last = 0 if numbers is None else int(numbers[-1])
     recorded = [one for one in run.versions if (one.reward, one.number) == (wish.name, last)]

@@ -1,4 +1,4 @@
-"""The side of a change that trains: a process hears of changes, prepares them beside its training and applies them.
+"""The side of a change that trains: a process learns of changes, prepares them beside its training and applies them.
 
 :mod:`rewardkit.record.changes` says how processes agree on the step. A change is prepared in a thread of its own: the
 reward is loaded, and workers for the new set are started and load it, while the old ones go on scoring. Only where

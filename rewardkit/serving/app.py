@@ -296,7 +296,7 @@ class _Request:
         self.is_read = self.is_active = False
 
     def header(self, name: bytes) -> str:
-        """Return a header's value; ``""`` where there is none."""
+        """Return a header's value; ``""`` for a header that was not sent."""
         return self._headers.get(name, b"").decode("latin-1")
 
     @property

@@ -121,7 +121,7 @@ class ToldRow(NamedTuple):
 
     @property
     def scores(self) -> dict[str, float]:
-        """Each reward's score, 0.0 where there is none; always the same keys."""
+        """Each reward's score, 0.0 for a reward without one; always the same keys."""
         return {name: 0.0 if one.score is None else one.score for name, one in self.outcomes.items()}
 
 

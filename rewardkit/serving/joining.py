@@ -27,7 +27,7 @@ BATCH_ROWS = 2_048
 MOST_BATCHES = 8
 """Batches that may be scored at once."""
 PACE_S = 0.02
-"""Seconds after which the next batch begins though the one before is not done, so that one slow row holds up nobody."""
+"""Seconds after which the next batch begins though the one before is not done, so that a slow row delays no other."""
 
 
 class PartsRuntime(Protocol):

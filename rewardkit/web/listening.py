@@ -1,4 +1,4 @@
-"""Where a server listens, who may reach it, and how it hangs up on who asks nothing."""
+"""Where a server listens, who may reach it, and how it hangs up on clients that ask nothing."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def listening(host: str, port: int, tries: int | None = None) -> socket.socket:
     """Return a socket that listens at the first port that is free, of so many from one on.
 
     Raises:
-        ConfigError: None of those that are tried is, or the host is no address of this machine.
+        ConfigError: None of those that are tried is, or the host is not an address of this machine.
     """
     last = min(port + (tries or PORTS_TRIED) - 1, 65535)
     reason: OSError | None = None

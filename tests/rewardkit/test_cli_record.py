@@ -717,7 +717,7 @@ BROKEN = {
     "missing": "there is no record; `rewardkit runs` lists those that there are",
     "without a record": "there is no record",
     "empty": "the file is empty, and no record",
-    "no record": "not a record: the file is no SQLite file",
+    "no record": "not a record: the file is not an SQLite file",
     "another database": "a SQLite file, but no record of rewardkit's",
     "newer": "a record of version 999, written by a newer release",
     "a folder": "",

@@ -37,7 +37,7 @@ def _counted(run: Run, sums: Sequence[StepSummary]) -> dict[str, Any]:
 
 
 def _ends(steps: list[int]) -> list[int]:
-    """Return the first step, the last one and how many there are; nothing where there is none."""
+    """Return the first step, the last one and how many there are; an empty list without steps."""
     return [steps[0], steps[-1], len(steps)] if steps else []
 
 

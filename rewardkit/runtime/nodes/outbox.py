@@ -26,7 +26,7 @@ class Outbox:
         self._errands.put(errand)
 
     def stop(self, timeout_s: float) -> None:
-        """Run what was put, and end; wait at most so long, for a cluster may not answer."""
+        """Run what was put, and end; wait at most so long, because a cluster may not answer."""
         self._errands.put(None)
         if self._thread.is_alive():
             self._thread.join(timeout_s)

@@ -70,7 +70,7 @@ class NodePool:
         self._thread = threading.Thread(target=self._run, name="rewardkit-nodes", daemon=True)
         self._started = False
         self._closing = False
-        # Protects _started and _closing against two callers at once, and so that no job comes when nobody serves it.
+        # Protects _started and _closing against two callers at once, and so that no job comes when no thread serves it.
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -143,7 +143,7 @@ class NodePool:
         self._alone = False
 
     def answered(self, node: str, answers: Sequence[NodeAnswers]) -> None:
-        """Take a node's answers; raise :class:`ValueError` for what is none, and use nothing of it."""
+        """Take a node's answers; raise :class:`ValueError`, and use none of them, where one is malformed."""
         check_answers(answers)
         self._schedule.heard(node, time.monotonic())
         for number, numbers, some in answers:

@@ -90,7 +90,7 @@ def warn_of_another(ray: Any, address: str) -> None:
 
 
 def initialise(ray: Any, address: str) -> None:
-    """Connect this process to the cluster at an address; raise :class:`ClusterError` where there is none."""
+    """Connect this process to the cluster at an address; raise :class:`ClusterError` where no cluster answers."""
     if address.startswith("ray://"):
         raise ClusterError(f"ray_address={address!r}: Ray Client is not used; expected 'auto' or the head's HOST:PORT")
     host, _, port = address.rpartition(":")
@@ -118,7 +118,7 @@ def _check_listens(address: str, host: str, port: int) -> None:
         raise ClusterError(f"ray_address={address!r}: no cluster there: {reason}") from reason
     if answer[3:4] != _SETTINGS:
         raise ClusterError(
-            f"ray_address={address!r}: no cluster there: what listens is no Ray; expected the head's port"
+            f"ray_address={address!r}: no cluster there: what listens is not Ray; expected the head's port"
         )
 
 

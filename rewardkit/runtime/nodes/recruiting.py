@@ -48,7 +48,7 @@ class NodeEvents(Protocol):
         """A node has answers, or none and is alive."""
 
     def left(self, node: str, words: str, *, blameless: bool) -> None:
-        """A node that took calls takes none any more."""
+        """A node that took calls no longer takes any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ class Schedule:
 
         Args:
             node: Its name.
-            blameless: Whether the loss does not count against the calls, for the cluster refused them.
+            blameless: Whether the loss does not count against the calls, because the cluster refused them.
         """
         held = self._nodes.pop(node, None)
         given_up: list[tuple[int, Call]] = []
@@ -206,7 +206,7 @@ class Schedule:
         return sent
 
     def _next(self, name: str, node: _Node, bytes_of: Callable[[int, Call], int]) -> Send | None:
-        """Return the node's next chunk, of the job and target whose turn it is; ``None`` where it is to have none."""
+        """Return the node's next chunk, of the job and target whose turn it is; ``None`` where it gets no work now."""
         for _ in range(len(self._ring)):
             entry = self._ring[0]
             self._ring.rotate(-1)

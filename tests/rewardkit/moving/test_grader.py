@@ -241,7 +241,7 @@ def test_it_is_read_from_json_and_from_a_file(tmp_path: Path) -> None:
         ({**check("eq"), "operation": "neq"}, "operation 'neq': expected eq, ne, like or ilike"),
         ({**check("eq"), "referense": "x"}, "referense: Extra inputs"),
         ({"type": "string_check", "input": "x", "operation": "eq"}, "reference: Field required"),
-        (check("eq", "{{ answer }}"), "{{ answer }} is no variable"),
+        (check("eq", "{{ answer }}"), "{{ answer }} is not a variable"),
         (check("eq", "{{ sample.text }}"), "not sample.text"),
         (alike("cosine"), "compares embeddings"),
         (alike("levenshtein"), "expected fuzzy_match, bleu"),
@@ -250,7 +250,7 @@ def test_it_is_read_from_json_and_from_a_file(tmp_path: Path) -> None:
         (multi("a + c", a=check("eq")), "no grader is named 'c'"),
         (multi("a.real", a=check("eq")), "Attribute is not arithmetic"),
         (multi("__import__('os')", a=check("eq")), "can be called"),
-        (multi("a +", a=check("eq")), "is no formula"),
+        (multi("a +", a=check("eq")), "is not a formula"),
         (multi("abs(a, a)", a=check("eq")), "abs takes one number, and is given 2"),
         (multi("a + min", a=check("eq")), "no grader is named 'min'"),
         (multi("-" * 1500 + "a", a=check("eq")), "more than 300 deep"),
@@ -262,7 +262,7 @@ def test_it_is_read_from_json_and_from_a_file(tmp_path: Path) -> None:
         (multi("a", a=multi("b", b=check("eq"))), "is a multi-grader itself"),
         ({**RATED, "range": [1, 0]}, "the lower number first"),
         ({**RATED, "input": [{"role": "user", "content": {"type": "input_image", "image_url": "x"}}]}, "no images"),
-        ({**LABELLED, "passing_labels": ["fine"]}, "'fine' is none of"),
+        ({**LABELLED, "passing_labels": ["fine"]}, "'fine' is not one of"),
     ],
 )  # fmt: skip
 def test_a_grader_that_makes_no_sense_is_refused_at_once(config: Any, words: str) -> None:

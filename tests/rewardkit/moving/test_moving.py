@@ -120,7 +120,7 @@ def test_an_info_that_is_no_json_is_named(info: str) -> None:
 
     (found,) = outcomes(from_verifiers(level), ["c"], info=info)
     assert found.status is Status.FAILED
-    assert "'info' is a text that is no JSON" in (found.error or "")
+    assert "'info' is a text that is not JSON" in (found.error or "")
     assert [one.score for one in outcomes(from_verifiers(level), ["c"], info="null")] == [0.0]
 
 
