@@ -201,7 +201,7 @@ class Capture:
 
     @property
     def _trainer(self) -> Any:
-        """The trainer; ``None`` where it is not known. Nobody but its user keeps it, and its model, in memory."""
+        """The trainer; ``None`` where it is not known. Only its user keeps it, and its model, in memory."""
         return self._known()
 
     @_harmless

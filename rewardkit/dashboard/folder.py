@@ -54,7 +54,7 @@ class Runs(Protocol):
         """Return what tells a run from another that took its place; it is empty without such a run."""
 
     def stamp(self, name: str) -> Stamp:
-        """Return what is another one once something was written to a run."""
+        """Return a value that changes when something is written to a run."""
 
     def size(self, name: str) -> int:
         """Return the bytes that a run takes."""
@@ -120,7 +120,7 @@ class Folder:
         return status.st_dev, status.st_ino
 
     def stamp(self, name: str) -> Stamp:
-        """Return what is another one once something was written to a run."""
+        """Return a value that changes when something is written to a run."""
         return stamp_of(self.file(name))
 
     def size(self, name: str) -> int:
@@ -189,7 +189,7 @@ class DatabaseRuns:
         return () if found is None else ("schema", found.identity)
 
     def stamp(self, name: str) -> Stamp:
-        """Return what is another one once something was written to a run."""
+        """Return a value that changes when something is written to a run."""
         found = self._found().get(name)
         return () if found is None else ("schema", found.identity, found.written)
 

@@ -194,7 +194,7 @@ def _named(state: JobState) -> str:
 
 
 def _run(job: _Job, words: Mapping[str, Any]) -> None:
-    """Start a job's process, and hear it to its end."""
+    """Start a job's process, and read its output to the end."""
     command = [sys.executable, "-m", "rewardkit.dashboard.trial"]
     pipe, variables = subprocess.PIPE, {**os.environ, _MARK: job.mark}
     try:

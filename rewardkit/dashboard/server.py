@@ -88,7 +88,7 @@ def check(folder: RecordPlace, host: str, token: str | None) -> None:
 
 
 class DashboardServer(PatientServer):
-    """A server that in the end ends its streams, which would go on for ever."""
+    """A server that closes its streams when it stops; they would go on for ever."""
 
     def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:
         super().__init__(config)
@@ -101,7 +101,7 @@ class DashboardServer(PatientServer):
 
 
 def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names: Sequence[str] = ()) -> DashboardServer:
-    """Return the server of a dashboard, which listens nowhere yet."""
+    """Return the server of a dashboard, which does not listen yet."""
     config = config_of(application(dashboard, token, host, names), connections=MOST_CONNECTIONS, end_s=END_S)
     return DashboardServer(config, dashboard)
 

@@ -54,7 +54,7 @@ class Connection(sqlite3.Connection):
 
     @property
     def stamp(self) -> int:
-        """A number that is another one once some other connection has written."""
+        """A number that changes when another connection writes."""
         return int(self.execute("PRAGMA data_version").fetchone()[0])
 
     def tuples(self, words: str, values: Values = (), /) -> list[tuple[Any, ...]]:
@@ -256,7 +256,7 @@ def wal_works(folder: Path) -> bool:
 
 
 def sound(connection: sqlite3.Connection) -> bool:
-    """Return whether the pages of a file hang together."""
+    """Return whether the pages of a file are consistent."""
     try:
         return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
     except sqlite3.DatabaseError:

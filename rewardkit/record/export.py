@@ -81,7 +81,7 @@ def export_rows(run: RunReader, columns: Sequence[ExportColumn], last: int) -> I
 
 
 def reward_names(rewards: Sequence[str]) -> dict[str, str]:
-    """Return the names of rewards' columns, by reward; none is the name of another column."""
+    """Return the names of rewards' columns, by reward; each differs from the names of the other columns."""
     taken = {*BEFORE, *AFTER}
     found = {}
     for name in rewards:

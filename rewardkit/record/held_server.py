@@ -30,7 +30,7 @@ class HeldServer:
         self._ending: str | None = None
 
     def was_kept(self) -> bool:
-        """Return whether the last transaction was kept, of whose end nothing was heard.
+        """Return whether the last transaction was kept, whose end the server did not confirm.
 
         Raises:
             RecordError: The server does not answer, or the transaction still ends.
@@ -73,7 +73,7 @@ class HeldServer:
             connection.close()
 
     def in_place(self) -> bool:
-        """Return ``True``: tables that were taken away are noticed by the next that is written."""
+        """Return ``True``: the next write notices tables that were taken away."""
         return True
 
     def may_pass(self, reason: Exception) -> bool:

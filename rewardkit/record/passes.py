@@ -147,7 +147,7 @@ def columns_of(rows: Sequence[Any]) -> PassColumns:
 
 
 def second_scores(table: CompletionTable, passes: Sequence[tuple[Pass, PassColumns]]) -> dict[str, Floats]:
-    """Return, by reward, what a pass of the very version that a completion was scored with gave it a second time.
+    """Return, by reward, the second scores: of a pass with the same version that first scored the completion.
 
     Args:
         table: The completions, in the order of recording.

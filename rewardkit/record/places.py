@@ -58,7 +58,7 @@ def run_in(name: str, folder: Path | RunAddress) -> Path | RunAddress:
 
 
 def named_run(name: str, folder: Path = RUNS) -> Path:
-    """Return the folder of the run with a name, which need not be there. What comes from a stranger passes here.
+    """Return the folder of the run with a name, which need not be there. Names from strangers are checked here.
 
     Args:
         name: The run's name, which is not a path.
@@ -97,7 +97,7 @@ def run_below(name: str, folder: Path) -> Path:
     """Return the folder of a run that may lie in a subfolder, as ``sweep/one``; it need not be there.
 
     Args:
-        name: The run's name, behind those of the subfolders. What comes from a stranger passes here.
+        name: The run's name, behind those of the subfolders. Names from strangers are checked here.
         folder: The folder of runs.
 
     Raises:

@@ -102,7 +102,7 @@ class RunReader(RecordedSums):
 
     @property
     def data_version(self) -> int:
-        """A number that is another one once some other process has written to the record."""
+        """A number that changes when another process writes to the record."""
         with self._asked():
             return self._connection.stamp
 

@@ -250,7 +250,7 @@ class Recorder:
         return written
 
     def release(self) -> None:
-        """Write what was handed over, and end unless a ``with`` statement will do so: for who records into it."""
+        """Write what was handed over, and end unless a ``with`` statement will do so later."""
         if self._held:
             self.flush()
         else:

@@ -47,7 +47,7 @@ class RecordConnection(Protocol):
 
     @property
     def stamp(self) -> int:
-        """A number that is another one once some other connection has written."""
+        """A number that changes when another connection writes."""
 
     def execute(self, words: str, values: Values = (), /) -> Answer:
         """Run one statement."""
@@ -103,7 +103,7 @@ class RecordConnection(Protocol):
 
 @contextlib.contextmanager
 def transaction(connection: RecordConnection) -> Iterator[None]:
-    """Within it nobody else writes; what was written is kept unless it ends with an error."""
+    """Keep others from writing within the block; what was written is kept unless it ends with an error."""
     connection.begin()
     try:
         connection.alone()

@@ -34,14 +34,14 @@ Job = Callable[[RecordConnection], object]
 
 
 class AwaitedError(RecordError):
-    """The file is not there yet, and is another process's to make. Nothing is wrong."""
+    """The file is not there yet, because another process has still to make it. Nothing is wrong."""
 
 
 class Held(Protocol):
     """What a writer writes to, in its thread: a connection that is opened again where it was lost."""
 
     def was_kept(self) -> bool:
-        """Return whether the last transaction was kept, of whose end nothing was heard."""
+        """Return whether the last transaction was kept, whose end was not confirmed."""
 
     def begin(self) -> RecordConnection | None:
         """Begin a transaction; ``None`` where that is to be tried again."""
@@ -69,7 +69,7 @@ class Held(Protocol):
 
 
 class _Waiting(NamedTuple):
-    """A job that waits: ``job`` is ``None`` where somebody only waits for those before it."""
+    """A job that waits: ``job`` is ``None`` where a caller only waits for those before it."""
 
     job: Job | None
     text_bytes: int = 0

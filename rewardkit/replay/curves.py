@@ -74,7 +74,7 @@ class Curves:
 
         Args:
             run: The run, open in this thread.
-            seen: What is another one once something was written to the run.
+            seen: A value that changes when something is written to the run.
             metrics: The trainer's metrics that are wanted.
             after: The mark of an answer.
         """

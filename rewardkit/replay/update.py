@@ -392,7 +392,7 @@ def _old(run: RunReader, wish: Wish, stored: Stored) -> Given:
 
 
 def _nothing(completion: str) -> float | None:
-    """Skip every completion: what a reward that is not there says."""
+    """Skip every completion, in place of a reward that does not exist."""
     return None
 
 
@@ -417,7 +417,7 @@ def _answers(connection: RecordConnection, numbers: Sequence[int], wait_s: float
 
 @contextlib.contextmanager
 def _path_kept() -> Iterator[None]:
-    """Within it ``sys.path`` may grow; it is as before afterwards."""
+    """Let ``sys.path`` grow within the block, and restore it afterwards."""
     before = list(sys.path)
     try:
         yield

@@ -269,7 +269,7 @@ class Updates:
                 self._apply(due)
 
     def leave(self) -> None:
-        """Take part no more. A second call does nothing."""
+        """Stop taking part. A second call does nothing."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -293,7 +293,7 @@ class Updates:
             self._drop(one.runtime)
 
     def _learn(self, step: int) -> None:
-        """Note that a step begins, and hear what became of the change that this process has voted on.
+        """Note that a step begins, and learn what became of the change that this process has voted on.
 
         That waits for :data:`BUSY_S`, and for one answer of the record. A process that trains alone waits once: while
         the record is known not to answer, its changes wait, and not its steps.
@@ -329,7 +329,7 @@ class Updates:
             stop.wait(POLL_S)
 
     def _turn(self, stop: threading.Event) -> None:
-        """Look once: say that this process is there, hear what was decided, or prepare what is asked and vote."""
+        """Look once: say that this process is there, learn what was decided, or prepare what is asked and vote."""
         with self._asking:
             if stop.is_set():
                 return

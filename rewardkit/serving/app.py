@@ -342,12 +342,12 @@ def _too_large() -> RefusedError:
 
 
 def _goes_on(request: _Request, response: Response) -> bool:
-    """Whether a client that is refused may send for long, and is not hung up on anyway."""
+    """Whether a refused client may send for long, and its connection is not closed anyway."""
     return request.announced_bytes > SHORT_BYTES and "connection" not in response.headers
 
 
 async def _interrupted(response: Response, receive: Receive, send: Send) -> None:
-    """Answer a client that still sends, and drop a little of what comes: one that is cut off would see no answer."""
+    """Answer a client that still sends, and drop a little of what comes: if cut off, it would not see the answer."""
     headers = [*response.raw_headers, (b"connection", b"close")]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     await send({"type": "http.response.body", "body": response.body, "more_body": True})

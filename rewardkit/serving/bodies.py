@@ -116,7 +116,7 @@ def a_list(body: Mapping[str, Any], name: str, most: int) -> list[Any]:
 
 
 def a_text(value: Any, where: str) -> Any:
-    """Return a text, or a list of chat messages; or refuse what is neither."""
+    """Return a text, or a list of chat messages; refuse anything else."""
     if type(value) is str:
         return value
     if type(value) is not list or not value:

@@ -136,7 +136,7 @@ class JoinedRuntime:
         return await asyncio.wrap_future(self._asked(rollouts, samples, step, epoch, within_s))
 
     def close(self) -> None:
-        """Give the calls that are inside a little time, and end the workers and the thread. Twice does nothing."""
+        """Give the calls inside a little time, and end the workers and the thread. A second call does nothing."""
         with self._lock:
             loop, thread = self._loop, self._thread
             was_closed, self._closed = self._closed, True

@@ -29,7 +29,7 @@ _LOCAL_NAMES = ("localhost",)
 
 
 class PatientServer(uvicorn.Server):
-    """A server that hangs up on who keeps a connection and lets nothing happen.
+    """A server that hangs up on clients that keep a connection and do nothing with it.
 
     uvicorn waits for ever for a first request, for the rest of its head, and for a client that does not read its
     answer. Here a connection ends when nothing has changed on it for :data:`IDLE_S`. While more than half of the

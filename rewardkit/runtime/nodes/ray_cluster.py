@@ -61,7 +61,7 @@ def connect(address: str | None, *, with_own: bool = False) -> RayCluster:
 
 @contextlib.contextmanager
 def _patient() -> Iterator[None]:
-    """Have Ray outlive its cluster, where it is imported here for the first time."""
+    """Let Ray survive the loss of its cluster, where it is imported here for the first time."""
     before = os.environ.get(_PATIENCE)
     os.environ.setdefault(_PATIENCE, _PATIENT_S)
     try:
@@ -107,7 +107,7 @@ def initialise(ray: Any, address: str) -> None:
 
 
 def _check_listens(address: str, host: str, port: int) -> None:
-    """Raise where nothing listens at an address, or nothing that could be Ray, which itself would wait for minutes."""
+    """Raise where nothing that could be Ray listens at an address; Ray itself would wait for minutes."""
     try:
         with socket.create_connection((host, port), timeout=CONNECT_S) as asked:
             if os.environ.get("RAY_USE_TLS", "0") == "1":

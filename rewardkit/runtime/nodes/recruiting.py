@@ -115,7 +115,7 @@ class Recruiting:
             self._ask(member, lambda _: None, method, *arguments)
 
     def give_up(self, node: str, words: str) -> None:
-        """Use a node no more that has been silent for too long."""
+        """Stop using nodes that have been silent for too long."""
         self._dismiss(self._members.get(node), words)
 
     def close(self) -> None:
@@ -228,7 +228,7 @@ class Recruiting:
         self._end(self._members.refuse(member))
 
     def _dismiss(self, member: Member, words: str, *, blameless: bool = False) -> None:
-        """Use a node no more for now; where it is still there later it is asked again."""
+        """Stop using a node for now; it is asked again later if it is still there."""
         if not self._members.is_current(member):
             return
         took_part = member.state is MemberState.IN
