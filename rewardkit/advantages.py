@@ -177,7 +177,7 @@ def group_statistics(rewards: Any, num_generations: int, *, ddof: int = 1) -> Gr
     _check_scaling(ddof, EPS)
     groups = _grouped(_floats(rewards)[1], num_generations)
     if not len(groups):
-        raise ObjectiveError("no rewards: nothing has no statistics")
+        raise ObjectiveError("no rewards: statistics need one or more")
     flat = zero_variance(rewards, num_generations)
     return GroupStatistics(_mean(groups).reshape(-1), _std(groups, ddof).reshape(-1), int(flat.sum()) / len(flat))
 

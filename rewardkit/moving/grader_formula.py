@@ -51,7 +51,7 @@ class Formula:
         """Raise :class:`RewardDefinitionError` where it is no such formula, or uses another name than these."""
         tree = self._tree(where)
         if _depth(tree) > _DEEPEST:
-            raise RewardDefinitionError(f"{where}: operations in operations more than {_DEEPEST} deep")
+            raise RewardDefinitionError(f"{where}: operations are nested more than {_DEEPEST} deep")
         called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         for node in ast.walk(tree):
             fault = None if id(node) in called and isinstance(node, ast.Name) else _fault(node, names)

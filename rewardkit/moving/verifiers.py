@@ -162,4 +162,4 @@ def _check(function: Any, objects: Mapping[str, Any]) -> None:
             f"objects={{{unfilled[0]!r}: ...}}"
         )
     if not parameters and not takes_all(function):
-        raise RewardDefinitionError(f"from_verifiers: {name}() takes nothing; it is to take 'completion'")
+        raise RewardDefinitionError(f"from_verifiers: {name}() takes no parameters; it must take 'completion'")

@@ -188,7 +188,7 @@ def reading(path: Path) -> Connection:
         if not path.exists():
             raise RecordError(f"{path}: there is no record; `rewardkit runs` lists those that there are")
         if path.stat().st_size == 0:
-            raise RecordError(f"{path}: the file is empty, and no record")
+            raise RecordError(f"{path}: not a record: the file is empty")
         if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
             raise RecordError(f"{path}: another user's; this one may not read it")
         try:
@@ -330,7 +330,7 @@ def _checked(connection: Connection, path: Path) -> Connection:
         found = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if found != APPLICATION_ID:
-            raise RecordError(f"{path}: a SQLite file, but no record of rewardkit's")
+            raise RecordError(f"{path}: an SQLite file, but not a record of rewardkit")
         if version > VERSION:
             raise RecordError(
                 f"{path}: a record of version {version}, written by a newer release; this one reads up to {VERSION}"

@@ -242,7 +242,7 @@ def _version(place: RunAddress, connection: psycopg.Connection[Any]) -> int | No
     held, ours = connection.execute(_IN_IT, (name,)).fetchone() or (0, 0)
     if not ours:
         if held:
-            raise RecordError(f"{place}: the schema {name!r} holds something else, and no record of rewardkit's")
+            raise RecordError(f"{place}: the schema {name!r} holds something else, not a record of rewardkit")
         return None
     row = connection.execute(f"SELECT version FROM {quoted(name)}.rewardkit").fetchone()  # noqa: S608 - quoted
     version = 0 if row is None else int(row[0])

@@ -148,7 +148,7 @@ class Writer:
     def drop(self, why: str, completions: int = 0) -> None:
         """Count a job that is not written; the first one is logged."""
         if not self.dropped:
-            _log.error("%s: something is not recorded, for %s", self._path, why)
+            _log.error("%s: something is not recorded, because %s", self._path, why)
         self.dropped += 1
         self.lost += completions
 

@@ -78,7 +78,7 @@ def loaded(body: Mapping[str, Any], name: str, folder: Path) -> Composable:
     if wanted is not None and found.version != wanted:
         raise RewardLoadError(
             f"reward {name!r} is version {found.version} here, and {wanted} was asked for: a file that it imports is "
-            "another one, or was changed since"
+            "different, or was changed since"
         )
     return found
 

@@ -126,7 +126,7 @@ def refuse(action: Action, name: str, names: Mapping[str, Any], shadows: frozens
             raise RewardDefinitionError(f"there is a reward {name!r} already; give the new one another name")
         return
     if name not in names:
-        raise RewardDefinitionError(f"no reward {name!r}; the training has {known}; a further one is added with --add")
+        raise RewardDefinitionError(f"no reward {name!r}; the training has {known}; add a new one with --add")
     if action is Action.SHADOW and (name in shadows or (shadow_of(name) in names and shadow_of(name) not in shadows)):
         raise RewardDefinitionError(f"{name!r} cannot have a shadow: it is one, or {shadow_of(name)!r} is a reward")
     if action is Action.WEIGHT and name in shadows:
@@ -522,7 +522,7 @@ class LiveRuntime:
 
     def __init__(self, runtime: Runtime, *, rank: int = 0, ranks: int = 1) -> None:
         if runtime.recorder is None:
-            raise RecordError("a runtime whose rewards change has a record: Runtime(..., record='runs/one')")
+            raise RecordError("a runtime whose rewards change needs a record: Runtime(..., record='runs/one')")
         self.runtime = runtime
         self.state = RewardState(dict(runtime.rewards), dict(runtime.weights))
         self._updates = Updates(runtime.recorder.path, self, rank=rank, ranks=ranks)

@@ -716,9 +716,9 @@ def _broken(kind: str) -> None:
 BROKEN = {
     "missing": "there is no record; `rewardkit runs` lists those that there are",
     "without a record": "there is no record",
-    "empty": "the file is empty, and no record",
+    "empty": "not a record: the file is empty",
     "no record": "not a record: the file is not an SQLite file",
-    "another database": "a SQLite file, but no record of rewardkit's",
+    "another database": "an SQLite file, but not a record of rewardkit",
     "newer": "a record of version 999, written by a newer release",
     "a folder": "",
     "cut short": "damaged",

@@ -161,7 +161,7 @@ def reduced(terms: Any, reduction: str, dtype: Any, weight: Any = None, what: st
     if reduction == "mean":
         count = int(np.prod(terms.shape)) if weight is None else weight
         if count == 0:
-            raise ObjectiveError(f"no {what}: nothing has no mean; take reduction='sum' where a shard may be empty")
+            raise ObjectiveError(f"no {what}: a mean needs some; take reduction='sum' where a shard may be empty")
         total = total / count
     return cast(total, dtype)
 

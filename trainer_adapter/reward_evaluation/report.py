@@ -182,7 +182,7 @@ def _log_odds(scores: NDArray[np.float64], pairs: Sequence[ScoredRow]) -> NDArra
     if len(wrong):
         at = int(wrong[0])
         raise ConfigError(
-            f"{pairs[at].where}: score {scores[at]:g}: no probability, as --scale probability takes them; "
+            f"{pairs[at].where}: score {scores[at]:g}: not a probability, as --scale probability expects; "
             "use --scale logit"
         )
     held = np.clip(scores, _EDGE, 1 - _EDGE)

@@ -233,7 +233,7 @@ def _client(completion: Any, judge: Any) -> float:
         (from_verl, _router, "functools.partial(_router, reward_router_address=...)"),
         (from_verifiers, _trace, "of verifiers 1"),
         (from_verifiers, _client, "objects={'judge': ...}"),
-        (from_verifiers, lambda: 0.0, "it is to take 'completion'"),
+        (from_verifiers, lambda: 0.0, "it must take 'completion'"),
     ],
 )
 def test_what_cannot_move_in_is_refused_at_once(move: Callable[..., Any], function: Any, words: str) -> None:
