@@ -175,7 +175,7 @@ class Calibration:
         except OSError as reason:
             raise ConfigError(f"{path}: {reason.strerror or reason}") from reason
         except ValueError as wrong:
-            raise ConfigError(f"{path}: no JSON, and so no calibration: {wrong}") from None
+            raise ConfigError(f"{path}: not JSON, so not a calibration: {wrong}") from None
         if not isinstance(held, Mapping) or held.get("calibration") != FORM:
             raise ConfigError(f"{path}: no calibration; expected an object with 'calibration': {FORM}")
         fields = {name: value for name, value in held.items() if name not in _BESIDE}

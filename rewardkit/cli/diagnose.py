@@ -34,7 +34,7 @@ def diagnose_command(
         option("The rewards that score DATA: file.py, file.py:name, module:name, or a YAML file.", "REWARDS"),
     ] = None,
     steps: Steps = None,
-    every: Annotated[int, option("Of a run, the steps that are looked at together.", "N", min=1)] = WINDOW_STEPS,
+    every: Annotated[int, option("The steps of a run that are looked at together.", "N", min=1)] = WINDOW_STEPS,
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,

@@ -61,7 +61,7 @@ def test_a_run_scores_and_skips() -> None:
 def new_command(
     name: Annotated[str | None, argument("What to call the reward: a Python identifier.", "[NAME]")] = None,
     folder: Annotated[Path | None, option("The folder to write to.", "DIR", "--dir")] = None,
-    recipe: Annotated[str | None, option("Start from a recipe; a wrong one lists them.", "RECIPE")] = None,
+    recipe: Annotated[str | None, option("Start from a recipe; an unknown name lists them.", "RECIPE")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write NAME.py, a small reward with typed columns, and test_NAME.py, which passes with pytest.

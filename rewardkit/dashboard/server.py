@@ -58,7 +58,7 @@ def serve(
         host: The address to listen on.
         port: The first port to try.
         token: What opens the page; drawn at random unless given.
-        write: Whether rewards may be changed, with a further token.
+        write: Whether rewards may be changed, with a second token.
         open_page: Whether a browser is opened.
         names: Further names that the server answers to.
         tell: Told where it listens, before the first request is answered.

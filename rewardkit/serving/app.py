@@ -61,7 +61,7 @@ class RewardApp:
         token: What clients must send, as a bearer or in the address; ``None`` where only this machine asks.
         group_size: Rows that make a group; ``None`` where requests hold whole groups.
         group_wait_s: Seconds until a group is late.
-        most_rows: Rows that may be inside at once.
+        most_rows: Rows that may wait or be scored at once.
         versions: Each reward's version.
     """
 

@@ -43,7 +43,7 @@ class JoinedRuntime:
         runtime: A :class:`rewardkit.Runtime` or :class:`RemoteRuntime`, which :meth:`close` closes.
         group_size: Completions of a prompt that make a group, at least 1; ``None`` where each call has whole groups.
         group_wait_s: Seconds, above 0, from a group's first row until it is scored as it is.
-        most_rows: Rows that may be inside at once, at least 1.
+        most_rows: Rows that may wait or be scored at once, at least 1.
         batch_rows: Rows at which a batch is full, at least 1.
 
     Attributes:

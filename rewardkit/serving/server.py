@@ -81,7 +81,7 @@ def serve(
         token: What clients must send; needed where others reach the address.
         group_size: Rows that make a group; ``None`` where requests hold whole groups.
         group_wait_s: Seconds until a group is late.
-        most_rows: Rows that may be inside at once.
+        most_rows: Rows that may wait or be scored at once.
         tell: Told the server's address once it is ready.
 
     Raises:

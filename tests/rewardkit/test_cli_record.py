@@ -504,7 +504,7 @@ def test_logs_are_data_too(work: Path) -> None:
         (["--status", "bad"], "status 'bad': expected scored, skipped, failed"),
         (["--grep", "("], "grep='(': not a regular expression"),
         (["--step", "9"], "one: nothing at step 9; it has those from 0 to 5"),
-        (["--follow", "--json"], "--follow --json: one object has an end"),
+        (["--follow", "--json"], "--follow --json: one JSON object cannot follow"),
     ],
 )
 def test_logs_name_what_is_wrong(work: Path, arguments: list[str], words: str) -> None:

@@ -611,7 +611,7 @@ def test_groups_split_between_processes_are_refused(settings: SimpleNamespace) -
     settings.per_device_train_batch_size, settings.steps_per_generation = 3, 2
     with RewardAdapter([length], lane="inline") as adapter:
         begin(adapter, settings)
-    words = r"6 completions in a batch .* no multiple of num_generations=4"
+    words = r"6 completions in a batch .* not a multiple of num_generations=4"
     adapter = RewardAdapter([exact, 0.5 * grouped + length], lane="inline")
     with pytest.raises(ConfigError, match=words):
         begin(adapter, settings)
