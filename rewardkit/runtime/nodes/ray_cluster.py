@@ -1,7 +1,7 @@
 """A cluster that Ray reaches; the only module that knows Ray.
 
-Ray is used where it runs already, and never started. A host is an actor that takes none of the cluster's CPUs, so that
-scoring never waits behind a training's reservation. It belongs to this process, and ends with it.
+Ray is used where it runs already, and never started here. A host is an actor that takes none of the cluster's CPUs, so
+that scoring never waits behind a training's reservation. It belongs to this process, and ends with it.
 """
 
 from __future__ import annotations
