@@ -240,7 +240,7 @@ def test_runs_are_listed_with_what_they_hold(work: Path) -> None:
         [name, *numbers[:2]] for name, _, *numbers in cells
     ]
     assert "unreadable" in lines[-1]
-    assert "no SQLite file" in lines[-1]
+    assert "not an SQLite file" in lines[-1]
     told = _json("runs")
     assert {"one": 6, "two": 1, "broken": None} == {one["name"]: one["steps"] for one in told["runs"]}
     assert {"one": False, "two": False, "broken": None} == {one["name"]: one["running"] for one in told["runs"]}
