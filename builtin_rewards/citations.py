@@ -53,7 +53,7 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
         10,000. Thoughts, code, and indexes such as ``rows[1] = 5`` or ``x[1] + 2`` are not read (``5 g[1]`` is). The
         lines ``[1]: ...`` and ``[^1]: ...`` define a source and do not cite it, but their numbers must exist.
 
-        Column ``sources``: a list, also as JSON text, or the number of sources. ``None`` where the row has none.
+        Column ``sources``: a list, also as JSON text, or the number of sources. ``None`` for a row without sources.
         Whether a source says what it is cited for is not checked, so citing every source is paid: pair it with a
         reward for the content.
         """

@@ -55,7 +55,7 @@ def self_consistency(compared_as: str = "math", *, majority: bool = False) -> Re
 
 
 def _answer(completion: str, compared_as: str) -> str | None:
-    """Return a completion's one final answer; ``None`` where it has none, or several."""
+    """Return a completion's one final answer; ``None`` where it has no answer, or several."""
     found = extract_answer(completion) if compared_as == "math" else answer_as_text(completion)
     if found.answer is None or found.problem or found.stuffed:
         return None

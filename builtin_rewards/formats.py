@@ -261,7 +261,7 @@ def markdown_structure(
         """The share of the asked parts that the completion's Markdown has, 0 to 1; usually one heading, one list item.
 
         Formula: the mean over what is asked for. A section counts 1 if its heading is there with something below it
-        that is no heading. Each number counts min(found / asked, 1). Fenced blocks hold code, not headings or items;
+        that is not a heading. Each number counts min(found / asked, 1). Fenced blocks hold code, not headings or items;
         headings and items count once for each different text, so that repeating one earns nothing. Headings are
         ``#`` to ``######`` or underlined. Form alone is read, and thoughts are not. Never ``None``.
         """

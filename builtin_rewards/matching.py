@@ -308,7 +308,7 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
         Columns: ``answer``, a letter, one before its text (``B. London``), the index of a choice (see the setting
         ``first_index``) or a choice's own text; ``choices``, their texts in order, if the row has them: a list, or a
         text with a line for each that begins with its letter (``A) Rome``). ``None`` where the row has no answer, or
-        one that is no letter, index or text of a choice, or fits two different choices.
+        one that is not a letter, index or text of a choice, or fits two different choices.
         """
         if not answer or not answer.strip():
             return _NO_GOLD
@@ -380,11 +380,11 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
     ``normalized_match``; repeating one changes nothing, made-up ones cost. The completion's list is found as in
     ``numeric_list``. Its items are those of the list in square brackets, else of the lines with list markers (in ``-
     **red**: warm`` the bold text), else of all lines. They have no label before a colon, and are parted at commas,
-    semicolons, ``and`` and ``or``, and at ``|`` and ``/`` where the answer has none. List markers are dashes, a number
-    1, two or more numbers in any order, and letters that count from ``a``. Times keep their colon, and an item of the
-    answer with a comma or ``and`` in it is one item. The words before a list in its sentence (``The colours are``),
-    ``Sure!`` and a table's head are no items. Columns: ``answer``, a list of texts, or a text that lists them. ``None``
-    where it has no item.
+    semicolons, ``and`` and ``or``, and at ``|`` and ``/`` where the answer has no such mark. List markers are dashes, a
+    number 1, two or more numbers in any order, and letters that count from ``a``. Times keep their colon, and an item
+    of the answer with a comma or ``and`` in it is one item. The words before a list in its sentence (``The colours
+    are``), ``Sure!`` and a table's head are no items. Columns: ``answer``, a list of texts, or a text that lists them.
+    ``None`` where it has no item.
     """
     whole = answer if isinstance(answer, list) else []
     gold = frozenset(items_listed(answer)[0] if isinstance(answer, str) else map(plain_item, whole)) - {""}

@@ -307,7 +307,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
 
         Formula: ``|given - gold| <= max(rel * |gold|, abs)``. The final number is found and read as in ``math_answer``,
         with its rules for units, percent signs, labels, arithmetic and repeated prompts; a formula without variables
-        that is no fraction, such as ``\\sqrt{2}``, counts as its value.
+        that is not a fraction, such as ``\\sqrt{2}``, counts as its value.
 
         Column ``answer``: the gold number. ``None``: it is missing, or no number. Metric ``error``: the distance from
         the gold, where the completion has a number.

@@ -50,8 +50,8 @@ def repetition_penalty(n: int = 3, *, max_penalty: float = 1.0) -> Reward[..., S
         """A penalty from 0 to -1 by the share of the completion's n-grams that are repeated.
 
         Formula: -max_penalty (1 - distinct n-grams / n-grams), over blank-separated words in lower case. 0.0 for an
-        empty completion: a penalty is no judge of content. Source: the n-gram penalty of arXiv 2502.03373, as its code
-        at eddycmu/demystify-long-cot gives one number for a completion. No columns; never ``None``.
+        empty completion: a penalty is not a judge of content. Source: the n-gram penalty of arXiv 2502.03373, as its
+        code at eddycmu/demystify-long-cot gives one number for a completion. No columns; never ``None``.
         """
         distinct, total = _counted(completion, n)
         share = (total - distinct) / max(1, total)

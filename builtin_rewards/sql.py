@@ -205,7 +205,7 @@ def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> t
     """Return the rows that the gold may give, each behind the number of its tie, and the ties in their order.
 
     Without an order all rows are tied. Two more runs break ties by all columns, up and down: both give the same rows up
-    to the end of a tie. Raises a :class:`_QueryError` where a run fails, or the limit is no plain number.
+    to the end of a tie. Raises a :class:`_QueryError` where a run fails, or the limit is not a plain number.
     """
     bare = _bare(query).partition(";")[0]
     ordered = re.search(r"(?i)\border\s+by\b", bare) is not None

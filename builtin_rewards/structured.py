@@ -160,8 +160,8 @@ def json_schema(
 
         Formula, for a value that is not valid: s / r, with r the names in the schema's top-level ``required`` and s
         those that are present with nothing wrong inside; r / (r + 1) where s = r and some other rule is broken. 0.0 for
-        a value that is no object, for a schema that requires nothing, and for text that is not JSON, which is found and
-        read as in ``json_valid``.
+        a value that is not an object, for a schema that requires nothing, and for text that is not JSON, which is found
+        and read as in ``json_valid``.
 
         Column ``schema``: a JSON Schema as JSON text, dict or bool. ``$schema`` names its draft, by default 2020-12.
         Regular expressions are Python's, and may take exponential time, which the worker's deadline bounds. ``format``
@@ -284,9 +284,9 @@ def json_fields(
         one; text counts to the letter, and names always do. Text is found and read as in ``json_valid``: 0.0 for
         anything but one JSON value.
 
-        Column ``answer``: an object or a list, as JSON text or as it is. ``None`` where the row has none, where it is
-        nested more than 100 deep or empty, and, where lists are unordered, where it has more than 200 fields. Metrics:
-        ``right``, ``fields``, ``extra``.
+        Column ``answer``: an object or a list, as JSON text or as it is. ``None`` where the row has no answer, where it
+        is nested more than 100 deep or empty, and, where lists are unordered, where it has more than 200 fields.
+        Metrics: ``right``, ``fields``, ``extra``.
         """
         try:
             wanted = expected_json(answer)

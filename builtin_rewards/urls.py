@@ -55,7 +55,7 @@ def url_valid(
         """The share of the completion's URLs that are well-formed and point where they may, 0 to 1.
 
         Formula: g / (g + b) * min(g / m, 1), with g the different good URLs, b the different bad ones and m the
-        minimum; 0.0 where there is none. A URL begins with a scheme and a slash, with ``www.`` or with ``//``, or is
+        minimum; 0.0 without any URL. A URL begins with a scheme and a slash, with ``www.`` or with ``//``, or is
         the target of a Markdown link, unless that points within the site. Brackets and punctuation around it are no
         part of it. Thoughts are not read.
 
@@ -103,7 +103,7 @@ def _fault(url: str, schemes: frozenset[str], hosts: tuple[str, ...] | None) -> 
         "a user name before the host": "@" not in parts.netloc,
         "no such port": port != 0 and not parts.netloc.endswith(":"),
         "a broken percent escape": not _BAD_PERCENT.search(url),
-        f"the host {host[:_SHOWN_CHARS]!r} is none of those allowed": fits and _is_named(host),
+        f"the host {host[:_SHOWN_CHARS]!r} is not one of those allowed": fits and _is_named(host),
     }
     return next((fault for fault, holds in right.items() if not holds), None)
 

@@ -22,7 +22,7 @@ What `rewardkit diagnose` looks for, as the detectors' docstrings describe it.
 
 A **window** is the steps that are looked at together, 10 by default.
 The **baseline** is the first 20 steps since the versions of the rewards last changed; 10 are enough to begin with.
-A detector that flags **at once** needs no baseline, for what it finds is a fault whatever was before.
+A detector that flags **at once** needs no baseline, because what it finds is a fault whatever was before.
 The others compare with the baseline; on rows without steps they cannot look, and say so.
 A **bound** of a mean lies 3.3 standard errors from it, taken over groups or steps.
 The scale **from worst to best** is the weighted sum between those of the lowest and highest scores seen.

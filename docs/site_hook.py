@@ -129,7 +129,7 @@ def on_post_build(config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Let links lead to where the site has the page; a file or folder of the source has none, and its name stays."""
+    """Let links lead to where the site has the page; one to a file or folder of the source becomes a name."""
     folder = posixpath.dirname(page.file.src_uri)
     source = ".." if folder == "project" else folder  # where the page stands, from docs/
 

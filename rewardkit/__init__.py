@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-import sandbox as _sandbox  # first, for it says in one line where no reward can run  # noqa: F401
+import sandbox as _sandbox  # first, because it says in one line where no reward can run  # noqa: F401
 from rewardkit.compose import Composable, Composite, clip, gate, maximum, minimum, product, scheduled
 from rewardkit.config import RewardFunctionsConfig, RewardFunctionsRuntimeConfig
 from rewardkit.decorator import Reward, group_reward, reward

@@ -149,7 +149,7 @@ def leave_one_out_advantages(rewards: Any, num_generations: int, *, normalize: b
 def weighted_rewards(
     rewards_per_reward: Mapping[str, Any] | Sequence[Any], weights: Mapping[str, float] | Sequence[float]
 ) -> Any:
-    """Return TRL's ``reward``: the weighted sum of the rewards that there are; ``nan`` where there is none.
+    """Return TRL's ``reward``: the weighted sum of the rewards that there are; ``nan`` without any reward.
 
     Args:
         rewards_per_reward: One entry a reward, by name or in order, each of one entry a completion.
@@ -177,7 +177,7 @@ def group_statistics(rewards: Any, num_generations: int, *, ddof: int = 1) -> Gr
     _check_scaling(ddof, EPS)
     groups = _grouped(_floats(rewards)[1], num_generations)
     if not len(groups):
-        raise ObjectiveError("no rewards: nothing has no statistics")
+        raise ObjectiveError("no rewards: statistics need one or more")
     flat = zero_variance(rewards, num_generations)
     return GroupStatistics(_mean(groups).reshape(-1), _std(groups, ddof).reshape(-1), int(flat.sum()) / len(flat))
 
@@ -258,7 +258,7 @@ def _matched(columns: Any, weights: Any) -> tuple[list[Any], list[float]]:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a setting is a finite number; text and booleans are none."""
+    """Return whether a setting is a finite number; text and booleans are not."""
     try:
         return not isinstance(value, str | bytes | bool) and math.isfinite(value)
     except (TypeError, ValueError):

@@ -130,7 +130,7 @@ class _Builder:
         self._begun: dict[object, Coercer] = {}  # classes and aliases met so far: one may refer to itself
 
     def build(self, annotation: Any) -> Coercer:
-        """Return the coercer of an annotation; raise RewardDefinitionError where there is none."""
+        """Return the coercer of an annotation; raise RewardDefinitionError where no coercer fits."""
         if annotation is Any or annotation is object or annotation is inspect.Parameter.empty:
             return _ANYTHING
         if annotation is None:

@@ -125,7 +125,7 @@ class Composite(Composable):
             """Tell a caller that takes it for a function, as TRL does, what to write instead."""
             if name in ("__call__", "__name__"):
                 raise AttributeError(
-                    f"composition {self.name!r} is no function; hand a trainer the functions of an adapter: "
+                    f"composition {self.name!r} is not a function; hand a trainer the functions of an adapter: "
                     "reward_funcs=RewardAdapter([...]).reward_funcs, from trainer_adapter"
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)

@@ -117,7 +117,7 @@ def _instead(path: Path, line: int, text: str) -> str:
     if line == 1 and text.lstrip().startswith("["):
         return "; rows are one object a line, which a list of them becomes by: jq -c '.[]'"
     if line == 1 and path.suffix == ".parquet":
-        return "; this is no Parquet, as the name says"
+        return "; despite its name this is not Parquet"
     if line == 1 and is_header(text):
         return "; this is CSV, which is read from a file named .csv or .tsv"
     return ""

@@ -99,9 +99,9 @@ class Reward(Composable, Generic[P, R]):
         """Return the same judge that asks this client in place of its server, such as a ``FakeJudge`` in a test.
 
         Raises:
-            RewardDefinitionError: The reward is no judge.
+            RewardDefinitionError: The reward is not a judge.
         """
-        raise RewardDefinitionError(f"reward {self.name!r} has no client: it is no judge")
+        raise RewardDefinitionError(f"reward {self.name!r} has no client: it is not a judge")
 
     @property
     def version(self) -> str:
@@ -220,7 +220,7 @@ def make_options(name: str, changes: Mapping[str, Any], settings: Iterable[str] 
 
 
 def refuse_no_reward(function: Any, marker: str, name: str | None) -> None:
-    """Raise :class:`RewardDefinitionError` where something is no function, or one that can be no reward."""
+    """Raise :class:`RewardDefinitionError` where something is not a function, or one that can be no reward."""
     if not callable(function):
         raise RewardDefinitionError(f"@{marker} marks functions, not {function!r}")
     why = why_no_reward(function, "a list of scores" if marker == "group_reward" else "a score")

@@ -32,7 +32,7 @@ class Dependencies:
         self.entries: list[object] = []
         self._home = home
         self._numbers: dict[int, int] = {}
-        self._modules: list[Module] = []  # holds them, for their ids are keys
+        self._modules: list[Module] = []  # holds them, because their ids are keys
         self._seen: set[tuple[object, ...]] = set()
         self._bytes: dict[Path, int] = {}
         self._waiting: deque[tuple[Module, ast.AST]] = deque()

@@ -144,7 +144,7 @@ class InfrastructureError(RewardError):
 
 
 class FullError(InfrastructureError):
-    """So many rows wait to be scored that no more are taken, or none are because the end is near. Try again later.
+    """The server takes no more rows: too many wait to be scored, or it is about to stop. Try again later.
 
     Nothing of the call was taken.
     """

@@ -45,7 +45,7 @@ def form_of(annotation: Any) -> Form | None:
 
 
 def form_of_each(annotation: Any) -> Form | None:
-    """Return the form of each of ``completions``; ``None`` where the annotation is no list of texts or conversations.
+    """Return the form of each of ``completions``; ``None`` unless the annotation is a list of texts or conversations.
 
     The annotation of the elements decides, as that of ``completion`` does; a bare list is one of conversations.
     """

@@ -16,7 +16,7 @@ _TITLE_CHARS = 1_000
 
 
 def number_cell(value: float | None) -> str:
-    """Return a number for a cell; a dash where there is none."""
+    """Return a number for a cell; a dash without a number."""
     return "-" if value is None else f"{value:.4g}"
 
 

@@ -47,7 +47,7 @@ def _leave(value: Any) -> dict[str, Any]:
 
 
 def _oddness(value: Any) -> str | None:
-    """Return words for what is no number, or is too large to leave as one; ``None`` for a number and for ``None``."""
+    """Return words for what cannot be left as a number, being too large or none; ``None`` for a number and ``None``."""
     if value is None or isinstance(value, int | float):
         return None
     if not isinstance(value, Fraction | Decimal):

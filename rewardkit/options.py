@@ -49,8 +49,8 @@ class RewardOptions:
     Attributes:
         name: Shown in tables, logs and metrics (``rewards/<name>/mean``); without ``/``.
         timeout_s: Wall-clock seconds that one attempt may take, greater than 0.
-        retries: Further attempts after an exception, a timeout or a crash, at least 0. A value that is no score, or a
-            column that does not coerce, is not tried again: it would fail again.
+        retries: Further attempts after an exception, a timeout or a crash, at least 0. A value that is not a score, or
+            a column that does not coerce, is not tried again: it would fail again.
         default: The score that stands in for a failed call; ``None`` leaves the rollout out of the baseline.
         score_range: Lowest and highest score allowed, both included; outside is ``bad_return``.
             ``None`` allows every finite number.

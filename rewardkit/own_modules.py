@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
     Attributes:
         file: Its source; ``None`` for a package without ``__init__.py``.
-        folders: Where its submodules are looked for; none for what is no package.
+        folders: Where its submodules are looked for; none for anything but a package.
     """
 
     file: Path | None

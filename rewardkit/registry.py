@@ -67,7 +67,7 @@ def resolve(reference: RewardLike) -> Composable:
             entry point. Without ``:name`` a file must hold exactly one reward.
 
     Raises:
-        RewardDefinitionError: It is none of these.
+        RewardDefinitionError: ``reference`` is something else.
         RewardLoadError: The reference leads nowhere, or to several rewards.
     """
     return _resolved(reference, "")
@@ -84,7 +84,7 @@ def _resolved(reference: Any, where: str) -> Composable:
         return found[0]
     if not callable(reference):
         raise RewardDefinitionError(
-            f"{where}{': ' if where else ''}{shorten(reference)} is no reward; expected a reward, a function, a "
+            f"{where}{': ' if where else ''}{shorten(reference)} is not a reward; expected a reward, a function, a "
             "composition, or a reference such as 'my_rewards.py:correct'"
         )
     marked: Composable = reward(reference)
@@ -206,7 +206,7 @@ def resolve_set(rewards: Any) -> RewardSet:
         rewards: A sequence of reward-likes, a mapping of names to them, one composition, or what :class:`HasRewards`.
 
     Raises:
-        RewardDefinitionError: The list is empty, one is no reward, or two have one name.
+        RewardDefinitionError: The list is empty, one is not a reward, or two have one name.
         RewardLoadError: A reference leads nowhere.
     """
     if isinstance(rewards, HasRewards):

@@ -252,7 +252,7 @@ def _default(tree: ast.FunctionDef, parameter: ast.arg, default: ast.expr) -> An
     try:
         return ast.literal_eval(default)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        _refuse(tree, default, f"the default of parameter {parameter.arg!r} is no literal: {_written(default)}")
+        _refuse(tree, default, f"the default of parameter {parameter.arg!r} is not a literal: {_written(default)}")
 
 
 def _annotation(tree: ast.FunctionDef, node: ast.expr) -> Any:

@@ -14,7 +14,7 @@ def sparkline(values: Sequence[float | None], width: int = 20) -> str:
     """Return numbers as bars, the lowest and highest of them as the lowest and highest bar.
 
     Where there are more numbers than places, each place has the mean of its share. Where all are the same, the bars
-    are of middle height; what is no number is a gap, ``·``.
+    are of middle height; what is not a number is a gap, ``·``.
 
     Args:
         values: The numbers in order; ``None`` where one is not known.

@@ -70,7 +70,7 @@ class Parameter:
         name: Its name, and for a column the column's name.
         required: Whether it has no default of its own.
         fill: Returns the value from the call's rollouts, its context and the rollouts' places in the batch.
-        coercer: What turns a column's value into the annotated type; ``None`` for what is no column.
+        coercer: What turns a column's value into the annotated type; ``None`` for anything but a column.
         taken: In which form it takes a prompt, a completion or a group's completions; ``None`` for others.
         supplied: Whether it is filled even where the reward is called as a plain function.
     """
@@ -396,7 +396,7 @@ def _fillers(kind: Kind, annotation: Any) -> dict[str, Filler]:
 
 
 def _row(rollout: Rollout | Arrived) -> Iterator[tuple[Any, Any]]:
-    """Return a row's columns; live environments are none, and are given by their name alone."""
+    """Return a row's columns without live environments, which are given by their name alone."""
     return (item for item in rollout.example.items() if item[0] != ENVIRONMENTS_COLUMN)
 
 

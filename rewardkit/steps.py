@@ -145,7 +145,7 @@ class Stepwise(RewardFunction, Versioned):
             error.__notes__ = [*(one for one in others if getattr(one, "of", None) is not self.scored), note]
 
     def checked(self, value: Any) -> Score:
-        """Return what a step's function returned as a score; raise BadReturnError where it is no score."""
+        """Return what a step's function returned as a score; raise BadReturnError where it is not a score."""
         try:
             return score_of(self.options, value)
         except ValueError as reason:

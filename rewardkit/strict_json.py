@@ -57,5 +57,5 @@ def decode(text: str) -> Any:
 
 
 def reason_of(wrong: ValueError) -> str:
-    """Return the words for what :func:`decode` raised: only what is no JSON is called that."""
+    """Return the words for what :func:`decode` raised: only what is not JSON is called "not JSON"."""
     return f"not JSON: {wrong.msg} at column {wrong.colno}" if isinstance(wrong, json.JSONDecodeError) else str(wrong)

@@ -79,7 +79,7 @@ class Marker:
         at: The place.
         words: What happened.
         kind: ``"version"`` is a dashed line with its words, ``"flag"`` a triangle on the axis, ``"gap"`` a hollow
-            circle below it, where no value stands: why there is none.
+            circle below it, at a place without a value, with the reason.
         of: The name of what it is about; ``None`` for everything.
     """
 
@@ -205,7 +205,7 @@ def _room(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _known(curve: Curve) -> Curve:
-    """Return the curve with ``None`` for what is no finite number."""
+    """Return the curve with ``None`` for anything but a finite number."""
 
     def clean(values: Iterable[float | None]) -> list[float | None]:
         return [one if one is not None and math.isfinite(one) else None for one in values]

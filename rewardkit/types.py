@@ -116,8 +116,8 @@ class Step:
         kind: ``"turn"``, ``"tool_call"`` or ``"span"``.
         index: Its place among the completion's steps, from 0.
         count: How many steps there are.
-        name: The tool that is called; ``None`` where the call names none, and for the other kinds.
-        arguments: A tool call's arguments; ``None`` where they are no JSON object, and for the other kinds.
+        name: The tool that is called; ``None`` where the call names no tool, and for the other kinds.
+        arguments: A tool call's arguments; ``None`` where they are not a JSON object, and for the other kinds.
         result: The text of the tool's answer; ``None`` where there is no answer, and for the other kinds.
         label: The label of a span; ``None`` for the other kinds.
         before: The turns before it, those of the prompt first; for a span also what its own turn says before it.

@@ -76,7 +76,7 @@ class Workspace:
         return Workspace, (str(self.path),)
 
     def files(self, pattern: str = "*") -> list[str]:
-        """Return the names of its files in order; links, sockets and other things that are no files are left out.
+        """Return the names of its files in order; links, sockets and other things that are not files are left out.
 
         Args:
             pattern: Only names that match, as ``fnmatch`` has it: ``"*.py"`` matches ``"src/main.py"`` too.
@@ -103,7 +103,8 @@ class Workspace:
 
         Raises:
             FileNotFoundError: There is no such file.
-            WorkspaceError: The name leads out of the folder, it is no plain file, or it is larger than ``most_bytes``.
+            WorkspaceError: The name leads out of the folder, it is not a plain file, or it is larger than
+                ``most_bytes``.
         """
         with self._opened(name) as descriptor:
             found = bytearray()
@@ -118,7 +119,7 @@ class Workspace:
         """Return a file's text, read as UTF-8; raise as :meth:`read_bytes`.
 
         Raises:
-            WorkspaceError: It is no UTF-8.
+            WorkspaceError: It is not UTF-8.
         """
         try:
             return self.read_bytes(name, most_bytes=most_bytes).decode()
@@ -183,7 +184,7 @@ class Workspace:
             return _PROGRAM.format(folder="", arguments=["-c", *rest[2:]], act=act)
         if rest[0] == "-m":
             if not _NAME.fullmatch(rest[1]):
-                raise WorkspaceError(f"workspace command: {rest[1]!r:.200} is no module's name")
+                raise WorkspaceError(f"workspace command: {rest[1]!r:.200} is not a module's name")
             act = f"runpy.run_module({rest[1]!r}, run_name='__main__', alter_sys=True)"
             return _PROGRAM.format(folder="", arguments=rest[1:], act=act)
         if not self.exists(rest[0]):
@@ -271,7 +272,7 @@ def workspace_roots() -> list[str]:
     """Return the folders in which workspaces may lie, without links.
 
     Raises:
-        WorkspaceError: The variable names what is no absolute path.
+        WorkspaceError: The variable names something else than absolute paths.
     """
     given = os.environ.get(ROOTS_VARIABLE, "")
     if not given:
@@ -280,7 +281,7 @@ def workspace_roots() -> list[str]:
     folders = [folder for folder in given.split(os.pathsep) if folder]
     for folder in folders:
         if not os.path.isabs(folder):
-            raise WorkspaceError(f"{ROOTS_VARIABLE}={given!r:.200}: {folder!r:.200} is no absolute path")
+            raise WorkspaceError(f"{ROOTS_VARIABLE}={given!r:.200}: {folder!r:.200} is not an absolute path")
     return [os.path.realpath(folder) for folder in folders]
 
 

@@ -137,7 +137,7 @@ class ProgramCheck:
             output do not matter; all else does. What the program writes to standard error does not matter.
 
     Raises:
-        CheckError: An attribute is no text.
+        CheckError: An attribute is not text.
     """
 
     stdin: str
@@ -235,12 +235,12 @@ def check_asserts(
         setup: Run before the tests, in their jail: imports and helpers.
         helpers: Code that defines more than the tests may need, such as the prompt of the completion. With an
             entry point, names that the tests and the setup leave unbound are taken from it, and from nowhere else: it
-            is run in the tests' jail, and only where there are such names. Text that is no Python defines none.
+            is run in the tests' jail, and only where there are such names. Text that is not Python defines none.
         limits: What each of the two may use; the sandbox's own if ``None``.
 
     Raises:
         CheckError: The tests are at fault, not the completion: they do not compile, the setup raises, an argument
-            cannot enter a jail, there are none, or with an entry point they use a name that nothing on their side
+            cannot enter a jail, the list is empty, or with an entry point they use a name that nothing on their side
             binds, as their text says before the completion is heard.
     """
     text = tests if isinstance(tests, str) else "\n".join(tests)

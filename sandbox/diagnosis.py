@@ -55,7 +55,7 @@ def trial(level: Level) -> LevelTrial:
     asked = list(probe.attacks_on(level))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # who asks for a diagnosis is told of it there
+            warnings.simplefilter("ignore", UserWarning)  # a diagnosis reports it as well
             sandbox = Sandbox(level=level, workers=1).start()
     except SandboxUnavailableError as fault:
         attacks = {name: name in fault.succeeded for name in asked} if fault.succeeded else {}

@@ -232,7 +232,7 @@ def _line(raised: Any) -> int | None:
 def json_lines(data: bytes, most: int, effort: Effort) -> list[Mapping[str, Any]]:
     """Return the JSON objects, one a line; other lines were not written by us and are left out.
 
-    Nothing is read of more lines than may be there, nor when the effort is spent; a line too long to be read still
+    Nothing is read of more lines than may be there, or once the effort is spent; a line too long to be read still
     says which call it answers.
     """
     found: list[Mapping[str, Any]] = []

@@ -25,7 +25,7 @@ MAX_DEPTH = 100
 """Containers inside each other."""
 MAX_ALIKE = 200
 """Members of a set, or keys of a dict, with the same hash; all are compared with each other, which takes its time."""
-_WHOLE = 1 << 63  # beyond it numbers are hexadecimal, for Python limits the digits of decimal ones
+_WHOLE = 1 << 63  # beyond it numbers are hexadecimal, because Python limits the digits of decimal ones
 
 
 def dumps(value: Any) -> str:

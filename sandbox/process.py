@@ -185,7 +185,7 @@ class ZygoteProcess:
         for patience_s in (timeout_s, *[GRACE_S / PARTS] * PARTS):
             with contextlib.suppress(TimeoutError):
                 return self._hear(patience_s)
-        raise TimeoutError(f"the zygote did not report within {timeout_s:g} s, nor soon after")
+        raise TimeoutError(f"the zygote did not report within {timeout_s:g} s or soon after")
 
     def _has_begun(self) -> bool:
         """Whether the zygote has read the last evaluation's order."""

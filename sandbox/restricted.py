@@ -7,8 +7,8 @@ that read, write or evaluate. What only shows at run time is refused by :mod:`sa
 *Not covered:* a text that finds a way around the gate. RestrictedPython says of itself that it is no sandbox. So
 what passes runs in a jail all the same, and the jail is the boundary.
 
-RestrictedPython rewrites iteration and item access too, for frameworks whose objects have permissions. Here there
-are none, and the objects are plain: those rewritings are left out, which gives back unpacking, in-place operators
+RestrictedPython rewrites iteration and item access too, for frameworks whose objects have permissions. Here no object
+has them, and all are plain: those rewritings are left out, which gives back unpacking, in-place operators
 and the builtins that iterate in C.
 """
 

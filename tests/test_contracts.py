@@ -61,6 +61,8 @@ PUBLIC = {
 """The public modules, with the pages below docs/ that have every name of theirs."""
 SAME_NAME = {"Score"}
 """Names that two classes have: a reward given as text meets a ``Score`` of its own inside the jail."""
+_FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+_RIDDLE = re.compile(r"\b(?:is|are|was|were)\s+(?:# )?none\b|\"{3}Gives\b")
 _PATH = re.compile(r"`((?:sandbox|rewardkit|builtin_rewards|trainer_adapter|tests|docs)/[\w./-]*(?:\.\w+|/))`")
 
 
@@ -201,6 +203,21 @@ def test_possessive_groups_are_atomic() -> None:
     patterns = [text for text in texts if _is_pattern(text)]
     assert len(patterns) > 10
     assert [] == [text for text in patterns if any(_repeats(re._parser.parse(text)))]  # type: ignore[attr-defined]
+
+
+def test_sentences_say_what_is_missing() -> None:
+    """No line of the packages and no prose of a page says "is none", and no docstring begins with "Gives".
+
+    "``nan`` for a completion without a score" says what is missing, "``nan`` where there is none" does not.
+    """
+    modules = [path for floor in FLOORS for path in (ROOT / floor).rglob("*.py")]
+    found = []
+    for path in [*modules, *PAGES]:
+        text = path.read_text(encoding="utf-8")
+        prose = text if path.suffix == ".py" else _FENCED.sub(lambda block: "\n" * block[0].count("\n"), text)
+        for bad in _RIDDLE.finditer(prose):
+            found.append(f"{path.relative_to(ROOT)}:{prose.count(chr(10), 0, bad.start()) + 1}: {bad[0]!r}")
+    assert [] == found
 
 
 def _texts(tree: ast.Module) -> Iterator[str]:

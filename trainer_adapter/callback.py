@@ -93,7 +93,7 @@ class RewardCallback(TrainerCallback):
             self._adapter.updates.begin(getattr(state, "global_step", None))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
-        """Take no more changes of the rewards."""
+        """Stop taking changes of the rewards."""
         if self._adapter.updates is not None:
             self._adapter.updates.end()
 

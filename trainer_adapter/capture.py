@@ -1,8 +1,8 @@
 """What of a TRL run is recorded: each scored batch as the trainer lays it out, its advantages, metrics and settings.
 
-The trainer is known from :meth:`RewardAdapter.attach`, or from the first batch, for TRL hands reward functions a method
-of its own. What TRL's attributes do not say stays unknown in the record; nothing of it is guessed. No fault in here
-ends a training: it is logged, and the training goes on without that part of its record.
+The trainer is known from :meth:`RewardAdapter.attach`, or from the first batch, because TRL hands reward functions a
+method of its own. What TRL's attributes do not say stays unknown in the record; nothing of it is guessed. No fault in
+here ends a training: it is logged, and the training goes on without that part of its record.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Capture:
 
     @property
     def _trainer(self) -> Any:
-        """The trainer; ``None`` where it is not known. Nobody but its user keeps it, and its model, in memory."""
+        """The trainer; ``None`` where it is not known. Only its user keeps it, and its model, in memory."""
         return self._known()
 
     @_harmless
@@ -278,7 +278,7 @@ class Capture:
 
 
 def _advantages(rule: AdvantageRule, seen: Told, weights: Mapping[str, float], before: int, count: int) -> Advantages:
-    """Return the advantages; none of them known where they cannot be computed, for scores are recorded all the same."""
+    """Return the advantages, unknown where they cannot be computed; the scores are recorded all the same."""
     try:
         return rule.advantages(seen, {name: weights[name] for name in seen}, before)
     except Exception:

@@ -151,7 +151,7 @@ class Left:
     """Stands for a value that could not be pickled, in another process than its own. No reward can read it either."""
 
     def __reduce__(self) -> str:
-        raise TypeError("this value stayed in the process of the training that has it, for it cannot be pickled")
+        raise TypeError("this value stayed in the process of the training that has it, because it cannot be pickled")
 
 
 def _content(value: Frozen) -> bytes | None:

@@ -47,5 +47,5 @@ class Copies(Generic[_T]):
 
 
 def _place(settings: bytes) -> tuple[int, bytes]:
-    """Return a key that a fork of this process does not share, for it can use nothing of its parent's."""
+    """Return a key that a fork of this process does not share, because it can use nothing of its parent's."""
     return os.getpid(), hashlib.blake2b(settings, digest_size=16).digest()

@@ -22,8 +22,8 @@ def take_over(trainer: Any, rewards: Iterable[Any], *, begun: bool, recorded: bo
         trainer: TRL's trainer.
         rewards: A runtime's rewards.
         begun: Whether the trainer is calling its functions right now; then its own stays, and answers with nothing.
-        recorded: Whether there is a record, in which the environment's reward is missing where it is none of ours; the
-            log then says so.
+        recorded: Whether there is a record, in which the environment's reward is missing where it is not one of ours;
+            the log then says so.
     """
     functions = getattr(trainer, "reward_funcs", [])
     theirs = [place for place, one in enumerate(functions) if _is_of_trl(one)]

@@ -43,7 +43,7 @@ class EnvironmentColumns:
             rewards: A runtime's rewards.
 
         Raises:
-            DataError: An environment's ``reward`` is no number, or its ``workspace`` no path.
+            DataError: An environment's ``reward`` is not a number, or its ``workspace`` is not a path.
         """
         if ENVIRONMENTS_COLUMN not in keywords:
             return keywords
@@ -69,14 +69,14 @@ class EnvironmentColumns:
 
 
 def environment_value(environment: Any) -> object:
-    """Return what an environment gives as its reward; ``None`` where it gives none.
+    """Return what an environment gives as its reward; ``None`` where it gives no reward.
 
     That is what its method ``get_reward`` returns, or a
     :class:`~trainer_adapter.environment_fault.RaisedInEnvironment` where it raises; else the number in its attribute
     ``reward``.
 
     Raises:
-        DataError: The attribute is no number.
+        DataError: The attribute is not a number.
     """
     if callable(getattr(environment, "get_reward", None)):
         return _given_by(environment)
@@ -109,7 +109,7 @@ def workspace_of(environment: Any) -> OwnText:
     """Return the path of the folder that an environment works in, its attribute ``workspace``; empty for none.
 
     Raises:
-        DataError: It is no path.
+        DataError: It is not a path.
     """
     value = getattr(environment, "workspace", None)
     if value is None:
@@ -130,7 +130,7 @@ def check_workspaces(rewards: Iterable[Any], rows: Any, what: str) -> None:
         what: What errors call it.
 
     Raises:
-        DataError: A path is no folder in which workspaces may lie; names reward, row and path.
+        DataError: A path is not a folder in which workspaces may lie; names reward, row and path.
     """
     names = getattr(rows, "column_names", None) or ()
     for leaf in (leaf for one in rewards for leaf in one.leaves):
@@ -149,6 +149,6 @@ def check_workspaces(rewards: Iterable[Any], rows: Any, what: str) -> None:
 
 
 def trace_value(trace: Any) -> float | None:
-    """Return the sum of what a trace of verifiers' has as rewards so far, weighted; ``None`` where it has none."""
+    """Return the sum of what a trace of verifiers' has as rewards so far, weighted; ``None`` without any."""
     found = [one for one in trace.rewards.values() if one is not None]
     return sum(float(one.score) * float(one.weight) for one in found) if found else None

@@ -25,4 +25,4 @@ def environment_reward(environment_reward: object = None) -> float | None:
         raise EnvironmentFault(given.said)
     if given is None or (isinstance(given, str) and not given.strip()):
         return None
-    return float(given)  # type: ignore[arg-type]  # what is no number is named by the error
+    return float(given)  # type: ignore[arg-type]  # what is not a number is named by the error

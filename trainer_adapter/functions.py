@@ -78,5 +78,5 @@ class Scorings:
         return self._waiting[digest].pop(reward)
 
     def clear(self) -> None:
-        """Forget all of them, for other rewards score from now on."""
+        """Forget all of them, because other rewards score from now on."""
         self._waiting.clear()

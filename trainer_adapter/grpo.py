@@ -217,7 +217,7 @@ class RewardAdapter:
             """Raise an error that says what to write, if TRL takes the adapter itself for a reward function."""
             if name in ("__call__", "__name__"):
                 raise AttributeError(
-                    "a RewardAdapter is no reward function; pass its functions to the trainer: "
+                    "a RewardAdapter is not a reward function; pass its functions to the trainer: "
                     "reward_funcs=adapter.reward_funcs"
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
@@ -296,7 +296,7 @@ class RewardAdapter:
         the first batch on, and changes none of its lists.
 
         Raises:
-            ConfigError: It is no trainer of TRL's.
+            ConfigError: It is not a trainer of TRL's.
             DataError: A workspace that its dataset names is missing, or lies where none may.
         """
         callback = self.callback
@@ -435,7 +435,7 @@ class RewardAdapter:
         return scores
 
     def _score(self, batch: FrozenBatch, ranks: Ranks, asked: Sequence[RankCall], log_metric: object) -> None:
-        """Score a batch with the other processes, record and log it, and keep the scores for who asks."""
+        """Score a batch with the other processes, record and log it, and keep the scores for the functions that ask."""
 
         def score(rollouts: list[Rollout]) -> ScoreBatch:
             scored = self.runtime.score(rollouts, step=batch.step, epoch=batch.epoch)

@@ -87,6 +87,6 @@ def check_groups(group_rewards: Sequence[str], args: Any) -> None:
         if sizes.is_split:
             why = "" if processes == 1 else ", and the processes cannot exchange rows through torch.distributed"
             raise ConfigError(
-                f"{reward}, but a process has {sizes.rows} completions in a batch ({sizes.words}), which is no "
-                f"multiple of {sizes.option}={sizes.generations}: a group would be split{why}"
+                f"{reward}, but a process has {sizes.rows} completions in a batch ({sizes.words}), which is not "
+                f"a multiple of {sizes.option}={sizes.generations}: a group would be split{why}"
             )

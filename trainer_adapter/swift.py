@@ -93,7 +93,7 @@ class _SwiftRewards:
         if unknown and not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "%d of %d rewards are unknown, and ms-swift takes %g for each: %s; this is told once",
+                "%d of %d rewards are unknown, and ms-swift takes %g for each: %s; this is logged once",
                 len(unknown),
                 len(rows),
                 self.default,

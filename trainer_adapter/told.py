@@ -79,7 +79,7 @@ def metrics(batch: ScoreBatch) -> Iterator[tuple[str, float]]:
 
 
 class WaitingMetrics:
-    """Metrics of scored batches for a trainer's next log, where the trainer takes none from reward functions."""
+    """Metrics of scored batches for a trainer's next log, for a trainer that takes no metrics from reward functions."""
 
     def __init__(self) -> None:
         self._new: deque[tuple[str, float]] = deque(maxlen=_MOST_WAITING)

@@ -245,7 +245,7 @@ class TrainerRewards:
         """Return all that is known of a row as numbers, always under the same names.
 
         ``unknown``, ``skipped`` and ``failed`` are 0.0 or 1.0, and so is ``failed/<reward>``; ``reward/<reward>`` is
-        its score, and 0.0 where there is none.
+        its score, and 0.0 for a row without that score.
         """
         scores = {f"reward/{name}": float(score) for name, score in row.scores.items()}
         failed = {f"failed/{name}": float(one.cause is not None) for name, one in row.outcomes.items()}

@@ -115,7 +115,7 @@ def _columns(answer: Any, task: Any, info: Any) -> dict[str, Any]:
 
 
 def _fields(info: Any) -> Mapping[str, Any]:
-    """Return the fields of a row's ``info``, an object or its JSON; anything else has none, which costs no score."""
+    """Return the fields of a row's ``info``, an object or its JSON; anything else counts as an empty object."""
     if isinstance(info, str):
         try:
             info = json.loads(info)

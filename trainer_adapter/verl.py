@@ -3,7 +3,7 @@
 ``reward.custom_reward_function.path`` names a file of the user's with ``compute_score = verl_score("rewards.py")``.
 This module does not import verl. :mod:`trainer_adapter.verl_manager` does, and registers a reward manager.
 
-Every reply has the same keys, all floats, for verl takes those of the first sample for all: ``score``, ``unknown``,
+Every reply has the same keys, all floats, because verl takes those of the first sample for all: ``score``, ``unknown``,
 ``skipped``, ``failed``, and for each reward ``reward/<name>`` and ``failed/<name>``.
 
 ======== =========================================================================
@@ -80,7 +80,7 @@ def verl_score(
         weights: Each reward's weight in the total.
         group_size: ``actor_rollout_ref.rollout.n``, where a reward scores groups.
         group_wait_s: Seconds until a group is scored as it is.
-        options: The other options of :class:`rewardkit.Runtime`. ``workers`` is by default 1, for verl scores in
+        options: The other options of :class:`rewardkit.Runtime`. ``workers`` is by default 1, because verl scores in
             ``reward.num_workers`` processes, 8 by default, each with workers of its own.
 
     Raises:

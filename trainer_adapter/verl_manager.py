@@ -19,7 +19,7 @@ try:
 except Exception as wrong:
     # verl says at its debug level that a plugin does not load, and later that it knows no such manager.
     _log.warning(
-        "verl: the reward manager 'rewardkit' is not registered, for this verl has no "
+        "verl: the reward manager 'rewardkit' is not registered, because this verl has no "
         "verl.experimental.reward_loop.reward_manager as 0.7.1 to 0.9 have it (%s: %s); without "
         "reward.reward_manager.name=rewardkit nothing needs it",
         type(wrong).__name__,

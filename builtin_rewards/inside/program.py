@@ -53,7 +53,7 @@ _FUTURE = re.compile(r"^from __future__ import .*", re.MULTILINE)
 
 
 def _names(code: str) -> _Names:
-    """Return the names in code; where it is no Python, those of the functions and classes that it begins."""
+    """Return the names in code; where it is not Python, those of the functions and classes that it begins."""
     try:
         tables = [symtable.symtable(code, "main.py", "exec")]
     except _UNREADABLE:

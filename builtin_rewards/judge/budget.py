@@ -222,8 +222,8 @@ class Reservation(AbstractContextManager["Reservation"]):
 def most_tokens(request: Request) -> Usage:
     """Return the most tokens that a request may take.
 
-    Read are a token per UTF-8 byte of its messages and schema, for hostile text may consist of such tokens, and what
-    chat templates add. Written are the larger of ``max_tokens`` and ``max_completion_tokens``, for each choice.
+    Read are a token per UTF-8 byte of its messages and schema, because hostile text may consist of such tokens, and
+    what chat templates add. Written are the larger of ``max_tokens`` and ``max_completion_tokens``, for each choice.
     JudgeSetupError: it has neither.
     """
     options = {**(request.options.get("extra_body") or {}), **request.options}  # as they are sent

@@ -23,14 +23,14 @@ _log = logging.getLogger("rewardkit")
 _warn_once = functools.cache(_log.warning)
 
 _FULL = "SELECT 1 FROM pragma_page_count, pragma_page_size WHERE page_count * page_size > ?"
-_LEFT_ALONE_S = 30.0  # a cache that broke is not asked again for this long, for each try may take a while
+_LEFT_ALONE_S = 30.0  # a cache that broke is not asked again for this long, because each try may take a while
 
 
 class JudgeCache(Database):
     """Replies on disk, in one SQLite file that all processes of a machine may share; JudgeSetupError for a wrong one.
 
     ``get`` and ``put`` block for a fraction of a millisecond on a local disk, and may be called from any thread. Only
-    the owner can read the file, for completions may be private. A read-only file is read and never written.
+    the owner can read the file, because completions may be private. A read-only file is read and never written.
 
     Args:
         path: The file. :meth:`set_up` or the first use makes it and its folder.
@@ -53,7 +53,7 @@ class JudgeCache(Database):
         self._left_alone_until = 0.0
 
     def get(self, key: str) -> Reply | None:
-        """Return the reply kept under a key, with ``requests=0``; ``None`` if there is none."""
+        """Return the reply kept under a key, with ``requests=0``; ``None`` if no reply is kept."""
         rows = self._rows("SELECT body FROM replies WHERE key = ?", key)
         try:
             return _read(rows[0][0]) if rows else None
@@ -93,7 +93,7 @@ def question_key(base_url: str | None, request: Request, prompt_version: str) ->
     """Return a question's key: the SHA-256, in hexadecimal digits, of all that a reply may depend on.
 
     Raises:
-        JudgeSetupError: A message or an option is no JSON.
+        JudgeSetupError: A message or an option is not JSON.
     """
     parts = {"base_url": base_url, "prompt_version": prompt_version, **asdict(request)}
     try:

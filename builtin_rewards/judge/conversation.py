@@ -79,12 +79,12 @@ def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
 
 
 def last_said(turns: Turns, role: str) -> str:
-    """Return a role's last text; empty if there is none."""
+    """Return a role's last text; empty if the role says nothing."""
     return next((turn.said for turn in reversed(turns) if turn.role == role and turn.said), "")
 
 
 def tools_turn(value: object) -> Turn | None:
-    """Return a first turn that lists the tools that could be called; ``None`` if there were none.
+    """Return a first turn that lists the tools that could be called; ``None`` without tools.
 
     Each tool is a part, such as ``tools search``; definitions that are not OpenAI's or Anthropic's stand as they are.
     """
@@ -178,7 +178,7 @@ def _holds(value: object) -> bool:
 
 
 def _image_url(block: Mapping[str, Any]) -> str | None:
-    """Return the address of a block's image, whichever library made it; ``None`` if it has none."""
+    """Return the address of a block's image, whichever library made it; ``None`` if it has no address."""
     held: Any = block.get("image_url") or block.get("image") or block.get("url") or block.get("source")
     if "image" not in str(block.get("type") or [*block]):
         return None

@@ -32,8 +32,8 @@ share (https://www.sqlite.org/wal.html, "all processes using a database must be 
 class Database:
     """One SQLite file, made at its first use, when it is pickled, or by :meth:`set_up`. Threads take turns.
 
-    A subclass says what the file holds. A database that has seen its file never makes it anew, nor do its pickled
-    copies, so that the loss of a file is noticed.
+    A subclass says what the file holds. A database that has seen its file never makes it anew; the same goes for its
+    pickled copies, so that the loss of a file is noticed.
 
     Args:
         path: The file. ``None``: one in a private folder, removed when the process that made it exits. The processes of
@@ -49,7 +49,8 @@ class Database:
         readable: Whether a file that can only be read is of use.
 
     Raises:
-        JudgeSetupError: The path is no path, or the first use fails as :meth:`set_up`; later uses raise sqlite3.Error.
+        JudgeSetupError: ``path`` is not a path, or the first use fails as :meth:`set_up`; later uses raise
+            sqlite3.Error.
     """
 
     setting: ClassVar[str]
@@ -89,7 +90,7 @@ class Database:
 
     @property
     def is_private(self) -> bool:
-        """Whether only processes of this host can use the file, for it has no place that was named."""
+        """Whether only processes of this host can use the file, because it has no place that was named."""
         return self._is_private
 
     @property
@@ -164,7 +165,7 @@ class Database:
         return self._connection
 
     def _connect(self, busy_s: float) -> sqlite3.Connection:
-        # "rw" makes no file. One that cannot be written has no log, nor can one be made beside it.
+        # "rw" makes no file. One that cannot be written has no log, and none can be made beside it.
         mode = "ro&immutable=1" if self.is_read_only else "rw"
         address = f"file:{quote(str(self.path))}?mode={mode}"
         connection = sqlite3.connect(address, timeout=busy_s, isolation_level=None, check_same_thread=False, uri=True)
@@ -200,8 +201,8 @@ def _shared_file(purpose: str) -> Path:
     """Return the file that a training's processes on this host share, one for each purpose.
 
     They are known by their launcher, such as torchrun: the parent of all of them. What it starts anew after a failure
-    goes on with the file. Nobody knows who is last, so the next process that makes such a folder, once the launcher has
-    ended, removes it.
+    goes on with the file. No process knows whether it is the last, so the next one that makes such a folder, once the
+    launcher has ended, removes it.
     """
     launcher = os.getppid()
     begun = Path(f"/proc/{launcher}/stat").read_text().rpartition(")")[2].split()[19]  # field 22, see proc_pid_stat(5)

@@ -21,7 +21,7 @@ class Fault(StrEnum):
     REJECTED = "rejected"  # the server says no to the request, by another status
     BREAKER_OPEN = "breaker_open"  # the server failed so often that it is left alone for a while; no call was made
     BUDGET = "budget"  # the spend cap is reached; no call was made
-    NOT_A_COMPLETION = "not_a_completion"  # status 200 with something that is no chat completion
+    NOT_A_COMPLETION = "not_a_completion"  # status 200 with something that is not a chat completion
     EMPTY = "empty"  # the reply has no text
     REFUSED = "refused"  # the model refused to judge
     TRUNCATED = "truncated"  # the reply was cut off at its length limit

@@ -24,7 +24,7 @@ class Format(StrEnum):
 
 
 LONGEST_OBJECT = 100_000
-"""The most characters of a verdict, so that no reply holds up the event loop."""
+"""The most characters of a verdict, so that a long reply does not hold up the event loop."""
 REFUSABLE: Mapping[str, str | None] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
@@ -137,7 +137,7 @@ class Negotiator:
     is one whose first three replies break the schema. If a server names a parameter of ``REFUSABLE``, that is renamed
     or left out, and remembered once a reply came. A fixed format never changes.
 
-    Several threads may use one without a lock, for each thing that is learned is one assignment.
+    Several threads may use one without a lock, because each thing that is learned is one assignment.
     """
 
     def __init__(self, fixed: Format | None = None) -> None:
@@ -185,7 +185,7 @@ def changed(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
 
 
 def _refused(error: JudgeUnavailableError, said: str) -> str | None:
-    """Return the parameter that a server's error says it does not take; ``None`` if it names none."""
+    """Return the parameter that a server's error says it does not take; ``None`` if it names no parameter."""
     if error.status not in (400, 422) or not _COMPLAINT.search(said):
         return None
     named = _PARAMETER.search(said)

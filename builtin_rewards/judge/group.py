@@ -82,7 +82,7 @@ class GroupFunction(PromptedFunction):
         return said, Group(prompt, list(seen.values()), values), list(seen)
 
     def empty(self, group: Group) -> dict[Turns, str]:
-        """Return the answers without content, and why they have none."""
+        """Return the answers without content, each with the reason."""
         reference = group.values.get("reference")
         return {one: why for one in group.answers if (why := self.why_content_free(one, reference)) is not None}
 

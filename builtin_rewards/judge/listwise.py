@@ -151,5 +151,5 @@ class ListwiseJudge(PromptedReward):
         settings.setdefault("max_tokens", 4096)
         shared = prompting(ListwiseJudge, model, settings, "ranking", "ranking", more)
         listing = ListwiseFunction(**shared, repeats=repeats, most=most, scale=Rubric(["grade"], scale).scale)
-        groups = 1 + math.ceil(at_once(listing.model) / repeats)  # with more, large ones would wait in vain
+        groups = 1 + math.ceil(at_once(listing.model) / repeats)  # with more, large ones would time out
         super().__init__(listing, replace(judging_options(listing, settings.get("default")), concurrency=groups))

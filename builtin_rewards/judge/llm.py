@@ -131,7 +131,7 @@ def _decided(said: Sequence[Verdict | JudgeError], plan: _QuestionPlan) -> Verdi
 
 def _words(verdict: Verdict, rubric: Rubric) -> str:
     failed = rubric.failed(verdict.grades)
-    words = [f"at most {rubric.cap:g}, for {', '.join(failed)} must be"] if failed else []
+    words = [f"at most {rubric.cap:g}, because {', '.join(failed)} must be met"] if failed else []
     each = []
     for name, grade in verdict.grades.items():
         graded = "does not apply" if grade is None else f"{grade:.3g} of {rubric.scale.high}"
@@ -221,6 +221,7 @@ def _criteria(
         raise JudgeSetupError(f"template {template.name!r} has {has}; put {{criteria}} into the user message")
     if is_own and not template.criteria:
         raise JudgeSetupError(
-            f"criteria: template {template.name!r} has none of its own; give [Criterion('correct', 'Is it right?')]"
+            f"criteria: template {template.name!r} has no criteria of its own; "
+            "give [Criterion('correct', 'Is it right?')]"
         )
     return ["criteria"] if column is not None else template.criteria if given is None else given

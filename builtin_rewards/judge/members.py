@@ -92,7 +92,7 @@ def checked(owner: str, members: Iterable[Any]) -> tuple[tuple[Reward[..., Any],
         if isinstance(one, Composite):
             raise JudgeSetupError(f"{owner}: {one.name!r} is a composition; write it as a reward of its own")
         if not isinstance(one, Reward):
-            raise JudgeSetupError(f"{owner}: {one!r} is no reward; decorate the function with @reward")
+            raise JudgeSetupError(f"{owner}: {one!r} is not a reward; decorate the function with @reward")
         if one.spec.kind is not Kind.SINGLE:
             raise JudgeSetupError(f"{owner}: {one.name!r} scores groups; only rewards of one completion fit here")
         if one.name in [other.name for other in listed[:place]]:

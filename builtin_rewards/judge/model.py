@@ -60,7 +60,7 @@ class ReadReply(NamedTuple, Generic[T]):
 class JudgeModel:
     """A model that judges, and how it is asked: docs/reference/judge.md, Asking, says what each setting means.
 
-    No setting holds a key, for settings travel. A wrong setting raises JudgeSetupError, with the fix.
+    No setting holds a key, because settings travel. A wrong setting raises JudgeSetupError, with the fix.
     """
 
     model: str

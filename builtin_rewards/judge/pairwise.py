@@ -219,6 +219,6 @@ class PairwiseJudge(PromptedReward):
         shared = prompting(PairwiseJudge, model, settings, "preference", "preference", more)
         comparing = PairwiseFunction(**shared, order=order, score=score)
         pairs = at_once(comparing.model) / (2 if order == "both" else 1)
-        groups = 1 + math.ceil(pairs / _PAIRS_A_GROUP)  # one more, for the others' last questions leave turns unused
+        groups = 1 + math.ceil(pairs / _PAIRS_A_GROUP)  # one more: the others' last questions leave turns unused
         options = replace(judging_options(comparing, settings.get("default")), concurrency=groups)
         super().__init__(comparing, options)

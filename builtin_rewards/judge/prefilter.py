@@ -74,7 +74,7 @@ def content_free(completion: str, reference: str | None = None, *, max_chars: in
 def _bare(text: str, max_chars: int) -> str:
     half = max_chars // 2
     shown = text
-    if len(text) > max_chars:  # a word that the cut parts would be none that is known
+    if len(text) > max_chars:  # the parts of a word that is cut are no known words
         shown = f"{_CUT_WORD.sub('', text[:half])} {_CUT_WORD.sub('', text[: -half - 1 : -1])[::-1]}"
     return _FORMATTING.sub(" ", fold(shown).casefold()).strip()
 
@@ -89,5 +89,5 @@ def _why_free(bare: str) -> str | None:
     if not dressed or not _ONLY_OPENERS.fullmatch(" ".join(words) + " "):
         return None
     after = bare[bare.rindex(words[-1]) + len(words[-1]) :]
-    apart = re.sub(r"^\S*", "", after)  # ``answer: -`` may be one, and ``**answer**`` is none
+    apart = re.sub(r"^\S*", "", after)  # ``answer: -`` may be an answer, and ``**answer**`` is not
     return f"it announces an answer ({' '.join(words)[:60]!r}) and gives none" if _SILENT.fullmatch(apart) else None

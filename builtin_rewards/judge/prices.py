@@ -1,4 +1,4 @@
-"""What tokens cost: a table of prices that the user sets. It ships none, for they change."""
+"""What tokens cost: a table of prices that the user sets. It ships none, because they change."""
 
 from __future__ import annotations
 

@@ -211,8 +211,8 @@ class PromptedFunction(JudgeFunction, Versioned):
                         await held.enter_async_context(line)
             except TimeoutError:
                 raise JudgeUnavailableError(
-                    f"{self.model.where}, model {self.model.model!r}: not asked, for {most} other questions were under "
-                    f"way for {wait_s:g} s; raise the load's concurrency if the server takes more, or deadline_s",
+                    f"{self.model.where}, model {self.model.model!r}: not asked, because {most} other questions were "
+                    f"under way for {wait_s:g} s; raise the load's concurrency if the server takes more, or deadline_s",
                     Fault.DEADLINE,
                 ) from None
             answer = await self.model.attempt(self.name, question, read)
@@ -320,7 +320,7 @@ def prompting(
     showing = {one: value for one, value in settings.items() if one in _SHOWING}
     asking: Any = {one: value for one, value in settings.items() if one in AskingSettings.__annotations__}
     try:
-        asked = JudgeModel(model, **asking)  # last, for it looks for a key
+        asked = JudgeModel(model, **asking)  # last, because it looks for a key
     except JudgeSetupError as error:
         held: list[Any] = [settings, asking]
         for one in held:  # any may hold a secret, and tracebacks may show locals

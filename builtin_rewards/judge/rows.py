@@ -64,7 +64,7 @@ def row_rubric(value: object, like: Rubric) -> Rubric | None:
     if listed is None or (isinstance(listed, str) and _text(listed) is None):
         return None
     if not isinstance(listed, list | tuple):
-        raise JudgeSetupError(f"it is no list, nor JSON of one, but {type(listed).__name__}")
+        raise JudgeSetupError(f"it is neither a list nor JSON of one, but {type(listed).__name__}")
     criteria = [_criterion(one, number) for number, one in enumerate(listed, 1)]
     return Rubric(criteria, like.scale, not_applicable=like.not_applicable, cap=like.cap)
 

@@ -53,8 +53,8 @@ class Criterion:
         known = is_number(self.weight) and abs(self.weight) <= sys.float_info.max
         if not known or (self.weight == 0 and not self.must):
             raise JudgeSetupError(
-                f"criterion {self.name!r}: weight={shorten(self.weight)} is no finite number but 0; weights are "
-                f"shares, such as 1 and 2, negative for what should not be; leave out what should not count"
+                f"criterion {self.name!r}: weight={shorten(self.weight)} is not a finite number other than 0; "
+                f"weights are shares, such as 1 and 2, negative for what should not be; leave out what should not count"
             )
 
 
@@ -150,7 +150,7 @@ class Rubric:
             return None
         if grade is None or not is_number(grade) or not low <= grade <= high:
             fault = Fault.OUT_OF_RANGE if is_number(grade) else Fault.WRONG_SCHEMA
-            raise JudgeReplyError(f"criterion {name!r}: the grade {grade!r} is no number from {low} to {high}", fault)
+            raise JudgeReplyError(f"criterion {name!r}: grade {grade!r} is not a number from {low} to {high}", fault)
         return (grade - low) / (high - low)
 
     def words(self) -> dict[str, str]:
@@ -164,9 +164,9 @@ class Rubric:
         """Return the JSON schema of a verdict: ``{"correct": {"reason": "...", "score": 4}, ...}``.
 
         A reason stands before its score, so that the model reasons first; strict mode wants everything required and
-        nothing added. Grades are an enum, for some models of Anthropic and OpenAI refuse ``minimum`` and ``maximum``.
-        Reasons have at most ``reason_chars`` characters, which llama.cpp enforces and Azure and Anthropic refuse; a
-        rubric without reasons has ``{"correct": {"score": 1}}``.
+        nothing added. Grades are an enum, because some models of Anthropic and OpenAI refuse ``minimum`` and
+        ``maximum``. Reasons have at most ``reason_chars`` characters, which llama.cpp enforces and Azure and Anthropic
+        refuse; a rubric without reasons has ``{"correct": {"score": 1}}``.
         """
         grades = range(self.scale.low, self.scale.high + 1)
         score: dict[str, Any] = {"type": "integer", "enum": [*grades]}
@@ -199,7 +199,7 @@ def _checked_criteria(given: Sequence[Criterion | str]) -> tuple[Criterion, ...]
     )
     if odd := [one for one in criteria if not isinstance(one, Criterion)]:
         raise JudgeSetupError(
-            f"criteria: {odd[0]!r} is no Criterion; write Criterion('name', 'What is graded'), or text"
+            f"criteria: {odd[0]!r} is not a Criterion; write Criterion('name', 'What is graded'), or text"
         )
     if not criteria:
         raise JudgeSetupError("criteria=[]: a judge grades at least one; give Criterion('correct', 'Is it right?')")

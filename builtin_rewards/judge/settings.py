@@ -28,7 +28,7 @@ _MEANT = {
 }
 """What is meant by a setting's name in a client library or in another kind of judge."""
 _NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})
-"""Arguments of a client library's call that are no parameters of a request: they would be sent, and may be a key."""
+"""Arguments of a client library's call that are not parameters of a request: they would be sent, and may be a key."""
 
 
 class AskingSettings(TypedDict, total=False):
@@ -135,7 +135,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
         if name in _NO_OPTIONS:
             raise JudgeSetupError(f"options: {name!r} is set by the judge; take it out")
         if name in _NO_PARAMETERS:
-            raise JudgeSetupError(f"options: {name!r} is no parameter of a request; a key goes in key_env's variable")
+            raise JudgeSetupError(f"options: {name!r} is not a request parameter; a key goes in key_env's variable")
         try:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError) as fault:

@@ -76,7 +76,7 @@ class Preference(_Reasoned):
 def _verdict_model(
     names: tuple[str, ...], scale: Scale, not_applicable: bool, reasoned: bool = True
 ) -> type[BaseModel]:
-    """Return the model of a verdict; criteria are aliases, for their names may not be Python's."""
+    """Return the model of a verdict; criteria are aliases, because their names may not be Python's."""
     score: Any = Annotated[int, BeforeValidator(_whole), Field(ge=scale.low, le=scale.high)]
     base = _Reasoned if reasoned else _Bare
     grade = create_model("Grade", __base__=base, score=(score | None if not_applicable else score, ...))
@@ -112,7 +112,7 @@ def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict
 
     Raises:
         JudgeReplyError: Half of the replies or more have no verdict.
-        JudgeUnavailableError: Half of the samples or more have none, because too many replies did not come.
+        JudgeUnavailableError: Half of the samples or more have no verdict, because too many replies did not come.
     """
     known = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
     if 2 * len(known) <= len(verdicts):

@@ -58,7 +58,7 @@ class Extraction:
     """A completion's final answer.
 
     Attributes:
-        answer: Its text as it stands; ``None`` where there is none.
+        answer: Its text as it stands; ``None`` for a completion without an answer.
         rule: The rule that found it.
         candidates: The distinct final answers, in order.
         problem: Why the answer cannot count, such as a denial before it; empty if it can.
@@ -384,7 +384,7 @@ def opening_verdict(completion: str) -> str | None:
 def answer_as_text(completion: str, rules: Sequence[AnswerRule] = MARKED) -> Extraction:
     """Return a completion's answer as text, for rewards that compare or parse it as a whole.
 
-    It is the last box, else the last tag. Where there is none, or marked answers differ, or the last one is denied,
+    It is the last box, else the last tag. Where neither exists, or marked answers differ, or the last one is denied,
     withdrawn or never closes, it is all that follows the thoughts, with the reason in ``problem``.
 
     Args:

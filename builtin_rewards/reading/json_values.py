@@ -70,7 +70,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _number(text: str) -> int | float:
     if not math.isfinite(number := float(text)):
-        raise ValueError(f"{text[:_SHOWN_CHARS]} is no JSON number within a double's range")
+        raise ValueError(f"{text[:_SHOWN_CHARS]} is not a JSON number within a double's range")
     return int(text) if text.lstrip("-").isdigit() else number
 
 
@@ -86,7 +86,7 @@ def expected_json(answer: Any) -> Any:
         if deeper_than(value, _MAX_DEPTH):
             raise ValueError(f"nested more than {_MAX_DEPTH} deep")
     except (TypeError, ValueError, RecursionError) as fault:
-        raise ValueError(f"the row's answer is no JSON that can be used: {fault}") from None
+        raise ValueError(f"the row's answer is not JSON that can be used: {fault}") from None
     return value
 
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 MAX_CHARS = 60
-"""A longer text is no label."""
+"""A longer text is not a label."""
 _Parts = tuple[int | str, ...]
 
 

@@ -187,8 +187,8 @@ def denied_after(text: str, end: int) -> bool:
 def withdrawn_after(text: str, end: int, answer: str = "") -> bool:
     """Whether the sentence behind an answer, or behind its own sentence, withdraws it: ``No, that is wrong``.
 
-    ``Wait`` alone withdraws nothing, nor does a check (``let me verify``) or a sentence that names another answer
-    (``Wait, 41 is wrong`` behind 42); another number in its place (``I mean 41``) does.
+    ``Wait`` alone, a check (``let me verify``) and a sentence that names another answer (``Wait, 41 is wrong`` behind
+    42) withdraw nothing; another number in its place (``I mean 41``) does.
     """
     behind = text[end : end + BEHIND_CHARS]
     rest = _REST.match(behind)

@@ -96,7 +96,7 @@ class Quantity:
 
     Attributes:
         value: The number, exactly; 60 for ``60%``.
-        unit: What it counts; ``None`` where it has none.
+        unit: What it counts; ``None`` for a number without a unit.
         percent: Whether a percent sign or word follows.
         places: Digits after the point; ``None`` for a fraction.
     """

@@ -41,7 +41,7 @@ _BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"
 def unframed(text: str) -> str:
     """Return the text without a byte order mark before it and without stop tokens such as ``</s>`` at its very end.
 
-    Blanks go with the tokens around them, and stay where there are none.
+    Blanks go with the tokens around them, and stay where there are no tokens.
     """
     text = text.removeprefix("\ufeff")
     padding = _PADDING.match(text[::-1])
@@ -55,7 +55,7 @@ def begins_in_thought(text: str) -> bool:
 
 
 def after_thinking(text: str) -> str:
-    """Return the text after the last thought, up to a thought that never ends; all of it where there is none.
+    """Return the text after the last thought, up to a thought that never ends; all of it without a thought.
 
     A thought stands in ``<think>``, ``<reasoning>`` and like tags, in ``[THINK]``, in the marks of Kimi, Command,
     OpenThinker and Gemma, or in gpt-oss's channel ``analysis``. Its end counts without its beginning, which may be in

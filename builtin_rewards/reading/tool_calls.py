@@ -16,18 +16,18 @@ from sandbox import parse
 
 _MOST_CALLS = 100
 _MAX_CODE_CHARS = 20_000
-"""How many calls, and how much Python, are read; longer code is no call."""
+"""How many calls, and how much Python, are read; longer code is not a call."""
 
 
 class ToolCall(NamedTuple):
-    """A tool call; its name is empty where the text is no call, its arguments ``None`` where they are no object."""
+    """A tool call: without a name where the text is not a call; ``arguments`` is ``None`` unless they are an object."""
 
     name: str
     arguments: dict[str, Any] | None
 
 
 BROKEN = ToolCall("", None)
-"""Text in the place of a call that is no call."""
+"""Text in the place of a call that is not a call."""
 _NS = r"(?:[\w\uff5c]{1,12}[:_\uff5c])?"
 _SEP = "<\uff5ctool\u2581sep\uff5c>"
 _FORMS = {

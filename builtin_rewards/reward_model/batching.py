@@ -26,7 +26,7 @@ class Batcher(Generic[A, B]):
     """A thread that hands what is submitted to ``work`` in batches.
 
     Args:
-        work: Returns the result of each, or the exception that tells why there is none, in order.
+        work: Returns the result of each, or the exception that tells why it has no result, in order.
         wait_s: Seconds without a new text after which a batch begins.
     """
 
@@ -75,7 +75,7 @@ class Batcher(Generic[A, B]):
             results = self._work([one for one, _ in batch])
         except Exception as error:
             results = [error] * len(batch)
-        except BaseException as ending:  # the thread goes on: who waits must be told
+        except BaseException as ending:  # the thread goes on: the callers that wait must be told
             results = [InfrastructureError(f"the model's thread was ended by {type(ending).__name__}")] * len(batch)
         for (_, future), result in zip(batch, results, strict=True):
             if isinstance(result, Exception):

@@ -133,7 +133,7 @@ def best_of_n(reward: Any, n: int, *, lane: str = "worker", workers: int | None 
         workers: Worker processes, as there.
 
     Raises:
-        RewardDefinitionError: ``n`` is no whole number from 1 on.
+        RewardDefinitionError: ``n`` is not a whole number from 1 on.
 
     Example:
         >>> from rewardkit import reward
@@ -157,7 +157,7 @@ def best_of_n_curve(
     al. draw it (arXiv 2210.10760, section 2). Equal scores of the proxy share their weight.
 
     Args:
-        scores: For each prompt the scores of its completions; ``None`` where one has none. The more there are beyond
+        scores: For each prompt the scores of its completions; ``None`` for one without. The more there are beyond
             n, the narrower the interval.
         n: The last point of the curve.
         chosen_by: For each prompt the scores by which the best is chosen; by default ``scores``.

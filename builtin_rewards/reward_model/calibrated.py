@@ -46,7 +46,7 @@ class Calibrated(Composite):
         name: Its name; by default that of the reward.
 
     Raises:
-        RewardDefinitionError: ``reward`` is no reward.
+        RewardDefinitionError: ``reward`` is not a reward.
         ConfigError: The file holds no calibration.
 
     Example:

@@ -134,8 +134,8 @@ class Calibration:
 
         The slope of a sigmoid maximises the likelihood of the preferences by Bradley-Terry,
         p(chosen is preferred) = 1 / (1 + exp(-slope · (chosen - rejected))), which knows no intercept; that of
-        ``platt`` makes the mean probability one half, for half of the completions are chosen. ``isotonic`` takes each
-        chosen completion as a good one and each rejected as a bad one.
+        ``platt`` makes the mean probability one half, because half of the completions are chosen. ``isotonic`` takes
+        each chosen completion as a good one and each rejected as a bad one.
 
         Raises:
             DataError: As :meth:`fit` raises it.
@@ -175,7 +175,7 @@ class Calibration:
         except OSError as reason:
             raise ConfigError(f"{path}: {reason.strerror or reason}") from reason
         except ValueError as wrong:
-            raise ConfigError(f"{path}: no JSON, and so no calibration: {wrong}") from None
+            raise ConfigError(f"{path}: not JSON, so not a calibration: {wrong}") from None
         if not isinstance(held, Mapping) or held.get("calibration") != FORM:
             raise ConfigError(f"{path}: no calibration; expected an object with 'calibration': {FORM}")
         fields = {name: value for name, value in held.items() if name not in _BESIDE}
@@ -220,7 +220,7 @@ def _is_number(value: object) -> bool:
 
 def _check_rises(method: str, slope: float, why: str) -> None:
     if method == "temperature" and slope <= 0:
-        raise DataError(f"calibration: no temperature fits, for {why}; use another reward, or method='platt'")
+        raise DataError(f"calibration: no temperature fits, because {why}; use another reward, or method='platt'")
 
 
 def _sigmoid(logit: float) -> float:

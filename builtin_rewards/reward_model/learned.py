@@ -158,7 +158,7 @@ class RewardModelReward(Reward[..., Any]):
         text_form: ``"chat"`` joins prompt and completion by the chat template, as a pair or as a transcript;
             ``"plain"`` pastes them, as TRL's ``RewardTrainer`` does with rows of text. By default ``"chat"``, but
             ``"plain"`` for another's checkpoint whose tokenizer has neither a template nor marks of pairs.
-        pad_token: The padding token where the tokenizer names none.
+        pad_token: The padding token, for a tokenizer that names no such token.
         base: The base of an adapter, where it is no longer where its file says.
         token_budget: Tokens of one forward at most, padding included; by default 16,384 on a GPU and 2,048 on a CPU.
         wait_ms: Milliseconds without a new call after which a batch begins.
@@ -168,7 +168,7 @@ class RewardModelReward(Reward[..., Any]):
         concurrency: Calls in flight at once.
 
     Raises:
-        ConfigError: There is no such folder, its head is no reward model's, or an option is wrong.
+        ConfigError: There is no such folder, its head is not a reward model's, or an option is wrong.
     """
 
     def __init__(

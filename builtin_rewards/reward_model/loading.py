@@ -104,7 +104,7 @@ def check_folder(path_or_id: str, base: str | None = None) -> CheckedFolder:
     """Return what a reward model's folder holds. Reads its small files; loads no weights and no torch.
 
     Raises:
-        ConfigError: There is no such folder, its head is no reward model's, it has no safetensors, or its
+        ConfigError: There is no such folder, its head is not a reward model's, it has no safetensors, or its
             ``reward_model.json`` is wrong; says what helps.
     """
     path = folder_of(path_or_id)

@@ -160,7 +160,7 @@ def _turns(whole: Any, where: str) -> list[Any]:
     text = whole if whole.startswith("\n\n") else f"\n\n{whole.lstrip()}"
     before, *parts = _SAID.split(text)
     if before or len(parts) < 4:
-        _refuse(where, "prompt", "is missing, and a side is text that is no conversation of 'Human:' and 'Assistant:'")
+        _refuse(where, "prompt", "is missing, and a side is text without turns of 'Human:' and 'Assistant:'")
     return [{"role": _ROLE[who], "content": said.strip()} for who, said in zip(parts[::2], parts[1::2], strict=True)]
 
 

@@ -81,7 +81,7 @@ class Scorer:
         self._told_plain: set[Path] = set()
 
     def score(self, texts: Sequence[Text]) -> list[TextScore | Exception]:
-        """Return the score of each text, or the error that tells why it has none, in order."""
+        """Return the score of each text, or the error that tells why it has no score, in order."""
         found = [self._member_scores(member, texts) for member in self.members]
         return [self._reduced(one) for one in zip(*found, strict=True)]
 
@@ -248,7 +248,7 @@ class Scorer:
         return TextScore(normalized(value, member.folder, self.settings.normalize), {**metrics, "raw": value})
 
     def _reduced(self, scores: Sequence[TextScore | Exception]) -> TextScore | Exception:
-        """Return the one score of an ensemble's; an error where a member has none."""
+        """Return the one score of an ensemble's; an error where a member has no score."""
         wrong = next((one for one in scores if isinstance(one, Exception)), None)
         if wrong is not None:
             return wrong
@@ -287,7 +287,7 @@ def reference_of(folder: CheckedFolder) -> ScoreReference:
     """Return the stored scores that a model's are normalized by.
 
     Raises:
-        ConfigError: There are none, or they are all the same.
+        ConfigError: The folder has no stored scores, or they are all the same.
     """
     reference = folder.description.reference
     if reference is None:

@@ -102,7 +102,7 @@ class Assessment:
         return min([0.0, *(o.score for o in self._all_outcomes() if o.score is not None)])
 
     def _find_level(self, place: int, row: AuditRow) -> None:
-        """Find a row's level, or say why it has none."""
+        """Find a row's level, or say why the row has no level."""
         forms = self._trials.honest[place]
         best = best_of(forms)
         full = best[1].score if best is not None else None

@@ -64,7 +64,7 @@ class Gold:
 
 
 def gold_of(value: Any) -> Gold | None:
-    """Return the gold in a column's value; ``None`` where it has none."""
+    """Return the gold in a column's value; ``None`` where the value holds no gold."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if not isinstance(value, str):

@@ -70,7 +70,7 @@ def skippable(name: str, where: str) -> str:
     """
     names = list(dict.fromkeys([*map(str, Family), *KINDS]))
     if name not in names:
-        raise RewardDefinitionError(f"{where}: no family {name!r}, nor rule of thumb; expected {', '.join(names)}")
+        raise RewardDefinitionError(f"{where}: no family or rule of thumb {name!r}; expected {', '.join(names)}")
     return name
 
 

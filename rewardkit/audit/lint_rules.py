@@ -51,7 +51,7 @@ def _calls(piece: FunctionSource) -> Iterator[ast.Call]:
 
 
 def _dotted(node: ast.AST, piece: FunctionSource) -> str:
-    """Return a callee's full name, such as ``numpy.random.rand``; ``""`` where it is no plain name."""
+    """Return a callee's full name, such as ``numpy.random.rand``; ``""`` where it is not a plain name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -88,7 +88,7 @@ class Mutant(NamedTuple):
 def mutants(row: AuditRow, chooser: random.Random) -> Iterator[Mutant]:
     """Return a row's own completion, changed in each way that it allows.
 
-    A completion that is a conversation is changed in its last message; where that is no text, only another completion
+    A completion that is a conversation is changed in its last message; where that is not text, only another completion
     and the prompt are tried in its place.
     """
     own = row.own
@@ -137,7 +137,7 @@ def _is_alike(gold: Gold | None, other: str) -> bool:
 
 
 def answer_spans(text: str, gold: Gold | None) -> list[Span]:
-    """Return where a completion has its answer: in boxes, in tags that are no thought, behind ``####``.
+    """Return where a completion has its answer: in boxes, in tags other than those of thoughts, behind ``####``.
 
     Of a place with the gold and other words only the gold; of one without the gold all that stands there.
     """

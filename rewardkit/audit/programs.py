@@ -100,7 +100,7 @@ def code_in(text: str) -> str:
 
 
 def endless_programs(row: AuditRow) -> Iterator[Probe]:
-    """Return code that never ends or fills the stack: heavy, for each costs the whole time that code has."""
+    """Return code that never ends or fills the stack: heavy, because each costs the whole time that code has."""
     name = _function(row)
     stub = f"def {name}(*arguments, **named):\n"
     yield Probe(Family.CODE, "never ends", f"```python\n{stub}    while True: pass\n```")

@@ -12,18 +12,18 @@ from rewardkit.replay.versions import VersionFinder
 from rewardkit.types import Status
 
 NEWEST = 5_000
-"""How many of a run's completions are looked at, the newest, for a policy drifts to what it is paid for."""
+"""How many of a run's completions are looked at, the newest, because a policy drifts to what it is paid for."""
 
 
 def pool_of(run: RunReader, reward: str, newest: int = NEWEST) -> list[PaidCompletion]:
     """Return the newest completions of a run with the score that a reward gave them, the oldest first.
 
-    The score is ``None`` where the call was skipped or failed: what stood in for it is no reason to take it for one
+    The score is ``None`` where the call was skipped or failed: a default in its place does not make it a completion
     that was paid. For a reward that the run does not know it is the total of those that it does. Completions whose
     text was left out are passed over.
 
     Raises:
-        RecordError: There are none.
+        RecordError: The run has no such completions.
     """
     known = reward in run.rewards
     found: deque[PaidCompletion] = deque(maxlen=newest)
@@ -44,7 +44,7 @@ def rewards_of(run: RunReader, finder: VersionFinder) -> dict[str, Composable]:
     """Return the rewards of a run by name, each as its newest version's reference has it now, or as it was recorded.
 
     Raises:
-        RecordError: There are none, or one of them cannot be had.
+        RecordError: The run has no rewards, or one of them cannot be had.
     """
     newest = {one.reward: one for one in run.own_versions}
     if not newest:

@@ -24,7 +24,7 @@ from rewardkit.types import Message, Text
 GOLD_COLUMNS = ("answer", "gold", "target", "solution", "label", "ground_truth", "expected", "final_answer", "gt")
 """Columns in which a gold is looked for, the first that the data has; those that the reward names come first."""
 REFERENCE_COLUMNS = ("reference", "reference_completion", "solution", "canonical_solution", "code", "completion")
-"""Columns with a completion that is right, all that the data has. ``completion`` may be wrong: it is no honest form."""
+"""Columns with a right completion, all that the data has. ``completion`` may be wrong: it is not an honest form."""
 TEST_COLUMNS = ("tests", "test", "test_list", "inputs", "outputs", "entry_point")
 """Columns that make a row one of code."""
 _OTHER_COMPLETIONS = 3
@@ -124,8 +124,8 @@ def chosen(
 ) -> ChosenRows:
     """Return some of the rows of a file, which and beside which others by the seed.
 
-    ``where`` is what errors call the file. The gold's column is looked for where ``gold`` names none, first among those
-    that the reward names; DataError is raised where there is no such column.
+    ``where`` is what errors call the file. The gold's column is looked for where ``gold`` is ``None``, first among
+    those that the reward names; DataError is raised where there is no such column.
     """
     column = gold_column(lines[0].values, gold, named, where)
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret

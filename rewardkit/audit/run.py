@@ -148,7 +148,7 @@ class TimedScorer:
 
     def _combined(self, outcomes: dict[str, Outcome]) -> Outcome:
         if len(outcomes) < len(self.leaves):
-            return Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE, error="not tried, for the time was over")
+            return Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE, error="not tried: the time was over")
         return self._reward.combine({leaf: outcomes[leaf.name] for leaf in self.leaves})
 
 

@@ -34,7 +34,7 @@ def diagnose_command(
         option("The rewards that score DATA: file.py, file.py:name, module:name, or a YAML file.", "REWARDS"),
     ] = None,
     steps: Steps = None,
-    every: Annotated[int, option("Of a run, the steps that are looked at together.", "N", min=1)] = WINDOW_STEPS,
+    every: Annotated[int, option("The steps of a run that are looked at together.", "N", min=1)] = WINDOW_STEPS,
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
@@ -93,7 +93,7 @@ def _between(words: str | None, run: RunReader) -> tuple[int, int] | None:
     """Return the first and last step that are asked for; ``None`` for all.
 
     Raises:
-        ConfigError: They are no steps, or the run has none of them.
+        ConfigError: The words name no steps, or the run has none of these steps.
     """
     asked, there = steps_of(words), run.steps()
     if asked is not None and not any(asked[0] <= one <= asked[1] for one in there):

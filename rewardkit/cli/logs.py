@@ -27,13 +27,13 @@ _LOOK_S = 5.0
 
 def logs_command(
     run: RunPlace,
-    reward: Annotated[str | None, option("Only of this reward.", "NAME")] = None,
-    step: Annotated[int | None, option("Only of this step.", "N", min=0)] = None,
+    reward: Annotated[str | None, option("Only entries of this reward.", "NAME")] = None,
+    step: Annotated[int | None, option("Only entries of this step.", "N", min=0)] = None,
     status: Annotated[str | None, option("Only calls with this status: scored, skipped or failed.", "STATUS")] = None,
     grep: Annotated[
         str | None, option("Only where output, error, traceback or reason match a regular expression.", "PATTERN")
     ] = None,
-    follow: Annotated[bool, option("Wait for new ones until the run ends, or Ctrl-C.", None, "--follow")] = False,
+    follow: Annotated[bool, option("Wait for new entries until the run ends, or Ctrl-C.", None, "--follow")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the calls of a recorded RUN that printed, logged, failed or gave a reason, in the order of recording.
@@ -49,7 +49,7 @@ def logs_command(
     rewardkit logs one --follow[/]
     """
     if follow and as_json:
-        raise ConfigError("--follow --json: one object has an end; leave one of them out")
+        raise ConfigError("--follow --json: one JSON object cannot follow a run; leave one of them out")
     with Run.open(run_path(run)) as opened:
         _check(opened, step)
         wanted: dict[str, Any] = {"reward": reward, "step": step, "status": status, "grep": grep}

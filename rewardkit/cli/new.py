@@ -24,7 +24,7 @@ import re
 from rewardkit import Score, reward
 
 NUMBER = r"-?\\d+(?:\\.\\d+)?"
-UNSOLVED = r"(?<![\\d.])\\d[\\d.]*(?: ?[-+*/^]+ ?\\d[\\d.]*)+"  # who writes 18 / 9 has answered neither 9 nor 2
+UNSOLVED = r"(?<![\\d.])\\d[\\d.]*(?: ?[-+*/^]+ ?\\d[\\d.]*)+"  # 18 / 9 is neither the answer 9 nor the answer 2
 
 
 @reward(timeout_s=5, score_range=(0, 1))
@@ -61,7 +61,7 @@ def test_a_run_scores_and_skips() -> None:
 def new_command(
     name: Annotated[str | None, argument("What to call the reward: a Python identifier.", "[NAME]")] = None,
     folder: Annotated[Path | None, option("The folder to write to.", "DIR", "--dir")] = None,
-    recipe: Annotated[str | None, option("Start from a recipe; a wrong one lists them.", "RECIPE")] = None,
+    recipe: Annotated[str | None, option("Start from a recipe; an unknown name lists them.", "RECIPE")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write NAME.py, a small reward with typed columns, and test_NAME.py, which passes with pytest.

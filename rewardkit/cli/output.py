@@ -22,7 +22,7 @@ def check_writable(path: Path, inputs: Iterable[Path], option: str = "--out") ->
     if path.is_dir():
         raise ConfigError(f"{option} {path}: is a folder; name a file in it")
     if path.exists() and not path.is_file():
-        raise ConfigError(f"{option} {path}: is no ordinary file, and would be replaced by one; name another")
+        raise ConfigError(f"{option} {path}: is not an ordinary file, and would be replaced by one; name another")
     for read in inputs:
         if path.exists() and read.exists() and path.samefile(read):
             raise ConfigError(f"{option} {path}: is {read} itself, which is read; name another")

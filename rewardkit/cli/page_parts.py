@@ -28,7 +28,7 @@ def escaped(text: str) -> Markup:
 
 
 def element(tag: str, *parts: str, kind: str = "", **attributes: str) -> Markup:
-    """Return an element around its parts; what is no markup is escaped."""
+    """Return an element around its parts; what is not markup is escaped."""
     given = ({"class": kind} if kind else {}) | attributes
     words = "".join(f' {name.replace("_", "-")}="{escaped(value)}"' for name, value in given.items())
     return Markup(f"<{tag}{words}>{''.join(map(escaped, parts))}</{tag}>")

@@ -23,7 +23,7 @@ def recording(run: str | None, found: RewardSet, about: Mapping[str, Any], *, ap
     A run that was made for nothing, because an error came before the first batch, is taken away again.
 
     Raises:
-        RecordError: The run has a record, and nobody said that it is added to; or it cannot be written.
+        RecordError: The run has a record, and the caller did not ask to add to it; or it cannot be written.
         OSError: Not all of it is in the file.
     """
     if run is None:

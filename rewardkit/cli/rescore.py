@@ -30,7 +30,7 @@ def rescore_command(
         str | None, option("Score only what this reward failed on for infrastructure, such as a judge.", "NAME")
     ] = None,
     name: Annotated[
-        str | None, option("The reward of the run whose further version this is; by default of its own name.", "NAME")
+        str | None, option("The run's reward that this is a new version of; by default the one of its name.", "NAME")
     ] = None,
     steps: Steps = None,
     split: Split = "train",

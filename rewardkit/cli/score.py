@@ -53,7 +53,7 @@ def score_command(
     inline: Annotated[bool, option("Run in this process, without isolation and timeouts.", None, "--inline")] = False,
     as_json: AsJson = False,
     record: Annotated[
-        str | None, option("Record the outcomes in this run, such as runs/one, or one by its name.", "RUN")
+        str | None, option("Record the outcomes in this run: a path such as runs/one, or a name.", "RUN")
     ] = None,
     append: Annotated[bool, option("Let --record add to a run that has a record.", None, "--append")] = False,
     limit: Annotated[int | None, option("Score only the first N rows.", "N", min=1)] = None,

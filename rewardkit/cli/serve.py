@@ -41,7 +41,7 @@ def serve_command(
         int | None, option("Completions of a prompt that wait for each other and are scored together.", "N", min=1)
     ] = None,
     group_wait: Annotated[float, seconds_option("Seconds until a group is scored as it is.")] = 120.0,
-    max_rows: Annotated[int, option("Rows that may be inside at once.", "N", min=1)] = 16_384,
+    max_rows: Annotated[int, option("Rows that may wait or be scored at once.", "N", min=1)] = 16_384,
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,

@@ -55,7 +55,7 @@ def show_command(
     run: RunPlace,
     step: Annotated[int | None, option("Show this step.", "N", min=0)] = None,
     prompt: Annotated[int | None, option("Show all completions of this prompt through the epochs.", "N", min=0)] = None,
-    split: Annotated[str, option("train or eval: what is shown of it.", "SPLIT")] = "train",
+    split: Annotated[str, option("What is shown: train or eval.", "SPLIT")] = "train",
     to: Annotated[Path | None, option("Write the run's report to this file instead.", "FILE", "--html")] = None,
     force: Annotated[bool, option("Replace the file of --html if it is there.", None, "--force")] = False,
     as_json: AsJson = False,

@@ -39,7 +39,7 @@ def ui_command(
     allow_host: Annotated[
         list[str] | None, option("A further name that the server answers to, with its domain; may be repeated.", "NAME")
     ] = None,
-    write: Annotated[bool, option("Let rewards be changed, with a further token.", None, "--write")] = False,
+    write: Annotated[bool, option("Allow changes of rewards, with a second token.", None, "--write")] = False,
     open_page: Annotated[bool, option("Open the page in a browser.", None, "--open")] = False,
     as_json: AsJson = False,
 ) -> None:

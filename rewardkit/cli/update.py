@@ -28,8 +28,8 @@ def update_command(
     shadow: Annotated[
         bool, option("Score it beside the old one, as NAME_shadow with weight 0.", None, "--shadow")
     ] = False,
-    add: Annotated[bool, option("Add it as a further reward, with weight 1 or --weight.", None, "--add")] = False,
-    remove: Annotated[bool, option("Take the reward, or a shadow, away.", None, "--remove")] = False,
+    add: Annotated[bool, option("Add it as a new reward, with weight 1 or --weight.", None, "--add")] = False,
+    remove: Annotated[bool, option("Remove the reward, or a shadow.", None, "--remove")] = False,
     wait: Annotated[float, seconds_option("Seconds to wait for the training's answer.")] = WAIT_S,
     workers: Workers = None,
     as_json: AsJson = False,

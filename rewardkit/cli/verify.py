@@ -31,7 +31,7 @@ def verify_command(
     sample: Annotated[
         int | None, option(f"Completions of each version to score again, {SAMPLE} by default.", "N", min=1)
     ] = None,
-    every: Annotated[bool, option("Score all of them again.", None, "--all")] = False,
+    every: Annotated[bool, option("Score all completions again.", None, "--all")] = False,
     seed: Seed = 0,
     steps: Steps = None,
     split: Split = "train",

@@ -79,7 +79,7 @@ def pydantic_convert(annotation: object, expected: str) -> Convert:
 def simple_convert(annotation: object, expected: str) -> Convert:
     """Return the reader of a date, datetime, time, timedelta or UUID, from ISO text or a real one.
 
-    A bare number is refused, though pydantic would count it from 1970: a column of years is no column of dates.
+    A bare number is refused, though pydantic would count it from 1970: a column of years is not a column of dates.
     """
     validate = _validator(annotation, expected)
 
@@ -138,7 +138,7 @@ def array_name(args: tuple[Any, ...]) -> str:
 
 
 def _scalar_type(args: tuple[Any, ...]) -> type | None:
-    """Return the element type of ``NDArray[...]``; None if it has none, or one that is no concrete type."""
+    """Return the element type of ``NDArray[...]``; None if it has no element type, or one that is not concrete."""
     import numpy as np
 
     scalar = (get_args(args[1]) or (None,))[0] if len(args) == 2 else None

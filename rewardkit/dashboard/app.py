@@ -303,7 +303,7 @@ def _seen(readers: Readers, name: str, ask: Callable[[Opened], dict[str, Any]]) 
 
 
 async def _told(ask: Callable[[], Any]) -> Response:
-    """Return the answer of a view, or why there is none; what our own fault says goes to the terminal alone."""
+    """Return the answer of a view, or why it failed; the words of our own faults go to the terminal alone."""
     try:
         found = await ask()
     except Missing as wrong:

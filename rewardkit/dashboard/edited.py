@@ -33,7 +33,7 @@ def function_of(source: str, wanted: str) -> str:
         wanted: Its name; empty for the only one that there is.
 
     Raises:
-        RewardLoadError: The text is no Python, names none or several, or has no such function.
+        RewardLoadError: The text is not Python, or has no such function; without a name, it has none or several.
     """
     tree = _parsed(source)
     functions = [one for one in tree.body if isinstance(one, _Function)]

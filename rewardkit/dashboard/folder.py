@@ -51,10 +51,10 @@ class Runs(Protocol):
         """Return whether a run is there."""
 
     def identity(self, name: str) -> Stamp:
-        """Return what tells a run from another that took its place; it is empty where there is none."""
+        """Return what tells a run from another that took its place; it is empty without such a run."""
 
     def stamp(self, name: str) -> Stamp:
-        """Return what is another one once something was written to a run."""
+        """Return a value that changes when something is written to a run."""
 
     def size(self, name: str) -> int:
         """Return the bytes that a run takes."""
@@ -103,7 +103,7 @@ class Folder:
         """Return the record's file of a run, which need not be there.
 
         Raises:
-            RecordError: It is no run's name, or leads out of the folder.
+            RecordError: It is not a run's name, or leads out of the folder.
         """
         return (self.path if name == self._own() else run_below(name, self.path)) / FILE
 
@@ -112,7 +112,7 @@ class Folder:
         return os.path.exists(self.file(name))
 
     def identity(self, name: str) -> Stamp:
-        """Return what tells a run's file from another that took its place; it is empty where there is none."""
+        """Return what tells a run's file from another that took its place; it is empty without such a run."""
         try:
             status = os.stat(self.file(name))
         except OSError:
@@ -120,7 +120,7 @@ class Folder:
         return status.st_dev, status.st_ino
 
     def stamp(self, name: str) -> Stamp:
-        """Return what is another one once something was written to a run."""
+        """Return a value that changes when something is written to a run."""
         return stamp_of(self.file(name))
 
     def size(self, name: str) -> int:
@@ -170,7 +170,7 @@ class DatabaseRuns:
         """Return the address of a run, which need not be there.
 
         Raises:
-            RecordError: It is no run's name.
+            RecordError: It is not a run's name.
         """
         if self.path.name not in (None, name):
             raise RecordError(f"run {name[:60]!r}: not shown here; this is {self.path}")
@@ -184,12 +184,12 @@ class DatabaseRuns:
             return True  # what cannot be asked is not deleted
 
     def identity(self, name: str) -> Stamp:
-        """Return what tells a run from another that took its place; it is empty where there is none."""
+        """Return what tells a run from another that took its place; it is empty without such a run."""
         found = self._found().get(name)
         return () if found is None else ("schema", found.identity)
 
     def stamp(self, name: str) -> Stamp:
-        """Return what is another one once something was written to a run."""
+        """Return a value that changes when something is written to a run."""
         found = self._found().get(name)
         return () if found is None else ("schema", found.identity, found.written)
 

@@ -159,7 +159,7 @@ def _foreign(scope: Message, headers: dict[str, str], host: str) -> Refusal | No
 
 
 def _place(origin: str) -> str | None:
-    """Return host and port of an Origin header; ``None`` where it is no address."""
+    """Return host and port of an Origin header; ``None`` where it is not an address."""
     try:
         return urlsplit(origin).netloc
     except ValueError:

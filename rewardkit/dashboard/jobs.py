@@ -131,7 +131,7 @@ class Jobs:
         self._numbers = itertools.count(1)
 
     def of(self, record: RecordPlace) -> JobState | None:
-        """Return the last job of a run; ``None`` where there was none."""
+        """Return the last job of a run; ``None`` for a run without one."""
         with self._lock:
             job = self._jobs.get(_key(record))
         return None if job is None else job.now()
@@ -194,7 +194,7 @@ def _named(state: JobState) -> str:
 
 
 def _run(job: _Job, words: Mapping[str, Any]) -> None:
-    """Start a job's process, and hear it to its end."""
+    """Start a job's process, and read its output to the end."""
     command = [sys.executable, "-m", "rewardkit.dashboard.trial"]
     pipe, variables = subprocess.PIPE, {**os.environ, _MARK: job.mark}
     try:

@@ -102,9 +102,9 @@ class Live:
             return dict(one.state)
 
     async def states(self, name: str, browser: str = "") -> AsyncGenerator[dict[str, Any] | None]:
-        """Yield the state of a run and then each new one, and ``None`` where there was none for a while.
+        """Yield the state of a run and then each new one, and ``None`` after a while without a new one.
 
-        Who is slow misses those between, never the last one.
+        A slow reader misses those between, never the last one.
         """
         if self.full(browser):  # by several that asked at the same moment
             return
@@ -165,7 +165,7 @@ class Live:
             readers.close()
 
     def _current(self, readers: Readers) -> dict[str, WatchedRun]:
-        """Return what is watched, without that which nobody asks for any longer."""
+        """Return what is watched, without the runs that nobody asks for any longer."""
         with self._lock:
             now = time.monotonic()
             old = [name for name, one in self._watched.items() if not one.listeners and one.wanted < now]
@@ -196,7 +196,7 @@ def _set_all(listeners: Sequence[asyncio.Event]) -> None:
 
 
 def _look(readers: Readers, name: str, one: WatchedRun, numbers: Iterator[int]) -> bool:
-    """Look at a run; return whether its state is another one."""
+    """Look at a run; return whether its state has changed."""
     now = time.monotonic()
     try:
         opened = readers.get(name)

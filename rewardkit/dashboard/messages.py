@@ -39,7 +39,7 @@ def shown(text: Text | None, *, whole: bool = False) -> dict[str, Any] | None:
 
 
 def plain(text: Text) -> str:
-    """Return all that is said in a prompt or completion, the messages of a conversation one after the other."""
+    """Return all text of a prompt or completion, the messages of a conversation one after the other."""
     if isinstance(text, str):
         return text
     return "\n\n".join(content_text(one.get("content")) if isinstance(one, Mapping) else str(one) for one in text)

@@ -13,7 +13,7 @@ def own_lines(text: str, function: str) -> list[tuple[int, int]] | None:
     They are the function, and the statements of the file's top level that it uses, by themselves or by others.
 
     Returns:
-        ``None`` where the text is no Python, or its top level has no such function.
+        ``None`` where the text is not Python, or its top level has no such function.
     """
     try:
         body = ast.parse(text).body

@@ -51,7 +51,7 @@ class Query:
         """Return a whole number.
 
         Raises:
-            RecordError: It is none, or not between ``least`` and ``most``.
+            RecordError: The value is not a whole number, or not between ``least`` and ``most``.
         """
         text = self.text(name)
         if text is None:
@@ -72,7 +72,7 @@ class Query:
         """Return a number.
 
         Raises:
-            RecordError: It is none, or not finite.
+            RecordError: The value is not a number, or not finite.
         """
         text = self.text(name)
         if text is None:
@@ -93,7 +93,7 @@ class Query:
         """Return one of several words.
 
         Raises:
-            RecordError: It is none of them.
+            RecordError: The value is not one of them.
         """
         value = self.text(name)
         if value is None:

@@ -47,7 +47,7 @@ class Kept:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
     def get(self, key: Hashable, version: Hashable, compute: Callable[[], T]) -> T:
-        """Return a value, computed anew where the version is another one.
+        """Return a value, computed anew where the version has changed.
 
         Args:
             key: What it is.
@@ -103,7 +103,7 @@ class Opened(NamedTuple):
 
     @property
     def version(self) -> Stamp:
-        """What is another one once something was written to the run; the same in all threads."""
+        """A value that changes when something is written to the run; the same in all threads."""
         path = self.run.path
         return self.run.state if isinstance(path, RunAddress) else stamp_of(path)
 
@@ -162,7 +162,7 @@ class Readers:
         self._open: OrderedDict[str, tuple[Stamp, Run]] = OrderedDict()
 
     def get(self, name: str) -> Opened:
-        """Return a run, opened anew where its file is another one than it was.
+        """Return a run, opened anew where another file has taken its file's place.
 
         Raises:
             Missing: There is no such run.

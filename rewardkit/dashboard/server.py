@@ -58,7 +58,7 @@ def serve(
         host: The address to listen on.
         port: The first port to try.
         token: What opens the page; drawn at random unless given.
-        write: Whether rewards may be changed, with a further token.
+        write: Whether rewards may be changed, with a second token.
         open_page: Whether a browser is opened.
         names: Further names that the server answers to.
         tell: Told where it listens, before the first request is answered.
@@ -88,7 +88,7 @@ def check(folder: RecordPlace, host: str, token: str | None) -> None:
 
 
 class DashboardServer(PatientServer):
-    """A server that in the end ends its streams, which would go on for ever."""
+    """A server that closes its streams when it stops; they would go on for ever."""
 
     def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:
         super().__init__(config)
@@ -96,12 +96,12 @@ class DashboardServer(PatientServer):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._dashboard.live.end()
-        self._dashboard.jobs.close()  # here, for uvicorn raises the signal once more, before anything else is closed
+        self._dashboard.jobs.close()  # here: uvicorn raises the signal once more, before anything else is closed
         await super().shutdown(sockets)
 
 
 def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names: Sequence[str] = ()) -> DashboardServer:
-    """Return the server of a dashboard, which listens nowhere yet."""
+    """Return the server of a dashboard, which does not listen yet."""
     config = config_of(application(dashboard, token, host, names), connections=MOST_CONNECTIONS, end_s=END_S)
     return DashboardServer(config, dashboard)
 

@@ -64,7 +64,7 @@ class Evidence:
         asked: Where their prompts and columns come from.
         series: By reward, its mean score at each step since its version began, oldest first, up to this window's end.
         metrics: The trainer's metrics in the window's steps, by the trainer's names.
-        again: By reward, the scores of a second scoring of the same completions; ``nan`` where there is none.
+        again: By reward, the scores of a second scoring of the same completions; ``nan`` without one.
     """
 
     table: CompletionTable

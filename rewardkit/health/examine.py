@@ -275,7 +275,7 @@ def _all_text(text: Text) -> str:
 
 
 def _again_of(run: RunReader) -> Again | None:
-    """Return what gives the second scores that a record has; ``None`` where it has none."""
+    """Return what gives the second scores of a record; ``None`` for a record without second scores."""
     passes = [(one, run.pass_columns(one.id)) for one in run.passes]
     return (lambda table: second_scores(table, passes)) if passes else None
 

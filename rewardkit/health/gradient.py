@@ -34,12 +34,12 @@ def raised(
 
 
 def zero_variance(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
-    """Groups give no gradient, for all their completions have one reward.
+    """Groups give no gradient, because all their completions have one reward.
 
     Formula: groups of two completions or more whose weighted rewards are all the same (TRL's
     ``frac_reward_zero_std``), over all such groups; split into groups where all are at the best reward seen, and where
-    all are at the worst. Flagged at once above 0.8, for such a share is wasted whatever it was before; above 0.5 where
-    it is also above the baseline's, or where the completions have no steps.
+    all are at the worst. Flagged at once above 0.8, because such a share is wasted whatever it was before; above 0.5
+    where it is also above the baseline's, or where the completions have no steps.
 
     Source: TRL's metric; DAPO (arXiv 2503.14476) drops such groups; 0.5 is that of rewardspy.
     Limits: a sparse reward has such groups by design, so 0.5 alone is not enough in a run. Fewer than 8 groups (4
@@ -178,7 +178,7 @@ def constant(window: Evidence, baseline: Evidence | None, reward: str | None) ->
 
     Formula: the reward's own scores, without defaults that stand in for failures, all differ by less than 1e-9, over
     100 scores and 8 groups (8 scores without steps). Flagged at once where the reward never gave another score since
-    its version began; where it did, only if the number is not the highest it gave, for a component that is learned
+    its version began; where it did, only if the number is not the highest it gave, because a component that is learned
     to the end is no fault, and only if the baseline's share of that number makes chance impossible (below 1e-6).
 
     Source: own; a constant reward has the advantage 0 in every group.

@@ -86,7 +86,7 @@ def clipped(window: Evidence, baseline: Evidence | None, reward: str | None) -> 
     """Completions are truncated at the most tokens allowed.
 
     Formula: truncated completions over those where it is known (else the mean of TRL's
-    ``completions/clipped_ratio``). Flagged at once above 0.5 by its lower bound, for then most answers never come;
+    ``completions/clipped_ratio``). Flagged at once above 0.5 by its lower bound, because then most answers never come;
     above 0.2 where it is also above the baseline's by bounds that do not meet.
 
     Source: TRL's metric; DAPO (arXiv 2503.14476) on what truncated completions do to a reward.

@@ -1,7 +1,7 @@
 """The arithmetic of the detectors: sums by group, bounds of means, lines through series. Arrays in, numbers out.
 
-A bound of a mean is taken over groups or steps and not over completions, for the completions of a group resemble each
-other. ``Z`` standard errors keep chance alone from raising a flag in about 1 of 2,000 looks.
+A bound of a mean is taken over groups or steps and not over completions, because the completions of a group resemble
+each other. ``Z`` standard errors keep chance alone from raising a flag in about 1 of 2,000 looks.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def noise_of(first: Any, second: Any, groups: Any) -> Noise:
     root)/pi, which is 3/4 where R (1 - 1/G) = 1/2: half of the signs are known, and half are coin flips.
 
     Args:
-        first: Scores, one a completion; ``nan`` where there is none.
+        first: Scores, one a completion; ``nan`` for a completion without a score.
         second: The scores of another scoring of the same completions.
         groups: The number of each completion's group.
 

@@ -16,10 +16,11 @@ def are_scored(rollouts: Sequence[Rollout]) -> bool:
 
 
 def batch_of(rollouts: Sequence[Rollout], where: str) -> ScoreBatch:
-    """Return the batch that such rows were; every reward weighs 1, for the rows have no weights.
+    """Return the batch that such rows were; every reward weighs 1, because the rows have no weights.
 
     Raises:
-        DataError: A row has other rewards than the first, or an outcome is none; names the row, counted from 0.
+        DataError: A row has other rewards than the first, or holds something else than outcomes; the message names the
+            row, counted from 0.
     """
     names = list(rollouts[0].example["rewards"])
     outcomes: dict[str, list[Outcome]] = {name: [] for name in names}

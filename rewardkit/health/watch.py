@@ -100,7 +100,7 @@ class Watch:
         """Leave out steps of which only the means are known. What came before is what the rest is compared with.
 
         Args:
-            means: By reward, the mean of each step that is left out; ``nan`` where it has none.
+            means: By reward, the mean of each step that is left out; ``nan`` for a step without scores.
         """
         self.finish()
         self.flags, self._up, self._before = [], {}, {}

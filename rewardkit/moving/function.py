@@ -82,7 +82,7 @@ def signature_of(optional: Sequence[str], required: Sequence[str], *, rest: bool
 
 
 def check_function(function: Any, move: str) -> None:
-    """Raise :class:`RewardDefinitionError` where something is no function, or one that cannot be called by keyword."""
+    """Raise :class:`RewardDefinitionError` for anything but a function that can be called by keyword."""
     if isinstance(function, Reward):
         raise RewardDefinitionError(f"{move}: {function.name!r} is a reward already; use it as it is")
     refuse_no_reward(function, move, None)
@@ -111,7 +111,7 @@ def scores_from(value: Any, count: int, tool: str) -> list[Any]:
     """Return a list of scores.
 
     Raises:
-        BadReturnError: It is none, or not as long as the list of completions.
+        BadReturnError: The value is not a list, or not as long as the list of completions.
     """
     if hasattr(value, "tolist"):
         value = value.tolist()

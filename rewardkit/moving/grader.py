@@ -1,7 +1,7 @@
 """``from_grader``: a grader of OpenAI's, its JSON as it is, as a reward.
 
 It owns how a grader is read and called; :mod:`rewardkit.moving.grader_kinds` what each kind is. Models that grade are
-asked by a package that offers that in the entry-point group :data:`MODELS`, for rewardkit itself knows no model.
+asked by a package that offers that in the entry-point group :data:`MODELS`, because rewardkit itself knows no model.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class GraderFunction(RewardFunction, Versioned):
 
     Attributes:
         grader: The grader.
-        models: What asks the models of its parts, by the part's name; ``""`` for a grader that is none of several.
+        models: What asks the models of its parts, by the part's name; ``""`` for a grader that stands alone.
     """
 
     grader: Grader
@@ -195,7 +195,7 @@ def from_grader(
         grader = grader_of(_config(config))
     except RecursionError:
         raise RewardDefinitionError(
-            "grader: objects in objects without end; a multi-grader's parts are plain"
+            "grader: objects are nested without end; a multi-grader's parts are plain"
         ) from None
     parts = grader.parts if isinstance(grader, MultiGrader) else {"": grader}
     models = {name: _asked(one, asking or {}) for name, one in parts.items() if isinstance(one, ModelGrader)}
@@ -228,6 +228,6 @@ def _config(config: Any) -> Any:
 def _asked(grader: ModelGrader, asking: Mapping[str, Any]) -> AskedModel:
     found = list(entry_points(group=MODELS, name=grader.type))
     if not found:
-        raise ConfigError(f"{grader.where}: nothing that is installed asks a model for a {grader.type} grader")
+        raise ConfigError(f"{grader.where}: no installed package asks a model for a {grader.type} grader")
     made: AskedModel = found[0].load()(grader.model_dump(mode="json", by_alias=True), asking)
     return made

@@ -51,7 +51,7 @@ class Formula:
         """Raise :class:`RewardDefinitionError` where it is no such formula, or uses another name than these."""
         tree = self._tree(where)
         if _depth(tree) > _DEEPEST:
-            raise RewardDefinitionError(f"{where}: operations in operations more than {_DEEPEST} deep")
+            raise RewardDefinitionError(f"{where}: operations are nested more than {_DEEPEST} deep")
         called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         for node in ast.walk(tree):
             fault = None if id(node) in called and isinstance(node, ast.Name) else _fault(node, names)
@@ -62,8 +62,8 @@ class Formula:
         """Return what it comes to.
 
         Raises:
-            ArithmeticError: It divides by zero, or grows beyond every number.
-            ValueError: A root or logarithm of a number that has none.
+            ArithmeticError: It divides by zero, or exceeds what a float can hold.
+            ValueError: It takes a root or logarithm of a number outside that function's domain.
         """
         return _value(self._tree("calculate_output"), numbers)
 
@@ -73,7 +73,7 @@ class Formula:
         try:
             return ast.parse(self.text.strip().replace("^", "**"), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
-            raise RewardDefinitionError(f"{where}: {self.text!r} is no formula: {reason}") from None
+            raise RewardDefinitionError(f"{where}: {self.text!r} is not a formula: {reason}") from None
 
 
 def _depth(tree: ast.expr) -> int:
@@ -97,7 +97,7 @@ def _fault(node: ast.AST, names: Mapping[str, Any]) -> str | None:
             return None if name in names else f"no grader is named {name!r}: {', '.join(names)}"
         case ast.Constant(value=value):
             if not isinstance(value, int | float) or isinstance(value, bool):
-                return f"{value!r} is no number"
+                return f"{value!r} is not a number"
             return None if abs(value) <= sys.float_info.max else "a number in it is beyond 1.8e308"
         case ast.BinOp() | ast.UnaryOp() | ast.Load():
             return None

@@ -187,7 +187,7 @@ class GraderMessage(BaseModel):
         parts = [self.content] if isinstance(self.content, str | dict) else self.content
         texts = [one if isinstance(one, str) else one.get("text") for one in parts if isinstance(one, str | dict)]
         if len(texts) != len(parts) or any(not isinstance(one, str) for one in texts):
-            raise RewardDefinitionError(f"{where}: a message has a part that is no text; no images or sounds are sent")
+            raise RewardDefinitionError(f"{where}: a message has a part that is not text; no images or sounds are sent")
         return "".join(str(one) for one in texts)
 
 
@@ -239,7 +239,7 @@ class LabelModel(ModelGrader):
         super().check()
         unknown = [one for one in self.passing_labels if one not in self.labels]
         if unknown:
-            raise RewardDefinitionError(f"{self.where}: passing label {unknown[0]!r} is none of {self.labels}")
+            raise RewardDefinitionError(f"{self.where}: passing label {unknown[0]!r} is not one of {self.labels}")
 
 
 class MultiGrader(Grader):

@@ -23,7 +23,7 @@ def similarity(metric: str, text: str, reference: str) -> float:
 
 
 def check_metric(metric: str, where: str) -> None:
-    """Raise :class:`RewardDefinitionError` for a measure that is none of these."""
+    """Raise :class:`RewardDefinitionError` for a measure that is not one of these."""
     if metric == "cosine":
         raise RewardDefinitionError(
             f"{where}: evaluation_metric 'cosine' compares embeddings of a hosted model; use "
@@ -79,7 +79,7 @@ def _meteor(text: str, reference: str) -> float:
 
 def _rouge(kind: str) -> Callable[[str, str], float]:
     def measure(text: str, reference: str) -> float:
-        tokenizer = _package("rouge_score.tokenizers").DefaultTokenizer(False)  # given, for the default one is logged
+        tokenizer = _package("rouge_score.tokenizers").DefaultTokenizer(False)  # given: the default one is logged
         scorer = _package("rouge_score.rouge_scorer").RougeScorer([kind], tokenizer=tokenizer)
         return float(scorer.score(reference, text)[kind].fmeasure)
 

@@ -36,7 +36,7 @@ class GraderTemplate:
         """Read a template.
 
         Raises:
-            RewardDefinitionError: What stands in double braces is no variable of ``item`` or ``sample``, or they are
+            RewardDefinitionError: What stands in double braces is not a variable of ``item`` or ``sample``, or they are
                 not closed.
         """
         parts = _MARK.split(text)
@@ -86,7 +86,7 @@ def sample_of(completion: Any) -> dict[str, Any]:
 
 
 def item_of(example: Mapping[str, Any], prompt: Any) -> dict[str, Any]:
-    """Return the namespace ``item`` of a row; ``messages``, where the row has none, are the prompt's."""
+    """Return the namespace ``item`` of a row; a row without ``messages`` gets those of the prompt."""
     messages = prompt if isinstance(prompt, Sequence) and not isinstance(prompt, str) else None
     messages = [{"role": "user", "content": prompt or ""}] if messages is None else [dict(one) for one in messages]
     return {"messages": messages, **example}
@@ -107,7 +107,8 @@ def _path(text: str, where: str) -> tuple[str | int, ...]:
     found = _PATH.fullmatch(text)
     if found is None:
         raise RewardDefinitionError(
-            f"{where}: {{{{{text}}}}} is no variable; expected {{{{ item.<column> }}}} or {{{{ sample.output_text }}}}"
+            f"{where}: {{{{{text}}}}} is not a variable; expected "
+            f"{{{{ item.<column> }}}} or {{{{ sample.output_text }}}}"
         )
     steps = tuple(name or int(place) for name, place in _STEP.findall(found[2]))
     if found[1] == "sample" and steps[0] not in _OF_SAMPLE:

@@ -40,7 +40,7 @@ class _Told:
     metrics: dict[str, float] = field(default_factory=dict)
 
     def metric(self, name: str, value: float) -> None:
-        """Note a number; one that is not finite is printed, for it is no metric and costs no score."""
+        """Note a number; one that is not finite is printed, because it is no metric and costs no score."""
         number = float(value)
         if math.isfinite(number):
             self.metrics[str(name)] = number

@@ -136,14 +136,14 @@ def _info(value: Any) -> Any:
     """Return a row's ``info``, decoded where it is JSON, and an empty object where it is nothing.
 
     Raises:
-        DataError: It is a text that is no JSON.
+        DataError: It is a text that is not JSON.
     """
     if not isinstance(value, str) or not value.strip():
         return value or {}
     try:
         return json.loads(value) or {}
     except (ValueError, RecursionError) as reason:
-        raise DataError(f"the row's 'info' is a text that is no JSON: {shortened(value, 80)!r}: {reason}") from None
+        raise DataError(f"the row's 'info' is a text that is not JSON: {shortened(value, 80)!r}: {reason}") from None
 
 
 def _check(function: Any, objects: Mapping[str, Any]) -> None:
@@ -162,4 +162,4 @@ def _check(function: Any, objects: Mapping[str, Any]) -> None:
             f"objects={{{unfilled[0]!r}: ...}}"
         )
     if not parameters and not takes_all(function):
-        raise RewardDefinitionError(f"from_verifiers: {name}() takes nothing; it is to take 'completion'")
+        raise RewardDefinitionError(f"from_verifiers: {name}() takes no parameters; it must take 'completion'")

@@ -159,7 +159,7 @@ def _check(function: Any) -> None:
 
 
 def _object(value: Any) -> Mapping[str, Any] | None:
-    """Return a column that holds an object, also as JSON; ``None`` where it holds none."""
+    """Return a column that holds an object, also as JSON; ``None`` where it holds something else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

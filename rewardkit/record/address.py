@@ -85,7 +85,8 @@ def address_of(text: str | RunAddress) -> RunAddress:
     """Return an address as its parts.
 
     Raises:
-        RecordError: It is not written as one. The words hold nothing of it, for a password may stand anywhere in it.
+        RecordError: It is not written as one. The words hold nothing of it, because a password may stand anywhere in
+            it.
     """
     if isinstance(text, RunAddress):
         return text
@@ -112,7 +113,7 @@ def run_address(text: str | RunAddress) -> RunAddress:
     """Return the address of one run.
 
     Raises:
-        RecordError: It is none, or names no run.
+        RecordError: The text is not an address, or names no run.
     """
     found = address_of(text)
     if found.name is None:

@@ -1,4 +1,4 @@
-"""How a reader asks a record: what is asked is named in what goes wrong, and so is what is stored otherwise."""
+"""How a reader asks a record: an error names the record and what was asked, or the stored value that is wrong."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class OpenedRecord:
 
     @contextlib.contextmanager
     def _decoding(self) -> Iterator[None]:
-        """Say that the record is damaged where what is stored cannot be what was written."""
+        """Raise that the record is damaged where a stored value cannot be what was written."""
         try:
             yield
         except _UNSOUND as wrong:

@@ -142,7 +142,7 @@ class Trainer:
 
 
 def born(pid: int) -> str | None:
-    """Return what tells a process of this machine from a later one of the same id; ``None`` where there is none."""
+    """Return what tells a process of this machine from a later one of the same id; ``None`` without such a process."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -29,7 +29,7 @@ LARGEST_VALUE = 2**29
 _DAMAGED = "damaged: the file is cut short, or something else has written to it"
 _WORDS = {
     "interrupted": "the answer takes too long; the file is damaged, or there is too much in it for this question",
-    "file is not a database": "not a record: the file is no SQLite file",
+    "file is not a database": "not a record: the file is not an SQLite file",
     "database disk image is malformed": _DAMAGED,
     "attempt to write a readonly database": "can be read and not written: another user's, or a read-only disk",
     "unable to open database file": "the file cannot be opened; it may be another user's, or its folder not writable",
@@ -54,7 +54,7 @@ class Connection(sqlite3.Connection):
 
     @property
     def stamp(self) -> int:
-        """A number that is another one once some other connection has written."""
+        """A number that changes when another connection writes."""
         return int(self.execute("PRAGMA data_version").fetchone()[0])
 
     def tuples(self, words: str, values: Values = (), /) -> list[tuple[Any, ...]]:
@@ -138,7 +138,7 @@ def in_words(reason: Exception) -> str:
         return f"{reason.strerror or reason}"
     words = str(reason)
     if isinstance(reason, UnicodeDecodeError) or words.startswith(("malformed database schema", "Could not decode")):
-        return _DAMAGED  # of a text that is none, SQLite shows the bytes, with their breaks of lines
+        return _DAMAGED  # SQLite's words show the bytes of a text that it cannot decode, line breaks included
     return _WORDS.get(words, words)
 
 
@@ -152,14 +152,14 @@ def named(path: Path) -> Iterator[None]:
 
 
 def writing(path: Path, *, threads: bool = False) -> Connection:
-    """Return a connection for writing to a record, which is made where there is none and brought up to this version.
+    """Return a connection for writing to a record, which is made if it is missing and brought up to this version.
 
     Args:
         path: The file.
         threads: Whether several threads use the connection, one at a time.
 
     Raises:
-        RecordError: The file is no record, is of a newer version, or cannot be made or written.
+        RecordError: The file is not a record, is of a newer version, or cannot be made or written.
     """
     with named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -188,7 +188,7 @@ def reading(path: Path) -> Connection:
         if not path.exists():
             raise RecordError(f"{path}: there is no record; `rewardkit runs` lists those that there are")
         if path.stat().st_size == 0:
-            raise RecordError(f"{path}: the file is empty, and no record")
+            raise RecordError(f"{path}: not a record: the file is empty")
         if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
             raise RecordError(f"{path}: another user's; this one may not read it")
         try:
@@ -256,7 +256,7 @@ def wal_works(folder: Path) -> bool:
 
 
 def sound(connection: sqlite3.Connection) -> bool:
-    """Return whether the pages of a file hang together."""
+    """Return whether the pages of a file are consistent."""
     try:
         return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
     except sqlite3.DatabaseError:
@@ -264,13 +264,13 @@ def sound(connection: sqlite3.Connection) -> bool:
 
 
 def code_of(reason: BaseException) -> int:
-    """Return SQLite's code of a fault, without its details; -1 where there is none."""
+    """Return SQLite's code of a fault, without its details; -1 for a fault without a code."""
     code = getattr(reason, "sqlite_errorcode", None)
     return -1 if code is None else int(code) & 0xFF
 
 
 def is_lock(reason: BaseException) -> bool:
-    """Return whether another writer was waited for in vain."""
+    """Return whether another writer kept the file locked beyond the time to wait."""
     return code_of(reason) == sqlite3.SQLITE_BUSY
 
 
@@ -304,7 +304,7 @@ def _connected(path: Path, mode: str, *, threads: bool = False) -> Connection:
 
 
 def _make(connection: sqlite3.Connection) -> None:
-    """Make the tables of a file that has none; of two processes that try, one does."""
+    """Make the tables of an empty file; of two processes that try, one does."""
     if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -330,7 +330,7 @@ def _checked(connection: Connection, path: Path) -> Connection:
         found = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if found != APPLICATION_ID:
-            raise RecordError(f"{path}: a SQLite file, but no record of rewardkit's")
+            raise RecordError(f"{path}: an SQLite file, but not a record of rewardkit")
         if version > VERSION:
             raise RecordError(
                 f"{path}: a record of version {version}, written by a newer release; this one reads up to {VERSION}"
@@ -338,7 +338,7 @@ def _checked(connection: Connection, path: Path) -> Connection:
         if version != VERSION and version not in MIGRATIONS:
             raise RecordError(f"{path}: damaged: a record of version {version}, which no release has written")
         if connection.execute(_COMPUTED).fetchone() is not None:
-            raise RecordError(f"{path}: damaged: it has views, triggers or computed columns, and a record has none")
+            raise RecordError(f"{path}: damaged: it has views, triggers or computed columns, which no record has")
     except BaseException:
         connection.close()
         raise

@@ -31,7 +31,7 @@ class Description(NamedTuple):
         digits: Its fingerprint, 12 hexadecimal digits.
         reference: Where a fresh process finds it, as ``/folder/file.py:name`` or ``module:name``; ``None`` for what a
             script, a notebook or a function defines.
-        source: The source of its function, or of each leaf's; ``None`` where there is none.
+        source: The source of its function, or of each leaf's; ``None`` where the source is not known.
         module: The whole text of the file that the reference names; ``None`` without one.
         settings: JSON of its kind, its options and its own settings. A setting whose name says that it is a key is not
             in it.

@@ -1,6 +1,6 @@
 """SQL of a record as PostgreSQL takes it: it is written once, as SQLite's, and turned here.
 
-What differs in kind is no matter of words, and is a method of :class:`~rewardkit.record.store.RecordConnection`. What
+Where databases differ in more than words, there is a method of :class:`~rewardkit.record.store.RecordConnection`. What
 differs in words is here: how values are marked, how a cast of a number to a whole one rounds, that ``IS`` compares
 values, that a join is held in its order or to an index. Other words mean the same to both.
 """

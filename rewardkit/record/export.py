@@ -30,7 +30,7 @@ class ExportColumn(NamedTuple):
     Attributes:
         name: Its name, which no other column has.
         kind: ``"int"``, ``"float"``, ``"bool"`` or ``"text"``; any of them may be ``None``.
-        value: Gives a completion's value.
+        value: Returns a completion's value.
     """
 
     name: str
@@ -81,7 +81,7 @@ def export_rows(run: RunReader, columns: Sequence[ExportColumn], last: int) -> I
 
 
 def reward_names(rewards: Sequence[str]) -> dict[str, str]:
-    """Return the names of rewards' columns, by reward; none is the name of another column."""
+    """Return the names of rewards' columns, by reward; each differs from the names of the other columns."""
     taken = {*BEFORE, *AFTER}
     found = {}
     for name in rewards:

@@ -60,7 +60,7 @@ def check_split(split: str | None) -> None:
     """Raise where there is no such split.
 
     Raises:
-        RecordError: There is none.
+        RecordError: ``split`` is not ``"train"``, ``"eval"`` or ``None``.
     """
     if split not in (None, "train", "eval"):
         raise RecordError(f"split={split!r}: expected 'train' or 'eval', or None for both")
@@ -70,7 +70,7 @@ def status_of(status: str | Status) -> Status:
     """Return a status by its name.
 
     Raises:
-        RecordError: There is none.
+        RecordError: No status has that name.
     """
     try:
         return Status(status)

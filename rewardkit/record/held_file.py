@@ -46,7 +46,7 @@ class HeldFile:
         self._spoiled: tuple[int, int] | None = None
 
     def was_kept(self) -> bool:
-        """Return ``False``: whether a transaction was kept is always heard of."""
+        """Return ``False``: with a file the outcome of a transaction is always known."""
         return False
 
     def begin(self) -> Connection | None:
@@ -198,7 +198,7 @@ def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
 
 
 def _moved_to(path: Path, identity: tuple[int, int] | None) -> Path | None:
-    """Return the name that a file has in the same folder now; ``None`` where it has none there."""
+    """Return the name that a file has in the same folder now; ``None`` where it is no longer there."""
     try:
         names = list(path.parent.iterdir())
     except OSError:

@@ -16,7 +16,7 @@ LOCKED_S = 1.0
 class HeldServer:
     """The record's schema as its writer holds it: see :class:`~rewardkit.record.writer.Held`.
 
-    Where the server goes away while a transaction ends, nobody knows whether it was kept. The server is asked for that
+    Where the server goes away while a transaction ends, it is unknown whether it was kept. The server is asked for that
     by the transaction's number when it is back, before anything is written again.
 
     Args:
@@ -30,7 +30,7 @@ class HeldServer:
         self._ending: str | None = None
 
     def was_kept(self) -> bool:
-        """Return whether the last transaction was kept, of whose end nothing was heard.
+        """Return whether the last transaction was kept, whose end the server did not confirm.
 
         Raises:
             RecordError: The server does not answer, or the transaction still ends.
@@ -73,7 +73,7 @@ class HeldServer:
             connection.close()
 
     def in_place(self) -> bool:
-        """Return ``True``: tables that were taken away are noticed by the next that is written."""
+        """Return ``True``: the next write notices tables that were taken away."""
         return True
 
     def may_pass(self, reason: Exception) -> bool:

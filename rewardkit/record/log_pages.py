@@ -77,7 +77,7 @@ class LogPage(NamedTuple):
     Attributes:
         entries: The entries with their places, in the order that was asked for.
         place: Where the next page goes on.
-        step: The step at that place; ``None`` where it has none.
+        step: The step at that place; ``None`` for a place without a step.
         ended: Whether there is nothing beyond it.
     """
 

@@ -47,7 +47,7 @@ def object_of(text: str) -> dict[str, Any]:
     """Return what a text of JSON holds, which must be an object.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text holds something else.
     """
     found = json.loads(text)
     if not isinstance(found, dict):

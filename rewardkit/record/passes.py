@@ -51,7 +51,7 @@ class PassColumns(NamedTuple):
 
     Attributes:
         ids: The completions' numbers in the record, in order.
-        scores: The scores; ``nan`` where there is none.
+        scores: The scores; ``nan`` for a completion without a score.
         status: ``s`` for scored, ``k`` for skipped, ``f`` for failed.
     """
 
@@ -147,14 +147,14 @@ def columns_of(rows: Sequence[Any]) -> PassColumns:
 
 
 def second_scores(table: CompletionTable, passes: Sequence[tuple[Pass, PassColumns]]) -> dict[str, Floats]:
-    """Return, by reward, what a pass of the very version that a completion was scored with gave it a second time.
+    """Return, by reward, the second scores: of a pass with the same version that first scored the completion.
 
     Args:
         table: The completions, in the order of recording.
         passes: The passes, oldest first; of several the newest counts.
 
     Returns:
-        One entry a completion; ``nan`` where there is no second score. Without rewards that have none.
+        One entry a completion; ``nan`` where there is no second score. A reward without any second score is left out.
     """
     found: dict[str, Floats] = {}
     for one, columns in passes:

@@ -25,7 +25,7 @@ def place_of_runs(folder: str | os.PathLike[str]) -> Path | RunAddress:
     """Return a folder of runs, or the address of a database, as a command is given it.
 
     Raises:
-        RecordError: The address is none.
+        RecordError: The address is not that of a database.
     """
     return address_of(os.fspath(folder)) if is_address(folder) else Path(folder)
 
@@ -39,7 +39,7 @@ def run_path(run: str | os.PathLike[str], folder: Path = RUNS) -> Path | RunAddr
         folder: Where names are looked for.
 
     Raises:
-        RecordError: A name leads out of the folder, or the address is none or names no run.
+        RecordError: A name leads out of the folder, or the address is malformed or names no run.
     """
     if is_address(run):
         return run_address(os.fspath(run))
@@ -52,16 +52,16 @@ def run_in(name: str, folder: Path | RunAddress) -> Path | RunAddress:
     """Return a run of a folder or a database by its name; it need not be there.
 
     Raises:
-        RecordError: It is no name of a run, or leads out of the folder.
+        RecordError: It is not a name of a run, or leads out of the folder.
     """
     return folder.of_run(name) if isinstance(folder, RunAddress) else named_run(name, folder)
 
 
 def named_run(name: str, folder: Path = RUNS) -> Path:
-    """Return the folder of the run with a name, which need not be there. What comes from a stranger passes here.
+    """Return the folder of the run with a name, which need not be there. Names from strangers are checked here.
 
     Args:
-        name: The run's name, which is no path.
+        name: The run's name, which is not a path.
         folder: The folder of runs, which may itself be a link.
 
     Raises:
@@ -97,11 +97,11 @@ def run_below(name: str, folder: Path) -> Path:
     """Return the folder of a run that may lie in a subfolder, as ``sweep/one``; it need not be there.
 
     Args:
-        name: The run's name, behind those of the subfolders. What comes from a stranger passes here.
+        name: The run's name, behind those of the subfolders. Names from strangers are checked here.
         folder: The folder of runs.
 
     Raises:
-        RecordError: A part of it is no name, or leads out of the folder; or it lies deeper than :data:`DEEPEST`.
+        RecordError: A part of it is not a name, or leads out of the folder; or it lies deeper than :data:`DEEPEST`.
     """
     *above, last = name.split("/")
     if len(above) > DEEPEST:

@@ -61,7 +61,7 @@ _THERE = "SELECT oid::bigint FROM pg_namespace WHERE nspname = %s"
 
 
 def writing(place: RunAddress) -> ServerConnection:
-    """Return a connection for writing to a run, which is made where there is none and brought up to this version.
+    """Return a connection for writing to a run, which is made if it is missing and brought up to this version.
 
     Raises:
         RecordError: The server cannot be had, the schema is something else's or of a newer version, or this user may
@@ -114,7 +114,7 @@ def has_content(place: RunAddress) -> bool:
 
 
 def identity_of(place: RunAddress) -> int | None:
-    """Return what tells a run from another that took its place; ``None`` where there is none."""
+    """Return what tells a run from another that took its place; ``None`` without such a run."""
     with contextlib.closing(_opened(place)) as connection, asked(place):
         row = connection.execute(_THERE, (_name(place),)).fetchone()
         return None if row is None else int(row[0])
@@ -174,7 +174,7 @@ def size_of(place: RunAddress) -> int:
 
 
 def remove(place: RunAddress) -> None:
-    """Remove a run; nothing where there is none.
+    """Remove a run; do nothing if it does not exist.
 
     Raises:
         RecordError: The server cannot be had, the schema is something else's, or this user may not remove it.
@@ -242,7 +242,7 @@ def _version(place: RunAddress, connection: psycopg.Connection[Any]) -> int | No
     held, ours = connection.execute(_IN_IT, (name,)).fetchone() or (0, 0)
     if not ours:
         if held:
-            raise RecordError(f"{place}: the schema {name!r} holds something else, and no record of rewardkit's")
+            raise RecordError(f"{place}: the schema {name!r} holds something else, not a record of rewardkit")
         return None
     row = connection.execute(f"SELECT version FROM {quoted(name)}.rewardkit").fetchone()  # noqa: S608 - quoted
     version = 0 if row is None else int(row[0])
@@ -256,7 +256,7 @@ def _version(place: RunAddress, connection: psycopg.Connection[Any]) -> int | No
 
 
 def _make(place: RunAddress, connection: psycopg.Connection[Any]) -> None:
-    """Make the tables of a run that has none, or bring them up to this version; of several that try, one does."""
+    """Make the tables of a new run, or bring them up to this version; of several that try, one does."""
     if _version(place, connection) == VERSION:
         return
     name = quoted(_name(place))

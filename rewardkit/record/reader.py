@@ -54,7 +54,7 @@ class RunReader(RecordedSums):
     def __repr__(self) -> str:
         try:
             words = f"{self.count():,} completions, {len(self.steps())} steps"
-        except RecordError:  # closed, of another thread, or damaged: who reads it is told
+        except RecordError:  # closed, of another thread, or damaged: its reader is told
             words = "cannot be read here"
         return f"<{type(self).__name__} {self.name!r}: {words}>"
 
@@ -102,7 +102,7 @@ class RunReader(RecordedSums):
 
     @property
     def data_version(self) -> int:
-        """A number that is another one once some other process has written to the record."""
+        """A number that changes when another process writes to the record."""
         with self._asked():
             return self._connection.stamp
 
@@ -113,7 +113,7 @@ class RunReader(RecordedSums):
 
     @property
     def left_out(self) -> int:
-        """How many completions were recorded without their text, for the disk was slower than the run."""
+        """How many completions were recorded without their text, because the disk was slower than the run."""
         return int(self._rows("SELECT coalesce(sum(left_out), 0) FROM batch")[0][0])
 
     @property
@@ -365,7 +365,7 @@ class RunReader(RecordedSums):
             after: Only of completions with a greater ``id``.
 
         Raises:
-            RecordError: There is no such reward, status or split, or the expression is none.
+            RecordError: There is no such reward, status or split, or ``grep`` is not a regular expression.
         """
         check_split(split)
         self._fits(reward, None, None, None)

@@ -97,7 +97,7 @@ class Recorder:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
         self._writer = Writer(held(self.path, self._connected), self.path)
         self.left_out = 0
-        """Completions whose text was not recorded, for the disk was slower than the run."""
+        """Completions whose text was not recorded, because the disk was slower than the run."""
         self._finalizer = weakref.finalize(self, _end, self._writer, self._pool)
 
     @property
@@ -165,7 +165,7 @@ class Recorder:
             return functools.partial(packed_all, texts)
 
     def metrics(self, step: int, values: Mapping[str, object], split: str = "train") -> None:
-        """Hand over a step's metrics, under the trainer's names; what is no number is left out."""
+        """Hand over a step's metrics, under the trainer's names; what is not a number is left out."""
         with self._counted():
             at, rows = operator.index(step), []
             for name, value in values.items():
@@ -250,7 +250,7 @@ class Recorder:
         return written
 
     def release(self) -> None:
-        """Write what was handed over, and end unless a ``with`` statement will do so: for who records into it."""
+        """Write what was handed over, and end unless a ``with`` statement will do so later."""
         if self._held:
             self.flush()
         else:
@@ -433,7 +433,7 @@ def _unknown(digits: str) -> Description:
 def _json(value: object) -> str:
     try:
         return json.dumps(value, default=repr)
-    except (TypeError, ValueError, RecursionError):  # keys that are no text, or a value that holds itself
+    except (TypeError, ValueError, RecursionError):  # keys that are not text, or a value that holds itself
         return json.dumps({"repr": repr(value)})
 
 

@@ -168,7 +168,7 @@ def rows_of(
         batch: The outcomes.
         num_generations: Completions a group where the trainer's groups stand side by side; ``None`` for groups by
             prompt and row, whose advantages are computed for each by itself.
-        truncated: Whether each completion was cut; ``None`` where nobody knows.
+        truncated: Whether each completion was cut; ``None`` where that is not known.
         handed: The scores as the trainer was told them, whose weighted sums are then its rewards; without them, the
             rewards are the batch's totals.
         advantages: What the trainer makes of the scores, for whom knows it; computed unless given.
@@ -242,7 +242,7 @@ def _storable(text: str | None) -> str | None:
 def _json(value: object) -> str:
     try:
         return _ENCODER.encode(value)
-    except (TypeError, ValueError, RecursionError):  # keys that are no text, or a value that holds itself
+    except (TypeError, ValueError, RecursionError):  # keys that are not text, or a value that holds itself
         return _ENCODER.encode({"repr": repr(value)})
 
 

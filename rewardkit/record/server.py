@@ -40,7 +40,7 @@ _PASSING = frozenset(("42501", "42P01"))
 
 
 class ServerError(RecordError):
-    """What the server, or the way to it, has against a statement.
+    """Why the server, or the connection to it, failed a statement.
 
     Attributes:
         code: The server's code, of five letters; empty where the server did not answer.
@@ -60,7 +60,7 @@ class ServerError(RecordError):
 
     @property
     def may_pass(self) -> bool:
-        """Whether it lies with the server and not with what it was asked."""
+        """Whether the server is at fault and not the statement."""
         return self.code in _PASSING or self.code[:2] not in ("22", "23", "42", "0A")
 
 
@@ -150,7 +150,7 @@ class ServerConnection:
 
     @property
     def stamp(self) -> int:
-        """A number that is another one once something was written; the same for all connections."""
+        """A number that changes when something is written; the same for all connections."""
         return int(self._run("SELECT coalesce(sum(count), 0) FROM written").fetchone()[0])
 
     def execute(self, words: str, values: Values = (), /) -> psycopg.Cursor[Any]:
@@ -194,7 +194,7 @@ class ServerConnection:
             self._alone = True
 
     def became(self, number: str) -> str | None:
-        """Return what became of a transaction: ``"committed"``, ``"aborted"``, ``"in progress"`` or, of old, none."""
+        """Return what became of a transaction: ``"committed"``, ``"aborted"``, ``"in progress"``, ``None`` if old."""
         found: str | None = self._run("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()[0]
         return found
 
@@ -212,7 +212,7 @@ class ServerConnection:
         """Return numbers for further rows, greater than all before.
 
         A block of them is one value of the table's sequence; where a table has no blocks, only a transaction that is
-        alone may ask, for the sequence is moved in two steps.
+        alone may ask, because the sequence is moved in two steps.
         """
         name, block = f'"{table}"', BLOCKS.get(table)
         if block is None:

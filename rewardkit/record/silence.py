@@ -1,4 +1,4 @@
-"""A connection to a server whose every wait has an end, also where the server freezes or the way to it swallows words.
+"""A connection to a server whose every wait has an end, also where the server freezes or the network loses messages.
 
 *Covered*: a server that is stopped, a way to it that takes words and brings none back, an answer that was lost.
 *Not covered*: a server that works on a statement; that may take as long as it likes, up to :data:`LONGEST_S`.

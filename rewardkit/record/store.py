@@ -18,7 +18,7 @@ class Answer(Protocol):
         """How many rows a statement has changed."""
 
     def fetchone(self) -> Any:
-        """Return the next row; ``None`` where there is none."""
+        """Return the next row; ``None`` after the last."""
 
     def fetchall(self) -> list[Any]:
         """Return all rows that are left."""
@@ -47,7 +47,7 @@ class RecordConnection(Protocol):
 
     @property
     def stamp(self) -> int:
-        """A number that is another one once some other connection has written."""
+        """A number that changes when another connection writes."""
 
     def execute(self, words: str, values: Values = (), /) -> Answer:
         """Run one statement."""
@@ -103,7 +103,7 @@ class RecordConnection(Protocol):
 
 @contextlib.contextmanager
 def transaction(connection: RecordConnection) -> Iterator[None]:
-    """Within it nobody else writes; what was written is kept unless it ends with an error."""
+    """Keep others from writing within the block; what was written is kept unless it ends with an error."""
     connection.begin()
     try:
         connection.alone()

@@ -24,7 +24,7 @@ def place_of(run: str | os.PathLike[str] | RunAddress) -> RecordPlace:
     """Return the place of a run that is named by its folder, its file, or the address of a database.
 
     Raises:
-        RecordError: The name is empty, no file can have it, or the address is none or names no run.
+        RecordError: The name is empty, no file can have it, or the address is malformed or names no run.
     """
     if isinstance(run, RunAddress) or is_address(run):
         return run_address(run if isinstance(run, RunAddress) else str(run))
@@ -37,14 +37,14 @@ def reading(place: RecordPlace) -> RecordConnection:
 
 
 def writing(place: RecordPlace, *, threads: bool = False) -> RecordConnection:
-    """Return a connection for writing to a record, which is made where there is none and brought up to this version.
+    """Return a connection for writing to a record, which is made if it is missing and brought up to this version.
 
     Args:
         place: The record's.
         threads: Whether several threads use the connection, one at a time.
 
     Raises:
-        RecordError: It is no record, is of a newer version, or cannot be made or written.
+        RecordError: It is not a record, is of a newer version, or cannot be made or written.
     """
     return postgres.writing(place) if isinstance(place, RunAddress) else database.writing(place, threads=threads)
 
@@ -103,7 +103,7 @@ def move_aside(run: str | os.PathLike[str] | RunAddress) -> RecordPlace | None:
 
 
 def is_lock(reason: Exception) -> bool:
-    """Return whether another writer was waited for in vain."""
+    """Return whether another writer kept the record locked beyond the time to wait."""
     return database.is_lock(reason) or (isinstance(reason, ServerError) and reason.is_lock)
 
 
@@ -116,7 +116,7 @@ def place_of_record(given: str | os.PathLike[str]) -> RecordPlace:
     """Return a folder as a path, or the address of a run in a database.
 
     Raises:
-        RecordError: The address is none, or names no run.
+        RecordError: The address is malformed, or names no run.
     """
     return run_address(str(given)) if is_address(given) else Path(given)
 
@@ -125,7 +125,7 @@ def has_record(run: str | os.PathLike[str] | RunAddress) -> bool:
     """Return whether a run was recorded: there is its file, or its schema.
 
     Raises:
-        RecordError: It is no run, or the server cannot be had.
+        RecordError: It is not a run, or the server cannot be had.
     """
     return exists(place_of(run))
 

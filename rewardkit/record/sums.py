@@ -122,7 +122,7 @@ class RecordedSums(OpenedRecord):
         return self._tuples(questions.PROMPT_EPOCHS, split)
 
     def batches_until(self, last: int) -> tuple[int, int]:
-        """Return how many batches there are up to that of a completion, and its number; 0 where there is none."""
+        """Return how many batches there are up to that of a completion, and the number of that batch; 0 without one."""
         query = "SELECT batch FROM completion WHERE id <= ? ORDER BY id DESC LIMIT 1"
         found = self._tuples(query, last)
         greatest = found[0][0] if found else 0

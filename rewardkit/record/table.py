@@ -20,15 +20,16 @@ class CompletionTable:
 
     Attributes:
         ids: Their numbers in the record.
-        steps: Optimizer steps done; -1 where nobody said.
+        steps: Optimizer steps done; -1 where that is not known.
         prompts: The number of the prompt in the record.
         groups: The number of the group, unique within the table.
-        tokens: Lengths in tokens; ``nan`` where nobody knew.
-        truncated: 1 where the completion was cut at the most tokens allowed, 0 where not, ``nan`` where nobody knew.
-        totals: Plain sums of the scores of the rewards that weigh anything; ``nan`` where there is none.
-        rewards: Weighted sums, as the trainer computes them; ``nan`` where there is none.
+        tokens: Lengths in tokens; ``nan`` where that is not known.
+        truncated: 1 where the completion was cut at the most tokens allowed, 0 where not, ``nan`` where that is not
+            known.
+        totals: Plain sums of the scores of the rewards that weigh anything; ``nan`` without any such score.
+        rewards: Weighted sums, as the trainer computes them; ``nan`` for a completion without a score.
         advantages: What the trainer makes of them; ``nan`` where that is not known.
-        scores: By reward, the score; ``nan`` where there is none.
+        scores: By reward, the score; ``nan`` for a completion without one.
         status: By reward, ``s`` for scored, ``k`` for skipped, ``f`` for failed, and empty where it was not asked.
         causes: By reward, why it failed, such as ``timeout``; empty where it did not.
         seconds: By reward, how long its last attempt took.

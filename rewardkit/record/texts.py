@@ -33,7 +33,7 @@ def unpacked(body: bytes) -> str:
 
     Raises:
         zlib.error: The bytes are damaged, or unpack to more than any text has.
-        UnicodeDecodeError: They are no text.
+        UnicodeDecodeError: They are not text.
     """
     raw = zlib.decompress(body) if len(body) * _MOST_RATIO <= LARGEST_TEXT else _bounded(body)
     return raw.decode("utf-8", "surrogatepass")

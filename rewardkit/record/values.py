@@ -24,7 +24,7 @@ class StepSummary(NamedTuple):
     """One reward's outcomes at one step of one split, over all ranks.
 
     Attributes:
-        step: Optimizer steps done; ``None`` where nobody said.
+        step: Optimizer steps done; ``None`` where that is not known.
         split: ``"train"`` or ``"eval"``.
         reward: The reward's name.
         version: The number of its version in this run, from 1.
@@ -33,7 +33,7 @@ class StepSummary(NamedTuple):
         failed: Failed calls, by cause.
         counted: Calls with a number that the trainer was told, a default that stands in for a failure included.
         mean: Of these numbers, as TRL's ``rewards/<name>/mean``; ``None`` where no call scored: the mean of defaults
-            alone is no score.
+            alone is not a score.
         std: Their standard deviation (``ddof=1``); ``None`` in the same way.
         low: The lowest score, of those that the trainer was not told too: where it left out the completion; ``None``
             in the same way.
@@ -164,7 +164,7 @@ class Completion:
         prompt: The prompt.
         columns: The row's columns.
         completion: What the model produced; ``None`` where the text was left out.
-        tokens: Its length in tokens; ``None`` where nobody knew.
+        tokens: Its length in tokens; ``None`` where that is not known.
         truncated: Whether it was cut at the most tokens allowed.
         outcomes: What each reward said, by name.
         versions: The number of each reward's version, by name.

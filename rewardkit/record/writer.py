@@ -34,14 +34,14 @@ Job = Callable[[RecordConnection], object]
 
 
 class AwaitedError(RecordError):
-    """The file is not there yet, and is another process's to make. Nothing is wrong."""
+    """The file is not there yet, because another process has still to make it. Nothing is wrong."""
 
 
 class Held(Protocol):
     """What a writer writes to, in its thread: a connection that is opened again where it was lost."""
 
     def was_kept(self) -> bool:
-        """Return whether the last transaction was kept, of whose end nothing was heard."""
+        """Return whether the last transaction was kept, whose end was not confirmed."""
 
     def begin(self) -> RecordConnection | None:
         """Begin a transaction; ``None`` where that is to be tried again."""
@@ -69,7 +69,7 @@ class Held(Protocol):
 
 
 class _Waiting(NamedTuple):
-    """A job that waits: ``job`` is ``None`` where somebody only waits for those before it."""
+    """A job that waits: ``job`` is ``None`` where a caller only waits for those before it."""
 
     job: Job | None
     text_bytes: int = 0
@@ -114,7 +114,7 @@ class Writer:
     def room_for(self, text_bytes: int) -> bool:
         """Return whether there is room for so many bytes of texts; wait for it at most :data:`WAIT_S`.
 
-        After a wait in vain there is no further one until half of the room is free.
+        After a wait that brought no room there is no further one until half of the room is free.
         """
         if os.getpid() != self._owner:
             return False
@@ -148,7 +148,7 @@ class Writer:
     def drop(self, why: str, completions: int = 0) -> None:
         """Count a job that is not written; the first one is logged."""
         if not self.dropped:
-            _log.error("%s: something is not recorded, for %s", self._path, why)
+            _log.error("%s: something is not recorded, because %s", self._path, why)
         self.dropped += 1
         self.lost += completions
 
@@ -184,7 +184,7 @@ class Writer:
                 elif not self._held.in_place():
                     self._write(_nothing)
                 with self._changed:
-                    if not self._waiting:  # what was waited for in vain is counted already
+                    if not self._waiting:  # what got no room after a wait is counted already
                         return
                     self._waiting.popleft()
                     self._text_bytes -= one.text_bytes

@@ -42,7 +42,7 @@ def carried(like: RewardLike | Mapping[str, Any], name: str) -> dict[str, Any]:
         name: The reward's name in the run.
 
     Raises:
-        RewardError: It leads nowhere, is no reward, or cannot be carried.
+        RewardError: It leads nowhere, is not a reward, or cannot be carried.
     """
     if isinstance(like, Mapping):
         return _text(like, name)
@@ -78,7 +78,7 @@ def loaded(body: Mapping[str, Any], name: str, folder: Path) -> Composable:
     if wanted is not None and found.version != wanted:
         raise RewardLoadError(
             f"reward {name!r} is version {found.version} here, and {wanted} was asked for: a file that it imports is "
-            "another one, or was changed since"
+            "different, or was changed since"
         )
     return found
 

@@ -35,7 +35,7 @@ class Column:
     """What a version of a reward said of completions.
 
     Attributes:
-        scores: The scores as the trainer is told them, a failure's default among them; ``nan`` where there is none.
+        scores: The scores as the trainer is told them, a failure's default among them; ``nan`` without a score.
         status: ``s`` for scored, ``k`` for skipped, ``f`` for failed; empty where it was not asked.
     """
 
@@ -247,7 +247,7 @@ def rank_correlation(first: Floats, second: Floats, groups: Whole) -> tuple[floa
 
     Returns:
         The average, ``None`` without groups to average over; the number of these; and the number of groups of two or
-        more that have no correlation, for the scores of one side are all the same.
+        more that have no correlation, because the scores of one side are all the same.
     """
     if not len(groups):
         return None, 0, 0

@@ -74,7 +74,7 @@ class Curves:
 
         Args:
             run: The run, open in this thread.
-            seen: What is another one once something was written to the run.
+            seen: A value that changes when something is written to the run.
             metrics: The trainer's metrics that are wanted.
             after: The mark of an answer.
         """
@@ -231,7 +231,7 @@ def _total_cells(batches: Sequence[BatchSums]) -> Iterator[tuple[Place, Number]]
 
 def _reward_cells(name: str, parts: Sequence[StepSummary]) -> Iterator[tuple[Place, Number]]:
     mean = _mean((one.counted, one.mean) for one in parts)
-    std = parts[0].std if len(parts) == 1 else None  # over two versions nobody knows it
+    std = parts[0].std if len(parts) == 1 else None  # over two versions it is unknown
     lowest = min((one.low for one in parts if one.low is not None), default=None)
     highest = max((one.high for one in parts if one.high is not None), default=None)
     yield (f"reward/{name}", "mean", VALUES), mean
@@ -300,7 +300,7 @@ def _std(batches: Sequence[BatchSums], mean: Number) -> Number:
 
 
 def _rounded(value: Any) -> Number:
-    """Return a number with the digits that a graph can show; ``None`` for what is no finite number."""
+    """Return a number with the digits that a graph can show; ``None`` for anything but a finite number."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.{_DIGITS}g}")

@@ -91,7 +91,7 @@ def rescore(
             writer.add([one.id for one in read], said)
             outcomes.add([one.outcomes.get(name) for one in read], said)
         if writer is None:
-            why = "; ".join(f"{count:,}: {why}" for why, count in left_out.items()) or "there are none"
+            why = "; ".join(f"{count:,}: {why}" for why, count in left_out.items()) or "it has no completions there"
             raise RecordError(f"{run.name}: no completions to score with {name!r}: {why}")
         return outcomes.total(writer.id, f"{name}@{writer.version}", scorer.cost.total(), left_out)
 

@@ -91,7 +91,7 @@ class _VersionSide:
     known: Places = field(default_factory=lambda: np.zeros(0, bool))
     """Where the record has an outcome."""
     found: RewardSet | None = None
-    """What scores where it has none; ``None`` where nothing can."""
+    """What scores completions without a recorded outcome; ``None`` where nothing can."""
     why: str = ""
     """Why nothing can."""
     scorer: SingleScorer | None = None
@@ -241,7 +241,7 @@ def _compared(run: RunReader, sides: Sequence[_VersionSide], stored: Stored, lef
 
 
 def _unasked(sides: Sequence[_VersionSide]) -> dict[str, int]:
-    """Return which recorded versions have scored none of the completions, for a difference that has none."""
+    """Return which recorded versions have scored none of the completions, to explain an empty difference."""
     absent = [side for side in sides if side.given.version is not None and not side.known.any()]
     return {
         f"{side.given.label} has scored none of these completions; choose steps at which it did": len(side.known)

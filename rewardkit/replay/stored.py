@@ -77,7 +77,7 @@ def steps_of(words: str | None) -> tuple[int, int] | None:
     """Return the first and the last step that ``--steps`` names, such as ``10-20`` or ``7``; ``None`` for all.
 
     Raises:
-        ConfigError: It names none.
+        ConfigError: The words name no steps.
     """
     if words is None:
         return None
@@ -94,7 +94,7 @@ def choose(run: RunReader, steps: tuple[int, int] | None = None, split: str = "t
     """Return the completions of some steps, both included, or of all.
 
     Raises:
-        RecordError: The run has none, or lacks one of the steps; says which it has.
+        RecordError: The run has no steps, or lacks one of these; the message says which it has.
     """
     known = run.steps(split)
     if steps is not None and (not known or steps[0] < known[0] or steps[1] > known[-1]):
@@ -170,7 +170,7 @@ def portions(run: RunReader, stored: Stored, needs: Needs, left_out: Counter[str
 
 
 def _cut(stored: Stored, needs: Needs) -> Iterator[Whole]:
-    """Yield places that are scored at once: never of two batches where these must be apart, nor part of a group."""
+    """Yield places that are scored at once: never of two batches that must be apart, never a part of a group."""
     count = len(stored)
     if not needs.position and not needs.groups:
         yield from (np.arange(start, min(start + PORTION_ROWS, count)) for start in range(0, count, PORTION_ROWS))

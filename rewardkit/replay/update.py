@@ -118,7 +118,7 @@ class Update:
         action: What was asked.
         state: ``"accepted"``, or ``"asked"`` where no answer came in time.
         step: The step from which on it holds, once it is accepted.
-        digits: The new version; ``None`` where there is none.
+        digits: The new version; ``None`` where the change makes no version.
         change: Its number in the record.
         difference: What it does on the run's last completions; ``None`` where it was not tried.
         notes: What else is to be known, each a sentence.
@@ -382,7 +382,7 @@ def _trial(
 
 
 def _old(run: RunReader, wish: Wish, stored: Stored) -> Given:
-    """Return the version that the training has, or one that skips everything where it has none."""
+    """Return the version that the training has, or one that skips everything for a reward that is new."""
     numbers = stored.table.versions.get(wish.name)
     last = 0 if numbers is None else int(numbers[-1])
     recorded = [one for one in run.versions if (one.reward, one.number) == (wish.name, last)]
@@ -392,7 +392,7 @@ def _old(run: RunReader, wish: Wish, stored: Stored) -> Given:
 
 
 def _nothing(completion: str) -> float | None:
-    """Skip every completion: what a reward that is not there says."""
+    """Skip every completion, in place of a reward that does not exist."""
     return None
 
 
@@ -417,7 +417,7 @@ def _answers(connection: RecordConnection, numbers: Sequence[int], wait_s: float
 
 @contextlib.contextmanager
 def _path_kept() -> Iterator[None]:
-    """Within it ``sys.path`` may grow; it is as before afterwards."""
+    """Let ``sys.path`` grow within the block, and restore it afterwards."""
     before = list(sys.path)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The side of a change that trains: a process hears of changes, prepares them beside its training and applies them.
+"""The side of a change that trains: a process learns of changes, prepares them beside its training and applies them.
 
 :mod:`rewardkit.record.changes` says how processes agree on the step. A change is prepared in a thread of its own: the
 reward is loaded, and workers for the new set are started and load it, while the old ones go on scoring. Only where
@@ -126,7 +126,7 @@ def refuse(action: Action, name: str, names: Mapping[str, Any], shadows: frozens
             raise RewardDefinitionError(f"there is a reward {name!r} already; give the new one another name")
         return
     if name not in names:
-        raise RewardDefinitionError(f"no reward {name!r}; the training has {known}; a further one is added with --add")
+        raise RewardDefinitionError(f"no reward {name!r}; the training has {known}; add a new one with --add")
     if action is Action.SHADOW and (name in shadows or (shadow_of(name) in names and shadow_of(name) not in shadows)):
         raise RewardDefinitionError(f"{name!r} cannot have a shadow: it is one, or {shadow_of(name)!r} is a reward")
     if action is Action.WEIGHT and name in shadows:
@@ -269,7 +269,7 @@ class Updates:
                 self._apply(due)
 
     def leave(self) -> None:
-        """Take part no more. A second call does nothing."""
+        """Stop taking part. A second call does nothing."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -293,7 +293,7 @@ class Updates:
             self._drop(one.runtime)
 
     def _learn(self, step: int) -> None:
-        """Note that a step begins, and hear what became of the change that this process has voted on.
+        """Note that a step begins, and learn what became of the change that this process has voted on.
 
         That waits for :data:`BUSY_S`, and for one answer of the record. A process that trains alone waits once: while
         the record is known not to answer, its changes wait, and not its steps.
@@ -329,7 +329,7 @@ class Updates:
             stop.wait(POLL_S)
 
     def _turn(self, stop: threading.Event) -> None:
-        """Look once: say that this process is there, hear what was decided, or prepare what is asked and vote."""
+        """Look once: say that this process is there, learn what was decided, or prepare what is asked and vote."""
         with self._asking:
             if stop.is_set():
                 return
@@ -522,7 +522,7 @@ class LiveRuntime:
 
     def __init__(self, runtime: Runtime, *, rank: int = 0, ranks: int = 1) -> None:
         if runtime.recorder is None:
-            raise RecordError("a runtime whose rewards change has a record: Runtime(..., record='runs/one')")
+            raise RecordError("a runtime whose rewards change needs a record: Runtime(..., record='runs/one')")
         self.runtime = runtime
         self.state = RewardState(dict(runtime.rewards), dict(runtime.weights))
         self._updates = Updates(runtime.recorder.path, self, rank=rank, ranks=ranks)

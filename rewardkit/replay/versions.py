@@ -108,7 +108,7 @@ class VersionFinder:
         return self.find(version)
 
     def written_from(self, file: str) -> str:
-        """Return the file whose recorded text a file is; the file itself where it is none of these."""
+        """Return the file whose recorded text a file is; the file itself if it was not recorded."""
         return self._origins.get(file, file)
 
     def _found(self, version: Described) -> FoundVersion:

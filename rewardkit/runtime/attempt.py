@@ -50,7 +50,7 @@ def attempt(
     """Run a plain reward once, on one rollout or on one group, and return the finding.
 
     Raises:
-        KeyboardInterrupt: Somebody pressed Ctrl-C in the caller's own process; a worker gets none.
+        KeyboardInterrupt: Somebody pressed Ctrl-C in the caller's own process; it does not reach workers.
     """
     try:
         value = spec.function(**spec.bind(rollouts, context, places))
@@ -172,7 +172,7 @@ def score_of(options: RewardOptions, value: Any) -> Score:
     """Return the score that a value makes, returned for one rollout or for one step of it; of a skip it is ``None``.
 
     Raises:
-        ValueError: It makes none; says why.
+        ValueError: The value makes no score; the message says why.
     """
     outcome, *told = _finding_of_one(options, value)
     if outcome == FAILED:
@@ -236,7 +236,7 @@ def _group(options: RewardOptions, value: Any, rollouts: int) -> Finding:
 
 
 def _number(value: Any) -> float | None:
-    """Return a number as a float, infinite where it is too large for one; ``None`` for what is no number."""
+    """Return a number as a float, infinite where it is too large for one; ``None`` for anything but a number."""
     if not isinstance(value, Real | Decimal) and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     if not isinstance(value, Real | Decimal):
@@ -250,7 +250,7 @@ def _number(value: Any) -> float | None:
 
 
 def _not_finite(value: Any, number: float) -> str:
-    """Return words for a number that is no finite float: one that is too large, or one without end."""
+    """Return words for a number that is not a finite float: one that is too large, or one without end."""
     if isinstance(value, Decimal) and not value.is_finite():
         return _shown(value)
     if not isinstance(value, Decimal | Rational):  # a float, or one of numpy's

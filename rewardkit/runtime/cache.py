@@ -54,7 +54,7 @@ def cache_key(number: int, spec: RewardSpec, rollouts: Sequence[Rollout], contex
     """Return the key of a call: the reward, its version, and what the call would read.
 
     Args:
-        number: The reward's place in the runtime, for two rewards may have one version.
+        number: The reward's place in the runtime, because two rewards may have one version.
         spec: The reward.
         rollouts: The call's rollouts.
         context: The call's context, part of the key only where the reward reads it.

@@ -136,7 +136,7 @@ def _wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine to its end, also where this thread has an event loop running already.
 
     Raises:
-        _Cancelled: The coroutine was cancelled, which nobody but itself can have done.
+        _Cancelled: The coroutine was cancelled, which only the coroutine itself can have done.
     """
     import asyncio  # slow to import, and only async rewards need it
 

@@ -49,7 +49,7 @@ class CachedCall(RewardCall):
 
 
 class Known(NamedTuple):
-    """A call that is not made, for the cache knows its outcomes."""
+    """A call that is not made, because the cache knows its outcomes."""
 
     target: int
     places: tuple[int, ...]
@@ -214,7 +214,7 @@ def _with_live(rewards: Sequence[Reward[..., Any]], rollouts: list[Rollout]) -> 
 def check_rollouts(
     rewards: Iterable[Reward[..., Any]], rollouts: Sequence[Rollout], *, whose: str | None = None
 ) -> None:
-    """Refuse what is no rollout, and a rollout that lacks a column which a reward needs, before anything runs.
+    """Refuse anything but a rollout, and a rollout that lacks a column which a reward needs, before anything runs.
 
     Args:
         rewards: The rewards.
@@ -222,7 +222,7 @@ def check_rollouts(
         whose: What the error calls a row that lacks a column; ``example 3``, by its place, unless given.
 
     Raises:
-        DataError: Something in the batch is no rollout.
+        DataError: Something in the batch is not a rollout.
         MissingColumnError: Names reward, column, row and near names.
     """
     for place, rollout in enumerate(rollouts):

@@ -26,7 +26,7 @@ _drawn = random.SystemRandom()  # leaves the caller's seeded numbers alone, whic
 
 
 def delay_before_next(options: RewardOptions, cause: Cause, attempts: int) -> float | None:
-    """Return the seconds to wait before another attempt, or ``None`` if there is to be none.
+    """Return the seconds to wait before another attempt, or ``None`` for no further attempt.
 
     Args:
         options: The reward's options.

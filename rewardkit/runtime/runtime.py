@@ -311,7 +311,8 @@ class Runtime:
         """Score several callers' rollouts in one batch, and return each caller's own scores, or its own error.
 
         Groups are made among a caller's rows alone. What is lost is told by the outcomes, and how much of it may be is
-        the caller's to judge: ``max_infrastructure_rate`` does not count, for a single row is lost whole or not at all.
+        the caller's to judge: ``max_infrastructure_rate`` does not count, because a single row is lost whole or not at
+        all.
 
         Raises:
             DataError: A row of one of several callers is wrong.
@@ -428,7 +429,7 @@ def _rebuilt(settings: bytes) -> Runtime:
 
 
 async def _finished(begin: Callable[[], RunningBatch], *, at_once: bool = False) -> RunningBatch:
-    """Begin a batch in a thread, for preparing it takes time, and return it when it is done; or begin it at once."""
+    """Begin a batch in a thread, because preparing it takes time, and return it when done; or begin it at once."""
     import asyncio  # who awaits has it loaded already
 
     begun: concurrent.futures.Future[RunningBatch] = concurrent.futures.Future()

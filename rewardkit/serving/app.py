@@ -62,7 +62,7 @@ class RewardApp:
         token: What clients must send, as a bearer or in the address; ``None`` where only this machine asks.
         group_size: Rows that make a group; ``None`` where requests hold whole groups.
         group_wait_s: Seconds until a group is late.
-        most_rows: Rows that may be inside at once.
+        most_rows: Rows that may wait or be scored at once.
         versions: Each reward's version.
     """
 
@@ -298,7 +298,7 @@ class _Request:
         self.is_read = self.is_active = False
 
     def header(self, name: bytes) -> str:
-        """Return a header's value; ``""`` where there is none."""
+        """Return a header's value; ``""`` for a header that was not sent."""
         return self._headers.get(name, b"").decode("latin-1")
 
     @property
@@ -363,12 +363,12 @@ def _too_large() -> RefusedError:
 
 
 def _goes_on(request: _Request, answer: _Answer) -> bool:
-    """Whether a client that is refused may send for long, and is not hung up on anyway."""
+    """Whether a refused client may send for long, and its connection is not closed anyway."""
     return request.announced_bytes > SHORT_BYTES and (b"connection", b"close") not in answer.headers
 
 
 async def _interrupted(answer: _Answer, receive: Receive, send: Send) -> None:
-    """Answer a client that still sends, and drop a little of what comes: one that is cut off would see no answer."""
+    """Answer a client that still sends, and drop a little of what comes: if cut off, it would not see the answer."""
     headers = [*answer.headers, (b"connection", b"close")]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body, "more_body": True})

@@ -41,7 +41,7 @@ def loads(body: bytes) -> Any:
     """Return the JSON of a body.
 
     Raises:
-        RefusedError: It is no JSON, holds a number that is not finite, or lists and objects too deep or too many.
+        RefusedError: It is not JSON, holds a number that is not finite, or lists and objects too deep or too many.
     """
     if _may_have_many(body) and _may_have_many(_STRING.sub(b"", body)):
         raise RefusedError(
@@ -99,14 +99,14 @@ def shown(value: Any) -> str:
 
 
 def an_object(value: Any, where: str = "the body") -> dict[str, Any]:
-    """Return a JSON object, or refuse what is none."""
+    """Return a JSON object, or refuse anything else."""
     if type(value) is not dict:
         raise RefusedError(422, f"{where}: expected an object, got {shown(value)}")
     return value
 
 
 def a_list(body: Mapping[str, Any], name: str, most: int) -> list[Any]:
-    """Return a list of at most so many, or refuse what is none."""
+    """Return a list of at most so many, or refuse anything else."""
     value = body.get(name)
     if type(value) is not list:
         raise RefusedError(422, f"{name}: expected a list, got {shown(value)}")
@@ -116,7 +116,7 @@ def a_list(body: Mapping[str, Any], name: str, most: int) -> list[Any]:
 
 
 def a_text(value: Any, where: str) -> Any:
-    """Return a text, or a list of chat messages; or refuse what is neither."""
+    """Return a text, or a list of chat messages; refuse anything else."""
     if type(value) is str:
         return value
     if type(value) is not list or not value:
@@ -131,7 +131,7 @@ def a_text(value: Any, where: str) -> Any:
 
 
 def a_number(body: Mapping[str, Any], name: str, *, whole: bool) -> Any:
-    """Return a number of 0 or more, or ``None`` where there is none; or refuse what is neither."""
+    """Return a number of 0 or more, or ``None`` where the body has no such field; refuse anything else."""
     value = body.get(name)
     if value is None:
         return None

@@ -103,12 +103,12 @@ class ToldRow(NamedTuple):
 
     @property
     def number(self) -> float:
-        """The total, or the 0.0 that stands for none where only a number can be said."""
+        """The total, or 0.0 in place of a missing one where a reply must have a number."""
         return 0.0 if self.total is None else self.total
 
     @property
     def why(self) -> str | None:
-        """Why a reward failed, in a sentence; ``None`` where none did."""
+        """Why a reward failed, in a sentence; ``None`` where no reward did."""
         if self.failed is None:
             return None
         outcome = self.outcomes[self.failed]
@@ -121,7 +121,7 @@ class ToldRow(NamedTuple):
 
     @property
     def scores(self) -> dict[str, float]:
-        """Each reward's score, 0.0 where there is none; always the same keys."""
+        """Each reward's score, 0.0 for a reward without one; always the same keys."""
         return {name: 0.0 if one.score is None else one.score for name, one in self.outcomes.items()}
 
 

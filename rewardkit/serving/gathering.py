@@ -156,7 +156,7 @@ class Gathering:
         return seat
 
     def _known(self, digest: bytes, *, is_named: bool) -> Seat | None:
-        """Return the seat of a row that is sent again, which counts as left no more; ``None`` for a new row."""
+        """Return the seat of a row that is sent again, which no longer counts as left; ``None`` for a new row."""
         now = asyncio.get_running_loop().time()
         while self._kept and self._kept[0].until <= now:
             self._forget(self._kept.popleft())

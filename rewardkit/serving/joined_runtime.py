@@ -43,7 +43,7 @@ class JoinedRuntime:
         runtime: A :class:`rewardkit.Runtime` or :class:`RemoteRuntime`, which :meth:`close` closes.
         group_size: Completions of a prompt that make a group, at least 1; ``None`` where each call has whole groups.
         group_wait_s: Seconds, above 0, from a group's first row until it is scored as it is.
-        most_rows: Rows that may be inside at once, at least 1.
+        most_rows: Rows that may wait or be scored at once, at least 1.
         batch_rows: Rows at which a batch is full, at least 1.
 
     Attributes:
@@ -136,7 +136,7 @@ class JoinedRuntime:
         return await asyncio.wrap_future(self._asked(rollouts, samples, step, epoch, within_s))
 
     def close(self) -> None:
-        """Give the calls that are inside a little time, and end the workers and the thread. Twice does nothing."""
+        """Give the calls inside a little time, and end the workers and the thread. A second call does nothing."""
         with self._lock:
             loop, thread = self._loop, self._thread
             was_closed, self._closed = self._closed, True

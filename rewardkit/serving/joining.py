@@ -27,7 +27,7 @@ BATCH_ROWS = 2_048
 MOST_BATCHES = 8
 """Batches that may be scored at once."""
 PACE_S = 0.02
-"""Seconds after which the next batch begins though the one before is not done, so that one slow row holds up nobody."""
+"""Seconds after which the next batch begins though the one before is not done, so that a slow row delays no other."""
 
 
 class PartsRuntime(Protocol):
@@ -82,7 +82,7 @@ class Joining:
 
     Args:
         runtime: What scores the batches.
-        most_rows: Rows that may be inside at once, at least 1; a call beyond is refused with
+        most_rows: Rows that may wait or be scored at once, at least 1; a call beyond is refused with
             :class:`~rewardkit.errors.FullError`.
         batch_rows: Rows at which a batch is full, at least 1.
         on_batch: Told of the callers and rows of each batch as it begins.

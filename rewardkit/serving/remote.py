@@ -86,8 +86,8 @@ class RemoteRuntime:
 
     ``RewardAdapter(RemoteRuntime("http://rewards:8000", token="..."))`` trains with them. Groups are spread over the
     servers. A request that no server answers is tried again, on the next one, until ``retry_s`` is over; then its rows
-    are lost: failed with cause ``infrastructure`` and without a score. An answer by rewards of other versions than
-    those that the servers had when the client was made is none.
+    are lost: failed with cause ``infrastructure`` and without a score. An answer counts only if its rewards have
+    the versions that the servers had when the client was made.
 
     Args:
         urls: Where the servers are, such as ``"http://10.0.0.7:8000"``: one or several, which serve the same rewards.
@@ -267,7 +267,7 @@ class RemoteRuntime:
         try:
             found = [{name: _outcome(row["outcomes"][name]) for name in self._rewards} for row in told["rows"]]
         except (KeyError, TypeError, ValueError) as odd:
-            raise _AgainError(f"answered what is no answer of a reward server: {odd!r}") from odd
+            raise _AgainError(f"answered something else than a reward server does: {odd!r}") from odd
         if len(found) != rows:
             raise _AgainError(f"answered {len(found)} rows where {rows} were asked")
         for name, reward in self._rewards.items():
@@ -360,7 +360,7 @@ class _Server:
             try:
                 return json.loads(answer)
             except ValueError:
-                raise _AgainError("answered what is no JSON") from None
+                raise _AgainError("answered something that is not JSON") from None
         words = f"answered {status}: {_words(answer)}"
         if status in (400, 413, 422):
             raise DataError(f"{self._url} {words}")
@@ -405,7 +405,7 @@ def _told(told: Any) -> Any:
         _AgainError: It is something else.
     """
     if not isinstance(told, dict) or not {"rewards", "weights", "versions"} <= told.keys():
-        raise _AgainError("is no reward server: it answers /v1/rewards with something else")
+        raise _AgainError("is not a reward server: it answers /v1/rewards with something else")
     return told
 
 
@@ -455,7 +455,7 @@ def _encoded(one: Rollout) -> bytes:
     """Return a rollout as it travels.
 
     Raises:
-        DataError: It holds what is no JSON.
+        DataError: It holds something that is not JSON.
     """
     told: dict[str, Any] = {"prompt": one.prompt, "completion": one.completion, "example": dict(one.example)}
     if one.completion_ids is not None:

@@ -21,7 +21,7 @@ PORT = 8000
 MOST_CONNECTIONS = 8_192
 """Connections that may be open at once; a row that waits for its group holds one."""
 _OTHER_FILES = 256
-"""Files and pipes of the process that are no connections."""
+"""Files and pipes of the process that are not connections."""
 _COLLECTED_AFTER = (50_000, 20, 10)
 """Objects made before Python looks among the youngest, and looks before it looks among older ones."""
 DRAIN_S = 60.0
@@ -81,7 +81,7 @@ def serve(
         token: What clients must send; needed where others reach the address.
         group_size: Rows that make a group; ``None`` where requests hold whole groups.
         group_wait_s: Seconds until a group is late.
-        most_rows: Rows that may be inside at once.
+        most_rows: Rows that may wait or be scored at once.
         tell: Told the server's address once it is ready.
 
     Raises:

@@ -95,7 +95,7 @@ class FakeJudge:
         """Return the script's reply to a request.
 
         Raises:
-            DataError: The script has none; says what was asked.
+            DataError: The script has no reply to it; the message says what was asked.
         """
         script: Any = self._script
         if isinstance(script, list):

@@ -38,7 +38,7 @@ def junit(suites: Iterable[Suite]) -> str:
     """Return a JUnit report: XML 1.0, UTF-8.
 
     A case that is not as expected is a ``failure``; where its call failed and no failure was expected, an ``error``. A
-    reward that skips a completion as the case expects passes, for that is its outcome. Characters that XML does not
+    reward that skips a completion as the case expects passes, because that is its outcome. Characters that XML does not
     have become U+FFFD.
     """
     root = ElementTree.Element("testsuites", name="rewardkit test")

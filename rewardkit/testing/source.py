@@ -58,7 +58,7 @@ class Source(NamedTuple):
     """A file's cases and settings.
 
     Attributes:
-        settings: The settings, an entry without values where there are none.
+        settings: The settings; an entry without values for a file without settings.
         entries: The cases.
     """
 
@@ -225,7 +225,7 @@ def _own(path: Path, node: Any) -> dict[str, Any]:
 
 
 def _as_written(node: Any) -> Any:
-    """Return a prompt or completion as text, 4 of ``completion: 4`` too; ``None`` for what is no text."""
+    """Return a prompt or completion as text, 4 of ``completion: 4`` too; ``None`` for anything but text."""
     if node.id == "scalar":
         return node.value
     if node.id == "sequence" and all(one.id == "scalar" for one in node.value):

@@ -107,7 +107,7 @@ def read_table(path: str | Path, *, tolerance: float | None = None) -> Table:
         tolerance: How far a score may be from the expected one, instead of what the file says.
 
     Raises:
-        DataError: It is no table of cases; names file, line and key.
+        DataError: It is not a table of cases; names file, line and key.
     """
     path = Path(path)
     text = read_text(path)
@@ -127,7 +127,7 @@ def table_of(rows: Iterable[Mapping[str, Any]], *, tolerance: float | None = Non
     """Return the table that a Python list of cases makes.
 
     Raises:
-        DataError: A row is no case; names its place and key.
+        DataError: A row is not a case; names its place and key.
     """
     rows = list(rows)
     for place, row in enumerate(rows):
@@ -217,7 +217,7 @@ def rollouts_of(entry: Entry, example: Mapping[str, Any]) -> tuple[Rollout, ...]
         example: Its columns.
 
     Raises:
-        DataError: It has neither or both, or one is no text; names the entry's place and key.
+        DataError: It has neither or both, or one is not text; names the entry's place and key.
     """
     values = entry.values
     if ("completion" in values) == ("completions" in values):

@@ -74,7 +74,7 @@ class Bench:
     """
 
     def __init__(self, reward: Composable, lane: str) -> None:
-        # calls lost to infrastructure are outcomes here, for a case may expect them
+        # calls lost to infrastructure are outcomes here, because a case may expect them
         self._runtime = Runtime([reward], workers=1, lane=lane, max_infrastructure_rate=1.0)
         self.reward = self._runtime.names[0]
 

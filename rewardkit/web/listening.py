@@ -1,4 +1,4 @@
-"""Where a server listens, who may reach it, and how it hangs up on who asks nothing."""
+"""Where a server listens, who may reach it, and how it hangs up on clients that ask nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LOCAL_NAMES = ("localhost",)
 
 
 class PatientServer(uvicorn.Server):
-    """A server that hangs up on who keeps a connection and lets nothing happen.
+    """A server that hangs up on clients that keep a connection and do nothing with it.
 
     uvicorn waits for ever for a first request, for the rest of its head, and for a client that does not read its
     answer. Here a connection ends when nothing has changed on it for :data:`IDLE_S`. While more than half of the
@@ -149,7 +149,7 @@ def listening(host: str, port: int, tries: int | None = None) -> socket.socket:
     """Return a socket that listens at the first port that is free, of so many from one on.
 
     Raises:
-        ConfigError: None of those that are tried is, or the host is no address of this machine.
+        ConfigError: None of those that are tried is, or the host is not an address of this machine.
     """
     last = min(port + (tries or PORTS_TRIED) - 1, 65535)
     reason: OSError | None = None

@@ -68,7 +68,7 @@ _MAX_FRAMES = 8
 
 
 def public_names(module: str) -> frozenset[str]:
-    """Return the names that a text may take from a module: the public ones that are no modules themselves."""
+    """Return the names that a text may take from a module: the public ones that are not modules themselves."""
     if module == "ast":
         return frozenset({"literal_eval"})
     found = importlib.import_module(module)

@@ -34,7 +34,7 @@ REQUEST, RESULTS, PEER = 3, 4, 5
 TOO_LARGE = 81
 """Exit code of a child whose results are larger than they may be."""
 NO_MEMORY = 80
-"""Exit code of a child that had not even the memory to say that it has none."""
+"""Exit code of a child that had too little memory even to report that."""
 UNTOLD = 84
 """Exit code of a tester whose completion was killed before it read its order."""
 
@@ -135,7 +135,7 @@ _PROGRAM_NAME, TESTS_NAME = "main.py", "tests.py"
 def _run_programs(request: Any) -> int:
     """Run a source once for each input, each time with fresh names, and say what each run came to.
 
-    The beginning of the first run is not reported, nor a last run without an error. A run that leaves other standard
+    The beginning of the first run and a last run without an error are not reported. A run that leaves other standard
     streams than it found, or ends when the process is no longer young, is the last one of its process; the client
     starts the next in a new process. So the end of a process tells how a slow run ended.
     """
@@ -368,7 +368,7 @@ def _reply(names: dict[str, Any], asked: Any) -> dict[str, Any]:
         reply["value"] = plain.encode(function(*arguments, **keywords))
         for name, held in (("arguments", arguments), ("keywords", keywords)):
             after = plain.encode(held)
-            if _dumps(after) != _dumps(asked[name]):  # as text, for True is not 1
+            if _dumps(after) != _dumps(asked[name]):  # as text, because True is not 1
                 reply[name] = after
     except BaseException as error:
         return {"number": asked["number"], "raised": describe(error)}

@@ -173,8 +173,8 @@ class Zygote:
     def _evaluate(self, order: bytes, *, in_stream: bool) -> tuple[float, ...]:
         """Run an evaluation to its end and return the report.
 
-        In a stream of orders the next child is forked beside this one; otherwise later, for the fork would slow a short
-        evaluation down.
+        In a stream of orders the next child is forked beside this one; otherwise later, because the fork would slow a
+        short evaluation down.
         """
         kind, began, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
         tester = 0

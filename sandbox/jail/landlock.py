@@ -1,4 +1,4 @@
-"""Landlock: which files a process may open, and no network nor signals beyond it."""
+"""Landlock: which files a process may open; network, and signals to processes outside, are denied."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PATH_BENEATH = 1
 
 
 def abi() -> int:
-    """Return the kernel's Landlock version; 0 where it has none or it is switched off."""
+    """Return the kernel's Landlock version; 0 where it lacks Landlock or Landlock is switched off."""
     try:
         return kernel.syscall("landlock_create_ruleset", None, 0, 1)
     except (OSError, KeyError):

@@ -79,7 +79,7 @@ def drop_capabilities() -> None:
         try:
             kernel.prctl(kernel.PR_CAPBSET_DROP, capability)
         except OSError:
-            break  # the last known one is past, or this user has none to give up
+            break  # the last known one is past, or this user has no capability to give up
     head = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     kernel.syscall("capset", head, bytes(24))
 

@@ -60,7 +60,7 @@ _MESSAGE_FLAGS = 0x2 | 0x20 | 0x40 | 0x80 | 0x100 | 0x4000 | 0x8000
 _SOL_SOCKET, SOCKET_OPTIONS = 1, (3, 4, 7, 8, 30, 38, 39)
 """Of sockets may be read: type, error, sizes of both buffers, whether it listens, protocol, domain.
 
-Not who the other end is, SO_PEERPIDFD among it, nor the kernel's counters."""
+Neither who the other end is (such as SO_PEERPIDFD) nor the kernel's counters."""
 _TRUNCATE_BITS, _TRUNCATE_UNWRITTEN = 0o1003, (0o1000, 0o1003)
 """O_TRUNC without writing: before its third version Landlock takes that for reading, or for nothing."""
 _AF_UNIX, _SOCK_STREAM, _TYPE_BITS = 1, 1, 0xF

@@ -3,7 +3,7 @@
 Pure: what happened, what ran and what was held against each call before go in, a :class:`Fate` for each call comes
 out. Nothing here knows a process, a socket or a clock; the pool sees what happened and does as it is told here.
 
-The rule behind all of it: a call pays only for what nobody else can have done. Where several may have done it, each
+The rule behind all of it: a call pays only for what no other call can have done. Where several may have done it, each
 runs again under terms that leave only itself, and what happens then is held against it.
 """
 

@@ -1,4 +1,4 @@
-"""The clock of a call: it can be stopped, so that what is no call's doing does not count against its time.
+"""The clock of a call: it can be stopped, so that what is not a call's doing does not count against its time.
 
 The start of a jail is such a thing. Whichever call comes first has to wait for it, and is not to blame.
 """

@@ -48,7 +48,7 @@ class Terms(NamedTuple):
     """How a call is to run, after what happened where it ran before; see :mod:`sandbox.workers.blame`."""
 
     lost: int = 0  # how often its worker was killed from outside while it ran
-    alone: bool = False  # whether no other call may be in flight in its worker, nor threads be left over there
+    alone: bool = False  # whether its worker must have no other call in flight and no threads left over
     fresh: bool = False  # whether its worker must have run no other call: it was alone as one died, but not the first
     apart: bool = False  # whether no other call may be in flight in any worker: all may have been brought down by it
 

@@ -1,7 +1,7 @@
 """The nursery: a process that has loaded the rewards once and forks workers, so that a replacement loads nothing.
 
-The warden makes it when a worker is to be replaced whose load took long, and forks workers itself where there is
-none: a nursery saves time and nothing depends on it. A worker that is forked here is handed to the warden (its parent
+The warden makes it when a worker is to be replaced whose load took long, and forks workers itself without
+one: a nursery saves time and nothing depends on it. A worker that is forked here is handed to the warden (its parent
 ends, and orphans come to the warden), so it is reaped, reported and killed like every other.
 
 *Not used* where a fork would be less than loading anew: after loading, the process has more than one thread, a child,

@@ -143,7 +143,7 @@ class WorkerPool:
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="rewardkit-pool", daemon=True)
         self._started = False
-        # Protects _started and _closing against two callers at once, and so that no job comes when nobody serves it.
+        # Protects _started and _closing against two callers at once, and so that no job comes when no thread serves it.
         self._start_lock = threading.Lock()
         atexit.register(self.close)
 
@@ -231,7 +231,7 @@ class WorkerPool:
             self._release()
 
     def _refuse_the_rest(self) -> None:
-        """End the jobs that came while the last was being done: nobody waits for a thread that is gone."""
+        """End the jobs that came while the last was being done: they would wait forever for a thread that is gone."""
         with self._start_lock:
             self._closing = True
         self._broken = self._broken or PoolClosedError("the pool was closed")
@@ -710,7 +710,7 @@ class WorkerPool:
     def _doubt_warden(self, slot: Slot, now: float) -> None:
         """A worker's beginning or end is late: ask the warden whether it is there, and wake it if it was stopped.
 
-        One that answers and still reports no end has a worker that cannot die, for the kernel or a tracer holds it.
+        One that answers and still reports no end has a worker that cannot die, because the kernel or a tracer holds it.
         It runs nothing any more, and its place is given to another. A beginning takes longer where a nursery loads the
         targets first; meanwhile the warden is only asked whether it is there.
         """

@@ -1,7 +1,7 @@
 """What calls have printed so far, in memory that outlives their worker: a place for each call that may be in flight.
 
 A call that returns hands its output over itself. What is here is read where it does not: its time was up, or its worker
-died. Writing copies a few bytes, waits for nobody, and a call that prints nothing writes nothing.
+died. Writing copies a few bytes, waits for no other process, and a call that prints nothing writes nothing.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from sandbox.workers.desk import Desk, held_bytes
 from sandbox.workers.steady import Steady
 
 BOX_S = 0.02
-"""Seconds after which a worker gives the rest of its chunk back, so that no slow call holds up quick ones."""
+"""Seconds after which a worker gives the rest of its chunk back, so that a slow call does not hold up quick ones."""
 
 
 class SerialLane:

@@ -69,7 +69,7 @@ class Slot:
     process: int = 0  # the present worker's process id; 0 for none
     generation: int = 0  # counts the workers of this slot
     sent: dict[int, tuple[Job, Call]] = field(default_factory=dict)  # unanswered calls by ticket
-    chunk: range = range(0)  # tickets of the chunk that a serial worker is running; empty while it has none
+    chunk: range = range(0)  # tickets of the chunk that a serial worker is running; empty while it has no chunk
     half: int = 0  # which half of the page takes that chunk's answers
     numbers_read: int = 0  # answers read there so far
     given_up: int = 0  # calls that ran out of time and whose threads are still stuck
@@ -138,7 +138,7 @@ class Slot:
         self._next_ticket += len(calls)
         now = time.monotonic()
         if not self.sent:
-            self.looked_at = now  # it was not looked at for a while, for there was nothing to see
+            self.looked_at = now  # it was not looked at for a while, because there was nothing to see
         longest_s = max([call.timeout_s for call in calls]) if len(calls) > 1 else calls[0].timeout_s
         self._sendings[first] = _Sending(now, longest_s, self.excused_s)
         self.sent.update(zip(range(first, self._next_ticket), zip(repeat(job), calls, strict=False), strict=True))
@@ -181,9 +181,9 @@ class Slot:
         """Return the calls that should have been answered for long ago, whatever the page, socket or loop says.
 
         A call expires :data:`GRACE_S` after its time is up, counted from when it was sent. A chunk's calls begin
-        within moments of each other, for the first that takes longer ends the chunk. To that comes the time for which
-        no answer could be expected: clocks stood still, one coroutine held the loop, or the parent itself stood still.
-        That time is bounded as well.
+        within moments of each other, because the first that takes longer ends the chunk. To that comes the time for
+        which no answer could be expected: clocks stood still, one coroutine held the loop, or the parent itself stood
+        still. That time is bounded as well.
         """
         most_s = STOPPED_S + (self.width - 1) * max((one.timeout_s for one in self._sendings.values()), default=0.0)
         late = [

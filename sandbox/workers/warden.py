@@ -153,7 +153,7 @@ class Warden:
         self._control.send_json(["started", request.slot, request.generation, process, from_nursery])
 
     def _nursery(self, request: ForkRequest) -> Nursery | None:
-        """Return the nursery for a slot's workers, made now if need be; ``None`` where there shall be none."""
+        """Return the nursery for a slot's workers, made now if need be; ``None`` where they start without one."""
         payload = self._payloads[request.slot]
         key = tuple(payload)
         if key in self._nurseries:
@@ -264,7 +264,7 @@ class Warden:
             self._control.send_json(["ended", slot, process, code])
 
     def _kill_strays(self) -> None:
-        """Kill every child of ours that is no worker: descendants of a dead one, handed to us as subreaper."""
+        """Kill every child of ours that is not a worker: descendants of a dead one, handed to us as subreaper."""
         found = shell.children()
         self._hear_nurseries()  # whose new workers among these are no strays
         ours = {*self._workers, *(one.process for one in self._nurseries.values())}

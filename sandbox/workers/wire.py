@@ -1,6 +1,6 @@
 """What passes between the parent, the warden and the workers.
 
-Down, from the parent: frames of pickled tuples, for the parent is trusted. Up: frames and records
+Down, from the parent: frames of pickled tuples, because the parent is trusted. Up: frames and records
 of JSON; nothing that a worker wrote is ever unpickled, and all of it is bounded and checked: a call may
 write to any descriptor of its worker. A batch's data travels once, as one anonymous file that every
 worker maps and none can write to.
@@ -326,7 +326,7 @@ class RecordReader:
         """Return the records completed since the last call.
 
         Raises:
-            MalformedError: The file holds what is no record; the worker is not to be trusted further.
+            MalformedError: The file holds what is not a record; the worker is not to be trusted further.
         """
         data = bytearray()
         while piece := os.pread(self._descriptor, _PIECE_BYTES, self._position + len(data)):
@@ -342,7 +342,7 @@ class RecordReader:
         self._position += complete
         lines = decoded(b"[" + data[: complete - 1].replace(b"\n", b",") + b"]")
         if not all(map(_is_record, lines)):
-            raise MalformedError("a line that is no record")
+            raise MalformedError("a line that is not a record")
         records: list[Record] = lines
         return records
 

@@ -163,7 +163,7 @@ def test_what_is_no_reward_is_named_with_its_place(thing: Any) -> None:
         (lambda: Runtime({"a": thing}), "reward 'a': "),
         (lambda: RewardFunctionsConfig({"a": thing}).resolve(), "reward 'a': "),
     ):
-        with pytest.raises(RewardDefinitionError, match=f"^{where}.* is no reward; expected a reward, a function"):
+        with pytest.raises(RewardDefinitionError, match=f"^{where}.* is not a reward; expected a reward, a function"):
             make()
     for mark in (reward, group_reward):
         with pytest.raises(RewardDefinitionError, match="marks functions, not"):

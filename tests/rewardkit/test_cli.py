@@ -652,7 +652,7 @@ def test_whatever_is_shown_on_the_screen_is_plain() -> None:
 def test_out_never_replaces_a_device_or_a_file_that_is_read(work: Path) -> None:
     """A pipe, the reward file and the data stay what they are; a link's target is written."""
     os.mkfifo(work / "pipe")
-    for place, words in (("pipe", "no ordinary file"), ("mine.py", "which is read"), ("data.jsonl", "which is read")):
+    for place, words in (("pipe", "not an ordinary"), ("mine.py", "which is read"), ("data.jsonl", "which is read")):
         (work / "mine.py").write_text("def one(completion: str) -> float:\n    return 1.0\n")
         code, _, err = _score("mine.py:one", "data.jsonl", "--out", place)
         assert (2, True) == (code, words in " ".join(err.split())), err

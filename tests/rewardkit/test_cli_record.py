@@ -240,7 +240,7 @@ def test_runs_are_listed_with_what_they_hold(work: Path) -> None:
         [name, *numbers[:2]] for name, _, *numbers in cells
     ]
     assert "unreadable" in lines[-1]
-    assert "no SQLite file" in lines[-1]
+    assert "not an SQLite file" in lines[-1]
     told = _json("runs")
     assert {"one": 6, "two": 1, "broken": None} == {one["name"]: one["steps"] for one in told["runs"]}
     assert {"one": False, "two": False, "broken": None} == {one["name"]: one["running"] for one in told["runs"]}
@@ -504,7 +504,7 @@ def test_logs_are_data_too(work: Path) -> None:
         (["--status", "bad"], "status 'bad': expected scored, skipped, failed"),
         (["--grep", "("], "grep='(': not a regular expression"),
         (["--step", "9"], "one: nothing at step 9; it has those from 0 to 5"),
-        (["--follow", "--json"], "--follow --json: one object has an end"),
+        (["--follow", "--json"], "--follow --json: one JSON object cannot follow"),
     ],
 )
 def test_logs_name_what_is_wrong(work: Path, arguments: list[str], words: str) -> None:
@@ -716,9 +716,9 @@ def _broken(kind: str) -> None:
 BROKEN = {
     "missing": "there is no record; `rewardkit runs` lists those that there are",
     "without a record": "there is no record",
-    "empty": "the file is empty, and no record",
-    "no record": "not a record: the file is no SQLite file",
-    "another database": "a SQLite file, but no record of rewardkit's",
+    "empty": "not a record: the file is empty",
+    "no record": "not a record: the file is not an SQLite file",
+    "another database": "an SQLite file, but not a record of rewardkit",
     "newer": "a record of version 999, written by a newer release",
     "a folder": "",
     "cut short": "damaged",

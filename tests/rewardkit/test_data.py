@@ -369,7 +369,7 @@ def test_a_file_that_is_not_what_its_name_says_is_told_as_such(tmp_path: Path) -
     text = "prompt,completion\np,c\n"
     with pytest.raises(DataError, match=r"rows.jsonl:1: not JSON: .*; this is CSV, which is read from a file named"):
         read_rollouts(_csv(tmp_path, text, "rows.jsonl"))
-    with pytest.raises(DataError, match=r"rows.parquet:1: not JSON: .*; this is no Parquet, as the name says"):
+    with pytest.raises(DataError, match=r"rows.parquet:1: not JSON: .*; despite its name this is not Parquet"):
         read_rollouts(_csv(tmp_path, text, "rows.parquet"))
 
 

@@ -72,7 +72,7 @@ def test_a_plain_function_has_the_defaults() -> None:
     made = reward(plain)
     assert (None, (), None) == (described(plain).hints, made.inner, described(plain).source_text)
     assert not made.spec.jailed
-    with pytest.raises(RewardDefinitionError, match="reward 'plain' has no client: it is no judge"):
+    with pytest.raises(RewardDefinitionError, match="reward 'plain' has no client: it is not a judge"):
         made.with_client(object())
 
 

@@ -839,7 +839,7 @@ def test_only_a_step_reward_takes_steps() -> None:
     """A reward whose parameter is annotated so is told which mark to use; one without a judge has no client."""
     with pytest.raises(RewardDefinitionError, match="only @step_reward hands steps to its function; mark it so"):
         reward(_fit)
-    with pytest.raises(RewardDefinitionError, match="reward 'right_tool' has no client: it is no judge"):
+    with pytest.raises(RewardDefinitionError, match="reward 'right_tool' has no client: it is not a judge"):
         right_tool.with_client(None)
     with pytest.raises(BadReturnError, match="returned nan"):
         step_reward(_returns(float("nan")), name="nan")(completion=_turns("a", "b"))

@@ -149,7 +149,7 @@ def test_the_folders_of_workspaces_are_a_setting(folder: Path, monkeypatch: pyte
     with pytest.raises(WorkspaceError, match="outside"):
         Workspace(folder.parent / "left2")
     monkeypatch.setenv("REWARDKIT_WORKSPACES", "here")
-    with pytest.raises(WorkspaceError, match="REWARDKIT_WORKSPACES='here': 'here' is no absolute path"):
+    with pytest.raises(WorkspaceError, match="REWARDKIT_WORKSPACES='here': 'here' is not an absolute path"):
         Workspace(folder)
 
 
@@ -227,7 +227,7 @@ def test_other_commands_are_refused(command: tuple[Any, ...], folder: Path) -> N
 
 @pytest.mark.parametrize(
     ("command", "words"),
-    [(("python", "none.py"), "has no file 'none.py'"), (("python", "-m", "a;b"), "no module's name")],
+    [(("python", "none.py"), "has no file 'none.py'"), (("python", "-m", "a;b"), "not a module's name")],
 )
 def test_a_command_names_what_is_missing(command: tuple[str, ...], words: str, folder: Path) -> None:
     """Before anything runs."""

@@ -611,7 +611,7 @@ def test_groups_split_between_processes_are_refused(settings: SimpleNamespace) -
     settings.per_device_train_batch_size, settings.steps_per_generation = 3, 2
     with RewardAdapter([length], lane="inline") as adapter:
         begin(adapter, settings)
-    words = r"6 completions in a batch .* no multiple of num_generations=4"
+    words = r"6 completions in a batch .* not a multiple of num_generations=4"
     adapter = RewardAdapter([exact, 0.5 * grouped + length], lane="inline")
     with pytest.raises(ConfigError, match=words):
         begin(adapter, settings)
@@ -772,10 +772,10 @@ def test_what_trl_cannot_call_says_what_to_hand_over(tiny: Path, tmp_path: Path,
 
     with RewardAdapter([length], lane="inline") as adapter:
         handed, words = {
-            "adapter": (adapter, "a RewardAdapter is no reward function; .* reward_funcs=adapter.reward_funcs"),
+            "adapter": (adapter, "a RewardAdapter is not a reward function; .* reward_funcs=adapter.reward_funcs"),
             "composition": (
                 length + exact,
-                r"'length \+ exact' is no function; .*RewardAdapter\(\[...\]\).reward_funcs",
+                r"'length \+ exact' is not a function; .*RewardAdapter\(\[...\]\).reward_funcs",
             ),
             "reward": (length, r"reward_funcs=RewardAdapter\(\[length\]\).reward_funcs"),
         }[thing]
@@ -792,7 +792,7 @@ def test_what_trl_cannot_call_says_what_to_hand_over(tiny: Path, tmp_path: Path,
 @pytest.mark.parametrize("rewards", [[length, None], {"length": length, "none": None}], ids=str)
 def test_what_is_no_reward_is_named_with_its_place(rewards: Any) -> None:
     """As in a runtime."""
-    with pytest.raises(RewardDefinitionError, match=r"^(rewards\[1\]|reward 'none'): None is no reward; "):
+    with pytest.raises(RewardDefinitionError, match=r"^(rewards\[1\]|reward 'none'): None is not a reward; "):
         RewardAdapter(rewards)
 
 

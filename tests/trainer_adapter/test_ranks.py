@@ -460,7 +460,7 @@ def test_settings_name_the_trainers_own(monkeypatch: pytest.MonkeyPatch) -> None
     split = SimpleNamespace(
         world_size=2, num_generations=4, steps_per_generation=1, per_device_train_batch_size=6, eval_strategy="no"
     )
-    with pytest.raises(ConfigError, match=r"no multiple of num_generations=4.*cannot exchange rows"):
+    with pytest.raises(ConfigError, match=r"not a multiple of num_generations=4.*cannot exchange rows"):
         check_groups(["whole"], split)
     monkeypatch.setattr(Ranks, "of", classmethod(lambda cls, processes: Ranks(0, processes)))
     check_groups(["whole"], split)

@@ -123,7 +123,7 @@ def weighted_mean_over_shards(loss_sum: ArrayT, count: ArrayT) -> ArrayT:
     elif bool(number.sum() > 0):
         mean = total.sum() / number.sum()
     else:
-        raise ObjectiveError("all shards are empty: nothing has no mean")
+        raise ObjectiveError("all shards are empty: a mean needs one term or more")
     found: ArrayT = cast(mean, dtype)
     return found
 
@@ -132,7 +132,7 @@ def _over_processes(xp: Any, total: Any, number: Any) -> Any:
     sums = xp.stack([total.detach(), number]).double()
     xp.distributed.all_reduce(sums)
     if not bool(sums[1] > 0):
-        raise ObjectiveError("the shards of all processes are empty: nothing has no mean")
+        raise ObjectiveError("the shards of all processes are empty: a mean needs one term or more")
     mine = total * (xp.distributed.get_world_size() / sums[1]).to(total.dtype)
     return mine + ((sums[0] / sums[1]).to(total.dtype) - mine).detach()
 
@@ -142,7 +142,7 @@ def _pairs(chosen: Any, rejected: Any) -> tuple[Any, Any]:
     same_shape(chosen=won, rejected=lost)
     won, lost = won.reshape(-1), lost.reshape(-1)
     if not len(won):
-        raise ObjectiveError("no pairs: nothing has no accuracy")
+        raise ObjectiveError("no pairs: an accuracy needs one or more")
     missing = xp.isnan(won) | xp.isnan(lost)
     if bool(missing.any()):
         raise ObjectiveError(f"pair {int(missing.nonzero()[0][0])} has no score (nan): leave it out and say so")

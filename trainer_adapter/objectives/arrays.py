@@ -161,13 +161,13 @@ def reduced(terms: Any, reduction: str, dtype: Any, weight: Any = None, what: st
     if reduction == "mean":
         count = int(np.prod(terms.shape)) if weight is None else weight
         if count == 0:
-            raise ObjectiveError(f"no {what}: nothing has no mean; take reduction='sum' where a shard may be empty")
+            raise ObjectiveError(f"no {what}: a mean needs some; take reduction='sum' where a shard may be empty")
         total = total / count
     return cast(total, dtype)
 
 
 def check_number(name: str, value: object, least: float, most: float = math.inf, *, open_at: float = math.inf) -> None:
-    """Refuse a setting that is no number, or lies outside its range.
+    """Refuse a setting that is not a number, or lies outside its range.
 
     Args:
         name: The setting.
@@ -190,7 +190,7 @@ def check_number(name: str, value: object, least: float, most: float = math.inf,
 
 
 def is_whole(value: object, lowest: int) -> bool:
-    """Return whether the value is a whole number, the lowest or above; a boolean is none."""
+    """Return whether the value is a whole number, the lowest or above; a boolean is not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= lowest
 
 

@@ -42,7 +42,7 @@ def best_of_n_expected(scores: ArrayT, n: int, *, values: ArrayT | None = None) 
         (...); ``nan`` for a row with a ``nan``.
 
     Raises:
-        ObjectiveError: n is no whole number from 1 to N, or the shapes differ.
+        ObjectiveError: n is not a whole number from 1 to N, or the shapes differ.
     """
     xp, score = floats(scores=scores)
     if score.ndim < 1:
@@ -74,7 +74,7 @@ def best_of_n_kl(n: int) -> float:
         n: 1 or more.
 
     Raises:
-        ObjectiveError: n is no number of 1 or more.
+        ObjectiveError: n is not a number of 1 or more.
     """
     check_number("n", n, 1)
     return statistics.best_of_n_kl(n)

@@ -45,7 +45,8 @@ def pair_probabilities(chosen: ArrayT, rejected: ArrayT, *, seed: int) -> tuple[
     """Return, each pair put in random order, the probability that its first is preferred, and whether it is.
 
     In the order (chosen, rejected) every label is 1, and a calibration error measures how sure the model is, not how
-    rightly: a model that always says 1 has none. The order comes from the seed alone, the same in numpy and torch.
+    rightly: a model that always says 1 has no such error. The order comes from the seed alone, the same in numpy and
+    torch.
 
     Args:
         chosen: Scores, (P,).
@@ -56,7 +57,7 @@ def pair_probabilities(chosen: ArrayT, rejected: ArrayT, *, seed: int) -> tuple[
         Probabilities, (P,), and labels 0 and 1, (P,), both of the scores' dtype.
 
     Raises:
-        ObjectiveError: The shapes differ or are not (P,), or the seed is no whole number of 0 or more.
+        ObjectiveError: The shapes differ or are not (P,), or the seed is not a whole number of 0 or more.
     """
     xp, won, lost = floats(chosen=chosen, rejected=rejected)
     same_shape(chosen=won, rejected=lost)

@@ -65,7 +65,7 @@ def orm_labels(
     if starts.ndim != 1:
         raise ObjectiveError(f"lengths of shape {tuple(starts.shape)}: expected (rows,)")
     refuse_row((starts < 0) | (ends <= starts), "has no completion: its length is not above its prompt's")
-    refuse_row((starts % 1 != 0) | (ends % 1 != 0), "has a length that is no whole number")
+    refuse_row((starts % 1 != 0) | (ends % 1 != 0), "has a length that is not a whole number")
     refuse_row((right != 0) & (right != 1), "has a label that is not 0 or 1")
     if width is not None and not is_whole(width, 0):
         raise ObjectiveError(f"width={width!r}: expected a whole number, 0 or more")

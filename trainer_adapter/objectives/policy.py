@@ -32,7 +32,7 @@ Normalization: TypeAlias = Literal["grpo", "bnpo", "dr_grpo", "dapo"]
 """How the terms of all tokens become one number; see :func:`grpo_loss`."""
 
 _LARGEST_LOG_RATIO = 60.0
-_MASKED = "expected a log-probability; mask the token if it has none"
+_MASKED = "expected a log-probability; mask a token without one"
 
 
 def clipped_surrogate(
@@ -131,7 +131,7 @@ def grpo_loss(
     xp, new, advantage = floats(logps=logps, advantages=advantages)
     check_number("beta", beta, 0)
     if beta and ref_logps is None:
-        raise ObjectiveError(f"beta={beta!r} needs ref_logps: the divergence from no reference model is not known")
+        raise ObjectiveError(f"beta={beta!r} needs ref_logps: a divergence is measured from a reference model")
     old = _constant(new) if old_logps is None else old_logps
     surrogate = clipped_surrogate(new, old, advantage, low=low, high=high, level=level, mask=mask)
     terms = -wide(surrogate)
@@ -150,7 +150,7 @@ def grpo_loss(
 def _averaged(terms: Any, kept: Any, normalization: str, longest: int | None, tokens: float | None) -> Any:
     """Return one number of the terms, (B, T), which are 0 where nothing is kept."""
     if not terms.shape[0]:
-        raise ObjectiveError("no completions: nothing has no loss")
+        raise ObjectiveError("no completions: a loss needs one or more")
     if normalization == "grpo":
         return _row_mean(terms, kept)[:, 0].mean()
     if normalization == "bnpo":

@@ -90,7 +90,7 @@ def prm_loss(logits: ArrayT, labels: ArrayT, *, reduction: Reduction = "mean") -
         reduction: ``"mean"`` over the labelled steps of the batch, or ``"sum"``.
 
     Raises:
-        ObjectiveError: The shapes do not fit, a label is no class, or no step is labelled.
+        ObjectiveError: The shapes do not fit, a label is not a class, or no step is labelled.
     """
     xp, logit = floats(logits=logits)
     label = numbers("labels", labels, logit)
@@ -162,7 +162,7 @@ def _is_row(values: Any) -> bool:
 
 
 def _integers(values: Any, row: int, what: str) -> list[int]:
-    """Return the whole numbers of a row; booleans are none, for a step that is false would pass as neutral."""
+    """Return the whole numbers of a row; refuse booleans, because a step that is false would pass as neutral."""
     found = values.tolist() if hasattr(values, "tolist") else list(values) if np.ndim(values) else values
     if not isinstance(found, list):
         raise ObjectiveError(f"row {row}: {what}s {found!r}: expected a list")

@@ -20,7 +20,7 @@ Scale = Annotated[
 Bins = Annotated[int, typer.Option(help="Bins of the calibration error.", metavar="N", min=1)]
 Inline = Annotated[bool, typer.Option("--inline", help="Run in this process, without isolation and timeouts.")]
 MaxFailed = Annotated[float, typer.Option(help="Exit with 1 if a greater share of the rows fails.", metavar="SHARE")]
-Seed = Annotated[int, typer.Option(help="Of the order that pairs are put in, for ECE.", metavar="N", min=0)]
+Seed = Annotated[int, typer.Option(help="Seed of the order that pairs are put in, for ECE.", metavar="N", min=0)]
 Limit = Annotated[int | None, typer.Option(help="Read only the first N rows.", metavar="N", min=1)]
 
 
@@ -113,7 +113,7 @@ def monitor_command(
     step: Annotated[
         int | None,
         typer.Option(
-            help="The training step it is of; by default the run's last, or one more than before.", metavar="N", min=0
+            help="The training step measured; by default the run's last, or one more than before.", metavar="N", min=0
         ),
     ] = None,
     name: Annotated[
@@ -123,7 +123,7 @@ def monitor_command(
         bool, typer.Option("--new-baseline", help="Compare with this measurement from now on.")
     ] = False,
     min_accuracy: Annotated[
-        float | None, typer.Option(help="Flag also an accuracy that is surely below.", metavar="SHARE")
+        float | None, typer.Option(help="Also flag an accuracy that is surely below.", metavar="SHARE")
     ] = None,
     scale: Scale = None,
     bins: Bins = 10,
@@ -175,7 +175,7 @@ def monitor_command(
     def show() -> None:
         measured.print(screen())
         if canaries.is_new:
-            typer.echo(f"{place}: a new record; there was none")
+            typer.echo(f"{place}: a new record, because none was there yet")
 
     told = {**measured.as_json(), "run": str(place), "new_record": canaries.is_new}
     finish(told, show, as_json=as_json, code=FAILED if measured.flags else 0)
@@ -185,7 +185,7 @@ def over_optimisation_command(
     run: RunPlace,
     proxy: Annotated[str, typer.Argument(help="The reward that the training follows.", metavar="PROXY")],
     gold: Annotated[
-        str, typer.Argument(help="A better one: recorded beside it, or scored since by rescore.", metavar="GOLD")
+        str, typer.Argument(help="A better reward: recorded beside it, or scored since by rescore.", metavar="GOLD")
     ],
     svg: Annotated[Path | None, typer.Option(help="Write the graph here.", metavar="FILE")] = None,
     as_json: AsJson = False,

@@ -141,7 +141,7 @@ def best_of_n_over_optimisation(
     The flag compares the gold of the best of n with that of the n at which it is highest, prompt by prompt.
 
     Args:
-        proxy: For each prompt the proxy's scores of its completions; ``None`` where there is none.
+        proxy: For each prompt the proxy's scores of its completions; ``None`` for one without a score.
         gold: The gold's, in the same order.
         n: The last point.
 
@@ -273,7 +273,7 @@ class _Windows(NamedTuple):
 
 
 def _flag(places: Sequence[int], proxy: _Floats, gold: _Floats) -> tuple[Flag | None, str | None]:
-    """Return the flag of a training, or why there can be none."""
+    """Return the flag of a training, or why it cannot be judged."""
     if len(gold) < LEAST_POINTS:
         return None, f"{len(gold)} points: {LEAST_POINTS} or more tell a fall from noise"
     size = len(gold) // _WINDOWS

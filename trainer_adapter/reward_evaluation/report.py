@@ -96,8 +96,8 @@ def evaluate_preferences(
 
     The probability that the chosen completion of a pair is preferred is 1 / (1 + exp(-(chosen - rejected))) on the
     scale ``"logit"``, that of a Bradley-Terry model. On ``"probability"``, where a score says how likely a completion
-    is good, it is the same of the scores' log-odds. Pairs are put in random order first, for where the chosen one is
-    always first a reward that is always sure would be calibrated.
+    is good, it is the same of the scores' log-odds. Pairs are put in random order first, because where the chosen one
+    is always first a reward that is always sure would be calibrated.
 
     Args:
         rows: Rows with their scores.
@@ -108,7 +108,8 @@ def evaluate_preferences(
         seed: Of the order of pairs, and of the bootstrap.
 
     Raises:
-        ConfigError: There is no such scale, ``bins`` is below 1, or a score on the scale of probabilities is none.
+        ConfigError: There is no such scale, ``bins`` is below 1, or a score on the scale of probabilities is not a
+            probability.
     """
     if scale not in SCALES:
         raise ConfigError(f"scale={scale!r}: expected one of {', '.join(SCALES)}")
@@ -181,7 +182,7 @@ def _log_odds(scores: NDArray[np.float64], pairs: Sequence[ScoredRow]) -> NDArra
     if len(wrong):
         at = int(wrong[0])
         raise ConfigError(
-            f"{pairs[at].where}: score {scores[at]:g}: no probability, as --scale probability takes them; "
+            f"{pairs[at].where}: score {scores[at]:g}: not a probability, as --scale probability expects; "
             "use --scale logit"
         )
     held = np.clip(scores, _EDGE, 1 - _EDGE)

@@ -41,7 +41,7 @@ class ScoredRow:
         where: Where the row stands: ``pairs.jsonl:3``.
         kind: How it is counted.
         subset: What it belongs to; ``None`` without subsets.
-        chosen: Scores of the chosen completions; ``None`` for one that has none.
+        chosen: Scores of the chosen completions; ``None`` for one without a score.
         rejected: The same of the rejected ones.
         failed: Whether a call for it failed; a row without all scores that did not fail was skipped.
         error: Why it failed, of the first that did.
@@ -92,7 +92,7 @@ class ScoredRow:
 def scored_row(row: PreferenceRow, outcomes: Sequence[Outcome], subset_column: str | None) -> ScoredRow:
     """Return a row with what became of its completions, the chosen ones first.
 
-    A failure's default is no score: it would be a win or a loss that nobody has seen.
+    A failure's default is not a score: it would be a win or a loss that nobody has seen.
     """
     scores = tuple(one.score if one.status is Status.SCORED else None for one in outcomes)
     error = next((one.error or str(one.cause) for one in outcomes if one.status is Status.FAILED), None)

@@ -53,7 +53,7 @@ _SCALE_WORDS = {
 
 def _rate(share: Interval) -> str:
     if share.rate is None:
-        return "unknown, for nothing is scored"
+        return "unknown, because nothing is scored"
     return f"{share.rate:.1%} [{share.low:.1%}, {share.high:.1%}] of {share.of:,}"
 
 

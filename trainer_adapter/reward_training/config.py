@@ -126,7 +126,7 @@ class RewardModelConfig(CheckedModel):
         default=None, min_length=1, description="Names of the layers adapted; null is every linear layer but the head."
     )
     pad_token: str | None = Field(
-        default=None, min_length=1, description="The padding token, for a tokenizer that has none; one that it knows."
+        default=None, min_length=1, description="The padding token, for a tokenizer without one; a token that it knows."
     )
     use_cpu: bool | None = Field(
         default=None, description="Whether to train on the CPU; null where there is no CUDA device."

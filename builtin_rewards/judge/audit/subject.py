@@ -31,7 +31,7 @@ class AuditedJudge:
     def __init__(self, judge: Any, named: str) -> None:
         if not isinstance(judge, JudgeReward):
             raise ConfigError(
-                f"{named}: {getattr(judge, 'name', judge)!r} is no judge: expected an LLMJudge, a PairwiseJudge, a "
+                f"{named}: {getattr(judge, 'name', judge)!r} is not a judge: expected an LLMJudge, a PairwiseJudge, a "
                 f"ListwiseJudge, a Jury or a Fallback. Name the judge itself, as file.py:judge; other rewards are "
                 f"audited by rewardkit audit"
             )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import httpx2
 
 OPENAI_URL = "https://api.openai.com/v1"
-NO_KEY = "no-key"  # what a server on loopback is sent where the environment has none
+NO_KEY = "no-key"  # what a server on loopback is sent where the environment has no key
 MOST_BYTES = 16 * 2**20  # of an answer, unpacked, that are read
 
 _VERIFY_S, _AGAIN_S = 3.0, 0.3
@@ -82,7 +82,7 @@ class Server:
         return re.fullmatch(r"(.+\.)?localhost|127(\.\d+){3}|::1", host) is not None
 
     def key(self) -> str:
-        """Return the key from the environment; JudgeSetupError if there is none or it cannot be a header."""
+        """Return the key from the environment; JudgeSetupError if it is missing or cannot be a header."""
         key = os.environ.get(self.key_env, "").strip()
         if not key and not self.on_loopback:
             raise JudgeSetupError(
@@ -216,8 +216,8 @@ async def _asked(server: Server, path: str, body: Mapping[str, Any] | None = Non
 async def _connections() -> AsyncGenerator[dict[Server, list[httpx2.AsyncHTTPTransport]], None]:
     """Yield an event loop's idle connections, time and again, and close them when ``asyncio.run`` ends the loop.
 
-    Each has a transport of its own, for a pool looks at all of its connections for each request: 2,400 requests on a
-    busy machine of two cores, 128 in flight, took one pool 38 s and several 27 s.
+    Each has a transport of its own, because a pool looks at all of its connections for each request: 2,400 requests on
+    a busy machine of two cores, 128 in flight, took one pool 38 s and several 27 s.
     """
     idle: defaultdict[Server, list[httpx2.AsyncHTTPTransport]] = defaultdict(list)
     try:
@@ -248,7 +248,7 @@ def _transport(server: Server) -> httpx2.AsyncHTTPTransport:
 
 @functools.cache
 def _tls() -> ssl.SSLContext:
-    """Return the TLS context of all transports; making one takes 80 ms, for it reads the certificates."""
+    """Return the TLS context of all transports; making one takes 80 ms, because it reads the certificates."""
     import httpx2
 
     return httpx2.create_ssl_context()

@@ -173,7 +173,7 @@ class Endpoint:
     async def _paid(self, pending: _PendingQuestion) -> Reply | JudgeError:
         """Send a request when there is money for it."""
         if isinstance(self._asks, Server):
-            self._asks.key()  # where the environment has none any more nothing is sent, and nothing paid
+            self._asks.key()  # if the environment has no key any more, nothing is sent and nothing is paid
         reserve, wait_s = pending.reserve, max(0.0, pending.left_s - _MONEY_MARGIN_S)
         with nullcontext() if reserve is None else await reserve(wait_s) as reservation:
             pending.sent += 1

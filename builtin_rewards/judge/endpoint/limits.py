@@ -22,7 +22,7 @@ FIRST, FIRST_S = 8, 2.0
 AT_LEAST = 20
 """Failures in a row that open a breaker, or as many as requests are in flight, if that is more: a fault comes at once
 and an answer takes its time, so on any server the first that end have failed."""
-REFUSED = 5  # refusals of the key in a row that open it, for no further request would be answered
+REFUSED = 5  # refusals of the key in a row that open it, because no further request would be answered
 REFUSED_REST_S = 300.0  # how long such a server is left alone; an account may be topped up during a run
 _AT_FAULT = frozenset({Fault.CONNECTION, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION, Fault.DEADLINE})
 

@@ -342,7 +342,7 @@ def _rewards(opened: Opened, table: CompletionTable) -> list[_Key]:
 
 
 def _of_prompt(opened: Opened, number: int) -> tuple[CompletionTable, Floats, list[str]]:
-    """Return a prompt's completions, their epochs (``nan`` where nobody said) and their splits."""
+    """Return a prompt's completions, their epochs (``nan`` where that is not known) and their splits."""
     table = opened.run.table(split=None, prompt=number)
     known = {one: (epoch, split) for one, epoch, split in opened.run.moments(number)}
     found = [known.get(int(one), (None, "train")) for one in table.ids]
@@ -487,12 +487,12 @@ def _row_of(one: Completion, rewards: Sequence[_Key]) -> dict[str, Any]:
 
 
 def _numbers(values: Floats) -> list[float | None]:
-    """Return numbers for JSON, which has none that is not finite."""
+    """Return numbers for JSON, in which every number is finite."""
     return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
 def _number(value: Any) -> float | None:
-    """Return a number for JSON, which has none that is not finite."""
+    """Return a number for JSON, in which every number is finite."""
     return float(value) if np.isfinite(value) else None
 
 

@@ -91,7 +91,7 @@ class Looking:
 
 
 def _told_by_process(path: RecordPlace) -> dict[str, Any]:
-    """Return what a process of its own tells of a record; it holds up no answer, and its memory goes with it."""
+    """Return what a separate process finds in a record; it delays no answer, and frees its memory when it ends."""
     command = [sys.executable, "-m", "rewardkit.dashboard.diagnosing"]
     pipe, alone = subprocess.PIPE, {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     began = time.monotonic()
@@ -130,7 +130,7 @@ def _nothing(problem: str, seconds: float) -> dict[str, Any]:
 
 
 def flags_found(kept: Kept, version: Stamp) -> int | None:
-    """Return how many flags the newest diagnosis of a run has; ``None`` where nobody looked at this file.
+    """Return how many flags the newest diagnosis of a run has; ``None`` for a file without a diagnosis.
 
     Args:
         kept: What is kept of the run.
@@ -184,7 +184,7 @@ def audit_of(run: RunReader) -> str:
 
 
 def report_of(run: RunReader) -> str:
-    """Return the command that writes the run's report, to hand on to who has no access to this page."""
+    """Return the command that writes the run's report, for those who have no access to this page."""
     return f"rewardkit show {shlex.quote(run.given)} --html report.html"
 
 

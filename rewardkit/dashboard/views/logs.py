@@ -38,12 +38,12 @@ def wanted_of(run: RunReader, query: Query) -> Wanted:
     """Return which entries a request wants.
 
     Raises:
-        RecordError: A filter is none that this run can have; names it, its value and what is expected.
+        RecordError: This run cannot have such a filter; the message names it, its value and what is expected.
     """
     reward, number = query.text("reward"), query.whole("version", least=1)
     names = run.rewards
     if reward is not None and reward not in names:
-        raise RecordError(f"reward={reward}: expected {', '.join(names) or 'nothing, for the run has no rewards yet'}")
+        raise RecordError(f"reward={reward}: expected {', '.join(names) or 'nothing: the run has no rewards yet'}")
     first, last = query.whole("first"), query.whole("last")
     if first is not None and last is not None and first > last:
         raise RecordError(f"first={first}: expected a step up to last={last}")
@@ -268,7 +268,7 @@ def _place(key: str | None) -> LogPlace | None:
     """Return the place that a key names.
 
     Raises:
-        RecordError: It is no key.
+        RecordError: It is not a key.
     """
     if key is None:
         return None

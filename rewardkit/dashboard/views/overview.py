@@ -37,7 +37,7 @@ def _counted(run: Run, sums: Sequence[StepSummary]) -> dict[str, Any]:
 
 
 def _ends(steps: list[int]) -> list[int]:
-    """Return the first step, the last one and how many there are; nothing where there is none."""
+    """Return the first step, the last one and how many there are; an empty list without steps."""
     return [steps[0], steps[-1], len(steps)] if steps else []
 
 
@@ -49,7 +49,7 @@ def _rewards(run: Run, sums: Sequence[StepSummary]) -> list[dict[str, Any]]:
 
 
 def _reward(name: str, version: int | None, one: RewardOverview | None) -> dict[str, Any]:
-    """Return a reward's numbers; of one that scored nothing in training, none is known."""
+    """Return a reward's numbers, which are all unknown for one that scored nothing in training."""
     known = ("first", "last", "std", "low", "high", "p50_s", "p95_s", "flat_share")
     counts = {"scored": 0, "skipped": 0, "failed": {}}
     if one is not None:

@@ -1,4 +1,4 @@
-"""Many machines as one pool of workers: the driver's own pool is node 0, and further nodes take what it need not run.
+"""Many machines as one pool of workers: the driver's own pool is node 0, and further nodes take over calls of it.
 
     schedule.py     which call goes to which node, who is given up, what goes out again: from values and times alone
     orders.py       what a node is told and what it says of itself; whether it may take part

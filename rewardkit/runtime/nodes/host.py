@@ -191,7 +191,7 @@ class _TicketedCall(Call):
 
 
 class _Collector:
-    """Hands a job's results on as plain values; what is tried again is the driver's to say."""
+    """Hands a job's results on as plain values; the driver says what is tried again."""
 
     def __init__(self, note: Callable[[NodeAnswers], None], job: int, left: int) -> None:
         self._note = note

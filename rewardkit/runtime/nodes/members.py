@@ -75,12 +75,12 @@ class Members:
         member.state, member.until = MemberState.IN, math.inf
 
     def refuse(self, member: Member) -> HostLink | None:
-        """Use a node never again, and return the host to end."""
+        """Never use a node again, and return the host to end."""
         member.state, member.until = MemberState.REFUSED, math.inf
         return self._unlinked(member)
 
     def rest(self, member: Member, now: float) -> HostLink | None:
-        """Let a node be for a while, and return the host to end."""
+        """Leave a node alone for a while, and return the host to end."""
         member.state, member.until = MemberState.RESTING, now + REST_S
         return self._unlinked(member)
 

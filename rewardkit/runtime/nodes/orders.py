@@ -87,7 +87,7 @@ def facts() -> NodeFacts:
 
 
 def check_answers(answers: Sequence[NodeAnswers]) -> None:
-    """Raise :class:`ValueError` for what no host says, before any of it is used."""
+    """Raise :class:`ValueError` for malformed answers, before any of them is used."""
     for job, numbers, some in answers:
         if not isinstance(job, int):
             raise ValueError(f"answers of job {job!r:.60}")

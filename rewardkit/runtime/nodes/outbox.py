@@ -11,7 +11,7 @@ _log = logging.getLogger("rewardkit")
 
 
 class Outbox:
-    """Runs errands in order, in a daemon thread of its own. An errand tells its own errors to whom they concern."""
+    """Runs tasks in order, in a daemon thread of its own. A task handles its own errors."""
 
     def __init__(self, name: str) -> None:
         self._errands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -22,11 +22,11 @@ class Outbox:
         self._thread.start()
 
     def put(self, errand: Callable[[], None]) -> None:
-        """Have an errand run after those before it."""
+        """Queue a task behind those before it."""
         self._errands.put(errand)
 
     def stop(self, timeout_s: float) -> None:
-        """Run what was put, and end; wait at most so long, for a cluster may not answer."""
+        """Run what was put, and end; wait at most so long, because a cluster may not answer."""
         self._errands.put(None)
         if self._thread.is_alive():
             self._thread.join(timeout_s)

@@ -70,7 +70,7 @@ class NodePool:
         self._thread = threading.Thread(target=self._run, name="rewardkit-nodes", daemon=True)
         self._started = False
         self._closing = False
-        # Protects _started and _closing against two callers at once, and so that no job comes when nobody serves it.
+        # Protects _started and _closing against two callers at once, and so that no job comes when no thread serves it.
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -143,7 +143,7 @@ class NodePool:
         self._alone = False
 
     def answered(self, node: str, answers: Sequence[NodeAnswers]) -> None:
-        """Take a node's answers; raise :class:`ValueError` for what is none, and use nothing of it."""
+        """Take a node's answers; raise :class:`ValueError`, and use none of them, where one is malformed."""
         check_answers(answers)
         self._schedule.heard(node, time.monotonic())
         for number, numbers, some in answers:
@@ -251,7 +251,7 @@ class NodePool:
             self._take(HOME, number, numbers, results)
 
     def _take(self, node: str, number: int, numbers: bool, answers: Sequence[tuple[Any, ...]]) -> None:
-        """Hand a node's answers to their job, but those that come late."""
+        """Hand a node's answers to their job, except those that come late."""
         time_at = 2 if numbers else 3
         told = [(answer[0], answer[time_at]) for answer in answers]
         calls = self._schedule.answered(node, number, told, time.monotonic())
@@ -299,7 +299,7 @@ class NodePool:
 
 
 class _HomeHandler:
-    """Hands the home pool's results on; what is made again is the job's own handler's to say."""
+    """Hands the home pool's results on; the job's own handler says which calls are made again."""
 
     def __init__(self, hand_on: Callable[[list[Any], bool], None]) -> None:
         self._hand_on = hand_on

@@ -1,7 +1,7 @@
 """A cluster that Ray reaches; the only module that knows Ray.
 
-Ray is used where it runs already, and never started. A host is an actor that takes none of the cluster's CPUs, so that
-scoring never waits behind a training's reservation. It belongs to this process, and ends with it.
+Ray is used where it runs already, and never started here. A host is an actor that takes none of the cluster's CPUs, so
+that scoring never waits behind a training's reservation. It belongs to this process, and ends with it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def connect(address: str | None, *, with_own: bool = False) -> RayCluster:
 
 @contextlib.contextmanager
 def _patient() -> Iterator[None]:
-    """Have Ray outlive its cluster, where it is imported here for the first time."""
+    """Let Ray survive the loss of its cluster, where it is imported here for the first time."""
     before = os.environ.get(_PATIENCE)
     os.environ.setdefault(_PATIENCE, _PATIENT_S)
     try:
@@ -90,7 +90,7 @@ def warn_of_another(ray: Any, address: str) -> None:
 
 
 def initialise(ray: Any, address: str) -> None:
-    """Connect this process to the cluster at an address; raise :class:`ClusterError` where there is none."""
+    """Connect this process to the cluster at an address; raise :class:`ClusterError` where no cluster answers."""
     if address.startswith("ray://"):
         raise ClusterError(f"ray_address={address!r}: Ray Client is not used; expected 'auto' or the head's HOST:PORT")
     host, _, port = address.rpartition(":")
@@ -107,7 +107,7 @@ def initialise(ray: Any, address: str) -> None:
 
 
 def _check_listens(address: str, host: str, port: int) -> None:
-    """Raise where nothing listens at an address, or nothing that could be Ray, which itself would wait for minutes."""
+    """Raise where nothing that could be Ray listens at an address; Ray itself would wait for minutes."""
     try:
         with socket.create_connection((host, port), timeout=CONNECT_S) as asked:
             if os.environ.get("RAY_USE_TLS", "0") == "1":
@@ -118,7 +118,7 @@ def _check_listens(address: str, host: str, port: int) -> None:
         raise ClusterError(f"ray_address={address!r}: no cluster there: {reason}") from reason
     if answer[3:4] != _SETTINGS:
         raise ClusterError(
-            f"ray_address={address!r}: no cluster there: what listens is no Ray; expected the head's port"
+            f"ray_address={address!r}: no cluster there: what listens is not Ray; expected the head's port"
         )
 
 

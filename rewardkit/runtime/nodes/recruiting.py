@@ -48,7 +48,7 @@ class NodeEvents(Protocol):
         """A node has answers, or none and is alive."""
 
     def left(self, node: str, words: str, *, blameless: bool) -> None:
-        """A node that took calls takes none any more."""
+        """A node that took calls no longer takes any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Recruiting:
             self._ask(member, lambda _: None, method, *arguments)
 
     def give_up(self, node: str, words: str) -> None:
-        """Use a node no more that has been silent for too long."""
+        """Stop using nodes that have been silent for too long."""
         self._dismiss(self._members.get(node), words)
 
     def close(self) -> None:
@@ -228,7 +228,7 @@ class Recruiting:
         self._end(self._members.refuse(member))
 
     def _dismiss(self, member: Member, words: str, *, blameless: bool = False) -> None:
-        """Use a node no more for now; where it is still there later it is asked again."""
+        """Stop using a node for now; it is asked again later if it is still there."""
         if not self._members.is_current(member):
             return
         took_part = member.state is MemberState.IN

@@ -145,7 +145,7 @@ class Schedule:
             self._nodes[node].heard_at = now
 
     def silent(self, now: float) -> list[str]:
-        """Return the nodes that have been silent for too long; where the driver stood still itself, none has."""
+        """Return the nodes that have been silent for too long; none if the driver itself stood still."""
         before, self._looked_at = self._looked_at, now
         away_s = 0.0 if before is None else now - before
         if away_s > AWAY_S:
@@ -154,13 +154,13 @@ class Schedule:
         return [name for name, node in self._nodes.items() if now - node.heard_at > GIVE_UP_S]
 
     def lose(self, node: str, *, blameless: bool = False) -> list[tuple[int, Call]]:
-        """Use a node no more; return the calls, with their jobs, that are given up with it.
+        """Stop using a node; return the calls, with their jobs, that are given up with it.
 
         The others go out again, first and in their order.
 
         Args:
             node: Its name.
-            blameless: Whether the loss does not count against the calls, for the cluster refused them.
+            blameless: Whether the loss does not count against the calls, because the cluster refused them.
         """
         held = self._nodes.pop(node, None)
         given_up: list[tuple[int, Call]] = []
@@ -206,7 +206,7 @@ class Schedule:
         return sent
 
     def _next(self, name: str, node: _Node, bytes_of: Callable[[int, Call], int]) -> Send | None:
-        """Return the node's next chunk, of the job and target whose turn it is; ``None`` where it is to have none."""
+        """Return the node's next chunk, of the job and target whose turn it is; ``None`` where it gets no work now."""
         for _ in range(len(self._ring)):
             entry = self._ring[0]
             self._ring.rotate(-1)

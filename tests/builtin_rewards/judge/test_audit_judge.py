@@ -436,7 +436,7 @@ def test_a_column_that_the_judge_reads_must_be_there(pairs: Path) -> None:
 
 def test_what_is_no_judge_is_refused() -> None:
     """The message names what is expected and the command for other rewards."""
-    with pytest.raises(ConfigError, match=r"'exact_match' is no judge: expected an LLMJudge.*rewardkit audit"):
+    with pytest.raises(ConfigError, match=r"'exact_match' is not a judge: expected an LLMJudge.*rewardkit audit"):
         AuditedJudge(exact_match, "exact_match")
 
 

@@ -492,7 +492,7 @@ def grouped(completions: list[str]) -> list[float]:
 
 BAD: dict[str, tuple[Any, str]] = {
     "no link": (lambda: judge(5).fallback(), "a fallback is made of at least 2 rewards, got 1"),
-    "plain function": (lambda: judge(5).fallback(len), "is no reward; decorate the function with @reward"),
+    "plain function": (lambda: judge(5).fallback(len), "is not a reward; decorate the function with @reward"),
     "group reward": (lambda: judge(5).fallback(grouped), "'grouped' scores groups"),
     "pairwise": (lambda: judge(5).fallback(_pairs()), "'preference' scores groups"),
     "composition": (lambda: judge(5).fallback(0.5 * exact + 0.5 * near), "is a composition"),

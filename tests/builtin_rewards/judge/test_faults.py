@@ -175,7 +175,9 @@ ROWS: dict[str, Row] = {
     "a choice that is `null`": always(F.NOT_A_COMPLETION, TRIES, completion({"choices": [None]})),
     "a byte order mark first": always(GOOD, 1, Action(b"\xef\xbb\xbf" + BODY)),
     "gzip": always(GOOD, 1, fault_server.packed(GZIP, "gzip")),
-    "gzip that is none": always(F.NOT_A_COMPLETION, TRIES, fault_server.packed(BODY, "gzip"), "incorrect header check"),
+    "gzip that is not gzip": always(
+        F.NOT_A_COMPLETION, TRIES, fault_server.packed(BODY, "gzip"), "incorrect header check"
+    ),
     "gzip that is cut off": always(F.NOT_A_COMPLETION, TRIES, fault_server.packed(GZIP[:60], "gzip")),
     "an unknown packing": always(F.NOT_A_COMPLETION, TRIES, fault_server.packed(GZIP, "rot13"), "with no JSON"),
     "gzip in ten layers": always(F.NOT_A_COMPLETION, TRIES, fault_server.packed(GZIP, ", ".join(["gzip"] * 10))),

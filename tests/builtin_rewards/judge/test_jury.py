@@ -298,7 +298,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "one juror": (lambda: jury((5,)), "a jury is made of at least 2 rewards, got 1"),
     "same name": (lambda: Jury([judge(5, "a"), judge(5, "a")]), "two are named 'a'; rename one"),
     "group reward": (lambda: Jury([judge(5, "a"), grouped]), "'grouped' scores groups"),
-    "plain function": (lambda: Jury([judge(5, "a"), len]), "is no reward; decorate"),
+    "plain function": (lambda: Jury([judge(5, "a"), len]), "is not a reward; decorate"),
     "reduction": (lambda: jury((5, 4), reduce="mode"), "reduce='mode': expected one of median, mean, majority, min"),
     "threshold": (lambda: jury((5, 4), threshold=0.5), "threshold=0.5: only a majority has one"),
     "threshold off": (lambda: jury((5, 4), reduce="majority", threshold=2), "threshold=2: .* from 0 to 1"),

@@ -427,7 +427,7 @@ def test_a_question_whose_turn_does_not_come_is_not_asked() -> None:
         async with line, line:
             return await made(prompt="2+2=", completion="It is 4.")
 
-    words = "model 'm': not asked, for 2 other questions were under way for 0.05 s; raise the load's concurrency"
+    words = "model 'm': not asked, because 2 other questions were under way for 0.05 s; raise the load's concurrency"
     with pytest.raises(JudgeUnavailableError, match=words) as late:
         asyncio.run(behind_two())
     assert (Fault.DEADLINE, []) == (late.value.fault, asked(made))
@@ -653,7 +653,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "empty model": ({"model": " "}, "model=' ': expected the model's name"),
     "model that is no text": ({"model": None}, "model=None: expected the model's name"),
     "no criteria": ({"criteria": []}, r"criteria=\[\]: a judge grades at least one; give Criterion"),
-    "template without criteria": ({"criteria": None}, "criteria: template 'rubric' has none of its own; give"),
+    "template without criteria": ({"criteria": None}, "criteria: template 'rubric' has no criteria of its own; give"),
     "criterion twice": ({"criteria": [CORRECT, CORRECT]}, r"criteria: \['correct'\] are named twice"),
     "criteria alike": ({"criteria": ["one two", "One  two"]}, "criteria 1 and 2 are the same: 'One  two'"),
     "criteria that are not shown": (
@@ -665,7 +665,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
         r"template 'own' has no {criteria}; put {criteria} into the user message",
     ),
     "client as text": ({"client": "fake"}, "client='fake': expected an object .*, such as a FakeJudge"),
-    "criterion that is none": ({"criteria": [5]}, "criteria: 5 is no Criterion; write Criterion"),
+    "criterion that is none": ({"criteria": [5]}, "criteria: 5 is not a Criterion; write Criterion"),
     "scale": ({"scale": (5, 1)}, r"scale=\(5, 1\): expected two whole numbers, the worst grade first"),
     "same answer several times": ({"samples": 3, "temperature": 0}, "samples=3 .* set temperature=0.7"),
     "likelihoods of two digits": ({"likelihoods": True, "scale": (0, 10)}, r"scale=\(0, 10\): .* set scale=\(1, 5\)"),
@@ -694,7 +694,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "ours in the body": ({"options": {"extra_body": {"n": 2}}}, "options: 'n' is set by the judge; take it out"),
     "body as text": ({"options": {"extra_body": "n"}}, "options: extra_body='n': expected a mapping"),
     "option that is no JSON": ({"options": {"stop": {"a"}}}, "options: 'stop': .*not JSON.*; give plain values"),
-    "key as an option": ({"options": {"extra_headers": {"api-key": "x"}}}, "'extra_headers' is no parameter.*key_env"),
+    "key as an option": ({"options": {"extra_headers": {"api-key": "x"}}}, "'extra_headers' is not a request.*key_env"),
     "format": ({"format": "yaml"}, "format='yaml': expected one of json_schema, json_object, text, or None"),
     "wrong address": ({"client": None, "base_url": "localhost:8000"}, "base_url: expected an address such as"),
     "no key": ({"client": None, "base_url": "https://host/v1", "key_env": "NO_KEY"}, "set the environment variable"),

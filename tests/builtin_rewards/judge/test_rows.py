@@ -64,7 +64,7 @@ def test_each_row_is_graded_by_its_own_rubric(each: bool) -> None:
     assert [2.0] * len(ROWS) == [outcome.metrics["criteria"] for outcome in scored]
     assert [1.0 + each] * len(ROWS) == [outcome.metrics["requests"] for outcome in scored]
     assert "c1 1 of 1: So.; c2 0 of 1: So." == scored[0].reason
-    assert str(scored[5].reason).startswith("at most 0, for c2 must be: ")
+    assert str(scored[5].reason).startswith("at most 0, because c2 must be met: ")
 
 
 def test_of_two_keys_for_one_thing_the_first_in_the_table_counts() -> None:
@@ -116,10 +116,10 @@ def test_a_row_without_a_rubric_is_skipped(nothing: object) -> None:
 
 
 BAD = [
-    ("Names a dose.", "it is no list, nor JSON of one, but str"),
+    ("Names a dose.", "it is neither a list nor JSON of one, but str"),
     ('{"text": "A."}', "nor JSON of one, but dict"),
-    ({"text": "A."}, "it is no list, nor JSON of one, but dict"),
-    (5, "it is no list, nor JSON of one, but int"),
+    ({"text": "A."}, "it is neither a list nor JSON of one, but dict"),
+    (5, "it is neither a list nor JSON of one, but int"),
     ("[1, 2", "nor JSON of one, but str"),
     ([], "at least one"),
     ([5], "criterion 1 is neither text nor an object, but 5"),
@@ -127,8 +127,8 @@ BAD = [
     ([{"weight": 1}], "criterion 'c1' has no text"),
     ([{"text": ["A."]}], "criterion 'c1' has no text"),
     (["A.", {"kind": "must", "name": "safe"}], "criterion 'safe' has no text"),
-    ([{"text": "A.", "weight": "five"}], "criterion 'c1': weight='five' is no finite number"),
-    ([{"text": "A.", "points": True, "kind": "negative"}], "criterion 'c1': weight=True is no finite number"),
+    ([{"text": "A.", "weight": "five"}], "criterion 'c1': weight='five' is not a finite number"),
+    ([{"text": "A.", "points": True, "kind": "negative"}], "criterion 'c1': weight=True is not a finite number"),
     ([{5: "A."}], "criterion 1 has 5; there are text"),
     ([{"text": "A.", "weight": float("nan")}], "weight=nan"),
     ([{"text": "A.", "weight": 0}], "weight=0"),
@@ -162,7 +162,7 @@ def test_bad_rubrics_are_named_before_anything_is_asked(rubric: Any, words: str)
 @pytest.mark.parametrize("sign", [1, -1])
 def test_no_number_is_too_long_to_be_named(sign: int) -> None:
     """Python itself writes none of more than 4,300 digits."""
-    with pytest.raises(JudgeSetupError, match="no finite number"):
+    with pytest.raises(JudgeSetupError, match="not a finite number"):
         row_rubric([{"text": "A.", "weight": sign * 10**5000}], LIKE)
 
 

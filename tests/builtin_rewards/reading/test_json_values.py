@@ -16,7 +16,7 @@ def test_reading() -> None:
     assert "1" == json_text("<think>[2]</think>1")
     assert json_text("```python\n1\n```") is None
     assert {"a": [1, 1.5]} == read_json('{"a": [1, 1.5]}')
-    for text, words in ((DEEP, "too deep"), ('{"a":1,"a":1}', "'a' stands twice"), ("[NaN]", "NaN is no JSON")):
+    for text, words in ((DEEP, "too deep"), ('{"a":1,"a":1}', "'a' stands twice"), ("[NaN]", "NaN is not a JSON")):
         with pytest.raises(ValueError, match=words):
             read_json(text)
 

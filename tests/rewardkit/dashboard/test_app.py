@@ -203,7 +203,7 @@ BROKEN = {
     "deleted": (_gone, 404, "missing", "there is no record"),
     "emptied": (_emptied, 503, "unreadable", "the file is empty"),
     "damaged": (_damaged, 503, "unreadable", "record.db: "),
-    "foreign": (_foreign, 503, "unreadable", "no record of rewardkit's"),
+    "foreign": (_foreign, 503, "unreadable", "not a record of rewardkit"),
     "newer": (_newer, 503, "unreadable", "written by a newer release"),
 }
 

@@ -120,7 +120,7 @@ def test_an_info_that_is_no_json_is_named(info: str) -> None:
 
     (found,) = outcomes(from_verifiers(level), ["c"], info=info)
     assert found.status is Status.FAILED
-    assert "'info' is a text that is no JSON" in (found.error or "")
+    assert "'info' is a text that is not JSON" in (found.error or "")
     assert [one.score for one in outcomes(from_verifiers(level), ["c"], info="null")] == [0.0]
 
 
@@ -233,7 +233,7 @@ def _client(completion: Any, judge: Any) -> float:
         (from_verl, _router, "functools.partial(_router, reward_router_address=...)"),
         (from_verifiers, _trace, "of verifiers 1"),
         (from_verifiers, _client, "objects={'judge': ...}"),
-        (from_verifiers, lambda: 0.0, "it is to take 'completion'"),
+        (from_verifiers, lambda: 0.0, "it must take 'completion'"),
     ],
 )
 def test_what_cannot_move_in_is_refused_at_once(move: Callable[..., Any], function: Any, words: str) -> None:

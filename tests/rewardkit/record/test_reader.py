@@ -47,14 +47,14 @@ def test_what_is_no_record_is_refused_in_a_line(tmp_path: Path) -> None:
     file.touch()
     assert "empty" in refusal(lambda: RunReader(tmp_path))
     file.write_text("no database " * 1000)
-    assert "no SQLite file" in refusal(lambda: RunReader(tmp_path))
-    assert "no SQLite file" in refusal(lambda: Recorder(tmp_path, append=True))
+    assert "not an SQLite file" in refusal(lambda: RunReader(tmp_path))
+    assert "not an SQLite file" in refusal(lambda: Recorder(tmp_path, append=True))
     assert file.read_text() == "no database " * 1000
     file.unlink()
     with contextlib.closing(sqlite3.connect(file)) as other:
         other.execute("CREATE TABLE theirs (x)")
-    assert "no record of rewardkit's" in refusal(lambda: RunReader(tmp_path))
-    assert "no record of rewardkit's" in refusal(lambda: Recorder(tmp_path, append=True))
+    assert "not a record of rewardkit" in refusal(lambda: RunReader(tmp_path))
+    assert "not a record of rewardkit" in refusal(lambda: Recorder(tmp_path, append=True))
     file.unlink()
     file.mkdir()
     assert str(file) in refusal(lambda: RunReader(tmp_path))

@@ -125,7 +125,7 @@ REFUSED: dict[str, tuple[Any, type[RewardError], str]] = {
     "no file": ("nowhere.py:brief", RewardLoadError, "nowhere.py: No such file"),
     "no function": (f"{__file__}:nothing", RewardLoadError, "no 'nothing' in it"),
     "no name": (__file__, RewardLoadError, "name the function"),
-    "no reward": (3, RewardDefinitionError, "3 is no reward"),
+    "no reward": (3, RewardDefinitionError, "3 is not a reward"),
 }
 
 

@@ -230,7 +230,7 @@ def test_what_is_no_reward_server_is_said_at_the_start(served: Served) -> None:
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
-        with pytest.raises(InfrastructureError, match="is no reward server"):
+        with pytest.raises(InfrastructureError, match="is not a reward server"):
             RemoteRuntime([served.url, f"http://127.0.0.1:{server.server_port}"], retry_s=0)
     finally:
         server.shutdown()

@@ -55,7 +55,7 @@ def test_probabilities_are_compared_by_their_log_odds() -> None:
     assert report.ece.rate < 0.08
     ends = evaluate_preferences([pair(1.0, 0.0), pair(1.0, 1.0), pair(0.0, 0.0)], "r", scale="probability")
     assert pytest.approx(2 / 12) == ends.brier
-    with pytest.raises(ConfigError, match="f:1: score 2: no probability"):
+    with pytest.raises(ConfigError, match="f:1: score 2: not a probability"):
         evaluate_preferences([pair(2.0, 0.5)], "r", scale="probability")
 
 

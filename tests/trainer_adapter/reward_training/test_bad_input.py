@@ -54,7 +54,7 @@ ROWS: list[tuple[str, Any, str]] = [
     ("bradley_terry", {"prompt": ...}, r"rows.jsonl:5: lacks 'prompt', which line 1 has"),
     ("bradley_terry", {"margin": "wide"}, r"rows.jsonl:5: column 'margin' expected a finite number, got 'wide'"),
     ("orm", {"completion": "c", "correct": 2}, r"rows.jsonl:5: column 'correct' expected true or false, .* got 2"),
-    ("bradley_terry", {"prompt": None}, r"rows.jsonl:5: column 'prompt' is missing, and a side is text that is no"),
+    ("bradley_terry", {"prompt": None}, r"rows.jsonl:5: column 'prompt' is missing, and a side is text without"),
     ("orm", {"correct": None}, r"rows.jsonl:5: column 'correct' is missing \(or 'label'\); it has 'prompt', 'comp"),
     ("prm", {"steps": ["a"], "labels": [3]}, r"rows.jsonl:5: column 'labels' of step 0: expected \+1, 0, -1.* got 3"),
     ("prm", {"steps": ["a", "b"], "labels": [1]}, r"rows.jsonl:5: column 'labels' has 1 labels for 2 steps"),

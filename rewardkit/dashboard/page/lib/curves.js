@@ -6,7 +6,7 @@ import { useCallback, useEffect, useRef, useState } from "./view.js";
 const NEW = { lines: [], notes: [] };
 const NOTHING = { data: null, problem: null };
 
-/** Return {data, problem, reload} of a run's curves; a null run has none. */
+/** Return {data, problem, reload} of a run's curves; a null run has no curves. */
 export function useCurves(run, query) {
   const [heard, reload] = useCurvesOf(run === null ? [] : [run], query);
   return { ...(heard[run] || NOTHING), reload };

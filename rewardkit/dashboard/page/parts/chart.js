@@ -19,7 +19,7 @@ const NONE = [];
  * A chart of lines over steps, with what happened as marks.
  *
  * lines: [{name, values, low, high, x, colour, edge, dashed}]; a line with its own x need not have the others' steps; colour is
- * a CSS custom property or a colour; edge is a thin line beside the main one, dashed one to compare with. A null is a gap; undefined is none.
+ * a CSS custom property or a colour; edge is a thin line beside the main one, dashed one to compare with. A null is a gap; undefined is passed over.
  * markers: [{x, kind: "version"|"flag"|"change"|"resume", words}]. notes: {step: words}; a step without a value that has
  * one gets a hollow mark below the axis.
  * range: [from, to] in steps or null; onRange hears of another one. onPick hears of the step that is chosen.

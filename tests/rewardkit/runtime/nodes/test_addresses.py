@@ -72,7 +72,7 @@ def test_what_says_nothing_is_no_cluster(listener: socket.socket) -> None:
 
 def test_what_speaks_otherwise_is_no_cluster(listener: socket.socket) -> None:
     _answer(listener, b"HTTP/1.1 400 Bad Request")
-    with pytest.raises(ClusterError, match="what listens is no Ray"):
+    with pytest.raises(ClusterError, match="what listens is not Ray"):
         ray_cluster.initialise(RAY, _address(listener))
 
 

@@ -7,7 +7,7 @@ import { Status } from "../../parts/chip.js";
 export const WHAT = { replace: "Apply", shadow: "Run as shadow", weight: "Set weight", add: "Add", remove: "Remove" };
 const COSTS = { cost_usd: "USD", prompt_tokens: "Prompt tokens", completion_tokens: "Completion tokens" };
 
-/** What is under way, with a way to end it; then its result, or why there is none. */
+/** What is under way, with a way to end it; then its result, or why it has no result. */
 export function Trial({ job, onCancel, onLine }) {
   const { about } = job;
   return html`
