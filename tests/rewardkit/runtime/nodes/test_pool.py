@@ -59,7 +59,8 @@ def ranks(completions: list[str]) -> list[float]:
 
 
 def _rollouts(count: int) -> list[Rollout]:
-    return [Rollout(f"p{n // 4}", "x" * (n % 50) + str(n), {}) for n in range(count)]
+    """Return rows of which each has another length."""
+    return [Rollout(f"p{n // 4}", "x" * n + str(n), {}) for n in range(count)]
 
 
 @pytest.fixture
