@@ -44,6 +44,8 @@ def slow(completion: str) -> float:
     time.sleep(0.01)
     return float(completion.split(maxsplit=1)[0].removeprefix("word"))
 """
+FIGURES: list[str] = []
+"""What was found, printed at the end: Ray writes pages when a node is lost."""
 TRIVIAL = ("correct", "words", "shortest")
 
 
@@ -90,7 +92,7 @@ def rollouts(count: int) -> list[Rollout]:
 
 
 def measure(file: str, made: Any) -> None:
-    """Print all figures."""
+    """Take all figures."""
     rows = rollouts(10_000)
     names = [f"{file}:{name}" for name in TRIVIAL]
     with Runtime(names, workers=1) as runtime:
@@ -98,11 +100,13 @@ def measure(file: str, made: Any) -> None:
         here_s = seconds(lambda: runtime.score(rows))
     began = time.perf_counter()
     with joined(Runtime(names, workers=1, lane="ray"), 2) as runtime:
-        print(f"nodes joined after {time.perf_counter() - began:.1f} s")
+        FIGURES.append(f"nodes joined after {time.perf_counter() - began:.1f} s")
         equal = runtime.score(rows).scores == expected.scores
         there_s = seconds(lambda: runtime.score(rows))
-    print(f"10,000 rows, three trivial rewards: {here_s:.2f} s here, {there_s:.2f} s with nodes", end=" ")
-    print(f"({there_s / here_s:.2f} times; aim: 2.2 or less), scores {'equal' if equal else 'DIFFER'}")
+    FIGURES.append(
+        f"10,000 rows, three trivial rewards: {here_s:.2f} s here, {there_s:.2f} s with nodes "
+        f"({there_s / here_s:.2f} times; aim: 2.2 or less), scores {'equal' if equal else 'DIFFER'}"
+    )
     assert equal
 
     rows = rows[:1000]
@@ -112,8 +116,10 @@ def measure(file: str, made: Any) -> None:
     with joined(Runtime([f"{file}:slow"], workers=1, lane="ray"), 2) as runtime:
         runtime.score(rows[:100])
         there_s = seconds(lambda: runtime.score(rows))
-        print(f"1,000 calls of 10 ms: {here_s:.2f} s here, {there_s:.2f} s with three nodes", end=" ")
-        print(f"({here_s / 3 / there_s:.2f} of the ideal speed-up; aim: 0.85 or more)")
+        FIGURES.append(
+            f"1,000 calls of 10 ms: {here_s:.2f} s here, {there_s:.2f} s with three nodes "
+            f"({here_s / 3 / there_s:.2f} of the ideal speed-up; aim: 0.85 or more)"
+        )
         lost(runtime, rows, here_s, made)
 
 
@@ -138,13 +144,15 @@ def lost(runtime: Runtime, rows: list[Rollout], here_s: float, made: Any) -> Non
 
 
 def told(what: str, runtime: Runtime, rows: list[Rollout], beside: str) -> None:
-    """Print how long a batch took, and whether every score is right."""
+    """Note how long a batch took, and whether every score is right."""
     began = time.perf_counter()
     batch = runtime.score(rows)
     taken_s = time.perf_counter() - began
     missing = sum(outcome.score is None for outcome in batch["slow"])
     wrong = sum(outcome.score != number for number, outcome in enumerate(batch["slow"])) - missing
-    print(f"{what}: {taken_s:.2f} s ({beside}); of {len(rows):,} scores {missing} lost, {wrong} of another row")
+    FIGURES.append(
+        f"{what}: {taken_s:.2f} s ({beside}); of {len(rows):,} scores {missing} lost, {wrong} of another row"
+    )
     assert not missing + wrong
 
 
@@ -154,8 +162,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench_rewards.py"
         file.write_text(REWARDS)
-        with cluster(2) as made:
-            measure(str(file), made)
+        try:
+            with cluster(2) as made:
+                measure(str(file), made)
+        finally:
+            print("", *FIGURES, sep="\n")
 
 
 if __name__ == "__main__":
