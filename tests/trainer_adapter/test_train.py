@@ -8,15 +8,15 @@ import json
 import re
 import shutil
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny_grpo
 
-from rewardkit import ConfigError, DataError, MissingColumnError, RewardLoadError, reward
+from rewardkit import ClusterError, ConfigError, DataError, MissingColumnError, RewardLoadError, reward
 from rewardkit.record.reader import RunReader
+from rewardkit.runtime.nodes import ray_cluster
 from trainer_adapter import RewardAdapter
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.models import INSTALL, load_model
@@ -97,7 +97,11 @@ def finished(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> TrainResult
 @pytest.fixture(autouse=True)
 def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """All runs but the shared one score in this process: how a run starts and goes on is the same there."""
-    monkeypatch.setattr(sys.modules["trainer_adapter.train"], "RewardAdapter", partial(RewardAdapter, lane="inline"))
+
+    def adapter(*given: Any, lane: str, **options: Any) -> RewardAdapter:
+        return RewardAdapter(*given, lane="inline" if lane == "worker" else lane, **options)
+
+    monkeypatch.setattr(sys.modules["trainer_adapter.train"], "RewardAdapter", adapter)
 
 
 def copy_of(run: TrainResult, folder: Path) -> Path:
@@ -422,6 +426,20 @@ def test_mistakes_are_found_before_the_model_loads(
     """The model is a folder with nothing in it, and yet these are what is complained of."""
     with pytest.raises(error, match=re.escape(words)):
         train(config(**{"base_model": str(tmp_path), **fields}), rows, tmp_path / "run")
+
+
+def test_a_configuration_names_the_cluster_that_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that cannot be had is told before the model loads."""
+
+    def connect(address: str | None) -> Any:
+        raise ClusterError(f"asked for {address}")
+
+    monkeypatch.setattr(ray_cluster, "connect", connect)
+    (tmp_path / "run.yaml").write_text(
+        "base_model: .\nreward_fns: [exact_match]\nlane: ray\nray_address: head:6379\nnum_generations: 4\n"
+    )
+    with pytest.raises(ClusterError, match="asked for head:6379"):
+        train(GRPOConfig.from_yaml(tmp_path / "run.yaml"), ROWS, tmp_path / "run")
 
 
 def test_too_few_rows_for_one_step_are_refused(tmp_path: Path) -> None:

@@ -61,7 +61,11 @@ class NodeHost:
         targets = [Target(name, payload) for name, payload in order.targets.values()]
         self._pool = WorkerPool(targets, workers=self._workers, **options)
         self._pool.start()
-        versions, level = described(order.described, options)
+        try:
+            versions, level = described(order.described, options)
+        except WorkerStartError:
+            self._pool.wait_loaded(MAX_LOADS * order.load_timeout_s)  # where a reward cannot be loaded, this names it
+            raise
         if not self._pool.wait_loaded(MAX_LOADS * order.load_timeout_s):
             raise WorkerStartError("the workers did not load the rewards in time")
         return HostReady(self._workers, versions, level)

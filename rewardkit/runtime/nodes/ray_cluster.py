@@ -24,6 +24,8 @@ _PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"
 """Ray ends a process that has not reached its cluster's head for so many seconds, 60 by default; a training is to go on
 without the cluster. Ray reads it as it is imported."""
 _PATIENT_S = str(10 * 86400)  # ten days; Ray counts milliseconds in 32 bits
+_VERSIONS = 6
+"""Lines in which Ray says that versions differ: the cluster's and this process's."""
 CONCURRENT = 8
 """Methods of a host that run at once: it waits in one for answers while it takes calls in others."""
 
@@ -103,7 +105,7 @@ def initialise(ray: Any, address: str) -> None:
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except Exception as reason:
-        raise ClusterError(f"ray_address={address!r}: {_first_lines(reason)}") from reason
+        raise ClusterError(f"ray_address={address!r}: {_first_lines(reason, _VERSIONS)}") from reason
 
 
 def _check_listens(address: str, host: str, port: int) -> None:
@@ -213,7 +215,7 @@ class RayHost:
             self._ray.kill(self._actor)
 
 
-def _first_lines(reason: BaseException) -> str:
+def _first_lines(reason: BaseException, count: int = 3) -> str:
     """Return the first lines of what Ray says, which goes on with advice of its own."""
     lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
-    return " ".join(lines[:3]) or type(reason).__name__
+    return " ".join(lines[:count]) or type(reason).__name__

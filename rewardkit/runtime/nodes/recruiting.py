@@ -219,9 +219,9 @@ class Recruiting:
             except (ValueError, TypeError, AttributeError) as odd:  # it must not end the driver's batch
                 self._dismiss(member, shortened(f"it says what no host says: {odd}"))
         elif method in ("hello", "prepare"):
-            self._refuse(member, shortened(str(fault)))
+            self._refuse(member, shortened(without_traceback(str(fault))))
         else:
-            self._dismiss(member, shortened(str(fault) or type(fault).__name__))
+            self._dismiss(member, shortened(without_traceback(str(fault)) or type(fault).__name__))
 
     def _refuse(self, member: Member, why: str) -> None:
         _log.warning("node %s takes no part in scoring: %s", member.name, why)
@@ -240,6 +240,16 @@ class Recruiting:
     def _end(self, link: HostLink | None) -> None:
         if link is not None:
             self._outbox.put(link.end)
+
+
+def without_traceback(words: str) -> str:
+    """Return what a host says of an error: of a traceback its last line, and what to do about a missing module."""
+    told, is_traced, trace = words.partition("\nTraceback (most recent call last):")
+    if is_traced:
+        told = f"{told} {trace.strip().splitlines()[-1]}"
+    if "ModuleNotFoundError" in words:
+        told += "; install it on every node, or name it among the configuration's packages"
+    return told
 
 
 _UNDONE = {MemberState.ASKED: "answer", MemberState.LOADING: "load the rewards"}

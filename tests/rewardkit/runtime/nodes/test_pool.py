@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from node_cluster import ThreadCluster, ThreadHost, other_python, other_version
 from patience import wait_for
+from typer.testing import CliRunner
 
 from rewardkit import (
     Cause,
@@ -24,8 +25,13 @@ from rewardkit import (
     group_reward,
     reward,
 )
+from rewardkit.cli import doctor
+from rewardkit.cli.program import app
 from rewardkit.runtime.nodes import members, ray_cluster, recruiting, schedule
+from rewardkit.runtime.nodes.host import NodeHost
 from rewardkit.runtime.nodes.survey import survey
+from sandbox import Level
+from sandbox.diagnosis import LevelTrial
 
 
 @reward
@@ -53,7 +59,8 @@ def ranks(completions: list[str]) -> list[float]:
 
 
 def _rollouts(count: int) -> list[Rollout]:
-    return [Rollout(f"p{n // 4}", "x" * (n % 50) + str(n), {}) for n in range(count)]
+    """Return rows of which each has another length."""
+    return [Rollout(f"p{n // 4}", "x" * n + str(n), {}) for n in range(count)]
 
 
 @pytest.fixture
@@ -141,6 +148,8 @@ def test_a_node_that_comes_later_is_used(cluster: ThreadCluster, monkeypatch: py
     ("method", "told", "words"),
     [
         ("hello", other_python, "it runs Python 3.1, and the driver"),
+        ("hello", lambda facts: facts._replace(rewardkit="0.0.1"), "it has rewardkit 0.0.1, and the driver"),
+        ("prepare", lambda ready: ready._replace(level="seccomp-only"), "its jails reach level 'seccomp-only', and"),
         ("prepare", other_version, "reward 'slow_length' has version 000000000000 there"),
     ],
 )
@@ -265,7 +274,10 @@ def test_a_reward_that_cannot_be_loaded_on_a_node_is_named(
     with Runtime([str(tmp_path / "needy_rewards.py")], workers=1, lane="ray") as runtime:
         wait_for(lambda: 2 == caplog.text.count("takes no part in scoring"))
         assert [1.0] == [outcome.score for outcome in runtime.score([Rollout("p", "x", {})])["needy"]]
-    assert "No module named 'package_that_is_not_there'" in caplog.text
+    assert (
+        "'needy' cannot be loaded in a worker: ModuleNotFoundError: No module named 'package_that_is_not_there'; "
+        "install it on every node, or name it among the configuration's packages\n"
+    ) in caplog.text
 
 
 def test_a_call_that_loses_its_node_again_and_again_is_lost_to_infrastructure(
@@ -320,6 +332,34 @@ def test_doctor_tells_of_every_node(cluster: ThreadCluster) -> None:
     assert "it runs Python 3.1" in str(found["machine-b"].why_not)
     assert "no route" == found["machine-c"].why_not
     assert all(host.dead.is_set() for host in cluster.hosts.values())
+
+
+@pytest.mark.parametrize(
+    ("reached", "code", "words"),
+    [
+        (("strict", "standard"), 0, "can be run here and on every node"),
+        (("seccomp-only",), 1, "is not reached here and"),
+    ],
+    ids=["isolates", "does not"],
+)
+def test_the_command_says_whether_every_node_isolates(
+    monkeypatch: pytest.MonkeyPatch, reached: tuple[str, ...], code: int, words: str
+) -> None:
+    """``doctor --ray`` ends with 1 where this machine would do and a node would not."""
+    asked: list[Any] = []
+
+    def connect(address: str, *, with_own: bool) -> ThreadCluster:
+        asked.append((address, with_own))
+        return ThreadCluster("a")
+
+    here = [LevelTrial(level, True, "", {}) for level in (Level.STRICT, Level.STANDARD)]
+    monkeypatch.setattr(doctor, "trials", lambda: here)
+    monkeypatch.setattr(ray_cluster, "connect", connect)
+    monkeypatch.setattr(NodeHost, "trials", lambda self: [(level, True, "") for level in reached])
+    done = CliRunner().invoke(app, ["doctor", "--ray", "--ray-address", "head:6379"], env={"COLUMNS": "120"})
+    assert (code, [("head:6379", True)]) == (done.exit_code, asked)
+    assert "machine-a" in done.stdout
+    assert words in done.stdout
 
 
 def test_ray_is_never_started_silently() -> None:
