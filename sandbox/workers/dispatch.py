@@ -1,7 +1,7 @@
 """Dispatch: which call goes to which worker next.
 
 Owns the queue: the jobs that have calls to send, in turn, and the calls that must run with nothing else in flight.
-What the calls were sent to, and what becomes of them, is the pool's.
+What becomes of the calls is the ledger's.
 """
 
 from __future__ import annotations

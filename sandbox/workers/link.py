@@ -1,6 +1,7 @@
-"""The link to the warden: starting it, telling it what to do, hearing what it says, and ending it.
+"""The link to the warden: starting it, having it begin and end workers, hearing what it says, and ending it.
 
-Owns the warden's process and both ways by which its end is noticed; the pool decides what its messages mean.
+Owns the warden's process, both ways by which its end is noticed, and whether a worker's socket is listened to. Others
+say why a worker is begun or ended, and :mod:`~sandbox.workers.replacement` what the warden's messages mean.
 
 What a lost warden leaves behind, descendants of its workers, is known by a mark in the environment that the warden was
 started with. *Not covered:* a process that was given an environment of its own; machines without ``/proc``.
@@ -20,9 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.errors import WorkerStartError
+from sandbox.workers.slot import Slot, State
 from sandbox.workers.warden import process_descriptor
 from sandbox.workers.wire import Channel, MalformedError, channel_pair, decoded
 
+NURSERY_FROM_S = 0.25
+"""Seconds of loading from which on a replacement comes from a nursery, see :mod:`sandbox.workers.nursery`."""
+WARDEN_DOUBT_S = 2.0
+"""Seconds in which a warden starts a worker or reports the end of one; after that it is asked whether it is there."""
 ANSWER_S = 8.0
 """Seconds that a warden has to say that it is there; after that it is taken to have been stopped, and killed."""
 _START_S = 60.0
@@ -39,14 +45,16 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class WardenLink:
     """One warden at a time; after :meth:`stop` another one can be started.
 
-    Its socket and its process are watched by the selector, with ``None`` as their data. The other options are those of
-    :class:`~sandbox.workers.pool.WorkerPool`. ``due`` is when the warden must have answered, on the monotonic clock;
+    Its socket and its process are watched by the selector, with ``None`` as their data, and workers' sockets with their
+    slots. The payloads are, by slot, the name and payload of each of its targets by number; the other options are those
+    of :class:`~sandbox.workers.pool.WorkerPool`. ``due`` is when the warden must have answered, on the monotonic clock;
     infinite while nothing is asked.
     """
 
     def __init__(
         self,
         selector: selectors.BaseSelector,
+        payloads: Mapping[int, Mapping[int, tuple[str, bytes]]],
         *,
         path: Sequence[str],
         env: Mapping[str, str],
@@ -56,7 +64,7 @@ class WardenLink:
     ) -> None:
         self.due = math.inf
         self._selector = selector
-        self._setup = (list(path), list(preload), memory_bytes, load_timeout_s)
+        self._setup = (list(path), list(preload), memory_bytes, load_timeout_s, payloads)
         self._start_s = max(_START_S, load_timeout_s)
         self._mark = f"{os.getpid()}-{os.urandom(8).hex()}"  # no other pool has it
         self._env = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ, **env, _MARK: self._mark}
@@ -73,11 +81,8 @@ class WardenLink:
         """Whether what became ready says that the warden's process has ended."""
         return self._watch is not None and fileobj == self._watch
 
-    def start(self, payloads: Mapping[int, Mapping[int, tuple[str, bytes]]]) -> None:
-        """Start a warden, without waiting for it, or raise ``WorkerStartError``.
-
-        The payloads are, by slot, the name and payload of each of its targets by number.
-        """
+    def start(self) -> None:
+        """Start a warden, without waiting for it, or raise ``WorkerStartError``."""
         self._control, theirs = channel_pair(int(ANSWER_S))  # one that was stopped reads nothing
         boot = _BOOT.format(root=str(Path(__file__).parents[2]), fd=_CONTROL, pid=os.getpid())
         # Not subprocess.Popen: it waits for the end of a pipe that a fork in another thread (a data
@@ -101,7 +106,7 @@ class WardenLink:
         self._watch = process_descriptor(self._process)
         if self._watch is not None:
             self._selector.register(self._watch, selectors.EVENT_READ, None)
-        self.tell(("setup", *self._setup, payloads))
+        self.tell(("setup", *self._setup))
         self.due = time.monotonic() + self._start_s
 
     def tell(self, message: tuple[Any, ...], descriptors: Sequence[int] = ()) -> None:
@@ -109,6 +114,44 @@ class WardenLink:
         if self._control is not None:
             with contextlib.suppress(OSError):
                 self._control.send_pickle(message, descriptors)
+
+    def spawn(self, slot: Slot) -> None:
+        """Have a worker begin in a slot."""
+        self.deafen(slot)
+        descriptors = slot.open()
+        assert slot.channel is not None
+        self._selector.register(slot.channel, selectors.EVENT_READ, slot)
+        slot.check_at = time.monotonic() + WARDEN_DOUBT_S
+        loads_slowly = slot.load_s > NURSERY_FROM_S and not slot.nursery_failed
+        order = ("spawn", slot.index, slot.generation, slot.lane.value, slot.width, loads_slowly)
+        self.tell(order, descriptors)
+        os.close(descriptors[0])
+
+    def retire(self, slot: Slot) -> None:
+        """Kill a worker; of the calls it runs only those with a fate in :attr:`Slot.fates` pay for it."""
+        if slot.state in (State.READY, State.CUT_OFF):
+            slot.retiring = True
+            self.kill(slot)
+
+    def kill(self, slot: Slot) -> None:
+        """Kill a worker, if it is not dying already."""
+        if slot.state in (State.STARTING, State.READY, State.CUT_OFF):
+            slot.state, slot.check_at = State.DYING, time.monotonic() + WARDEN_DOUBT_S
+            slot.doubted = False  # its end was not yet asked for; a slow beginning may have been
+            self.tell(("kill", slot.index))
+
+    def distrust(self, slot: Slot, words: str) -> None:
+        """Kill a worker whose messages or memory hold what its own code does not write there: some call did."""
+        slot.malformed = slot.malformed or words
+        if slot.state in (State.READY, State.CUT_OFF):
+            self.deafen(slot)
+            self.kill(slot)
+
+    def deafen(self, slot: Slot) -> None:
+        """Stop listening to a slot's worker."""
+        if slot.channel is not None:
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(slot.channel)
 
     def hear(self) -> list[Any] | None:
         """Return what it says, which shows that it is there; ``None`` where it is gone or says junk."""

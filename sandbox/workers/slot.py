@@ -65,6 +65,7 @@ class Slot:
     lane: Lane  # how its workers run calls
     width: int  # calls in flight at once
     targets: frozenset[int]  # which targets it can run
+    names: str = ""  # what these are called, for messages
     state: State = State.DOWN  # where the present worker is in its life
     process: int = 0  # the present worker's process id; 0 for none
     generation: int = 0  # counts the workers of this slot

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rewardkit import Rollout, Runtime
-from sandbox.workers import pool
+from sandbox.workers import link
 
 MODULE = """
 import os
@@ -34,7 +34,7 @@ def heavy(completion: str) -> float:
         os._exit(3)
     return float(torch.tensor([float(len(completion))]).sum())
 """
-KINDS = {"loaded anew": math.inf, "from a nursery": pool.NURSERY_FROM_S}
+KINDS = {"loaded anew": math.inf, "from a nursery": link.NURSERY_FROM_S}
 
 
 def once(reference: str, rows: int, crashes: int, workers: int) -> tuple[float, float, float, float]:
@@ -78,7 +78,7 @@ def main() -> None:
         for _ in range(options.rounds):
             for crashes in (options.crashes, 0):
                 for kind, slow_s in KINDS.items():
-                    pool.NURSERY_FROM_S = slow_s
+                    link.NURSERY_FROM_S = slow_s
                     found = once(f"{module}:heavy", options.rows, crashes, options.workers)
                     figures.setdefault((kind, crashes), []).append(found)
     for (kind, crashes), rounds in figures.items():

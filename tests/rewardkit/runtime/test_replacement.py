@@ -15,6 +15,7 @@ import pytest
 from patience import LONG_S, in_time, wait_for
 
 from rewardkit import Cause, Outcome, RewardDefinitionError, RewardLoadError, Rollout, Runtime, Status
+from sandbox.workers import link
 from sandbox.workers import pool as pool_module
 from sandbox.workers.nursery import IDLE_S, ForkRequest, Nursery
 from sandbox.workers.slot import AWAY_S, State
@@ -22,7 +23,7 @@ from sandbox.workers.wire import Channel, channel_pair
 
 linux = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs Linux")
 ROWS, CRASHES = 40, 3
-LOADS_LONG_S = pool_module.NURSERY_FROM_S
+LOADS_LONG_S = link.NURSERY_FROM_S
 LANES = {
     "serial": ("", "def", "time.sleep"),
     "threads": (", concurrency=4", "def", "time.sleep"),
@@ -65,7 +66,7 @@ def _write(folder: Path, *, lane: str = "serial", act: str = "os._exit(3)", **ch
 @pytest.fixture(autouse=True)
 def _every_load_counts_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module need not sleep to be loaded by what forks replacements."""
-    monkeypatch.setattr(pool_module, "NURSERY_FROM_S", 0.0)
+    monkeypatch.setattr(link, "NURSERY_FROM_S", 0.0)
 
 
 def _rollouts(crashes: int = CRASHES) -> list[Rollout]:
@@ -103,7 +104,7 @@ def _are_all_the_wardens(runtime: Runtime) -> bool:
 @pytest.mark.parametrize("lane", LANES)
 def test_replacements_load_the_rewards_once_for_all(tmp_path: Path, lane: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many workers are replaced, the rewards are loaded by the first workers and once more."""
-    monkeypatch.setattr(pool_module, "NURSERY_FROM_S", LOADS_LONG_S)
+    monkeypatch.setattr(link, "NURSERY_FROM_S", LOADS_LONG_S)
     reference, rollouts = _write(tmp_path, lane=lane, load_s=1.5 * LOADS_LONG_S), _rollouts()
     with Runtime([reference], workers=2) as runtime:
         for _ in range(2):
@@ -257,7 +258,7 @@ def test_a_replacement_that_cannot_load_is_tried_again(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What loaded before is given two more chances, and a batch is not lost with a machine that stalls for once."""
-    monkeypatch.setattr(pool_module, "NURSERY_FROM_S", 1e9)
+    monkeypatch.setattr(link, "NURSERY_FROM_S", 1e9)
     at_load = f"if (HERE / 'stall').exists():\n        (HERE / 'stall').unlink()\n        {STALLS[name]}"
     reference = _write(tmp_path, at_load=at_load, act="(HERE / 'stall').touch(); os._exit(3)")
     rollouts = _rollouts(1)

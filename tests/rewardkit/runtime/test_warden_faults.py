@@ -16,8 +16,7 @@ import pytest
 from patience import LONG_S, alive, in_time, kept_time, wait_for
 
 from rewardkit import Cause, Outcome, RewardLoadError, Rollout, Runtime, Status, reward
-from sandbox.workers import link
-from sandbox.workers import pool as pool_module
+from sandbox.workers import link, replacement
 from sandbox.workers.slot import Slot
 
 INNOCENTS = 24
@@ -197,7 +196,7 @@ ENDS_THE_WARDEN: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("lane", LANES)
 def test_a_call_that_ends_the_warden_is_given_up_and_the_runtime_goes_on(lane: str) -> None:
     """Two such calls lose more wardens than may be lost idle; they are infrastructure, and innocents right."""
-    assert pool_module.MAX_WARDENS < 3 * len(ENDS_THE_WARDEN)
+    assert replacement.MAX_WARDENS < 3 * len(ENDS_THE_WARDEN)
     for name, outcome in _score_all(ENDS_THE_WARDEN, lane).items():
         assert Cause.INFRASTRUCTURE is outcome.cause, (name, outcome)
         assert "3 times" in (outcome.error or ""), (name, outcome)
@@ -211,7 +210,7 @@ def _stops_the_warden_and_exits() -> None:
 @linux
 def test_a_warden_that_was_stopped_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that stops the warden and exits is told by its exit code, as if nothing had been stopped."""
-    monkeypatch.setattr(pool_module, "WARDEN_DOUBT_S", 0.5)
+    monkeypatch.setattr(link, "WARDEN_DOUBT_S", 0.5)
     outcome = _score(_stops_the_warden_and_exits)
     assert (Cause.CRASHED, "the worker process exited with code 3") == (outcome.cause, outcome.error)
 
@@ -227,7 +226,7 @@ def test_a_worker_that_began_slowly_ends_with_its_own_exit_code(monkeypatch: pyt
         return descriptors
 
     monkeypatch.setattr(Slot, "open", opens)
-    monkeypatch.setattr(pool_module, "WARDEN_DOUBT_S", 0.5)
+    monkeypatch.setattr(link, "WARDEN_DOUBT_S", 0.5)
     outcome = _score(_stops_the_warden_and_exits)
     assert (Cause.CRASHED, "the worker process exited with code 3") == (outcome.cause, outcome.error)
 
@@ -242,7 +241,7 @@ HOLDS_THE_WARDEN: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", HOLDS_THE_WARDEN)
 def test_a_warden_that_is_held_is_replaced(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Where the warden neither starts nor ends anything for long, another takes its place; nothing hangs."""
-    monkeypatch.setattr(pool_module, "WARDEN_DOUBT_S", 0.5)
+    monkeypatch.setattr(link, "WARDEN_DOUBT_S", 0.5)
     monkeypatch.setattr(link, "ANSWER_S", 2.0)
     outcome = _score(HOLDS_THE_WARDEN[name], timeout_s=1.0)
     assert outcome.cause in (Cause.TIMEOUT, Cause.INFRASTRUCTURE), outcome
@@ -289,11 +288,11 @@ def test_wardens_lost_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) ->
         psutil.Process(psutil.Process(worker).ppid()).kill()
         wait_for(lambda: worker not in runtime.processes)
 
-    monkeypatch.setattr(pool_module, "WARDENS_S", 0.0)
+    monkeypatch.setattr(replacement, "WARDENS_S", 0.0)
     with Runtime([length], workers=1) as runtime:
-        for _ in range(pool_module.MAX_WARDENS + 1):
+        for _ in range(replacement.MAX_WARDENS + 1):
             lose_warden(runtime)
-        monkeypatch.setattr(pool_module, "WARDENS_S", 600.0)
+        monkeypatch.setattr(replacement, "WARDENS_S", 600.0)
         lose_warden(runtime)
         with pytest.raises(RewardLoadError, match="died 5 times"):
             runtime.score([Rollout("p", "x")])

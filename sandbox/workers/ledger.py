@@ -1,0 +1,203 @@
+"""The ledger: which jobs are on the way, and what each of their calls ends with.
+
+Owns the jobs and the calls to be made again later. It takes the answers that workers have written, hands the results
+to the jobs, and carries out what :mod:`~sandbox.workers.blame` says of calls without one. It leaves to
+:mod:`~sandbox.workers.dispatch` where a call goes, and to those who ask when a worker's answers are to be taken.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from sandbox.workers import blame
+from sandbox.workers.blame import Fate
+from sandbox.workers.collector import CollectorPaused
+from sandbox.workers.dispatch import Dispatch
+from sandbox.workers.job import Again, Call, CallResult, CallStatus, Job
+from sandbox.workers.slot import Slot, State
+from sandbox.workers.wire import AGAIN, MalformedError
+
+
+class Ledger:
+    """Answers for each call of each job once.
+
+    ``distrust`` kills a worker whose memory holds what its own code does not write there. ``broken`` is why nothing can
+    be run any more; ``None`` while calls run.
+    """
+
+    def __init__(self, slots: Sequence[Slot], dispatch: Dispatch, distrust: Callable[[Slot, str], None]) -> None:
+        self.broken: BaseException | None = None
+        self._slots = slots
+        self._dispatch = dispatch
+        self._distrust = distrust
+        self._jobs: dict[int, Job] = {}
+        self._delayed: list[tuple[float, int, Job, Call]] = []
+        self._order = itertools.count()
+
+    @property
+    def due(self) -> float:
+        """When the next call is to be made again, on the monotonic clock; infinite for none."""
+        return self._delayed[0][0] if self._delayed else math.inf
+
+    def put_due(self, now: float) -> None:
+        """Queue the calls whose time to be made again has come."""
+        while self._delayed and self._delayed[0][0] <= now:
+            _, _, job, call = heapq.heappop(self._delayed)
+            self._dispatch.put(job, call)
+
+    def admit(self, job: Job, calls: Sequence[Call], complete: bool) -> None:
+        """Take calls of a job, new or known; ``complete`` says that no more will come."""
+        if self.broken is not None:
+            job.end(self.broken)
+        if job.ended.is_set():
+            return
+        self._jobs[job.number] = job
+        job.complete = complete
+        for target in job.add(calls):
+            self._dispatch.enlist(job, target)
+        self._end_if_done(job)
+
+    def _end_if_done(self, job: Job) -> None:
+        if job.complete and job.remaining == 0:
+            self.end_job(job, None)
+
+    def _take_answers(self, slot: Slot, chunk: range, answers: Iterable[tuple[float, float, int]]) -> int:
+        """Hand a chunk's numbers to its job, and say how many there were."""
+        taken: list[tuple[Call, float, float]] = []
+        sent = slot.sent
+        for duration_s, number, ticket in answers:
+            if ticket not in chunk:
+                break
+            entry = sent.pop(ticket, None)
+            # inf - inf and nan - nan are nan
+            if entry is None or not (number - number == 0.0 <= duration_s < math.inf):
+                if entry is not None:
+                    sent[ticket] = entry
+                self._distrust(slot, "wrote to the memory that the worker shares")
+                break
+            job, call = entry
+            taken.append((call, number, duration_s))
+        if taken:
+            took = [duration_s for _, _, duration_s in taken]
+            self._dispatch.note(call.target, sum(took), max(took), len(took))
+            self._deliver(job, job.handler.take_numbers, taken)
+        return len(taken)
+
+    def _take_records(self, slot: Slot) -> None:
+        assert slot.reader is not None
+        try:
+            records = slot.reader.read()
+        except MalformedError as reason:
+            self._distrust(slot, f"wrote to the memory that the worker shares: {reason}")
+            return
+        by_job: dict[Job, list[CallResult]] = {}
+        last: Job | None = None
+        results: list[CallResult] = []
+        make = tuple.__new__  # a named tuple's own is several times slower, and this is once a call
+        sent = slot.sent
+        for ticket, duration_s, logs, answer in records:
+            entry = sent.pop(ticket, None)
+            if entry is None:
+                slot.given_up = max(0, slot.given_up - 1)  # a stuck thread came free after all
+                continue
+            job, call = entry
+            self._dispatch.note(call.target, duration_s, duration_s)
+            if answer is None:
+                result = CallResult(call, CallStatus.TIMEOUT, None, duration_s, logs, blame.late_words(call))
+            elif answer == AGAIN:
+                call.terms, status, words = blame.unanswered(call, CallStatus.CANCELLED, "CancelledError")
+                if status is None:
+                    self._dispatch.put(job, call)
+                    continue
+                result = CallResult(call, status, None, duration_s, logs, words)
+            else:
+                result = make(CallResult, (call, CallStatus.ANSWERED, answer, duration_s, logs, ""))
+            if job is not last:
+                last, results = job, by_job.setdefault(job, [])
+            results.append(result)
+        for job, results in by_job.items():
+            self._deliver(job, job.handler.take, results)
+
+    def take_chunk(self, slot: Slot, finished: range, done: int, answers: Iterable[tuple[float, float, int]]) -> None:
+        """Take the answers of a chunk of which so many calls are done, and queue again those whose answers are lost."""
+        with CollectorPaused():
+            self._take_answers(slot, finished, answers)
+            self._take_records(slot)
+        unanswered = [ticket for ticket in finished[:done] if ticket in slot.sent]
+        self.lose(slot, unanswered, CallStatus.CRASHED, "the call returned and its answer was overwritten")
+        self.send_again(slot, unanswered)
+
+    def collect(self, slot: Slot) -> None:
+        """Take the finished calls' answers and hand them to their jobs."""
+        with CollectorPaused():
+            if slot.chunk and (slot.state is not State.READY or slot.settled(time.monotonic())):
+                slot.numbers_read += self._take_answers(slot, slot.chunk, slot.unread_answers())
+            self._take_records(slot)
+
+    def _deliver(self, job: Job, take: Callable[[list[Any]], Again], results: list[Any]) -> None:
+        """Hand a job its results by one of its handler's ways, and note which calls it wants to be made again."""
+        if job.ended.is_set():
+            return
+        try:
+            again = take(results)
+        except BaseException as fault:
+            self.end_job(job, fault)
+            return
+        now = time.monotonic()
+        for delay_s, call in again:
+            heapq.heappush(self._delayed, (now + delay_s, next(self._order), job, call))
+        job.remaining -= len(results) - len(again)
+        self._end_if_done(job)
+
+    def end_job(self, job: Job, error: BaseException | None) -> None:
+        """End a job, whose calls are dropped where they still run."""
+        self._jobs.pop(job.number, None)
+        self._dispatch.forget(job)
+        for slot in self._slots:
+            if job.number in slot.batches:
+                slot.batches.discard(job.number)
+                slot.tell(("drop", job.number))
+        job.end(error)
+
+    def answer_for(self, slot: Slot, fates: Mapping[int, Fate]) -> None:
+        """Hand over the calls that ended; the others stay among those sent, under their new terms, to go out again."""
+        for ticket, (terms, status, message) in fates.items():
+            if ticket not in slot.sent:
+                continue
+            job, call = slot.sent[ticket]
+            call.terms = terms
+            if status is not None:
+                del slot.sent[ticket]
+                ran_s = call.timeout_s if status is CallStatus.TIMEOUT else 0.0
+                result = CallResult(call, status, None, ran_s, slot.printed(ticket), message)
+                self._deliver(job, job.handler.take, [result])
+
+    def send_again(self, slot: Slot, tickets: Sequence[int]) -> None:
+        """Queue what a worker will not finish, in its old order."""
+        for ticket in reversed(tickets):
+            sent = slot.sent.pop(ticket, None)
+            if sent is not None:
+                self._dispatch.put(*sent, first=True)
+
+    def lose(self, slot: Slot, tickets: Iterable[int], status: CallStatus, words: str = "") -> None:
+        """Answer for calls whose answers never came; without words they did not come in time."""
+        calls = {ticket: slot.sent[ticket][1] for ticket in tickets}
+        fates = {t: blame.unanswered(call, status, words or blame.late_words(call)) for t, call in calls.items()}
+        self.answer_for(slot, fates)
+
+    def count_lost(self, slot: Slot, tickets: Iterable[int], words: str, *, with_all: bool = False) -> None:
+        """Note that these calls' worker was lost once more."""
+        self.answer_for(slot, {t: blame.lost(slot.sent[t][1], words, with_all=with_all) for t in tickets})
+
+    def refuse(self, fault: BaseException) -> None:
+        """Nothing more can be run: say so to every job, now and later."""
+        self.broken = fault
+        for job in list(self._jobs.values()):
+            self.end_job(job, fault)
+        for slot in self._slots:
+            slot.check_at = math.inf

@@ -1,0 +1,163 @@
+"""The supervisor: it hears the workers that run calls, and watches the calls' deadlines.
+
+Owns what a worker's messages mean and what is done about one that is late, silent or full. It leaves to
+:mod:`~sandbox.workers.blame` whom that is held against, to :mod:`~sandbox.workers.ledger` the answers themselves, and
+to :mod:`~sandbox.workers.replacement` the worker after this one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from sandbox.workers import blame
+from sandbox.workers.dispatch import Dispatch
+from sandbox.workers.job import CallStatus
+from sandbox.workers.ledger import Ledger
+from sandbox.workers.link import WardenLink
+from sandbox.workers.replacement import Replacement
+from sandbox.workers.slot import CUT_OFF_S, GRACE_S, Lane, Slot, State, sleeps
+from sandbox.workers.wire import MalformedError, decoded
+
+RETIRE_SHARE = 0.5
+"""A worker that holds more than this share of its memory limit between calls is replaced: it leaks."""
+_SHOWN_CHARS = 200
+
+
+class Supervisor:
+    """Hears one worker at a time, and looks at it when that is due; ``memory_bytes`` is what each may hold."""
+
+    def __init__(
+        self, warden: WardenLink, dispatch: Dispatch, ledger: Ledger, replacement: Replacement, memory_bytes: int | None
+    ) -> None:
+        self._warden = warden
+        self._dispatch = dispatch
+        self._ledger = ledger
+        self._replacement = replacement
+        self._leak_bytes = math.inf if memory_bytes is None else RETIRE_SHARE * memory_bytes
+
+    def hear(self, slot: Slot) -> None:
+        """Do what a worker's messages ask for, and note where it can send no more."""
+        assert slot.channel is not None
+        frames, end = [], None
+        try:
+            for frame in slot.channel.receive():
+                frames.append(decoded(frame))
+        except (EOFError, OSError, MalformedError) as reason:
+            end = reason
+        for frame in frames:
+            if not self._obey(slot, frame):
+                end = MalformedError(f"the message {str(frame)[:_SHOWN_CHARS]}")
+                break  # what follows would have the worker run others before it is dealt with
+        if isinstance(end, MalformedError):
+            self._warden.distrust(slot, f"wrote to the worker's own descriptors: {end}")
+        elif end is not None:  # it is dying, or a call closed its descriptors
+            self._warden.deafen(slot)
+            if slot.state is State.READY:
+                slot.state, slot.check_at = State.CUT_OFF, time.monotonic() + CUT_OFF_S
+
+    def _obey(self, slot: Slot, frame: Any) -> bool:
+        """Do what a worker's message asks for; return whether a worker's own code sends it at this time."""
+        assert slot.reader is not None  # open as long as the channel is, and so is the page
+        assert slot.page is not None
+        match frame:
+            case ["ready"] if slot.state is State.STARTING:
+                slot.state, slot.failed_starts, slot.check_at, slot.loaded = State.READY, 0, math.inf, True
+                slot.load_s = max(slot.load_s, time.monotonic() - slot.began)
+            case ["load_error", str(words)] if slot.state is State.STARTING:
+                self._replacement.failed_start(slot, words, last=not slot.loaded)
+            case ["done", int(first), int(done), bool(tainted), int(held_bytes)] if slot.is_at(first, done):
+                self._chunk_done(slot, done, tainted, held_bytes > self._leak_bytes)
+            case ["wake", int(held_bytes)]:
+                slot.page.woken, slot.leaks = False, held_bytes > self._leak_bytes
+                self._ledger.collect(slot)
+                self._settle(slot)
+            case ["emptied"] if slot.emptying:
+                slot.emptying, slot.check_at = False, math.inf
+                slot.reader.restart()
+            case _:
+                return slot.state is State.DYING  # what it wrote before it was killed is of no use any more
+        return True
+
+    def _chunk_done(self, slot: Slot, done: int, tainted: bool, leaks: bool) -> None:
+        """Queue again what the worker gave back, send it the next chunk, and only then read its results."""
+        self._ledger.send_again(slot, slot.chunk[done:])
+        answers, finished, slot.tainted = slot.unread_answers(), slot.finish_chunk(), tainted
+        grown = slot.reader is not None and slot.reader.large
+        # A call that is to run alone is not sent before it is known whether these answers can be read.
+        alone = self._dispatch.has_alone(slot)
+        if slot.state is State.READY and not leaks and not grown and not alone:
+            self._dispatch.feed_serial(slot)
+        self._ledger.take_chunk(slot, finished, done, answers)
+        if leaks:
+            self._warden.retire(slot)
+        else:
+            self._tidy(slot)
+
+    def look(self, slot: Slot, now: float) -> None:
+        """Look at what a worker does, as :attr:`Slot.look_at` says, and give up what is late."""
+        if slot.state is not State.READY:
+            self._replacement.look(slot, now)
+            return
+        if slot.emptying:
+            self._warden.retire(slot)
+            return
+        overdue = slot.overdue(now)
+        if not overdue:
+            self._ledger.collect(slot)
+            if slot.lane is not Lane.SERIAL:
+                self._settle(slot)
+        if slot.stalled(now):
+            self._ledger.collect(slot)
+            if sleeps(slot.process):
+                words = "the worker waits for calls, and its answer is lost"
+                self._ledger.lose(slot, list(slot.sent), CallStatus.CRASHED, words)
+            else:
+                self._ledger.count_lost(slot, slot.sent, "the worker stood still")
+            self._warden.retire(slot)
+        elif slot.expired(now):
+            self._ledger.collect(slot)
+            self._ledger.lose(slot, slot.expired(now), CallStatus.TIMEOUT)
+            self._warden.retire(slot)
+        if not overdue or slot.state is not State.READY:
+            return
+        self._ledger.collect(slot)
+        sure = slot.overdue(now)  # read again: a ticket may have been seen beside its predecessor's start
+        overdue = {ticket: tainted for ticket, tainted in overdue.items() if ticket in sure}
+        late = {ticket: tainted for ticket, tainted in overdue.items() if ticket in slot.sent}
+        if slot.lane is Lane.THREADS:
+            self._threads_overdue(slot, late, now)
+        elif late or (overdue and slot.lane is Lane.ASYNCIO):  # it may be held by a call that was given up already
+            if not late:
+                self._ledger.count_lost(slot, slot.sent, "a call that was given up held the event loop")
+            for ticket, tainted in late.items():
+                slot.fates[ticket] = blame.overdue(slot.sent[ticket][1], tainted=tainted)
+            self._warden.retire(slot)
+
+    def _threads_overdue(self, slot: Slot, overdue: Iterable[int], now: float) -> None:
+        """Give late calls up and leave their threads; or, where one call holds the interpreter, find out which."""
+        if not slot.breathes(now) and len(slot.sent) > 1:
+            for _, call in slot.sent.values():
+                call.terms = call.terms._replace(alone=True)
+            self._warden.retire(slot)
+            return
+        fates = {ticket: blame.overdue(slot.sent[ticket][1], tainted=False) for ticket in overdue}
+        slot.given_up += len(fates)
+        self._ledger.answer_for(slot, fates)
+        self._settle(slot)
+
+    def _settle(self, slot: Slot) -> None:
+        """Replace a worker whose stuck threads are many, or that has nothing else to do, or that leaks."""
+        if (slot.given_up and (not slot.sent or slot.given_up >= slot.width)) or (slot.leaks and not slot.sent):
+            self._warden.retire(slot)
+        elif not slot.sent:
+            slot.check_at = math.inf
+            self._tidy(slot)
+
+    def _tidy(self, slot: Slot) -> None:
+        """Have an idle worker empty its results file once that has grown large."""
+        if slot.state is State.READY and not slot.sent and slot.reader is not None and slot.reader.large:
+            slot.emptying, slot.check_at = True, time.monotonic() + GRACE_S
+            slot.tell(("empty",))
