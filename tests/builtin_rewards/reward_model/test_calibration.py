@@ -116,7 +116,7 @@ def test_a_file_gives_the_same_back(tmp_path: Path) -> None:
     ("held", "words"),
     [
         ("[]", "no calibration"),
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ({"method": "magic"}, "method='magic'"),
         ({"method": "platt", "slope": None}, "slope=None"),
         ({"method": "temperature", "slope": -1.0}, "slope above 0"),

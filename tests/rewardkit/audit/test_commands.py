@@ -193,7 +193,7 @@ def test_a_rule_of_thumb_is_left_out_alone(work: Path) -> None:
     ("options", "said"),
     [
         (("--gold", "truth"), "no column 'truth'"),
-        (("--skip", "nonsense"), "no family 'nonsense'"),
+        (("--skip", "nonsense"), "no family or rule of thumb 'nonsense'"),
         (("--accept-share", "2"), "--accept-share 2: expected a share"),
     ],
     ids=["gold", "skip", "share"],

@@ -355,7 +355,7 @@ def test_a_training_is_there_where_the_machine_does_not_tell_processes_apart(
 
 def test_a_loop_without_a_record_takes_no_changes() -> None:
     """Changes come through a record."""
-    with Runtime([brief], lane="inline") as runtime, pytest.raises(RecordError, match="has a record"):
+    with Runtime([brief], lane="inline") as runtime, pytest.raises(RecordError, match="needs a record"):
         LiveRuntime(runtime)
 
 

@@ -151,7 +151,7 @@ def test_limits_are_exit_codes() -> None:
         ({"prompt": "q", "chosen": "1", "rejected": None}, "column 'rejected' is empty"),
         ({"prompt": "q", "chosen": "1", "rejected": "1"}, "equals 'rejected'"),
         ({"prompt": "q", "chosen": [{"content": "1"}], "rejected": "2"}, "expected messages with a role"),
-        ({"chosen": "1", "rejected": "2"}, "no conversation"),
+        ({"chosen": "1", "rejected": "2"}, "is text without turns"),
         ({"prompt": 3, "chosen": "1", "rejected": "2"}, "column 'prompt' expected text"),
     ],
     ids=["missing", "one-sided", "equal", "no role", "no prompt", "type"],
