@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,11 +48,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Processes share out whole files (``--dist loadfile``), so none is left with a slow one at the end.
     """
     later = [] if config.getoption("--full") else [item for item in items if item.get_closest_marker("full")]
+    later += [] if config.getoption("--full") else _cases_left_out(items)
     config.stash[LATER] = later
     config.hook.pytest_deselected(items=later)
     items[:] = [item for item in items if item not in set(later)]
     slow = {item.path for item in items if any(item.get_closest_marker(mark) for mark in SLOW)}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def _cases_left_out(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the cases beyond those that ``cases(n)`` has a test run; which ones it runs differs from test to test."""
+    tables: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("cases"):
+            tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = []
+    for name, cases in tables.items():
+        count, first = cases[0].get_closest_marker("cases").args[0], zlib.crc32(name.encode()) % len(cases)  # type: ignore[union-attr]
+        left_out += [*cases[first:], *cases[:first]][count:]
+    return left_out
 
 
 @pytest.fixture

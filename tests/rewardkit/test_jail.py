@@ -333,6 +333,7 @@ def _run_after_its_death(sandbox: Sandbox) -> float:
     return _run_one(sandbox)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("made", "act"),
     [*((lane, _run_one) for lane in [*LANES, _as_text]), *((lane, _run_after_its_death) for lane in LANES)],

@@ -181,6 +181,7 @@ def test_attacks_fail_as_nobody(readable: Path, attacks: dict[str, Any], level: 
     expect_all_failed(told, attacks, readable, names)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("as_nobody", [False, True], ids=["own-user", "nobody"])
 def test_attacks_fail_in_docker(readable: Path, attacks: dict[str, Any], as_nobody: bool, full: bool) -> None:
     """Where namespaces are refused, auto gives standard, and the attacks fail."""

@@ -194,6 +194,7 @@ def test_a_scripts_rewards_score_in_a_trainers_spawned_workers(tmp_path: Path) -
 # AsyncGRPO -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @tiny_grpo.third_party_warnings
 @pytest.mark.trainers
 @pytest.mark.parametrize("which", ["total_func", "reward_funcs"])

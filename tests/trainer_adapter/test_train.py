@@ -135,6 +135,7 @@ def test_a_run_records_itself(finished: TrainResult) -> None:
     assert 0 == about["configuration"]["settings"]["seed"] == about["training"]["seed"]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.trainers
 @pytest.mark.parametrize("record", [True, False, "elsewhere"])
 def test_a_run_that_goes_on_has_no_step_twice_in_its_record(tiny: str, tmp_path: Path, record: bool | str) -> None:

@@ -141,6 +141,7 @@ def test_a_broken_change_and_one_of_an_unknown_trainer_change_nothing(tiny: Path
         assert words == [event["body"]["words"] for event in found.events if event["kind"] == "change"]
 
 
+@pytest.mark.full
 @pytest.mark.trainers
 def test_an_attached_trainer_takes_weights_and_rewards_that_come_and_go(tiny: Path, tmp_path: Path) -> None:
     """Its lists change together at the step: what it sums up is the weighted sum of the rewards of that step."""
@@ -257,6 +258,7 @@ def test_two_processes_change_at_the_same_step(tiny: Path, tmp_path: Path) -> No
             assert (score >= 100) == (one.versions["brief"] == 2)
 
 
+@pytest.mark.full
 @pytest.mark.trainers
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 def test_the_command_changes_a_live_training_and_one_that_goes_on_keeps_it(tiny: Path, tmp_path: Path) -> None:

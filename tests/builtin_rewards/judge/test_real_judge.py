@@ -87,6 +87,7 @@ def test_a_real_models_likelihoods_weight_its_grades(real_judge: ModelServer) ->
     assert [(grade - 1) / 4 for _, grade in known] == pytest.approx([one.score for one in outcomes])
 
 
+@pytest.mark.full
 def test_a_real_model_compares(real_judge: ModelServer) -> None:
     """Both orders are asked, and each completion has an outcome of its own."""
     pair = PairwiseJudge(

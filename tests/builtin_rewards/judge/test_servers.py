@@ -158,6 +158,7 @@ def says(text: str) -> dict[str, Any]:
     return {"type": "reply", "text": text}
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("behaviors", "fault", "requests"),
     [
@@ -198,6 +199,7 @@ def test_a_key_that_llmock_refuses_is_told_at_set_up(script: Callable[..., RealS
     assert ["/v1/models"] * 2 == [one["path"] for one in server.call("/_llmock/requests")["requests"]]
 
 
+@pytest.mark.full
 def test_a_batch_outlives_random_faults(start_server: Start, full: bool) -> None:
     """Of a server that fails one request in five, every judgement is had, by a client that minds what it is told."""
     server = start_server("llmock", "serve", "--error-rate", "429=0.1", "--error-rate", "503=0.1")

@@ -158,6 +158,7 @@ def test_a_reward_is_tried_and_run_as_a_shadow_and_applied(opened: Any, training
     assert page.evaluate("() => window.hit") is None
 
 
+@pytest.mark.full
 def test_what_goes_wrong_is_told_on_the_page(opened: Any) -> None:
     """An import that fails, a file that is not there, and a trial that is cancelled."""
     page = unlock(opened)
@@ -174,6 +175,7 @@ def test_what_goes_wrong_is_told_on_the_page(opened: Any) -> None:
     expect(page.locator(".change-words")).to_contain_text("gone.py: no such file on the server's machine")
 
 
+@pytest.mark.full
 def test_the_editor_indents_and_keeps_what_was_written(opened: Any) -> None:
     """Tab and Enter indent, Escape leaves, and a reload of the address has the text and the view again."""
     page = opened.page
@@ -201,6 +203,7 @@ def test_the_editor_indents_and_keeps_what_was_written(opened: Any) -> None:
     assert written != area.input_value()
 
 
+@pytest.mark.full
 def test_a_run_that_has_ended_can_be_tried_on(browser: Any, writing: Any) -> None:
     """It is said in one line, and only Try is possible; on a phone nothing scrolls sideways."""
     with browsing.window(browser, writing, browsing.NARROW, "dark") as found:
@@ -214,6 +217,7 @@ def test_a_run_that_has_ended_can_be_tried_on(browser: Any, writing: Any) -> Non
         assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.full
 def test_a_server_that_only_reads_says_how_to_write(browser: Any, folder: Path) -> None:
     """Sources and changes are shown all the same."""
     with browsing.Server(folder) as served, browsing.window(browser, served) as found:
@@ -223,6 +227,7 @@ def test_a_server_that_only_reads_says_how_to_write(browser: Any, folder: Path) 
         expect(page.locator(".editor-text")).to_have_value(re.compile("def brief"))
 
 
+@pytest.mark.full
 def test_where_nothing_can_be_tried_a_version_is_compared_with_the_one_before_it(browser: Any, tmp_path: Path) -> None:
     """One click shows what changed; a version beside itself offers the one before it."""
 
@@ -245,6 +250,7 @@ def test_where_nothing_can_be_tried_a_version_is_compared_with_the_one_before_it
         expect(page.locator(".diff-title")).to_have_text("brief@1 → brief@2")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.full)])
 def test_the_tab_has_no_serious_fault_of_accessibility(browser: Any, writing: Any, theme: str) -> None:
     """Neither its source, nor its differences, nor the field for a file."""

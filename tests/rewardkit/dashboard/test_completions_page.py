@@ -139,6 +139,7 @@ def test_prompts_are_sorted_searched_and_opened(window: Any) -> None:
     expect(page.get_by_label("Words in the column")).to_have_value("40")
 
 
+@pytest.mark.full
 def test_the_best_of_the_latest_epoch_is_compared_with_the_best_of_the_first(window: Any) -> None:
     """Both texts with their differences, each reward's score with its version, and what failed or was skipped."""
     page = window.visit(tab("epochs", "prompt=0"))
@@ -157,6 +158,7 @@ def test_the_best_of_the_latest_epoch_is_compared_with_the_best_of_the_first(win
     expect(page.get_by_role("columnheader", name="near_v2")).to_be_visible()
 
 
+@pytest.mark.full
 def test_keys_lead_through_epochs_and_completions(window: Any) -> None:
     """Arrows within the epoch, brackets through the epochs, with shift on the right; d, m and x."""
     page = window.visit(tab("epochs", "prompt=0"))
@@ -187,6 +189,7 @@ def test_keys_lead_through_epochs_and_completions(window: Any) -> None:
     expect(left).to_contain_text("epoch 2 is number 3")
 
 
+@pytest.mark.full
 def test_any_two_are_compared_and_a_link_opens_them_again(window: Any) -> None:
     """View leads to the right pane, with shift to the left; sort and filter are in the address too."""
     page = window.visit(tab("epochs", "prompt=1"))
@@ -210,6 +213,7 @@ def test_any_two_are_compared_and_a_link_opens_them_again(window: Any) -> None:
     expect(table.locator("th[aria-sort=ascending]")).to_contain_text("near_v2")
 
 
+@pytest.mark.full
 def test_a_completion_of_another_prompt_says_so(window: Any) -> None:
     """Any two are compared; the one that is not of the prompt names its own, and leads there."""
     page = window.visit(tab("epochs", "prompt=0&right=5"))
@@ -218,6 +222,7 @@ def test_a_completion_of_another_prompt_says_so(window: Any) -> None:
     expect(pane(page, "right")).to_contain_text("1 of 4")
 
 
+@pytest.mark.full
 def test_a_step_and_a_number_lead_to_completions(window: Any) -> None:
     """A step's completions stand by prompt, the best first; from one of them the way back leads to the step."""
     page = window.visit(tab("epochs", "step=1"))
@@ -255,6 +260,7 @@ def test_hostile_completions_are_text(window: Any) -> None:
     assert page.evaluate("() => window.hit") is None
 
 
+@pytest.mark.full
 def test_what_hides_in_a_text_is_written_out(window: Any) -> None:
     """Escape sequences, a NUL, bidi controls and half a surrogate pair are seen."""
     page = window.visit(tab("hostile", "prompt=0&left=5&right=6"))
@@ -264,6 +270,7 @@ def test_what_hides_in_a_text_is_written_out(window: Any) -> None:
     assert not set("\x1b\x00\u202e") & set(text.inner_text())
 
 
+@pytest.mark.full
 def test_mathematics_is_rendered_without_trust(window: Any) -> None:
     """What is a formula becomes MathML; what asks for more than that stays the text that it is."""
     page = window.visit(tab("hostile", "prompt=0&left=6&right=6&mode=math"))
@@ -273,6 +280,7 @@ def test_mathematics_is_rendered_without_trust(window: Any) -> None:
     assert 0 == left.locator("a").count()
 
 
+@pytest.mark.full
 def test_a_long_text_comes_in_two_parts(window: Any) -> None:
     """The first 200,000 characters, and all of it with a button."""
     page = window.visit(tab("hostile", "prompt=0&left=7&right=1"))
@@ -284,6 +292,7 @@ def test_a_long_text_comes_in_two_parts(window: Any) -> None:
     assert len(LONG) == page.evaluate(size)
 
 
+@pytest.mark.full
 def test_a_text_that_was_left_out_says_so(window: Any) -> None:
     """Its scores are shown all the same."""
     page = window.visit(tab("lacking", "prompt=0&left=1&right=4"))
@@ -292,6 +301,7 @@ def test_a_text_that_was_left_out_says_so(window: Any) -> None:
     expect(page.locator("tbody").last).to_contain_text("text left out")
 
 
+@pytest.mark.full
 def test_texts_are_compared_in_a_bounded_way(window: Any) -> None:
     """By words, by lines where they are long, and not at all where nothing is shared or the time is over."""
     page = window.visit(tab("epochs"))
@@ -313,6 +323,7 @@ def test_texts_are_compared_in_a_bounded_way(window: Any) -> None:
         assert [way, True, True] == page.evaluate(compare, [left, right, time_ms])
 
 
+@pytest.mark.full
 def test_a_phone_shows_the_two_below_each_other(phone: Any) -> None:
     """No page scrolls sideways."""
     wide = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -326,6 +337,7 @@ def test_a_phone_shows_the_two_below_each_other(phone: Any) -> None:
     assert left["y"] + left["height"] <= right["y"]
 
 
+@pytest.mark.full
 def test_no_serious_fault_of_accessibility(window: Any, phone: Any, full: bool) -> None:
     """In the table, the comparison, the step and the list, light and wide, and in the full form dark and narrow."""
     for opened in (window, phone) if full else (window,):

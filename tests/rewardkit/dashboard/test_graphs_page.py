@@ -95,6 +95,7 @@ def test_pointing_at_one_graph_reads_all_of_them(page: Any) -> None:
     expect(chart(page, "total_reward").locator(".chart-mark")).to_be_hidden()
 
 
+@pytest.mark.full
 def test_a_mark_leads_to_what_changed(page: Any) -> None:
     """By keys too: the marks stand in words above the graphs, a new version's with a link to its differences."""
     page.get_by_text("What happened").focus()
@@ -105,6 +106,7 @@ def test_a_mark_leads_to_what_changed(page: Any) -> None:
     expect(page.get_by_role("button", name="Differences")).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.full
 def test_a_zoom_holds_for_all_graphs_and_is_in_the_address(page: Any, window: Any) -> None:
     """A part that was drawn with the mouse is shown by every graph, also when the link is opened again."""
     drag(page, "total_reward", 0.25, 0.75)
@@ -119,6 +121,7 @@ def test_a_zoom_holds_for_all_graphs_and_is_in_the_address(page: Any, window: An
     assert window.query() == ""
 
 
+@pytest.mark.full
 def test_a_click_and_enter_lead_to_the_completions_of_a_step(page: Any) -> None:
     """The step is in the address of the completions; a double click is no choice."""
     over = plot(page, "good").locator(".u-over")
@@ -135,6 +138,7 @@ def test_a_click_and_enter_lead_to_the_completions_of_a_step(page: Any) -> None:
     page.wait_for_url(re.compile(rf"/runs/one/completions\?(.*&)?step={STEPS - 2}\b"))
 
 
+@pytest.mark.full
 def test_a_graph_can_be_read_without_eyes(page: Any) -> None:
     """Its name tells the last values and the trend, and a table has them all."""
     expect(plot(page, "good")).to_have_attribute(
@@ -145,6 +149,7 @@ def test_a_graph_can_be_read_without_eyes(page: Any) -> None:
     assert [str(GAP), "\u2013", "\u2013", "\u2013", "all 8 failed (timeout)"] == gap.locator("th, td").all_inner_texts()
 
 
+@pytest.mark.full
 def test_a_graph_is_saved_as_csv_and_png(page: Any) -> None:
     """Numbers stay as they are, a name is no formula, a gap is an empty cell, and a picture has a ground."""
     graph = chart(page, "failed")
@@ -175,6 +180,7 @@ def test_a_graph_is_saved_as_csv_and_png(page: Any) -> None:
     assert corner == [255, 255, 255, 255]
 
 
+@pytest.mark.full
 def test_the_whole_choice_is_in_the_address(page: Any, window: Any) -> None:
     """Pinned metrics, smoothing, the y range, folded groups and the enlarged graph come back with the link."""
     expect(chart(page, "loss")).to_be_attached()
@@ -197,6 +203,7 @@ def test_the_whole_choice_is_in_the_address(page: Any, window: Any) -> None:
     expect(chart(page, "failed")).to_have_count(0)
 
 
+@pytest.mark.full
 def test_graphs_take_the_theme_at_once(page: Any) -> None:
     """A dark page has dark graphs without a reload."""
     picture = "(box) => box.querySelector('canvas').toDataURL()"
@@ -210,6 +217,7 @@ def test_graphs_take_the_theme_at_once(page: Any) -> None:
     )
 
 
+@pytest.mark.full
 def test_graphs_grow_with_the_run(page: Any, runs: Path) -> None:
     """A step and a new version are shown when they are recorded, in the same graphs; a new metric gets a graph."""
     box = plot(page, "good")
@@ -231,6 +239,7 @@ def test_graphs_grow_with_the_run(page: Any, runs: Path) -> None:
     expect(box).to_have_attribute("aria-valuetext", re.compile(f"^step {STEPS}, .*good@3 scores from here on"))
 
 
+@pytest.mark.full
 def test_another_run_stands_beside_with_its_own_steps(page: Any, window: Any) -> None:
     """Where only the other run has a step, this one's value is unknown; the choice is in the address."""
     page.get_by_role("combobox", name="Beside").select_option("longer")
@@ -243,6 +252,7 @@ def test_another_run_stands_beside_with_its_own_steps(page: Any, window: Any) ->
     assert "?beside=longer" == window.query()
 
 
+@pytest.mark.full
 def test_what_never_happened_takes_no_graph(page: Any) -> None:
     """Shares that are none at every step stand in a line, and a search shows their graphs."""
     expect(page.locator(".graphs-quiet").first).to_have_text(re.compile(r"^None in \d+ steps: skipped"))
@@ -251,6 +261,7 @@ def test_what_never_happened_takes_no_graph(page: Any) -> None:
     expect(chart(page, "skipped")).to_contain_text(re.compile(r"None in \d+ steps"))
 
 
+@pytest.mark.full
 def test_a_server_that_is_away_moves_nothing(page: Any, window: Any) -> None:
     """What was drawn stays where it is: the bar below says that the server is away."""
     window.may_fail = True
@@ -264,6 +275,7 @@ def test_a_server_that_is_away_moves_nothing(page: Any, window: Any) -> None:
         window.served.start()
 
 
+@pytest.mark.full
 def test_many_long_names_keep_their_ends(browser: Any, tmp_path: Path) -> None:
     """Legends of twelve lines leave room for the graph, and what tells the names apart is seen."""
     small_run.crowded(tmp_path)
@@ -277,6 +289,7 @@ def test_many_long_names_keep_their_ends(browser: Any, tmp_path: Path) -> None:
         assert page.locator(".chart-title").last.evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
+@pytest.mark.full
 def test_a_run_without_steps_says_so(window: Any) -> None:
     """There is nothing to draw; the page says where the completions are."""
     page = window.visit("/runs/loose/graphs")

@@ -82,6 +82,7 @@ def test_why_a_step_failed_is_seen_at_one_look(window: Any) -> None:
     assert "cause=exception" in window.query()
 
 
+@pytest.mark.full
 def test_a_link_reopens_the_same_entry(window: Any) -> None:
     """The address holds filters and the open entry."""
     page = window.visit(browsing.path_of("one", "logs", "status=failed"))
@@ -96,6 +97,7 @@ def test_a_link_reopens_the_same_entry(window: Any) -> None:
     page.wait_for_url("**/runs/one/completions?prompt=*")
 
 
+@pytest.mark.full
 def test_what_a_reward_printed_is_found(window: Any) -> None:
     """Search is plain text, whatever the case, and marks what it found."""
     page = window.visit(browsing.path_of("one", "logs"))
@@ -108,6 +110,7 @@ def test_what_a_reward_printed_is_found(window: Any) -> None:
     expect(_rows(page).first).to_be_visible()
 
 
+@pytest.mark.full
 def test_the_list_draws_only_what_is_in_sight_down_to_the_first_entry(window: Any) -> None:
     """Scrolling loads page after page; rows out of sight are not in the document."""
     page = window.visit(browsing.path_of("one", "logs"))
@@ -122,6 +125,7 @@ def test_the_list_draws_only_what_is_in_sight_down_to_the_first_entry(window: An
     expect(page.locator(".log-state")).to_contain_text(f"{STEPS * SIZE} entries")
 
 
+@pytest.mark.full
 def test_hostile_output_is_text(window: Any) -> None:
     """Nothing that a completion or a print holds is executed or hidden."""
     page = window.visit(browsing.path_of("one", "logs", "text=window.hit"))
@@ -133,6 +137,7 @@ def test_hostile_output_is_text(window: Any) -> None:
     assert page.locator("main script, main img").count() == 0
 
 
+@pytest.mark.full
 def test_new_entries_come_while_at_the_end_and_wait_while_elsewhere(window: Any, recorder: Recorder) -> None:
     """At the end the list follows the run; scrolled away, a mark counts what is new and leads to it."""
     page = window.visit(browsing.path_of("going", "logs"))
@@ -150,6 +155,7 @@ def test_new_entries_come_while_at_the_end_and_wait_while_elsewhere(window: Any,
     expect(_rows(page).first.locator(".log-step")).to_contain_text("2")
 
 
+@pytest.mark.full
 def test_nothing_moves_under_a_mouse_that_is_down(window: Any, recorder: Recorder) -> None:
     """An entry that came between press and release would take the click away; it stands there afterwards."""
     page = window.visit(browsing.path_of("going", "logs"))
@@ -168,6 +174,7 @@ def test_nothing_moves_under_a_mouse_that_is_down(window: Any, recorder: Recorde
     expect(_rows(page).first.locator(".log-step")).to_contain_text("3")
 
 
+@pytest.mark.full
 def test_a_run_that_said_nothing_says_so(window: Any) -> None:
     """Empty is told with what would stand there."""
     page = window.visit(browsing.path_of("silent", "logs"))
@@ -175,6 +182,7 @@ def test_a_run_that_said_nothing_says_so(window: Any) -> None:
     expect(page.get_by_text("No call failed")).to_be_visible()
 
 
+@pytest.mark.full
 def test_health_tells_of_calls_that_failed_and_leads_to_them(window: Any) -> None:
     """A few failures may be below the bounds of the detectors: they are told all the same, by reward and cause."""
     page = window.visit(browsing.path_of("one", "health"))
@@ -185,6 +193,7 @@ def test_health_tells_of_calls_that_failed_and_leads_to_them(window: Any) -> Non
     expect(_rows(page).first).to_contain_text("failed")
 
 
+@pytest.mark.full
 def test_health_tells_the_flags_with_evidence_and_a_way_on(window: Any) -> None:
     """The verdict in words, a flag with its rule, and completions that lead to the Completions tab."""
     page = window.visit(browsing.path_of("one", "health"))
@@ -200,6 +209,7 @@ def test_health_tells_the_flags_with_evidence_and_a_way_on(window: Any) -> None:
     page.wait_for_url("**/runs/one/completions?prompt=*")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("tab", "theme"),
     [

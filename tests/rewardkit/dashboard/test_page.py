@@ -40,6 +40,7 @@ def test_the_list_shows_each_run_and_the_token_leaves_the_address(window: Any) -
     expect(page).to_have_title("Runs · rewardkit")
 
 
+@pytest.mark.full
 def test_curves_of_chosen_runs_stand_in_one_graph(window: Any) -> None:
     """The choice is in the address."""
     page = window.page
@@ -61,6 +62,7 @@ def test_curves_of_chosen_runs_stand_in_one_graph(window: Any) -> None:
     expect(other.locator(".chart-step")).to_have_text("step 0")
 
 
+@pytest.mark.full
 def test_runs_are_compared_in_figures(window: Any, runs: Path) -> None:
     """The last value, the mean of ten steps, the best, and how far a run is from the first one."""
     page = window.visit("/?pick=one,two&metric=reward%2Fsteady")
@@ -76,6 +78,7 @@ def test_runs_are_compared_in_figures(window: Any, runs: Path) -> None:
     expect(two).to_have_count(0)
 
 
+@pytest.mark.full
 def test_runs_in_subfolders_are_listed_and_opened(browser: Any, runs: Path, tmp_path: Path) -> None:
     """They have their subfolder's name before theirs, in the address too; the token's address leads there."""
     shutil.copytree(runs / "one", tmp_path / "sweep" / "deep" / "one")
@@ -92,6 +95,7 @@ def test_runs_in_subfolders_are_listed_and_opened(browser: Any, runs: Path, tmp_
         expect(page.locator(".run-state")).to_contain_text("ended")
 
 
+@pytest.mark.full
 def test_the_list_says_what_is_known_of_a_runs_health(window: Any) -> None:
     """Failed calls at once; flags once Health was opened, and until then that it was not."""
     page = window.page
@@ -101,6 +105,7 @@ def test_the_list_says_what_is_known_of_a_runs_health(window: Any) -> None:
     page.wait_for_url("**/runs/one/logs?status=failed")
 
 
+@pytest.mark.full
 def test_an_address_opens_the_same_view_and_back_leads_back(window: Any) -> None:
     """Search and order are in the address as well as the run and its tab."""
     page = window.page
@@ -123,6 +128,7 @@ def test_an_address_opens_the_same_view_and_back_leads_back(window: Any) -> None
     expect(page.get_by_role("link", name="Graphs")).to_have_attribute("aria-current", "page")
 
 
+@pytest.mark.full
 def test_everything_is_reached_by_keys(window: Any) -> None:
     """Rows, search, tabs, the graph's choice, and the list of the keys themselves."""
     page = window.page
@@ -155,6 +161,7 @@ def test_everything_is_reached_by_keys(window: Any) -> None:
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
 
 
+@pytest.mark.full
 def test_who_types_at_once_keeps_the_field(window: Any) -> None:
     """The focus that a new tab takes is there when it is drawn, and takes none from a field opened since."""
     page = window.visit(browsing.path_of("one"))
@@ -170,6 +177,7 @@ def test_who_types_at_once_keeps_the_field(window: Any) -> None:
     assert focused == "Find a run"
 
 
+@pytest.mark.full
 def test_focus_title_and_words_follow_the_visitor(window: Any) -> None:
     """Who hears the page is told where it went, and stands at the content."""
     page = window.visit(browsing.path_of("one"))
@@ -180,6 +188,7 @@ def test_focus_title_and_words_follow_the_visitor(window: Any) -> None:
     expect(page.locator("[aria-live=polite]").filter(has_text="Health of the run one")).to_have_count(1)
 
 
+@pytest.mark.full
 def test_a_tab_is_found_again_as_it_was_left(window: Any) -> None:
     """What was chosen in a tab holds until another run is opened; the shown tab's own link leads to its beginning."""
     page = window.visit(browsing.path_of("one", "logs", "status=failed"))
@@ -191,6 +200,7 @@ def test_a_tab_is_found_again_as_it_was_left(window: Any) -> None:
     page.wait_for_url("**/runs/one/logs")
 
 
+@pytest.mark.full
 def test_the_list_and_the_tab_tell_one_number_of_flags(window: Any) -> None:
     """Once the detectors have looked, their flags are those of the tab's head and of the list of runs."""
     page = window.visit(browsing.path_of("two", "health"))
@@ -204,6 +214,7 @@ def test_the_list_and_the_tab_tell_one_number_of_flags(window: Any) -> None:
     expect(page.locator("tr[data-row=two] .runs-flags")).to_contain_text(f"{number or 'no'} flag")
 
 
+@pytest.mark.full
 def test_a_server_that_was_away_is_said_and_found_again(window: Any) -> None:
     """What was shown stays, a bar says that the server is away, and all goes on by itself."""
     window.may_fail = True
@@ -217,6 +228,7 @@ def test_a_server_that_was_away_is_said_and_found_again(window: Any) -> None:
     expect(page.locator(".run-state")).to_contain_text("ended")
 
 
+@pytest.mark.full
 def test_a_run_that_is_deleted_is_said_and_comes_back(window: Any, passing_run: Path) -> None:
     """The page says that it is gone and leads to the others; when it is there again, so is its page."""
     window.may_fail = True
@@ -234,6 +246,7 @@ def test_a_run_that_is_deleted_is_said_and_comes_back(window: Any, passing_run: 
     expect(page.locator("tr[data-row=passing]")).to_have_count(0)
 
 
+@pytest.mark.full
 def test_a_run_that_cannot_be_read_says_why(window: Any) -> None:
     """The reason is on the page, with the way to the others."""
     window.may_fail = True
@@ -242,6 +255,7 @@ def test_a_run_that_cannot_be_read_says_why(window: Any) -> None:
     expect(page.get_by_role("link", name="All runs").last).to_be_visible()
 
 
+@pytest.mark.full
 def test_names_of_runs_are_text(window: Any, runs: Path) -> None:
     """A run's name that is markup is shown as it is, in the list and in the frame."""
     name = "<img src=x onerror=document.title='hit'>"
@@ -257,6 +271,7 @@ def test_names_of_runs_are_text(window: Any, runs: Path) -> None:
         shutil.rmtree(runs / name)
 
 
+@pytest.mark.full
 def test_an_empty_folder_says_how_a_run_begins(browser: Any, tmp_path: Path, runs: Path) -> None:
     """The first run appears without a reload."""
     with browsing.Server(tmp_path / "none") as server, browsing.window(browser, server) as opened:
@@ -265,6 +280,7 @@ def test_an_empty_folder_says_how_a_run_begins(browser: Any, tmp_path: Path, run
         expect(opened.page.locator("tr[data-row=first]")).to_be_visible()
 
 
+@pytest.mark.full
 def test_the_theme_lasts_and_motion_can_be_refused(browser: Any, served: Any) -> None:
     """A chosen theme is there before the first paint; without one, the system's is taken."""
     with browsing.window(browser, served, theme="dark") as opened:
@@ -304,6 +320,7 @@ def test_no_serious_fault_of_accessibility(browser: Any, served: Any, size: tupl
         assert [] == browsing.faults(page), "runs"
 
 
+@pytest.mark.full
 def test_a_phone_needs_no_sideways_scrolling(browser: Any, served: Any) -> None:
     """Neither the list nor a tab is wider than 390 px."""
     with browsing.window(browser, served, browsing.NARROW) as opened:
@@ -332,6 +349,7 @@ FORMATS = [
 ]
 
 
+@pytest.mark.full
 def test_values_are_written_in_one_way(window: Any) -> None:
     """An unknown number is a dash, and nothing that hides or reorders text stays hidden."""
     for call, text in FORMATS:
@@ -339,6 +357,7 @@ def test_values_are_written_in_one_way(window: Any) -> None:
         assert text == told, call
 
 
+@pytest.mark.full
 def test_the_address_is_made_and_read_in_one_place(window: Any) -> None:
     """What href writes, parse reads: also for names with slashes, spaces and signs."""
     query = {"q": "a b&c=d", "pick": "x,y"}
@@ -350,6 +369,7 @@ def test_the_address_is_made_and_read_in_one_place(window: Any) -> None:
     assert {"run": "a/b ?#%", "tab": "logs", "query": query} == window.page.evaluate(code)
 
 
+@pytest.mark.full
 def test_many_tabs_of_one_browser_all_load(window: Any) -> None:
     """A browser has six connections to a server; streams leave room, and tabs without one ask by themselves."""
     pages = [window.page.context.new_page() for _ in range(8)]
@@ -360,6 +380,7 @@ def test_many_tabs_of_one_browser_all_load(window: Any) -> None:
         page.close()
 
 
+@pytest.mark.full
 def test_pages_out_of_sight_hold_no_connection(window: Any) -> None:
     """A browser has six to a host: a tab that is hidden gives its own back, and is live again once it is seen."""
     first = window.visit(browsing.path_of("one"))
@@ -378,6 +399,7 @@ def test_pages_out_of_sight_hold_no_connection(window: Any) -> None:
         page.close()
 
 
+@pytest.mark.full
 def test_the_title_of_a_hidden_page_follows_the_run(browser: Any, served: Any) -> None:
     """Seldom, and without a stream: its title is all that is seen of it."""
     with browsing.window(browser, served) as opened:

@@ -134,6 +134,7 @@ def _play(drawn: random.Random) -> None:
         assert len({begun[rank, at] for rank in range(ranks)}) == 1
 
 
+@pytest.mark.cases(1)
 @pytest.mark.soak
 def test_processes_of_different_speeds_change_at_the_same_steps(place: Any, tmp_path: Path, full: bool) -> None:
     """While requests come in, good ones and broken ones, every process has the same rewards in each of its steps."""

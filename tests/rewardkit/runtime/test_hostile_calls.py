@@ -242,6 +242,7 @@ def test_what_a_call_plans_for_later_hits_no_other_call(lane: str) -> None:
     assert [0.5 if row in BAD else float(row) for row in range(ROWS)] == scores
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("lane", LANES)
 def test_what_a_call_breaks_for_others_is_put_right_and_its_score_counts(lane: str) -> None:
     """Each call keeps the score that it returned, whatever others broke, and the innocents keep theirs."""
@@ -253,6 +254,7 @@ def test_what_a_call_breaks_for_others_is_put_right_and_its_score_counts(lane: s
 EVERYWHERE = (_writes_zeros, _writes_ones, _writes_at_the_start, _cuts_short)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("lane", LANES)
 def test_a_call_that_writes_to_every_descriptor_costs_itself_alone(lane: str) -> None:
     """It has its own score or is told as a crash; no innocent has another's score or none."""
@@ -279,6 +281,7 @@ def _floods_page() -> float:
     return 0.5
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("lane", LANES)
 def test_a_call_that_overwrites_the_shared_page_costs_itself_alone(lane: str) -> None:
     """Whatever the page says, each call is answered for, by its own answer or by what became of it alone."""
@@ -366,6 +369,7 @@ def _forgets_all_it_has_to_do() -> float:
     return 0.5
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("act", [_forgets_all_it_has_to_do, _takes_the_loop_away])
 def test_calls_that_a_loop_has_lost_run_again(act: Callable[[], Any]) -> None:
     """A loop that forgot its calls answers none: the innocents run elsewhere."""
@@ -464,6 +468,7 @@ def test_what_cannot_be_told_or_read_is_still_an_outcome(lane: str) -> None:
     assert (Cause.INFRASTRUCTURE, Cause.BAD_RETURN, 4.0) == (untold.cause, unread.cause, fine.score)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("lane", LANES)
 def test_a_worker_that_leaks_is_replaced_before_innocents_lack_memory(lane: str) -> None:
     """What calls leave behind is given back with the worker, in every lane, whether it was touched or not."""

@@ -94,6 +94,7 @@ async def _awaited(completion: str, row: int) -> float:
     return _writes(row) if completion == "bad" else float(row)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("function", "options"),
     [(_plain, {}), (_plain, {"concurrency": 4}), (_awaited, {"concurrency": 32})],

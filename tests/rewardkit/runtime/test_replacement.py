@@ -100,6 +100,7 @@ def _are_all_the_wardens(runtime: Runtime) -> bool:
     return False
 
 
+@pytest.mark.cases(1)
 @linux
 @pytest.mark.parametrize("lane", LANES)
 def test_replacements_load_the_rewards_once_for_all(tmp_path: Path, lane: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,6 +137,7 @@ HINDRANCES = {
 }
 
 
+@pytest.mark.cases(4)
 @linux
 @pytest.mark.parametrize("name", HINDRANCES)
 def test_what_a_fork_would_share_is_loaded_anew(tmp_path: Path, name: str) -> None:
@@ -150,6 +152,7 @@ def test_what_a_fork_would_share_is_loaded_anew(tmp_path: Path, name: str) -> No
 HARMS = {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP}
 
 
+@pytest.mark.cases(1)
 @linux
 @pytest.mark.parametrize("name", HARMS)
 def test_workers_are_replaced_without_what_should_fork_them(tmp_path: Path, name: str) -> None:
@@ -253,6 +256,7 @@ STALLS = {
 }
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", STALLS)
 def test_a_replacement_that_cannot_load_is_tried_again(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch

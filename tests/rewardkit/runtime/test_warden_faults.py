@@ -139,6 +139,7 @@ TRACED: dict[str, tuple[Callable[[], Any], Cause | None]] = {
 }
 
 
+@pytest.mark.cases(2)
 @linux
 @pytest.mark.parametrize("timeout_s", [1.0, LONG_S], ids=["late", "at once"])
 @pytest.mark.parametrize("lane", LANES)
@@ -192,6 +193,7 @@ ENDS_THE_WARDEN: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.cases(1)
 @linux
 @pytest.mark.parametrize("lane", LANES)
 def test_a_call_that_ends_the_warden_is_given_up_and_the_runtime_goes_on(lane: str) -> None:

@@ -275,6 +275,7 @@ def _prints_and(act: str) -> None:
         time.sleep(600)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("lane", ["serial", "threads", "asyncio"])
 def test_what_a_call_printed_before_its_end_is_kept(lane: str) -> None:
     """A call that hangs or dies has the lines that it printed by then, capped as ever, and nobody has another's."""

@@ -23,6 +23,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.full
 def test_a_models_folder_is_measured_on_pairs(tmp_path: Path) -> None:
     """The share of pairs whose chosen completion its own score is higher for; a folder without a model is named."""
     model = tiny.saved_model(tmp_path / "model")

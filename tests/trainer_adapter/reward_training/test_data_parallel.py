@@ -16,6 +16,7 @@ from builtin_rewards.reward_model import read_description
 pytestmark = [third_party_warnings, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_two_processes_on_uneven_shards_train_as_one(tmp_path: Path) -> None:
     """Of all kinds, loss and gradient of each step are those of one process, also where it has one prompt for both."""

@@ -170,6 +170,7 @@ def _all(numbers: bool, *said: Any) -> Any:
     return lambda answers: [(job, numbers, [(one[0], *said) for one in some]) for job, _, some in answers]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("method", "told"),
     [

@@ -146,6 +146,7 @@ def test_scores_on_three_nodes_are_those_of_one(cluster: Any, rewards: str, told
     assert full or all(told[node] > 20 for node in nodes)  # what is trivial stays here, the driver's node
 
 
+@pytest.mark.full
 def test_packages_are_installed_on_the_nodes(
     cluster: Any, tmp_path: Path, cache_of_nodes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +236,7 @@ def _hosts(cluster: Any) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.full
 def test_an_actor_that_is_killed_costs_no_call_and_comes_back(
     cluster: Any, rewards: str, told: Counter[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
