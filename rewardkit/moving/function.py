@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from rewardkit.errors import BadReturnError, RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint
 from rewardkit.function import RewardFunction, Versioned
 from rewardkit.shown import shortened
-from rewardkit.spec import Kind
+from rewardkit.spec import GROUP_RESERVED, RESERVED, Kind
 from rewardkit.types import Score
 
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -79,6 +80,12 @@ def signature_of(optional: Sequence[str], required: Sequence[str], *, rest: bool
     kind, parameter = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter
     every = [*(parameter(name, kind) for name in required), *(parameter(name, kind, default=None) for name in optional)]
     return inspect.Signature([*every, *([parameter("columns", parameter.VAR_KEYWORD)] if rest else [])])
+
+
+def names_column(name: str) -> bool:
+    """Return whether a parameter of this name can be, and is filled with the column; others are read from the row."""
+    usual = name.isidentifier() and not keyword.iskeyword(name)
+    return usual and name not in RESERVED | GROUP_RESERVED | {"prompts"}
 
 
 def check_function(function: Any, move: str) -> None:

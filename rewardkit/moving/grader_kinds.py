@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rewardkit.errors import RewardDefinitionError, RewardTextError
 from rewardkit.moving.grader_formula import Formula
 from rewardkit.moving.grader_similarity import check_metric, load, similarity
-from rewardkit.moving.grader_template import GraderTemplate
+from rewardkit.moving.grader_template import GraderTemplate, in_json
 from rewardkit.spec import sandbox_of_process
 from rewardkit.types import Cause
 
@@ -156,7 +156,8 @@ class PythonGrader(Grader):
 
         jail = sandbox_of_process(1)
         limits = Limits(timeout_s=PYTHON_TIMEOUT_S)
-        return self._returned(jail.call(self.source, "grade", [[spaces.sample, spaces.item]], limits=limits))
+        given = [in_json(spaces.sample), {name: in_json(value) for name, value in spaces.item.items()}]
+        return self._returned(jail.call(self.source, "grade", [given], limits=limits))
 
     def _returned(self, result: ExecutionResult) -> Any:
         if result.stdout:
@@ -166,6 +167,8 @@ class PythonGrader(Grader):
             return value.value
         cause = {"timeout": Cause.TIMEOUT, "memory": Cause.CRASHED, "killed": Cause.CRASHED}.get(str(result.status))
         words = result.error or (value.error if value is not None else "") or "the jail ended without an answer"
+        if "ModuleNotFoundError" in words:
+            words += "; the jail has Python's standard library alone, with REWARDKIT_SANDBOX_PROFILE=numpy numpy too"
         raise RewardTextError(f"{self.where}: {words}", cause or Cause.EXCEPTION)
 
 
@@ -218,6 +221,11 @@ class ScoreModel(ModelGrader):
     @property
     def range(self) -> tuple[float, float]:
         return self.bounds
+
+    @field_validator("bounds", mode="before")
+    @classmethod
+    def _usual(cls, value: Any) -> Any:
+        return (0.0, 1.0) if value is None else value  # clients of the service write null for what is not set
 
     def check(self) -> None:
         super().check()
