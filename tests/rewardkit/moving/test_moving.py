@@ -181,6 +181,57 @@ def test_a_row_without_a_ground_truth_says_where_it_was_looked_for() -> None:
     assert from_verl(compute_score, ground_truth="truth.value").spec.required_columns == ("truth",)
 
 
+def test_a_function_for_batches_gets_what_verl_passes_it() -> None:
+    """Lists alone, also where it takes any keyword, and a row without a ground truth is told."""
+
+    def one(data_source: str, solution_str: str, ground_truth: str, extra_info: Any, **kwargs: Any) -> float:
+        return float(solution_str == ground_truth)
+
+    def many(data_sources: Any, solution_strs: Any, ground_truths: Any, extra_infos: Any, **kwargs: Any) -> list[float]:
+        rows = zip(data_sources, solution_strs, ground_truths, extra_infos, strict=True)
+        return [one(*row, **kwargs) for row in rows]
+
+    assert [found.score for found in outcomes(from_verl(many), ["4", "5"], answer="4")] == [1.0, 0.0]
+    (found,) = outcomes(from_verl(many), ["4"], truth="4")
+    assert "the row has no 'reward_model.ground_truth'" in (found.error or "")
+
+
+def test_a_ground_truth_that_the_row_lacks_is_not_passed() -> None:
+    """A function of any keywords that reads it fails, and does not compare with None."""
+
+    def any_keyword(solution_str: str, **kwargs: Any) -> float:
+        return float(solution_str == kwargs["ground_truth"])
+
+    (found,) = outcomes(from_verl(any_keyword), ["4"], truth="4")
+    assert "KeyError" in (found.error or "")
+
+
+@pytest.mark.parametrize("column", ["final-answer", "step", "class"])
+def test_a_ground_truth_may_have_any_name(column: str) -> None:
+    """A column that no parameter can have the name of is read from the row."""
+
+    def compute_score(solution_str: str, ground_truth: str) -> float:
+        return float(solution_str == ground_truth)
+
+    (found,) = outcomes(from_verl(compute_score, ground_truth=column), ["4"], **{column: "4"})
+    assert (found.status, found.score) == (Status.SCORED, 1.0), found.error
+
+
+@pytest.mark.parametrize("in_groups", [False, True])
+@pytest.mark.parametrize("column", ["messages", "example", "step", "epoch"])
+def test_a_column_of_trls_with_a_name_of_ours_is_the_column(column: str, in_groups: bool) -> None:
+    """To a reward of ours these names mean something else, and TRL passes the column."""
+
+    def any_keyword(completions: list[str], **kwargs: Any) -> list[float]:
+        return [float(one == "4") for one in kwargs[column]]
+
+    names: dict[str, Any] = {}
+    exec(f"def named(completions, {column}): return [float(one == '4') for one in {column}]", names)
+    for function in (any_keyword, names["named"]):
+        (found,) = outcomes(from_trl(function, in_groups=in_groups), ["c"], **{column: "4"})
+        assert (found.status, found.score) == (Status.SCORED, 1.0), found.error
+
+
 def test_a_dictionary_without_a_score_is_a_failure() -> None:
     """verl would raise a KeyError in its own process."""
     made = from_verl(lambda solution_str: {"acc": 1.0}, name="odd")
