@@ -203,6 +203,15 @@ def test_an_environment_is_asked_for_its_reward_once_a_batch(kind: Any) -> None:
         assert [2, 2] == [one.times for one in environments[:2]]
 
 
+def test_a_list_of_environments_that_trl_keeps_is_asked_in_each_batch() -> None:
+    """TRL 1.6 makes its environments once and passes that very list in every batch."""
+    environments = [Asked(0.0), Asked(1.0)]
+    with RewardAdapter([environment_reward], workers=1) as adapter:
+        assert [0.0, 1.0] == adapter.reward_funcs[0](**_batch(environments))
+        environments[0].value = 0.5
+        assert [0.5, 1.0] == adapter.reward_funcs[0](**_batch(environments))
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [
