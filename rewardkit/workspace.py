@@ -87,15 +87,16 @@ class Workspace:
         return sorted(name for name in self._all() if fnmatch.fnmatchcase(name, pattern))
 
     def exists(self, name: str) -> bool:
-        """Whether there is a file of this name.
+        """Whether there is a plain file of this name; a folder or a link of this name is none.
 
         Raises:
             WorkspaceError: The name leads out of the folder.
         """
+        *folders, last = _parts(name)
         try:
-            with self._opened(name):
-                return True
-        except FileNotFoundError:
+            with self._folder(folders) as folder:
+                return stat.S_ISREG(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
             return False
 
     def read_bytes(self, name: str, *, most_bytes: int = MOST_BYTES) -> bytes:

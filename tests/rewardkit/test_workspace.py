@@ -186,6 +186,7 @@ def test_what_is_no_plain_file_is_not_opened(make: Callable[[Any], Any], folder:
     with pytest.raises(WorkspaceError, match=r"workspace file 'odd': .*no plain file"):
         found.read_bytes("odd")
     assert "odd" not in found.files()
+    assert [False, False] == [found.exists(name) for name in ("odd", "notes.txt/odd")]
     assert 0 == found.run("python", "-c", "import os, sys; sys.exit(os.path.exists('odd'))").exit_code
 
 
