@@ -90,7 +90,7 @@ class GraderFunction(RewardFunction, Versioned):
 
     @property
     def hints(self) -> Mapping[str, Any]:
-        return {"completion": object, "prompt": object, "example": Mapping[str, Any]}
+        return {**dict.fromkeys(self.__signature__.parameters, object), "example": Mapping[str, Any]}
 
     @property
     def version(self) -> str:

@@ -81,7 +81,7 @@ class TrlFunction(MovedFunction):
     @property
     def hints(self) -> Mapping[str, Any]:
         texts = {"prompt": object, "completion": object, "completions": list[object]}
-        return {**texts, "example": Mapping[str, Any]}
+        return {**dict.fromkeys(self.parameters, object), **texts, "example": Mapping[str, Any]}
 
     def _wants(self, name: str) -> bool:
         return self.takes_all or name in self.parameters

@@ -48,7 +48,7 @@ class VerifiersFunction(MovedFunction):
 
     @property
     def hints(self) -> Mapping[str, Any]:
-        example = {"example": Mapping[str, Any]}
+        example = {"answer": object, "example": Mapping[str, Any]}
         return {"prompt": object, "completion": object, "completions": list[object], **example}
 
     def arguments(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], int]:

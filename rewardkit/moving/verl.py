@@ -47,7 +47,7 @@ class VerlFunction(MovedFunction):
 
     @property
     def hints(self) -> Mapping[str, Any]:
-        return {"completion": str, "example": Mapping[str, Any]}
+        return {**dict.fromkeys(self.__signature__.parameters, object), "completion": str, "example": Mapping[str, Any]}
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the author's function is called with."""

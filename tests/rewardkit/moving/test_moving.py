@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from rewardkit import Cause, Outcome, Reward, RewardDefinitionError, Rollout, Runtime, Status, reward
-from rewardkit.moving import from_trl, from_verifiers, from_verl
+from rewardkit.cli.check import coerced
+from rewardkit.data import Row
+from rewardkit.moving import from_grader, from_trl, from_verifiers, from_verl
 
 
 def outcomes(made: Reward[..., Any], completions: list[Any], **row: Any) -> list[Outcome]:
@@ -194,6 +196,23 @@ def test_a_function_for_batches_gets_what_verl_passes_it() -> None:
     assert [found.score for found in outcomes(from_verl(many), ["4", "5"], answer="4")] == [1.0, 0.0]
     (found,) = outcomes(from_verl(many), ["4"], truth="4")
     assert "the row has no 'reward_model.ground_truth'" in (found.error or "")
+
+
+def test_no_check_asks_for_annotations_that_nothing_reads() -> None:
+    """The columns of a function that moves in, and of a grader, are passed on as they are."""
+
+    def trls(completions: list[str], answer: list[str]) -> list[float]:
+        return [1.0]
+
+    def verifiers(completion: Any, answer: str) -> float:
+        return 1.0
+
+    text = {"type": "string_check", "input": "{{ item.answer }}", "reference": "4", "operation": "eq"}
+    made = [from_trl(trls), from_trl(trls, in_groups=True), from_verifiers(verifiers), from_grader(text)]
+    made += [from_verl(lambda solution_str: 1.0, ground_truth="answer")]
+    for one in made:
+        check = coerced(one, [Row(1, {"answer": "4"})])
+        assert (one.spec.required_columns, check.warnings) == (("answer",), [])
 
 
 def test_a_ground_truth_that_the_row_lacks_is_not_passed() -> None:
