@@ -23,7 +23,7 @@ from rewardkit.fingerprint import Fingerprint, known
 from rewardkit.forms import Form, TextParameter
 from rewardkit.function import described
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
-from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject
+from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText
 from rewardkit.text import conversation
 from rewardkit.types import Arrived, Rollout
 from rewardkit.workspace import Workspace
@@ -168,8 +168,7 @@ class RewardSpec:
         return {p.name: p.coercer for p in self.parameters if p.coercer is not None and self._is_workspace(p.name)}
 
     def _is_workspace(self, name: str) -> bool:
-        hint = self.hints.get(name)
-        return Workspace in (hint, *get_args(hint))
+        return _names_workspace(self.hints.get(name))
 
     @property
     def jailed(self) -> bool:
@@ -315,7 +314,13 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward
         return Parameter(name, required, _environments_filler(kind), build_coercer(Any))
     if kind is Kind.GROUP and get_origin(annotation) in LISTS and _of_each_completion(name, annotation):
         return _own_parameter(name, required, _coercer(get_args(annotation)[0], reward, name))
+    if kind is Kind.GROUP and name == ENVIRONMENT_COLUMN:
+        raise RewardDefinitionError(
+            f"group reward {reward!r}: {name!r} is one a completion; annotate it: list[float | None]"
+        )
     coercer = _coercer(annotation, reward, name)
+    if kind is Kind.GROUP:
+        return Parameter(name, required, lambda r, c, p: _of_prompt(coercer, name, r[0].example[name], p[0]), coercer)
     if coercer.passthrough:
         return Parameter(name, required, lambda r, c, p: _fresh(r[0].example[name]), coercer)
     return Parameter(name, required, lambda r, c, p: coerce_column(coercer, name, r[0].example[name], p[0]), coercer)
@@ -323,7 +328,23 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward
 
 def _of_each_completion(name: str, annotation: Any) -> bool:
     """Whether a group reward's column has a value for each completion, and not one for the prompt."""
-    return name == ENVIRONMENT_COLUMN or Workspace in get_args(annotation)
+    return name == ENVIRONMENT_COLUMN or _names_workspace(annotation)
+
+
+def _names_workspace(annotation: Any) -> bool:
+    """Whether an annotation is ``Workspace``, a list of them, or one of these that may be ``None``."""
+    return annotation is Workspace or any(map(_names_workspace, get_args(annotation)))
+
+
+def _of_prompt(coercer: Coercer, name: str, value: object, place: int) -> Any:
+    """Return a group's column, which is its prompt's.
+
+    Raises:
+        CoercionError: It has a value for each completion.
+    """
+    if isinstance(value, OwnText):
+        raise CoercionError(f"column {name!r} has a value for each completion; annotate it as such: list[Workspace]")
+    return coerce_column(coercer, name, _fresh(value) if coercer.passthrough else value, place)
 
 
 def _own_parameter(name: str, required: bool, coercer: Coercer) -> Parameter:

@@ -12,7 +12,18 @@ from typing import Any
 
 import pytest
 
-from rewardkit import Cause, Rollout, Runtime, Status, Workspace, WorkspaceError, group_reward, reward, workspace
+from rewardkit import (
+    Cause,
+    RewardDefinitionError,
+    Rollout,
+    Runtime,
+    Status,
+    Workspace,
+    WorkspaceError,
+    group_reward,
+    reward,
+    workspace,
+)
 from rewardkit.own_columns import OwnText
 from sandbox import ExecutionStatus, Limits
 
@@ -117,6 +128,34 @@ def test_a_group_has_a_workspace_for_each_completion(folder: Path) -> None:
     rollouts = [Rollout("p", "c", {"workspace": OwnText(path)}) for path in (folder, folder.parent / "right")]
     with Runtime([sizes], workers=1) as runtime:
         assert [4.0, 0.0] == runtime.score(rollouts).totals
+
+
+def test_a_group_may_lack_some_of_its_workspaces(folder: Path) -> None:
+    """An environment may have none; one workspace for all of a group is refused, as it would be the first one's."""
+
+    @group_reward
+    def some(completions: list[str], workspace: list[Workspace | None]) -> list[float]:
+        return [float(one is not None) for one in workspace]
+
+    @group_reward
+    def first(completions: list[str], workspace: Workspace) -> list[float]:
+        return [1.0 for _ in completions]
+
+    assert some.spec.jailed
+    rollouts = [Rollout("p", "c", {"workspace": OwnText(path)}) for path in (folder, "")]
+    with Runtime([some, first], lane="inline") as runtime:
+        scored = runtime.score(rollouts)
+    assert [1.0, 0.0] == scored.scores["some"]
+    assert "has a value for each completion; annotate it as such: list[Workspace]" in str(scored["first"][1].error)
+
+
+def test_a_groups_environment_rewards_are_a_list() -> None:
+    """One number for all of a group would be the first one's."""
+    with pytest.raises(RewardDefinitionError, match=r"one a completion; annotate it: list\[float \| None\]"):
+
+        @group_reward
+        def same(completions: list[str], environment_reward: float) -> list[float]:
+            return [environment_reward for _ in completions]
 
 
 @pytest.mark.parametrize(
