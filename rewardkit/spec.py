@@ -261,6 +261,10 @@ def build_spec(
         raise RewardDefinitionError(
             f"reward {name!r}: cache=True keeps a score for later, and an environment is another one after each reset"
         )
+    if options.cache and any(_names_workspace(hints.get(p.name)) for p in parameters):
+        raise RewardDefinitionError(
+            f"reward {name!r}: cache=True keeps a score for a path, and what lies in a workspace changes"
+        )
     bound |= _own_names(function) - {parameter.name for parameter in parameters}
     deciding = replace(options, cache=False, concurrency=None)  # these two change what a score costs, not the score
     made = Fingerprint(function, deciding) if version is None else known(version)

@@ -149,6 +149,15 @@ def test_a_group_may_lack_some_of_its_workspaces(folder: Path) -> None:
     assert "has a value for each completion; annotate it as such: list[Workspace]" in str(scored["first"][1].error)
 
 
+def test_scores_of_a_workspace_are_not_kept_for_later() -> None:
+    """A later agent may leave other files at the same path."""
+    with pytest.raises(RewardDefinitionError, match="cache=True keeps a score for a path"):
+
+        @reward(cache=True)
+        def kept(workspace: Workspace | None) -> float:
+            return 1.0
+
+
 def test_a_groups_environment_rewards_are_a_list() -> None:
     """One number for all of a group would be the first one's."""
     with pytest.raises(RewardDefinitionError, match=r"one a completion; annotate it: list\[float \| None\]"):
