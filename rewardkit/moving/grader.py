@@ -85,7 +85,8 @@ class GraderFunction(RewardFunction, Versioned):
     def __signature__(self) -> inspect.Signature:
         kind, parameter = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter
         columns = [parameter(name, kind) for name in self.grader.columns if names_column(name)]
-        rest = [parameter(name, kind, default=None) for name in ("prompt", "example")]
+        read = ["prompt"] if self.grader.reads_prompt else []
+        rest = [parameter(name, kind, default=None) for name in (*read, "example")]
         return inspect.Signature([parameter("completion", kind), *columns, *rest])
 
     @property

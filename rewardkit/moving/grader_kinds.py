@@ -52,6 +52,11 @@ class Grader(BaseModel):
         return list(dict.fromkeys(name for one in self.templates for name in one.columns if name != "messages"))
 
     @property
+    def reads_prompt(self) -> bool:
+        """Whether it may read the prompt, which is the dataset's ``prompt`` and ``messages``."""
+        return any(name in ("prompt", "messages") for one in self.templates for name in one.columns)
+
+    @property
     def range(self) -> tuple[float, float] | None:
         """The lowest and highest score; ``None`` where it says none."""
         return None
@@ -137,6 +142,10 @@ class PythonGrader(Grader):
     source: str
     image_tag: str | None = None
     pass_threshold: float | None = None
+
+    @property
+    def reads_prompt(self) -> bool:
+        return True
 
     def check(self) -> None:
         try:
@@ -265,6 +274,10 @@ class MultiGrader(Grader):
         if nested is not None:
             raise RewardDefinitionError(f"{self.where}: {nested!r} is a multi-grader itself; write its parts here")
         return read
+
+    @property
+    def reads_prompt(self) -> bool:
+        return any(one.reads_prompt for one in self.parts.values())
 
     @property
     def formula(self) -> Formula:

@@ -69,11 +69,12 @@ class TrlFunction(MovedFunction):
         own = {name: one for name, one in self.parameters.items() if names_column(name) and name not in _OWN}
         required = [name for name, one in own.items() if one.default is one.empty]
         optional = [name for name in own if name not in required]
-        needs_ids = ["completion_ids"] if self._wants("completion_ids") else []
+        theirs = {"prompt": "prompts", "completion_ids": "completion_ids"}
+        read = [one for one, passed in theirs.items() if self._wants(passed)]
         needs_row = ["example"] if any(map(self._wants, _OURS)) else []
         completion = "completions" if self.in_groups else "completion"
         return signature_of(
-            ["prompt", *needs_ids, *needs_row, "step", "epoch", *optional],
+            [*read, *needs_row, "step", "epoch", *optional],
             [completion, *required],
             rest=self.takes_all,
         )

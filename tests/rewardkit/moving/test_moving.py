@@ -198,6 +198,31 @@ def test_a_function_for_batches_gets_what_verl_passes_it() -> None:
     assert "the row has no 'reward_model.ground_truth'" in (found.error or "")
 
 
+def test_the_prompt_is_asked_for_where_it_is_read() -> None:
+    """A trainer that has none can use the others."""
+
+    def trls(completions: list[str]) -> list[float]:
+        return [1.0]
+
+    def trls_prompts(prompts: Any, completions: list[str]) -> list[float]:
+        return [1.0]
+
+    def verifiers(completion: Any) -> float:
+        return 1.0
+
+    def verifiers_state(completion: Any, state: Any) -> float:
+        return 1.0
+
+    text = {"type": "string_check", "input": "{{ item.answer }}", "reference": "4", "operation": "eq"}
+    said = {**text, "reference": "{{ item.messages[0].content }}"}
+    many = {"type": "multi", "graders": {"a": text, "b": said}, "calculate_output": "a + b"}
+    source = {"type": "python", "source": "def grade(sample, item):\n    return 1.0"}
+    made = [from_trl(trls), from_verifiers(verifiers), from_grader(text)]
+    made += [from_trl(trls_prompts), from_verifiers(verifiers_state), *map(from_grader, (said, many, source))]
+    read = ["prompt" in {parameter.name for parameter in one.spec.parameters} for one in made]
+    assert read == [False] * 3 + [True] * 5
+
+
 def test_no_check_asks_for_annotations_that_nothing_reads() -> None:
     """The columns of a function that moves in, and of a grader, are passed on as they are."""
 
