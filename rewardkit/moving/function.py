@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import keyword
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,6 +123,8 @@ def scores_from(value: Any, count: int, tool: str) -> list[Any]:
     """
     if hasattr(value, "tolist"):
         value = value.tolist()
+    if isinstance(value, Iterator):
+        value = list(itertools.islice(value, count + 1))
     if not isinstance(value, list | tuple):
         words = shortened(repr(value), 80)
         raise BadReturnError(f"returned {words}; {tool} expects a list with a score for each completion, {count} here")

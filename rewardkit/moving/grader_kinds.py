@@ -40,6 +40,8 @@ class Grader(BaseModel):
 
     type: str
     name: str = ""
+    id: str | None = Field(default=None, exclude=True)
+    """What the service calls it where it hands out the JSON; it decides nothing."""
 
     @property
     def templates(self) -> list[GraderTemplate]:

@@ -274,6 +274,7 @@ def test_it_is_read_from_json_and_from_a_file(tmp_path: Path) -> None:
     path.write_text(json.dumps(check("eq")))
     versions = {from_grader(one).version for one in (check("eq"), json.dumps(check("eq")), path, str(path))}
     assert len(versions) == 1
+    assert from_grader({**check("eq"), "id": "s-2eaf48d7"}).version in versions
     assert from_grader(check("ne")).version not in versions
     assert from_grader(check("eq")).options.score_range == (0.0, 1.0)
     path.write_bytes(b'{"name": "\xe9"}')

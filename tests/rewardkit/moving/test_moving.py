@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -71,6 +72,7 @@ def test_a_columns_default_is_the_functions_own() -> None:
     ("returned", "words"),
     [
         (1.0, "returned 1.0; TRL expects a list with a score for each completion, 1 here"),
+        (itertools.count(), "returned a list of 2 for 1 completion"),
         ([1.0, 2.0], "returned a list of 2 for 1 completion; TRL expects one score each"),
         ([float("nan")], "returned nan"),
         (["high"], "returned str 'high'"),
@@ -83,7 +85,9 @@ def test_what_is_no_score_is_a_failure(returned: object, words: str) -> None:
     assert words in (found.error or "")
 
 
-@pytest.mark.parametrize("returned", [np.array([1.0]), (True,), [np.float32(1)], [SimpleNamespace(item=lambda: 1.0)]])
+@pytest.mark.parametrize(
+    "returned", [np.array([1.0]), (True,), [np.float32(1)], [SimpleNamespace(item=lambda: 1.0)], iter([1])]
+)
 def test_arrays_and_truth_are_scores(returned: object) -> None:
     """What torch, numpy and comparisons return is taken as the number that it is."""
     (found,) = outcomes(from_trl(lambda completions: returned, name="array"), ["c"])
