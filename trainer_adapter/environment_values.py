@@ -56,7 +56,7 @@ class EnvironmentColumns:
         if environments is None:
             return columns
         leaves = [leaf.spec for one in rewards for leaf in getattr(one, "leaves", ())]
-        wanted = {name for spec in leaves for name in spec.wanted_columns or ()}
+        wanted = {parameter.name for spec in leaves for parameter in spec.parameters}
         if any(spec.wants_environments for spec in leaves):
             columns[ENVIRONMENTS_COLUMN] = [LiveObject.of(one) for one in environments]
         if ENVIRONMENT_COLUMN in wanted and ENVIRONMENT_COLUMN not in columns:
