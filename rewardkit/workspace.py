@@ -87,7 +87,7 @@ class Workspace:
         return sorted(name for name in self._all() if fnmatch.fnmatchcase(name, pattern))
 
     def exists(self, name: str) -> bool:
-        """Whether there is a plain file of this name; a folder or a link of this name is none.
+        """Whether there is a plain file of this name, which a folder or a link is not.
 
         Raises:
             WorkspaceError: The name leads out of the folder.
