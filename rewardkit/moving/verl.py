@@ -43,7 +43,10 @@ class VerlFunction(MovedFunction):
     @cached_property
     def __signature__(self) -> inspect.Signature:
         column = (self.settings[0] or "").partition(".")[0]
-        return signature_of(["example"], ["completion", *([column] if names_column(column) else [])])
+        required = ["completion", *([column] if names_column(column) else [])]
+        reads_info = self.takes_all or {"extra_info", "extra_infos"} & self.parameters.keys()
+        info = ["extra_info"] if reads_info and column != "extra_info" else []
+        return signature_of(["example", *info], required)
 
     @property
     def hints(self) -> Mapping[str, Any]:
