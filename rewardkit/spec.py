@@ -23,7 +23,7 @@ from rewardkit.fingerprint import Fingerprint, known
 from rewardkit.forms import Form, TextParameter
 from rewardkit.function import described
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
-from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText
+from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText, is_own
 from rewardkit.text import conversation
 from rewardkit.types import Arrived, Rollout
 from rewardkit.workspace import Workspace
@@ -203,7 +203,7 @@ class RewardSpec:
             reserved = GROUP_RESERVED if self.kind is Kind.GROUP else RESERVED
             named = {p.name for p in self.parameters} | reserved | self.bound
             for column, value in example.items():
-                if column not in named and column != ENVIRONMENTS_COLUMN:
+                if column not in named and _is_told(self.kind, column, value):
                     arguments[column] = coerce_column(self.rest, column, _fresh(value), places[0])
         return arguments
 
@@ -412,17 +412,22 @@ def _fillers(kind: Kind, annotation: Any) -> dict[str, Filler]:
     raw = annotation is dict or in_mapping
     fill = _of_each if kind is Kind.GROUP else _of_one
     return {name: fill(of) for name, of in _OF_ROLLOUT.items()} | {
-        "example": (lambda r, c, p: {column: _fresh(value) for column, value in _row(r[0])})
+        "example": (lambda r, c, p: {column: _fresh(value) for column, value in _row(kind, r[0])})
         if raw
-        else (lambda r, c, p: {str(column): column_text(value) for column, value in _row(r[0])}),
+        else (lambda r, c, p: {str(column): column_text(value) for column, value in _row(kind, r[0])}),
         "step": lambda r, c, p: c.step,
         "epoch": lambda r, c, p: c.epoch,
     }
 
 
-def _row(rollout: Rollout | Arrived) -> Iterator[tuple[Any, Any]]:
-    """Return a row's columns without live environments, which are given by their name alone."""
-    return (item for item in rollout.example.items() if item[0] != ENVIRONMENTS_COLUMN)
+def _row(kind: Kind, rollout: Rollout | Arrived) -> Iterator[tuple[Any, Any]]:
+    """Return a row's columns as a call is told them with all others."""
+    return (item for item in rollout.example.items() if _is_told(kind, *item))
+
+
+def _is_told(kind: Kind, column: object, value: object) -> bool:
+    """Whether a call is told a column with all others: no live environments, and of a group what all of it shares."""
+    return column != ENVIRONMENTS_COLUMN and not (kind is Kind.GROUP and is_own(column, value))
 
 
 def column_text(value: object) -> str:

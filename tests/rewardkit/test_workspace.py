@@ -158,6 +158,18 @@ def test_scores_of_a_workspace_are_not_kept_for_later() -> None:
             return 1.0
 
 
+def test_a_groups_row_has_what_its_completions_share() -> None:
+    """What is of one completion is not in ``example`` nor in ``**columns``, where it would be the first one's."""
+
+    @group_reward
+    def told(completions: list[str], example: dict[str, Any], **columns: object) -> list[float]:
+        return [float(example.keys() == columns.keys() == {"answer"}) for _ in completions]
+
+    rows = [{"answer": "4", "workspace": OwnText(name), "environment_reward": 1.0} for name in ("a", "b")]
+    with Runtime([told], lane="inline") as runtime:
+        assert [1.0, 1.0] == runtime.score([Rollout("p", "c", row) for row in rows]).totals
+
+
 def test_a_groups_environment_rewards_are_a_list() -> None:
     """One number for all of a group would be the first one's."""
     with pytest.raises(RewardDefinitionError, match=r"one a completion; annotate it: list\[float \| None\]"):
