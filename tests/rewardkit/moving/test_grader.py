@@ -105,6 +105,15 @@ def test_each_measure_is_within_0_and_1(metric: str) -> None:
     assert 0 <= other.score < 1
 
 
+@pytest.mark.parametrize("metric", ["rouge_1", "rouge_l"])
+def test_a_reference_that_rouge_cannot_read_is_no_score(metric: str) -> None:
+    """It reads a-z and digits alone; equal texts of other letters would score 0."""
+    (found,) = outcomes(alike(metric), "你好世界", answer="你好世界")
+    assert found.status is Status.FAILED
+    assert "rouge reads the letters a-z and digits alone" in (found.error or "")
+    assert [0.0, 0.0] == [one.score for one in outcomes(alike(metric), "你好", "", answer="hello")]
+
+
 def test_a_measure_without_its_data_says_what_to_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     """METEOR reads WordNet, which no package brings along; the first batch says so, and nothing is scored."""
     monkeypatch.setattr("nltk.data.path", [])
