@@ -90,7 +90,7 @@ class Workspace:
         """Whether there is a plain file of this name, which a folder or a link is not.
 
         Raises:
-            WorkspaceError: The name leads out of the folder.
+            WorkspaceError: The name leads out of the folder, or the system cannot tell, such as of a name too long.
         """
         *folders, last = _parts(name)
         try:
@@ -98,6 +98,8 @@ class Workspace:
                 return stat.S_ISREG(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode)
         except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError as refused:
+            raise WorkspaceError(f"workspace file {name!r:.200}: {refused.strerror}") from None
 
     def read_bytes(self, name: str, *, most_bytes: int = MOST_BYTES) -> bytes:
         """Return a file's content.

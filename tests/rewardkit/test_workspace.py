@@ -247,6 +247,8 @@ def test_what_is_no_plain_file_is_not_opened(make: Callable[[Any], Any], folder:
         found.read_bytes("odd")
     assert "odd" not in found.files()
     assert [False, False] == [found.exists(name) for name in ("odd", "notes.txt/odd")]
+    with pytest.raises(WorkspaceError, match="too long"):
+        found.exists("o" * 300)
     assert 0 == found.run("python", "-c", "import os, sys; sys.exit(os.path.exists('odd'))").exit_code
 
 
