@@ -23,7 +23,7 @@ from rewardkit.fingerprint import Fingerprint, known
 from rewardkit.forms import Form, TextParameter
 from rewardkit.function import described
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
-from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject
+from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText, is_own
 from rewardkit.text import conversation
 from rewardkit.types import Arrived, Rollout
 from rewardkit.workspace import Workspace
@@ -168,8 +168,7 @@ class RewardSpec:
         return {p.name: p.coercer for p in self.parameters if p.coercer is not None and self._is_workspace(p.name)}
 
     def _is_workspace(self, name: str) -> bool:
-        hint = self.hints.get(name)
-        return Workspace in (hint, *get_args(hint))
+        return _names_workspace(self.hints.get(name))
 
     @property
     def jailed(self) -> bool:
@@ -204,7 +203,7 @@ class RewardSpec:
             reserved = GROUP_RESERVED if self.kind is Kind.GROUP else RESERVED
             named = {p.name for p in self.parameters} | reserved | self.bound
             for column, value in example.items():
-                if column not in named and column != ENVIRONMENTS_COLUMN:
+                if column not in named and _is_told(self.kind, column, value):
                     arguments[column] = coerce_column(self.rest, column, _fresh(value), places[0])
         return arguments
 
@@ -262,6 +261,10 @@ def build_spec(
         raise RewardDefinitionError(
             f"reward {name!r}: cache=True keeps a score for later, and an environment is another one after each reset"
         )
+    if options.cache and any(_names_workspace(hints.get(p.name)) for p in parameters):
+        raise RewardDefinitionError(
+            f"reward {name!r}: cache=True keeps a score for a path, and what lies in a workspace changes"
+        )
     bound |= _own_names(function) - {parameter.name for parameter in parameters}
     deciding = replace(options, cache=False, concurrency=None)  # these two change what a score costs, not the score
     made = Fingerprint(function, deciding) if version is None else known(version)
@@ -315,7 +318,13 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward
         return Parameter(name, required, _environments_filler(kind), build_coercer(Any))
     if kind is Kind.GROUP and get_origin(annotation) in LISTS and _of_each_completion(name, annotation):
         return _own_parameter(name, required, _coercer(get_args(annotation)[0], reward, name))
+    if kind is Kind.GROUP and name == ENVIRONMENT_COLUMN:
+        raise RewardDefinitionError(
+            f"group reward {reward!r}: {name!r} is one a completion; annotate it: list[float | None]"
+        )
     coercer = _coercer(annotation, reward, name)
+    if kind is Kind.GROUP:
+        return Parameter(name, required, lambda r, c, p: _of_prompt(coercer, name, r[0].example[name], p[0]), coercer)
     if coercer.passthrough:
         return Parameter(name, required, lambda r, c, p: _fresh(r[0].example[name]), coercer)
     return Parameter(name, required, lambda r, c, p: coerce_column(coercer, name, r[0].example[name], p[0]), coercer)
@@ -323,7 +332,23 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward
 
 def _of_each_completion(name: str, annotation: Any) -> bool:
     """Whether a group reward's column has a value for each completion, and not one for the prompt."""
-    return name == ENVIRONMENT_COLUMN or Workspace in get_args(annotation)
+    return name == ENVIRONMENT_COLUMN or _names_workspace(annotation)
+
+
+def _names_workspace(annotation: Any) -> bool:
+    """Whether an annotation is ``Workspace``, a list of them, or one of these that may be ``None``."""
+    return annotation is Workspace or any(map(_names_workspace, get_args(annotation)))
+
+
+def _of_prompt(coercer: Coercer, name: str, value: object, place: int) -> Any:
+    """Return a group's column, which is its prompt's.
+
+    Raises:
+        CoercionError: It has a value for each completion.
+    """
+    if isinstance(value, OwnText):
+        raise CoercionError(f"column {name!r} has a value for each completion; annotate it as such: list[Workspace]")
+    return coerce_column(coercer, name, _fresh(value) if coercer.passthrough else value, place)
 
 
 def _own_parameter(name: str, required: bool, coercer: Coercer) -> Parameter:
@@ -387,17 +412,22 @@ def _fillers(kind: Kind, annotation: Any) -> dict[str, Filler]:
     raw = annotation is dict or in_mapping
     fill = _of_each if kind is Kind.GROUP else _of_one
     return {name: fill(of) for name, of in _OF_ROLLOUT.items()} | {
-        "example": (lambda r, c, p: {column: _fresh(value) for column, value in _row(r[0])})
+        "example": (lambda r, c, p: {column: _fresh(value) for column, value in _row(kind, r[0])})
         if raw
-        else (lambda r, c, p: {str(column): column_text(value) for column, value in _row(r[0])}),
+        else (lambda r, c, p: {str(column): column_text(value) for column, value in _row(kind, r[0])}),
         "step": lambda r, c, p: c.step,
         "epoch": lambda r, c, p: c.epoch,
     }
 
 
-def _row(rollout: Rollout | Arrived) -> Iterator[tuple[Any, Any]]:
-    """Return a row's columns without live environments, which are given by their name alone."""
-    return (item for item in rollout.example.items() if item[0] != ENVIRONMENTS_COLUMN)
+def _row(kind: Kind, rollout: Rollout | Arrived) -> Iterator[tuple[Any, Any]]:
+    """Return a row's columns as a call is told them with all others."""
+    return (item for item in rollout.example.items() if _is_told(kind, *item))
+
+
+def _is_told(kind: Kind, column: object, value: object) -> bool:
+    """Whether a call is told a column with all others: no live environments, and of a group what all of it shares."""
+    return column != ENVIRONMENTS_COLUMN and not (kind is Kind.GROUP and is_own(column, value))
 
 
 def column_text(value: object) -> str:

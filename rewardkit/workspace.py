@@ -87,16 +87,19 @@ class Workspace:
         return sorted(name for name in self._all() if fnmatch.fnmatchcase(name, pattern))
 
     def exists(self, name: str) -> bool:
-        """Whether there is a file of this name.
+        """Whether there is a plain file of this name, which a folder or a link is not.
 
         Raises:
-            WorkspaceError: The name leads out of the folder.
+            WorkspaceError: The name leads out of the folder, or the system cannot tell, such as of a name too long.
         """
+        *folders, last = _parts(name)
         try:
-            with self._opened(name):
-                return True
-        except FileNotFoundError:
+            with self._folder(folders) as folder:
+                return stat.S_ISREG(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError as refused:
+            raise WorkspaceError(f"workspace file {name!r:.200}: {refused.strerror}") from None
 
     def read_bytes(self, name: str, *, most_bytes: int = MOST_BYTES) -> bytes:
         """Return a file's content.

@@ -29,7 +29,8 @@ def take_over(trainer: Any, rewards: Iterable[Any], *, begun: bool, recorded: bo
     theirs = [place for place, one in enumerate(functions) if _is_of_trl(one)]
     if not theirs:
         return
-    if not any(ENVIRONMENT_COLUMN in (leaf.spec.wanted_columns or ()) for one in rewards for leaf in one.leaves):
+    read = {parameter.name for one in rewards for leaf in one.leaves for parameter in leaf.spec.parameters}
+    if ENVIRONMENT_COLUMN not in read:
         if recorded:
             _log.warning(
                 "the reward of the environment %s counts in this training and is in no record: TRL asks for it by "

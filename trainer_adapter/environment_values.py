@@ -28,18 +28,22 @@ _log = logging.getLogger("trainer_adapter")
 class EnvironmentColumns:
     """The columns that TRL's environments give rewards which read them.
 
-    An environment is asked for its reward once a batch, however often the trainer asks for scores of that batch.
+    An environment is asked for its reward once a batch, however often the trainer asks for scores of that batch. The
+    list of completions tells batches apart; that of environments does not, as TRL 1.6 keeps one for the whole training.
     """
 
     def __init__(self) -> None:
-        self._asked: Sequence[Any] | None = None
+        self._asked: tuple[Sequence[Any], Sequence[Any]] | None = None
         self._values: list[object] = []
 
-    def added(self, keywords: Mapping[str, Any], rewards: Iterable[Any]) -> Mapping[str, Any]:
+    def added(
+        self, keywords: Mapping[str, Any], completions: Sequence[Any], rewards: Iterable[Any]
+    ) -> Mapping[str, Any]:
         """Return TRL's keywords of a batch, with what its environments give to rewards that read it.
 
         Args:
             keywords: All but prompts, completions and token ids; ``environments`` has one object a completion.
+            completions: The trainer's list.
             rewards: A runtime's rewards.
 
         Raises:
@@ -52,19 +56,19 @@ class EnvironmentColumns:
         if environments is None:
             return columns
         leaves = [leaf.spec for one in rewards for leaf in getattr(one, "leaves", ())]
-        wanted = {name for spec in leaves for name in spec.wanted_columns or ()}
+        wanted = {parameter.name for spec in leaves for parameter in spec.parameters}
         if any(spec.wants_environments for spec in leaves):
             columns[ENVIRONMENTS_COLUMN] = [LiveObject.of(one) for one in environments]
         if ENVIRONMENT_COLUMN in wanted and ENVIRONMENT_COLUMN not in columns:
-            columns[ENVIRONMENT_COLUMN] = self._scored(environments)
+            columns[ENVIRONMENT_COLUMN] = self._scored(environments, completions)
         if WORKSPACE_COLUMN in wanted and WORKSPACE_COLUMN not in columns:
             columns[WORKSPACE_COLUMN] = [workspace_of(one) for one in environments]
         return columns
 
-    def _scored(self, environments: Sequence[Any]) -> list[object]:
-        if self._asked is not environments:
-            values = [environment_value(one) for one in environments]
-            self._asked, self._values = environments, values
+    def _scored(self, environments: Sequence[Any], completions: Sequence[Any]) -> list[object]:
+        if self._asked is None or self._asked[0] is not environments or self._asked[1] is not completions:
+            self._values = [environment_value(one) for one in environments]
+            self._asked = environments, completions
         return self._values
 
 

@@ -126,8 +126,8 @@ class TrainerRewards:
         everything = remote or any(one is None for one in wanted)
         self.columns: frozenset[str] | None = None if everything else frozenset().union(*(one or () for one in wanted))
         """The columns that the rewards read; ``None`` for all of them."""
-        self.reads_prompt = any(one.name == "prompt" for leaf in leaves for one in leaf.spec.parameters)
-        """Whether a reward reads the prompt, which some trainers do not send."""
+        self.named = frozenset(one.name for leaf in leaves for one in leaf.spec.parameters)
+        """What the rewards name as parameters, such as ``prompt``, which some trainers do not send."""
         self.required = [name for leaf in leaves for name in leaf.spec.required_columns]
         """The columns without which no reward can be called."""
         self._check_columns(self.required)

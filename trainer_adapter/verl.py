@@ -110,7 +110,7 @@ def verl_score(
         if prompt not in info and info.get(_MESSAGES) is not None:
             info[prompt] = list(info[_MESSAGES])
         columns = {**info, "data_source": data_source, "ground_truth": ground_truth, "answer": ground_truth}
-        if core.reads_prompt and prompt not in info:
+        if "prompt" in core.named and prompt not in info:
             raise DataError(
                 f"verl: a reward reads the prompt, and extra_info has no field {prompt!r}; name its field with "
                 "verl_score(prompt=...), or set reward.reward_manager.name=rewardkit"
@@ -118,7 +118,9 @@ def verl_score(
         group = None
         if core.groups:
             group = _group(info, prompt)
-            columns = {name: value for name, value in columns.items() if name not in _VARYING}
+            columns, info = _steady(columns), _steady(info)
+        if "extra_info" in core.named:  # its field ``answer`` need not be the ground truth, which the column is
+            columns["extra_info"] = info
         row = await core.ascore_one(info.get(prompt, ""), solution_str, columns, group=group)
         return {"score": core.number(row), **core.known(row)}
 
@@ -126,8 +128,13 @@ def verl_score(
     return compute_score
 
 
-def _group(info: Mapping[str, Any], prompt: str) -> str:
+def _steady(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the completions of one prompt have in common."""
+    return {name: value for name, value in fields.items() if name not in _VARYING}
+
+
+def _group(info: Mapping[str, Any], prompt: str) -> str:
+    """Return what tells the completions of one prompt from others."""
     known = [str(info[name]) for name in _IDENTITY if info.get(name) is not None]
     if not known and prompt not in info:
         raise DataError(

@@ -20,7 +20,10 @@ from builtin_rewards.judge.verdict import read_reply
 from rewardkit import Score
 from rewardkit.extending import turns
 
-_SAMPLING = {"temperature": "temperature", "max_completions_tokens": "max_tokens"}
+_SAMPLING = {
+    "temperature": "temperature",
+    **dict.fromkeys(("max_completions_tokens", "max_completion_tokens", "max_tokens"), "max_tokens"),
+}
 """The service's sampling parameters that are settings of a judge; the others are options of its requests."""
 _ROUNDS = 2
 """A call waits for those before it for as long as for its own reply."""

@@ -70,6 +70,8 @@ def cases_command(
     if reference is not None and reward is not None and reference != reward:
         raise ConfigError(f"two different REWARDS: {reference!r} and --reward {reward!r}; give one of them")
     reference = reference or reward
+    if reference is not None:
+        _refuse_table(reference)
     tables = _tables(data_path(data, data_option), reference)
     if junit is not None:
         check_writable(junit, [table.path for table in tables if table.path is not None], "--junit")
@@ -103,6 +105,18 @@ class _Result:
     def accepted(self, verdict: CaseResult) -> bool:
         """Whether a case holds after accepting."""
         return self.acceptance is not None and verdict.case.id in self.acceptance.accepted
+
+
+def _refuse_table(reference: str) -> None:
+    """Raise :class:`ConfigError` where a table stands in the place of the reward, as of two tables the first does."""
+    path = Path(reference)
+    if path.suffix not in SUFFIXES or not path.is_file():
+        return
+    try:
+        read_table(path)
+    except DataError:
+        return  # a configuration of rewards
+    raise ConfigError(f"{reference}: a table of cases where REWARDS belong; to run several tables name their folder")
 
 
 def _tables(path: Path, reward: str | None) -> list[Table]:

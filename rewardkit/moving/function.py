@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import itertools
+import keyword
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,7 @@ from rewardkit.errors import BadReturnError, RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint
 from rewardkit.function import RewardFunction, Versioned
 from rewardkit.shown import shortened
-from rewardkit.spec import Kind
+from rewardkit.spec import GROUP_RESERVED, RESERVED, Kind
 from rewardkit.types import Score
 
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -81,6 +83,12 @@ def signature_of(optional: Sequence[str], required: Sequence[str], *, rest: bool
     return inspect.Signature([*every, *([parameter("columns", parameter.VAR_KEYWORD)] if rest else [])])
 
 
+def names_column(name: str) -> bool:
+    """Return whether a parameter of this name can be, and is filled with the column; others are read from the row."""
+    usual = name.isidentifier() and not keyword.iskeyword(name)
+    return usual and name not in RESERVED | GROUP_RESERVED | {"prompts"}
+
+
 def check_function(function: Any, move: str) -> None:
     """Raise :class:`RewardDefinitionError` for anything but a function that can be called by keyword."""
     if isinstance(function, Reward):
@@ -115,6 +123,8 @@ def scores_from(value: Any, count: int, tool: str) -> list[Any]:
     """
     if hasattr(value, "tolist"):
         value = value.tolist()
+    if isinstance(value, Iterator):
+        value = list(itertools.islice(value, count + 1))
     if not isinstance(value, list | tuple):
         words = shortened(repr(value), 80)
         raise BadReturnError(f"returned {words}; {tool} expects a list with a score for each completion, {count} here")

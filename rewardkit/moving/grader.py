@@ -19,6 +19,7 @@ from typing import Any, Protocol, Unpack
 from rewardkit.decorator import Reward, make_options
 from rewardkit.errors import BadReturnError, ConfigError, RewardDefinitionError
 from rewardkit.function import RewardFunction, Versioned
+from rewardkit.moving.function import names_column
 from rewardkit.moving.grader_kinds import (
     PYTHON_TIMEOUT_S,
     Grader,
@@ -83,13 +84,14 @@ class GraderFunction(RewardFunction, Versioned):
     @cached_property
     def __signature__(self) -> inspect.Signature:
         kind, parameter = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter
-        columns = [parameter(name, kind) for name in self.grader.columns if name.isidentifier()]
-        rest = [parameter(name, kind, default=None) for name in ("prompt", "example")]
+        columns = [parameter(name, kind) for name in self.grader.columns if names_column(name)]
+        read = ["prompt"] if self.grader.reads_prompt else []
+        rest = [parameter(name, kind, default=None) for name in (*read, "example")]
         return inspect.Signature([parameter("completion", kind), *columns, *rest])
 
     @property
     def hints(self) -> Mapping[str, Any]:
-        return {"completion": object, "prompt": object, "example": Mapping[str, Any]}
+        return {**dict.fromkeys(self.__signature__.parameters, object), "example": Mapping[str, Any]}
 
     @property
     def version(self) -> str:
@@ -219,6 +221,8 @@ def _config(config: Any) -> Any:
             text = Path(text).read_text(encoding="utf-8")
         except OSError as reason:
             raise RewardDefinitionError(f"grader {text!r}: {reason.strerror or reason}") from reason
+        except UnicodeDecodeError as reason:
+            raise RewardDefinitionError(f"grader {text!r}: not UTF-8: {reason.reason}") from None
     try:
         return json.loads(text)
     except ValueError as reason:

@@ -71,7 +71,7 @@ class Formula:
         if len(self.text) > _MOST_CHARS:
             raise RewardDefinitionError(f"{where}: {len(self.text)} characters; at most {_MOST_CHARS}")
         try:
-            return ast.parse(self.text.strip().replace("^", "**"), mode="eval").body
+            return ast.parse(" ".join(self.text.split()).replace("^", "**"), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
             raise RewardDefinitionError(f"{where}: {self.text!r} is not a formula: {reason}") from None
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rewardkit.errors import RewardDefinitionError, RewardTextError
 from rewardkit.moving.grader_formula import Formula
 from rewardkit.moving.grader_similarity import check_metric, load, similarity
-from rewardkit.moving.grader_template import GraderTemplate
+from rewardkit.moving.grader_template import GraderTemplate, in_json
 from rewardkit.spec import sandbox_of_process
 from rewardkit.types import Cause
 
@@ -40,6 +40,8 @@ class Grader(BaseModel):
 
     type: str
     name: str = ""
+    id: str | None = Field(default=None, exclude=True)
+    """What the service calls it where it hands out the JSON; it decides nothing."""
 
     @property
     def templates(self) -> list[GraderTemplate]:
@@ -50,6 +52,11 @@ class Grader(BaseModel):
     def columns(self) -> list[str]:
         """The columns of the dataset without which it cannot be asked."""
         return list(dict.fromkeys(name for one in self.templates for name in one.columns if name != "messages"))
+
+    @property
+    def reads_prompt(self) -> bool:
+        """Whether it may read the prompt, which is the dataset's ``prompt`` and ``messages``."""
+        return any(name in ("prompt", "messages") for one in self.templates for name in one.columns)
 
     @property
     def range(self) -> tuple[float, float] | None:
@@ -138,6 +145,10 @@ class PythonGrader(Grader):
     image_tag: str | None = None
     pass_threshold: float | None = None
 
+    @property
+    def reads_prompt(self) -> bool:
+        return True
+
     def check(self) -> None:
         try:
             code = compile(self.source, f"<{self.where}>", "exec")
@@ -156,7 +167,8 @@ class PythonGrader(Grader):
 
         jail = sandbox_of_process(1)
         limits = Limits(timeout_s=PYTHON_TIMEOUT_S)
-        return self._returned(jail.call(self.source, "grade", [[spaces.sample, spaces.item]], limits=limits))
+        given = [in_json(spaces.sample), {name: in_json(value) for name, value in spaces.item.items()}]
+        return self._returned(jail.call(self.source, "grade", [given], limits=limits))
 
     def _returned(self, result: ExecutionResult) -> Any:
         if result.stdout:
@@ -166,6 +178,8 @@ class PythonGrader(Grader):
             return value.value
         cause = {"timeout": Cause.TIMEOUT, "memory": Cause.CRASHED, "killed": Cause.CRASHED}.get(str(result.status))
         words = result.error or (value.error if value is not None else "") or "the jail ended without an answer"
+        if "ModuleNotFoundError" in words:
+            words += "; the jail has Python's standard library alone, with REWARDKIT_SANDBOX_PROFILE=numpy numpy too"
         raise RewardTextError(f"{self.where}: {words}", cause or Cause.EXCEPTION)
 
 
@@ -219,6 +233,11 @@ class ScoreModel(ModelGrader):
     def range(self) -> tuple[float, float]:
         return self.bounds
 
+    @field_validator("bounds", mode="before")
+    @classmethod
+    def _usual(cls, value: Any) -> Any:
+        return (0.0, 1.0) if value is None else value  # clients of the service write null for what is not set
+
     def check(self) -> None:
         super().check()
         if not self.bounds[0] < self.bounds[1]:
@@ -257,6 +276,10 @@ class MultiGrader(Grader):
         if nested is not None:
             raise RewardDefinitionError(f"{self.where}: {nested!r} is a multi-grader itself; write its parts here")
         return read
+
+    @property
+    def reads_prompt(self) -> bool:
+        return any(one.reads_prompt for one in self.parts.values())
 
     @property
     def formula(self) -> Formula:

@@ -18,6 +18,7 @@ def similarity(metric: str, text: str, reference: str) -> float:
 
     Raises:
         ConfigError: A package is not installed, or WordNet, which ``meteor`` reads, is not there.
+        ValueError: ``rouge_*``, which reads a-z and 0-9 alone, has nothing of the reference to read.
     """
     return min(1.0, max(0.0, float(_MEASURES[metric](text, reference))))
 
@@ -80,6 +81,11 @@ def _meteor(text: str, reference: str) -> float:
 def _rouge(kind: str) -> Callable[[str, str], float]:
     def measure(text: str, reference: str) -> float:
         tokenizer = _package("rouge_score.tokenizers").DefaultTokenizer(False)  # given: the default one is logged
+        if reference.strip() and not tokenizer.tokenize(reference):
+            raise ValueError(
+                f"rouge reads the letters a-z and digits alone, and the reference {reference!r:.40} has none of them; "
+                "take 'fuzzy_match', 'bleu' or 'gleu'"
+            )
         scorer = _package("rouge_score.rouge_scorer").RougeScorer([kind], tokenizer=tokenizer)
         return float(scorer.score(reference, text)[kind].fmeasure)
 

@@ -53,15 +53,14 @@ class GraderTemplate:
         return (str(path[1]) for path in self.paths if path[0] == "item")
 
     def fill(self, spaces: Mapping[str, Any]) -> str:
-        """Return the text with its variables filled in: texts as they are, everything else as JSON.
+        """Return the text with its variables filled in: texts as they are, everything else as :func:`in_json` has it.
 
         Raises:
             LookupError: A variable has no value.
         """
         filled = [self.texts[0]]
         for path, text in zip(self.paths, self.texts[1:], strict=True):
-            value = _found(spaces, path)
-            filled += [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), text]
+            filled += [_said(_found(spaces, path)), text]
         return "".join(filled)
 
 
@@ -86,10 +85,24 @@ def sample_of(completion: Any) -> dict[str, Any]:
 
 
 def item_of(example: Mapping[str, Any], prompt: Any) -> dict[str, Any]:
-    """Return the namespace ``item`` of a row; a row without ``messages`` gets those of the prompt."""
+    """Return the namespace ``item`` of a row; one without ``messages`` or ``prompt`` gets the prompt's."""
     messages = prompt if isinstance(prompt, Sequence) and not isinstance(prompt, str) else None
     messages = [{"role": "user", "content": prompt or ""}] if messages is None else [dict(one) for one in messages]
-    return {"messages": messages, **example}
+    given = {} if prompt is None else {"prompt": prompt}
+    return {"messages": messages, **given, **example}
+
+
+def in_json(value: Any) -> Any:
+    """Return a value as a row of JSON has it: numpy's values as Python's, and what JSON lacks, such as a date, as text.
+
+    Such a row is what the service reads.
+    """
+    if value is None or isinstance(value, str | int | float):
+        return value
+    try:
+        return json.loads(json.dumps(value, default=_as_plain))
+    except (TypeError, ValueError, RecursionError):
+        return str(value)
 
 
 def _is_deep(value: Any) -> bool:
@@ -101,6 +114,15 @@ def _is_deep(value: Any) -> bool:
         if not level:
             return False
     return True
+
+
+def _as_plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _said(value: Any) -> str:
+    value = in_json(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _path(text: str, where: str) -> tuple[str | int, ...]:

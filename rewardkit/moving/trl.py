@@ -16,6 +16,7 @@ from rewardkit.errors import RewardDefinitionError
 from rewardkit.moving.function import (
     MovedFunction,
     check_function,
+    names_column,
     parameters_of,
     reward_of,
     scored,
@@ -30,6 +31,8 @@ from rewardkit.spec import Kind
 _LISTS = ("prompts", "completions", "completion_ids")
 _OWN = ("trainer_state", "log_extra", "log_metric")
 """What TRL 1.16 passes beside lists."""
+_OURS = ("messages", "example", "step", "epoch")
+"""Columns of these names are TRL's as any other, while to a reward of ours they mean something else."""
 _NOT_GIVEN: Any = object()
 
 
@@ -63,18 +66,23 @@ class TrlFunction(MovedFunction):
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
-        own = {name: one for name, one in self.parameters.items() if name not in (*_LISTS, *_OWN)}
+        own = {name: one for name, one in self.parameters.items() if names_column(name) and name not in _OWN}
         required = [name for name, one in own.items() if one.default is one.empty]
         optional = [name for name in own if name not in required]
-        needs_ids = ["completion_ids"] if self._wants("completion_ids") else []
+        theirs = {"prompt": "prompts", "completion_ids": "completion_ids"}
+        read = [one for one, passed in theirs.items() if self._wants(passed)]
+        needs_row = ["example"] if any(map(self._wants, _OURS)) else []
         completion = "completions" if self.in_groups else "completion"
         return signature_of(
-            ["prompt", *needs_ids, "step", "epoch", *optional], [completion, *required], rest=self.takes_all
+            [*read, *needs_row, "step", "epoch", *optional],
+            [completion, *required],
+            rest=self.takes_all,
         )
 
     @property
     def hints(self) -> Mapping[str, Any]:
-        return {"prompt": object, "completion": object, "completions": list[object]}
+        texts = {"prompt": object, "completion": object, "completions": list[object]}
+        return {**dict.fromkeys(self.parameters, object), **texts, "example": Mapping[str, Any]}
 
     def _wants(self, name: str) -> bool:
         return self.takes_all or name in self.parameters
@@ -83,7 +91,8 @@ class TrlFunction(MovedFunction):
         """Return what the author's function is called with, for how many completions, and what notes what it tells."""
         columns, told = dict(given), _Told()
         prompt, step, epoch = (columns.pop(name, None) for name in ("prompt", "step", "epoch"))
-        ids = columns.pop("completion_ids", None)
+        ids, row = columns.pop("completion_ids", None), columns.pop("example", None) or {}
+        columns |= {name: row[name] for name in _OURS if name in row}
         completions = list(columns.pop("completions")) if self.in_groups else [columns.pop("completion")]
         count = len(completions)
         state = SimpleNamespace(global_step=step or 0, epoch=epoch or 0.0)

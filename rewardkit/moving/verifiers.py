@@ -44,11 +44,12 @@ class VerifiersFunction(MovedFunction):
     def __signature__(self) -> inspect.Signature:
         needs_answer = {"answer", "answers"} & required_of(self.moved)
         required = ["completions" if self.in_groups else "completion", *(["answer"] if needs_answer else [])]
-        return signature_of(["prompt", "example"], required)
+        reads_prompt = self.takes_all or {"prompt", "prompts", "state", "states"} & self.parameters.keys()
+        return signature_of([*(["prompt"] if reads_prompt else []), "example"], required)
 
     @property
     def hints(self) -> Mapping[str, Any]:
-        example = {"example": Mapping[str, Any]}
+        example = {"answer": object, "example": Mapping[str, Any]}
         return {"prompt": object, "completion": object, "completions": list[object], **example}
 
     def arguments(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], int]:

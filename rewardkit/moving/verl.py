@@ -14,6 +14,7 @@ from rewardkit.errors import BadReturnError, RewardDefinitionError
 from rewardkit.moving.function import (
     MovedFunction,
     check_function,
+    names_column,
     parameters_of,
     required_of,
     reward_of,
@@ -41,12 +42,15 @@ class VerlFunction(MovedFunction):
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
-        path = self.settings[0]
-        return signature_of(["example"], ["completion", *([] if path is None else [path.partition(".")[0]])])
+        column = (self.settings[0] or "").partition(".")[0]
+        required = ["completion", *([column] if names_column(column) else [])]
+        reads_info = self.takes_all or {"extra_info", "extra_infos"} & self.parameters.keys()
+        info = ["extra_info"] if reads_info and column != "extra_info" else []
+        return signature_of(["example", *info], required)
 
     @property
     def hints(self) -> Mapping[str, Any]:
-        return {"completion": str, "example": Mapping[str, Any]}
+        return {**dict.fromkeys(self.__signature__.parameters, object), "completion": str, "example": Mapping[str, Any]}
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the author's function is called with."""
@@ -56,25 +60,31 @@ class VerlFunction(MovedFunction):
         row = {
             "data_source": example.get("data_source", ""),
             "solution_str": completion,
-            "ground_truth": self._truth(example),
+            **self._truth(example),
             "extra_info": dict(example) if info is None else info,
         }
-        every = {**row, **{many: [row[one]] for many, one in _MANY.items()}}
-        return {name: every[name] for name in every if name in self.parameters or (self.takes_all and name in row)}
+        passed = {many: [row[one]] for many, one in _MANY.items() if one in row} if self.in_batches else row
+        return {name: value for name, value in passed.items() if self.takes_all or name in self.parameters}
 
-    def _truth(self, example: Mapping[str, Any]) -> Any:
+    @property
+    def in_batches(self) -> bool:
+        """Whether the function is in verl's form for batches."""
+        return "solution_strs" in self.parameters
+
+    def _truth(self, example: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the ground truth under its name; nothing where the row has none and the function needs none."""
         paths = _TRUTHS if self.settings[0] is None else (self.settings[0],)
         for path in paths:
             column, _, key = path.partition(".")
             if column not in example:
                 continue
             if not key:
-                return example[column]
+                return {"ground_truth": example[column]}
             inside = _object(example[column])
             if inside is not None and key in inside:
-                return inside[key]
-        if self.settings[0] is None and "ground_truth" not in required_of(self.moved):
-            return None
+                return {"ground_truth": inside[key]}
+        if self.settings[0] is None and not {"ground_truth", "ground_truths"} & required_of(self.moved):
+            return {}
         raise LookupError(
             f"the row has no {' and no '.join(map(repr, paths))}; name the column of the ground truth with "
             "from_verl(ground_truth='...')"
@@ -82,7 +92,7 @@ class VerlFunction(MovedFunction):
 
     def read(self, value: Any) -> Any:
         """Return the score, with the other numbers of a dictionary as metrics."""
-        if "solution_strs" in self.parameters:
+        if self.in_batches:
             (value,) = scores_from(value, 1, "verl")
         if not isinstance(value, Mapping):
             return score_from(value[0] if isinstance(value, tuple) and value else value)

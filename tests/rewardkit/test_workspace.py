@@ -12,7 +12,18 @@ from typing import Any
 
 import pytest
 
-from rewardkit import Cause, Rollout, Runtime, Status, Workspace, WorkspaceError, group_reward, reward, workspace
+from rewardkit import (
+    Cause,
+    RewardDefinitionError,
+    Rollout,
+    Runtime,
+    Status,
+    Workspace,
+    WorkspaceError,
+    group_reward,
+    reward,
+    workspace,
+)
 from rewardkit.own_columns import OwnText
 from sandbox import ExecutionStatus, Limits
 
@@ -119,6 +130,55 @@ def test_a_group_has_a_workspace_for_each_completion(folder: Path) -> None:
         assert [4.0, 0.0] == runtime.score(rollouts).totals
 
 
+def test_a_group_may_lack_some_of_its_workspaces(folder: Path) -> None:
+    """An environment may have none; one workspace for all of a group is refused, as it would be the first one's."""
+
+    @group_reward
+    def some(completions: list[str], workspace: list[Workspace | None]) -> list[float]:
+        return [float(one is not None) for one in workspace]
+
+    @group_reward
+    def first(completions: list[str], workspace: Workspace) -> list[float]:
+        return [1.0 for _ in completions]
+
+    assert some.spec.jailed
+    rollouts = [Rollout("p", "c", {"workspace": OwnText(path)}) for path in (folder, "")]
+    with Runtime([some, first], lane="inline") as runtime:
+        scored = runtime.score(rollouts)
+    assert [1.0, 0.0] == scored.scores["some"]
+    assert "has a value for each completion; annotate it as such: list[Workspace]" in str(scored["first"][1].error)
+
+
+def test_scores_of_a_workspace_are_not_kept_for_later() -> None:
+    """A later agent may leave other files at the same path."""
+    with pytest.raises(RewardDefinitionError, match="cache=True keeps a score for a path"):
+
+        @reward(cache=True)
+        def kept(workspace: Workspace | None) -> float:
+            return 1.0
+
+
+def test_a_groups_row_has_what_its_completions_share() -> None:
+    """What is of one completion is not in ``example`` nor in ``**columns``, where it would be the first one's."""
+
+    @group_reward
+    def told(completions: list[str], example: dict[str, Any], **columns: object) -> list[float]:
+        return [float(example.keys() == columns.keys() == {"answer"}) for _ in completions]
+
+    rows = [{"answer": "4", "workspace": OwnText(name), "environment_reward": 1.0} for name in ("a", "b")]
+    with Runtime([told], lane="inline") as runtime:
+        assert [1.0, 1.0] == runtime.score([Rollout("p", "c", row) for row in rows]).totals
+
+
+def test_a_groups_environment_rewards_are_a_list() -> None:
+    """One number for all of a group would be the first one's."""
+    with pytest.raises(RewardDefinitionError, match=r"one a completion; annotate it: list\[float \| None\]"):
+
+        @group_reward
+        def same(completions: list[str], environment_reward: float) -> list[float]:
+            return [environment_reward for _ in completions]
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -186,6 +246,9 @@ def test_what_is_no_plain_file_is_not_opened(make: Callable[[Any], Any], folder:
     with pytest.raises(WorkspaceError, match=r"workspace file 'odd': .*no plain file"):
         found.read_bytes("odd")
     assert "odd" not in found.files()
+    assert [False, False] == [found.exists(name) for name in ("odd", "notes.txt/odd")]
+    with pytest.raises(WorkspaceError, match="too long"):
+        found.exists("o" * 300)
     assert 0 == found.run("python", "-c", "import os, sys; sys.exit(os.path.exists('odd'))").exit_code
 
 

@@ -203,6 +203,33 @@ def test_an_environment_is_asked_for_its_reward_once_a_batch(kind: Any) -> None:
         assert [2, 2] == [one.times for one in environments[:2]]
 
 
+def test_a_reward_of_all_columns_gets_what_an_environment_gives() -> None:
+    """Also where it takes its row, or any column."""
+
+    @reward
+    def any_column(environment_reward: float | None = None, **columns: object) -> float | None:
+        return environment_reward
+
+    @reward
+    def row(workspace: str, example: dict[str, Any]) -> float:
+        return float(len(workspace))
+
+    environments = [Asked(0.5), Asked(1.0)]
+    environments[0].workspace = "left"  # type: ignore[attr-defined]
+    with RewardAdapter([any_column, row], lane="inline") as adapter:
+        call = _batch(environments)
+        assert [[0.5, 1.0], [4.0, 0.0]] == [one(**call) for one in adapter.reward_funcs]
+
+
+def test_a_list_of_environments_that_trl_keeps_is_asked_in_each_batch() -> None:
+    """TRL 1.6 makes its environments once and passes that very list in every batch."""
+    environments = [Asked(0.0), Asked(1.0)]
+    with RewardAdapter([environment_reward], workers=1) as adapter:
+        assert [0.0, 1.0] == adapter.reward_funcs[0](**_batch(environments))
+        environments[0].value = 0.5
+        assert [0.5, 1.0] == adapter.reward_funcs[0](**_batch(environments))
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [

@@ -17,6 +17,7 @@ from fated_rewards import FATES, KEYS
 from held_rewards import counted_batches
 
 from rewardkit import ConfigError, DataError, MissingColumnError, RewardFailedError
+from rewardkit.moving import from_verl
 from trainer_adapter import verl
 from trainer_adapter.trainer_rewards import close_held
 
@@ -115,6 +116,17 @@ def test_the_truth_is_the_answer_though_the_data_has_another() -> None:
     """GSM8K's rows have the whole solution as ``answer`` in ``extra_info``; what verl calls the truth counts."""
     solution = {"answer": "2+2 is 4\n#### 4"}
     assert 2.0 == asyncio.run(verl.verl_score(BOTH)(**_asked("4", **solution)))["score"]  # type: ignore[arg-type]
+
+
+def test_a_function_of_verls_gets_the_data_s_own_extra_info() -> None:
+    """One that moved in and goes back to verl reads GSM8K's whole solution there."""
+
+    def compute_score(solution_str: str, ground_truth: str, extra_info: Any) -> float:
+        return float(extra_info["answer"].endswith(f"#### {ground_truth}") and "data_source" not in extra_info)
+
+    solution = {"answer": "2+2 is 4\n#### 4"}
+    made = verl.verl_score([from_verl(compute_score)])
+    assert 1.0 == asyncio.run(made(**_asked("4", **solution)))["score"]  # type: ignore[arg-type]
 
 
 def test_a_prompt_that_verl_does_not_send_is_asked_for() -> None:

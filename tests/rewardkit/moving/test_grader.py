@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rewardkit import Cause, ConfigError, Outcome, RewardDefinitionError, Rollout, Runtime, Status
@@ -102,6 +105,15 @@ def test_each_measure_is_within_0_and_1(metric: str) -> None:
     assert 0 <= other.score < 1
 
 
+@pytest.mark.parametrize("metric", ["rouge_1", "rouge_l"])
+def test_a_reference_that_rouge_cannot_read_is_no_score(metric: str) -> None:
+    """It reads a-z and digits alone; equal texts of other letters would score 0."""
+    (found,) = outcomes(alike(metric), "你好世界", answer="你好世界")
+    assert found.status is Status.FAILED
+    assert "rouge reads the letters a-z and digits alone" in (found.error or "")
+    assert [0.0, 0.0] == [one.score for one in outcomes(alike(metric), "你好", "", answer="hello")]
+
+
 def test_a_measure_without_its_data_says_what_to_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     """METEOR reads WordNet, which no package brings along; the first batch says so, and nothing is scored."""
     monkeypatch.setattr("nltk.data.path", [])
@@ -191,6 +203,51 @@ def test_what_the_service_gives_0_is_told(config: dict[str, Any], completion: st
     assert (words or "") in (found.error or "")
 
 
+@pytest.mark.parametrize("column", ["class", "step", "completion_ids", "completions", "example"])
+def test_a_column_of_any_name_is_a_variable(column: str) -> None:
+    """A word of Python's and one that means something else to a reward are read from the row too."""
+    (found,) = outcomes(check("eq", SAID, f"{{{{ item.{column} }}}}"), "4", **{column: "4"})
+    assert (found.status, found.score) == (Status.SCORED, 1.0), found.error
+
+
+def test_the_prompt_is_a_variable() -> None:
+    """A dataset's column ``prompt`` is the rollout's prompt."""
+    (found,) = outcomes(check("eq", SAID, "{{ item.prompt }}"), "q")
+    assert (found.status, found.score) == (Status.SCORED, 1.0), found.error
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("4", np.int64(4)), ("2020-01-31", date(2020, 1, 31)), ("4.50", Decimal("4.50")), ("[1, 2]", np.array([1, 2])),
+        ('{"a": "4.50"}', {"a": Decimal("4.50")}),
+    ],
+)  # fmt: skip
+def test_a_value_that_json_lacks_is_read_as_its_text(said: str, value: object) -> None:
+    """A date has no quotes around it, a number of numpy's is one, and neither ends a python grader."""
+    (found,) = outcomes(check("eq"), said, answer=value)
+    assert (found.status, found.score) == (Status.SCORED, 1.0), found.error
+    (found,) = outcomes(python("def grade(sample, item):\n    return 1.0"), said, answer=value)
+    assert (found.status, found.score) == (Status.SCORED, 1.0), found.error
+
+
+def test_what_clients_of_the_service_write_is_read() -> None:
+    """A range that is not set, other names of the most tokens, and a formula over two lines."""
+    for name in ("max_completions_tokens", "max_completion_tokens", "max_tokens"):
+        fake = FakeJudge(json.dumps({"reasoning": "", "result": 1}))
+        asked = {**RATED, "range": None, "sampling_params": {name: 50}}
+        (found,) = outcomes(multi("a\n + rated", a=check("eq"), rated=asked), "4", asking={"client": fake}, answer="4")
+        assert found.score == 2.0, found.error
+        options = fake.asked[0].options
+        assert (options["max_tokens"], "max_completion_tokens" in options) == (50, False)
+
+
+def test_a_package_that_the_jail_lacks_is_named() -> None:
+    """The jail has none of the packages that are installed, and the failure says so."""
+    (found,) = outcomes(python("import pydantic\ndef grade(sample, item):\n    return 1.0"), "4")
+    assert "No module named 'pydantic'; the jail has Python's standard library alone" in (found.error or "")
+
+
 def test_a_python_grader_runs_in_a_jail() -> None:
     """Its source reaches no file of the machine, and a loop without end is ended."""
     source = "def grade(sample, item):\n    return float(len(open('/etc/passwd').read()))"
@@ -226,8 +283,12 @@ def test_it_is_read_from_json_and_from_a_file(tmp_path: Path) -> None:
     path.write_text(json.dumps(check("eq")))
     versions = {from_grader(one).version for one in (check("eq"), json.dumps(check("eq")), path, str(path))}
     assert len(versions) == 1
+    assert from_grader({**check("eq"), "id": "s-2eaf48d7"}).version in versions
     assert from_grader(check("ne")).version not in versions
     assert from_grader(check("eq")).options.score_range == (0.0, 1.0)
+    path.write_bytes(b'{"name": "\xe9"}')
+    with pytest.raises(RewardDefinitionError, match="not UTF-8"):
+        from_grader(path)
 
 
 @pytest.mark.parametrize(

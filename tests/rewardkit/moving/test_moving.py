@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 from rewardkit import Cause, Outcome, Reward, RewardDefinitionError, Rollout, Runtime, Status, reward
-from rewardkit.moving import from_trl, from_verifiers, from_verl
+from rewardkit.cli.check import coerced
+from rewardkit.data import Row
+from rewardkit.moving import from_grader, from_trl, from_verifiers, from_verl
 
 
 def outcomes(made: Reward[..., Any], completions: list[Any], **row: Any) -> list[Outcome]:
@@ -69,6 +72,7 @@ def test_a_columns_default_is_the_functions_own() -> None:
     ("returned", "words"),
     [
         (1.0, "returned 1.0; TRL expects a list with a score for each completion, 1 here"),
+        (itertools.count(), "returned a list of 2 for 1 completion"),
         ([1.0, 2.0], "returned a list of 2 for 1 completion; TRL expects one score each"),
         ([float("nan")], "returned nan"),
         (["high"], "returned str 'high'"),
@@ -81,7 +85,9 @@ def test_what_is_no_score_is_a_failure(returned: object, words: str) -> None:
     assert words in (found.error or "")
 
 
-@pytest.mark.parametrize("returned", [np.array([1.0]), (True,), [np.float32(1)], [SimpleNamespace(item=lambda: 1.0)]])
+@pytest.mark.parametrize(
+    "returned", [np.array([1.0]), (True,), [np.float32(1)], [SimpleNamespace(item=lambda: 1.0)], iter([1])]
+)
 def test_arrays_and_truth_are_scores(returned: object) -> None:
     """What torch, numpy and comparisons return is taken as the number that it is."""
     (found,) = outcomes(from_trl(lambda completions: returned, name="array"), ["c"])
@@ -179,6 +185,99 @@ def test_a_row_without_a_ground_truth_says_where_it_was_looked_for() -> None:
     assert "'reward_model.ground_truth' and no 'ground_truth' and no 'answer'" in (found.error or "")
     assert "from_verl(ground_truth='...')" in (found.error or "")
     assert from_verl(compute_score, ground_truth="truth.value").spec.required_columns == ("truth",)
+
+
+def test_a_function_for_batches_gets_what_verl_passes_it() -> None:
+    """Lists alone, also where it takes any keyword, and a row without a ground truth is told."""
+
+    def one(data_source: str, solution_str: str, ground_truth: str, extra_info: Any, **kwargs: Any) -> float:
+        return float(solution_str == ground_truth)
+
+    def many(data_sources: Any, solution_strs: Any, ground_truths: Any, extra_infos: Any, **kwargs: Any) -> list[float]:
+        rows = zip(data_sources, solution_strs, ground_truths, extra_infos, strict=True)
+        return [one(*row, **kwargs) for row in rows]
+
+    assert [found.score for found in outcomes(from_verl(many), ["4", "5"], answer="4")] == [1.0, 0.0]
+    (found,) = outcomes(from_verl(many), ["4"], truth="4")
+    assert "the row has no 'reward_model.ground_truth'" in (found.error or "")
+
+
+def test_the_prompt_is_asked_for_where_it_is_read() -> None:
+    """A trainer that has none can use the others."""
+
+    def trls(completions: list[str]) -> list[float]:
+        return [1.0]
+
+    def trls_prompts(prompts: Any, completions: list[str]) -> list[float]:
+        return [1.0]
+
+    def verifiers(completion: Any) -> float:
+        return 1.0
+
+    def verifiers_state(completion: Any, state: Any) -> float:
+        return 1.0
+
+    text = {"type": "string_check", "input": "{{ item.answer }}", "reference": "4", "operation": "eq"}
+    said = {**text, "reference": "{{ item.messages[0].content }}"}
+    many = {"type": "multi", "graders": {"a": text, "b": said}, "calculate_output": "a + b"}
+    source = {"type": "python", "source": "def grade(sample, item):\n    return 1.0"}
+    made = [from_trl(trls), from_verifiers(verifiers), from_grader(text)]
+    made += [from_trl(trls_prompts), from_verifiers(verifiers_state), *map(from_grader, (said, many, source))]
+    read = ["prompt" in {parameter.name for parameter in one.spec.parameters} for one in made]
+    assert read == [False] * 3 + [True] * 5
+
+
+def test_no_check_asks_for_annotations_that_nothing_reads() -> None:
+    """The columns of a function that moves in, and of a grader, are passed on as they are."""
+
+    def trls(completions: list[str], answer: list[str]) -> list[float]:
+        return [1.0]
+
+    def verifiers(completion: Any, answer: str) -> float:
+        return 1.0
+
+    text = {"type": "string_check", "input": "{{ item.answer }}", "reference": "4", "operation": "eq"}
+    made = [from_trl(trls), from_trl(trls, in_groups=True), from_verifiers(verifiers), from_grader(text)]
+    made += [from_verl(lambda solution_str: 1.0, ground_truth="answer")]
+    for one in made:
+        check = coerced(one, [Row(1, {"answer": "4"})])
+        assert (one.spec.required_columns, check.warnings) == (("answer",), [])
+
+
+def test_a_ground_truth_that_the_row_lacks_is_not_passed() -> None:
+    """A function of any keywords that reads it fails, and does not compare with None."""
+
+    def any_keyword(solution_str: str, **kwargs: Any) -> float:
+        return float(solution_str == kwargs["ground_truth"])
+
+    (found,) = outcomes(from_verl(any_keyword), ["4"], truth="4")
+    assert "KeyError" in (found.error or "")
+
+
+@pytest.mark.parametrize("column", ["final-answer", "step", "class"])
+def test_a_ground_truth_may_have_any_name(column: str) -> None:
+    """A column that no parameter can have the name of is read from the row."""
+
+    def compute_score(solution_str: str, ground_truth: str) -> float:
+        return float(solution_str == ground_truth)
+
+    (found,) = outcomes(from_verl(compute_score, ground_truth=column), ["4"], **{column: "4"})
+    assert (found.status, found.score) == (Status.SCORED, 1.0), found.error
+
+
+@pytest.mark.parametrize("in_groups", [False, True])
+@pytest.mark.parametrize("column", ["messages", "example", "step", "epoch"])
+def test_a_column_of_trls_with_a_name_of_ours_is_the_column(column: str, in_groups: bool) -> None:
+    """To a reward of ours these names mean something else, and TRL passes the column."""
+
+    def any_keyword(completions: list[str], **kwargs: Any) -> list[float]:
+        return [float(one == "4") for one in kwargs[column]]
+
+    names: dict[str, Any] = {}
+    exec(f"def named(completions, {column}): return [float(one == '4') for one in {column}]", names)
+    for function in (any_keyword, names["named"]):
+        (found,) = outcomes(from_trl(function, in_groups=in_groups), ["c"], **{column: "4"})
+        assert (found.status, found.score) == (Status.SCORED, 1.0), found.error
 
 
 def test_a_dictionary_without_a_score_is_a_failure() -> None:

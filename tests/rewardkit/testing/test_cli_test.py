@@ -181,6 +181,7 @@ def test_a_timeout_is_told_by_a_worker(work: Path) -> None:
         (["bare.yaml", "--reward", "other.py:f"], "needs column 'gold'"),
         (["t.yaml", "--lane", "fast"], "is not one of"),
         (["wrong.yaml"], "wrong.yaml:3: 'expect': expected a score"),
+        (["t.yaml", "bare.yaml"], "t.yaml: a table of cases where REWARDS belong; to run several"),
     ],
 )
 def test_a_mistake_is_told_with_exit_code_2(work: Path, arguments: list[str], said: str) -> None:
