@@ -146,7 +146,7 @@ class JoinedRuntime:
             with contextlib.suppress(concurrent.futures.TimeoutError, TimeoutError):
                 asyncio.run_coroutine_threadsafe(self._drained(), loop).result(CLOSE_S)
             self._runtime.close()
-            asyncio.run_coroutine_threadsafe(_cancelled(), loop).result(CLOSE_S)
+            asyncio.run_coroutine_threadsafe(_ended(), loop).result(CLOSE_S)
             loop.call_soon_threadsafe(loop.stop)
             thread.join(CLOSE_S)
             loop.close()
@@ -195,9 +195,11 @@ class JoinedRuntime:
         await self._joining.drained()
 
 
-async def _cancelled() -> None:
-    """Cancel what is left on this loop, and wait for it."""
+async def _ended() -> None:
+    """Wait for what is left on this loop, which fails now that the runtime is closed, and cancel what does not."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others, timeout=CLOSE_S / 2)
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)

@@ -11,12 +11,14 @@ import contextlib
 import http.client
 import json
 import math
+import os
+import queue
 import random
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -25,6 +27,7 @@ from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError, InfrastructureError, RewardError, RuntimeClosedError
 from rewardkit.groups import group_key, group_places
 from rewardkit.runtime.plan import CallerRows, check_rollouts
+from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.shown import shortened
 from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
@@ -100,7 +103,7 @@ class RemoteRuntime:
         weights: Each reward's weight in the totals, by name, as the servers have it.
 
     Raises:
-        ConfigError: An address makes no sense, the token is wrong, or the servers serve different rewards.
+        ConfigError: An address or the token makes no sense or is wrong, or the servers serve different rewards.
         InfrastructureError: A server does not answer.
     """
 
@@ -123,6 +126,7 @@ class RemoteRuntime:
             raise ConfigError("urls: expected the address of a server, got none")
         self._retry_s, self._most_lost = retry_s, max_infrastructure_rate
         self._closed = False
+        self._owner = os.getpid()
         self._threads = ThreadPoolExecutor(CONNECTIONS, "rewardkit-remote")
         try:
             told = self._introduced()
@@ -159,7 +163,12 @@ class RemoteRuntime:
 
     def start(self) -> RemoteRuntime:
         """Return the runtime; the servers run already."""
+        self._check_open()
         return self
+
+    def wait_loaded(self) -> None:
+        """Return at once: a server answers only when its workers have loaded the rewards, and all have answered."""
+        self._check_open()
 
     def check(self, rollouts: Sequence[Rollout]) -> None:
         """Raise :class:`~rewardkit.errors.DataError` where rollouts are wrong; columns are the servers' to check."""
@@ -181,15 +190,27 @@ class RemoteRuntime:
         rows = list(rollouts)
         self.check(rows)
         (batch,) = self._score([CallerRows(rows)], step, epoch)
-        for name, column in batch.items():
-            lost = [one for one in column if one.cause is Cause.INFRASTRUCTURE]
-            if lost and len(lost) / len(column) > self._most_lost:
-                raise InfrastructureError(
-                    f"reward {name!r}: {len(lost) / len(column):.0%} of {len(column)} calls were lost through no fault "
-                    f"of the completions (more than max_infrastructure_rate={self._most_lost:g}); the first: "
-                    f"{lost[0].error}"
-                )
+        self._check_lost(batch)
         return batch
+
+    def stream(
+        self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
+    ) -> Iterator[Finished]:
+        """Return (row, reward, outcome) as servers answer the requests, in no order.
+
+        Leaving the loop early drops the requests that have not been sent.
+
+        Raises:
+            RewardError: As :meth:`score`.
+        """
+        part = CallerRows(list(rollouts))
+        self.check(part.rollouts)
+        found: list[Mapping[str, Outcome]] = [{}] * len(part.rollouts)
+        with contextlib.closing(self._answers([part], step, epoch)) as answers:
+            for row, outcomes in answers:
+                found[row.place] = outcomes
+                yield from (Finished(row.place, name, outcome) for name, outcome in outcomes.items())
+        self._check_lost(self._batch(part, found))
 
     async def ascore(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
@@ -204,7 +225,9 @@ class RemoteRuntime:
         return list(await asyncio.to_thread(self._score, parts, step, epoch))
 
     def close(self) -> None:
-        """Close the connections. A second call does nothing; the servers go on."""
+        """Close the connections, also those on which an answer is awaited: its rows are lost. The servers go on."""
+        if os.getpid() != self._owner:
+            return  # the connections are the other process's
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         for server in self._servers:
@@ -219,30 +242,59 @@ class RemoteRuntime:
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.urls, self._settings)
 
-    def _score(self, parts: Sequence[CallerRows], step: int | None, epoch: float | None) -> list[ScoreBatch]:
-        """Return the scores of each caller's rows."""
+    def _check_open(self) -> None:
         if self._closed:
             raise RuntimeClosedError("this runtime is closed; make a new one")
+        if os.getpid() != self._owner:  # a fork has none of its threads
+            raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
+
+    def _score(self, parts: Sequence[CallerRows], step: int | None, epoch: float | None) -> list[ScoreBatch]:
+        """Return the scores of each caller's rows."""
         found: list[list[Mapping[str, Outcome]]] = [[{}] * len(part.rollouts) for part in parts]
+        for row, outcomes in self._answers(parts, step, epoch):
+            found[row.part][row.place] = outcomes
+        return [self._batch(part, rows) for part, rows in zip(parts, found, strict=True)]
+
+    def _answers(
+        self, parts: Sequence[CallerRows], step: int | None, epoch: float | None
+    ) -> Generator[tuple[_Row, Mapping[str, Outcome]], None, None]:
+        """Ask servers for the rows, and yield each row's outcomes as they come."""
+        self._check_open()
         encoded = [[_encoded(one) for one in part.rollouts] for part in parts]
         requests = _requests(parts, encoded)
         bodies = [_body([encoded[row.part][row.place] for row in rows], step, epoch) for rows in requests]
         del encoded
-        asked = [
-            self._threads.submit(self._outcomes, at, body, len(rows))
+        asked = {
+            self._threads.submit(self._outcomes, at, body, len(rows)): rows
             for at, (rows, body) in enumerate(zip(requests, bodies, strict=True))
-        ]
+        }
+        # Not concurrent.futures.as_completed: it never learns of those that the executor's shutdown cancels.
+        done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        for future in asked:
+            future.add_done_callback(done.put)
         try:
-            for rows, future in zip(requests, asked, strict=True):
+            for _ in range(len(asked)):
+                future = done.get()
                 answers: Any = future.result()
                 if isinstance(answers, InfrastructureError):
-                    answers = [{name: _lost(str(answers)) for name in self._rewards}] * len(rows)
-                for row, outcomes in zip(rows, answers, strict=True):
-                    found[row.part][row.place] = outcomes
+                    answers = [{name: _lost(str(answers)) for name in self._rewards}] * len(asked[future])
+                yield from zip(asked[future], answers, strict=True)
+        except CancelledError:
+            raise RuntimeClosedError("this runtime was closed before all was scored") from None
         finally:
             for future in asked:
                 future.cancel()
-        return [self._batch(part, rows) for part, rows in zip(parts, found, strict=True)]
+
+    def _check_lost(self, batch: ScoreBatch) -> None:
+        """Raise ``InfrastructureError`` where more of a reward's calls were lost than may be."""
+        for name, column in batch.items():
+            lost = [one for one in column if one.cause is Cause.INFRASTRUCTURE]
+            if lost and len(lost) / len(column) > self._most_lost:
+                raise InfrastructureError(
+                    f"reward {name!r}: {len(lost) / len(column):.0%} of {len(column)} calls were lost through no fault "
+                    f"of the completions (more than max_infrastructure_rate={self._most_lost:g}); the first: "
+                    f"{lost[0].error}"
+                )
 
     def _batch(self, part: CallerRows, rows: Sequence[Mapping[str, Outcome]]) -> ScoreBatch:
         outcomes = {name: [row[name] for row in rows] for name in self._rewards}
@@ -319,18 +371,26 @@ class _Server:
     """One server, with a connection for each thread that asks it."""
 
     def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        try:
+            parts = urlsplit(url)
+            is_address = parts.scheme in ("http", "https") and parts.hostname and not parts.query
+            self._port = parts.port
+        except ValueError:  # a port that is no number, or a bracket too few
+            is_address = False
+        if not is_address:
             raise ConfigError(f"urls: {url!r}: expected an address such as 'http://rewards:8000'")
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise ConfigError("token: expected letters, digits and signs; it has a line break or another character")
         if isinstance(timeout_s, bool) or not 0 < timeout_s < math.inf:
             raise ConfigError(f"timeout_s={timeout_s!r}: expected a number of seconds above 0")
         self._url, self._base, self._timeout_s = url, parts.path.rstrip("/"), timeout_s
-        self._host, self._port, self._is_tls = parts.hostname, parts.port, parts.scheme == "https"
+        self._host, self._is_tls = parts.hostname or "", parts.scheme == "https"
         self._headers = {"content-type": "application/json"}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
         self._of_thread = threading.local()
         self._open: list[http.client.HTTPConnection] = []
+        self._asking: set[http.client.HTTPConnection] = set()
         self._is_closed = False
 
     def ask(self, method: str, path: str, body: bytes | None) -> Any:
@@ -342,19 +402,27 @@ class _Server:
             ConfigError: It refuses the client.
         """
         connection = self._connection()
+        was_used, began = connection.sock is not None, time.monotonic()
         late = threading.Timer(self._timeout_s, _shut, (connection,))  # an answer may drip for ever
         late.daemon = True
         late.start()
+        self._asking.add(connection)
         try:
             connection.request(method, self._base + path, body, self._headers)
+            if self._is_closed:  # before there was a socket to shut
+                raise http.client.NotConnected("this client is closed")
             response = connection.getresponse()
             status, answer = response.status, response.read()
         except (OSError, http.client.HTTPException) as fault:
             self._drop()
+            is_late = self._is_closed or time.monotonic() - began >= self._timeout_s
+            if was_used and isinstance(fault, ConnectionError) and not is_late:
+                return self.ask(method, path, body)  # perhaps the server had closed a connection that was idle
             raise _AgainError(f"does not answer: {type(fault).__name__}: {fault}") from fault
         finally:
             late.cancel()
-            if self._is_closed:  # perhaps meanwhile, and this connection was made after that
+            self._asking.discard(connection)
+            if self._is_closed:
                 self._drop()
         if status == 200:
             try:
@@ -385,10 +453,12 @@ class _Server:
             self._of_thread.connection = None
 
     def close(self) -> None:
-        """Close the connections of all threads."""
+        """Close the connections of all threads; one that waits for an answer closes its own when it is woken."""
         self._is_closed = True
         for connection in list(self._open):
-            connection.close()
+            _shut(connection)
+            if connection not in self._asking:
+                connection.close()
 
 
 def _shut(connection: http.client.HTTPConnection) -> None:

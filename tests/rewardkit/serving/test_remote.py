@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import pickle
 from collections.abc import Iterator
 
@@ -82,6 +83,36 @@ def test_it_travels_as_its_settings(servers: list[Served]) -> None:
         assert [1.5] == copied.score(_rows(1)).totals
 
 
+def test_its_stream_holds_each_outcome_once(servers: list[Served]) -> None:
+    """Rows come as they are answered, with the outcomes of a batch; a loop that is left early costs nothing."""
+    rows = _rows(600)
+    with RemoteRuntime([one.url for one in servers], token=TOKEN) as remote:
+        remote.wait_loaded()
+        streamed = {(row, reward): outcome.score for row, reward, outcome in remote.stream(rows, step=3)}
+        scores = remote.score(rows, step=3).scores
+        assert streamed == {(row, name): column[row] for name, column in scores.items() for row in range(600)}
+        assert next(remote.stream(rows)).reward in remote.names
+    with pytest.raises(RuntimeClosedError):
+        remote.wait_loaded()
+
+
+def _refused(remote: RemoteRuntime) -> None:
+    with pytest.raises(RuntimeClosedError, match="fork"), remote:
+        remote.score(_rows(1))
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_a_fork_is_refused(servers: list[Served]) -> None:
+    """A forked process has none of its threads, and is told so; its end leaves the first one's connections open."""
+    with RemoteRuntime(servers[0].url, token=TOKEN, retry_s=0) as remote:
+        remote.score(_rows(1))
+        child = multiprocessing.get_context("fork").Process(target=_refused, args=(remote,))
+        child.start()
+        child.join(60)
+        assert 0 == child.exitcode
+        assert [1.5] == remote.score(_rows(1)).totals
+
+
 def test_two_groups_of_one_prompt_stay_two(servers: list[Served]) -> None:
     """Callers that are joined before the client keep groups of their own."""
     row = Rollout("p", "44", {"answer": "4"})
@@ -114,8 +145,9 @@ def test_what_nobody_answers_is_lost_and_not_scored(runtime: Runtime) -> None:
         batch = patient.score(_rows(3))
         assert [None] * 3 == batch.totals
         assert {Cause.INFRASTRUCTURE} == {one.cause for column in batch.values() for one in column}
-        with pytest.raises(InfrastructureError, match=r"100% of 3 calls were lost .* does not answer"):
-            strict.score(_rows(3))
+        for score in (strict.score, lambda rows: list(strict.stream(rows))):
+            with pytest.raises(InfrastructureError, match=r"100% of 3 calls were lost .* does not answer"):
+                score(_rows(3))
 
 
 def test_what_is_somebodys_fault_is_not_tried_again(servers: list[Served]) -> None:
@@ -129,8 +161,12 @@ def test_what_is_somebodys_fault_is_not_tried_again(servers: list[Served]) -> No
         remote.score(_rows(1))
     with pytest.raises(ConfigError, match="answered 401: wrong token"):
         RemoteRuntime(servers[0].url, token="another-token")
-    with pytest.raises(ConfigError, match="expected an address such as"):
-        RemoteRuntime("rewards:8000")
+    for address in ("rewards:8000", "http://rewards:80000", "http://rewards:8O00", "http://[::1"):
+        with pytest.raises(ConfigError, match="expected an address such as"):
+            RemoteRuntime(address)
+    with pytest.raises(ConfigError, match=r"token: .* a line break") as refused:
+        RemoteRuntime(servers[0].url, token=f"{TOKEN}\n")
+    assert TOKEN not in str(refused.value)
     with pytest.raises(ConfigError, match="got none"):
         RemoteRuntime([])
 
