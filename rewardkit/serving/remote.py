@@ -531,9 +531,16 @@ def _encoded(one: Rollout) -> bytes:
     if one.completion_ids is not None:
         told["completion_ids"] = [int(number) for number in one.completion_ids]
     try:
-        return json.dumps(told, allow_nan=False).encode()
+        return json.dumps(told, allow_nan=False, default=_listed).encode()
     except (TypeError, ValueError) as odd:
         raise DataError(f"a row cannot travel to a reward server: {odd}") from odd
+
+
+def _listed(value: Any) -> Any:
+    """Return numbers or an array of numpy's or torch's as Python's own."""
+    if not hasattr(value, "tolist"):
+        raise TypeError(f"{type(value).__name__} is not JSON")
+    return value.tolist()
 
 
 def _body(rows: Sequence[bytes], step: int | None, epoch: float | None) -> bytes:

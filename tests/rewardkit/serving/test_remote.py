@@ -113,6 +113,14 @@ def test_a_fork_is_refused(servers: list[Served]) -> None:
         assert [1.5] == remote.score(_rows(1)).totals
 
 
+def test_numbers_of_numpy_travel(servers: list[Served]) -> None:
+    """Datasets hold them, and a runtime takes them."""
+    numpy = pytest.importorskip("numpy")
+    row = Rollout("p", "4", {"answer": numpy.int64(4), "shape": numpy.array([[1.0, 2.0]])})
+    with RemoteRuntime(servers[0].url, token=TOKEN) as remote:
+        assert [1.0] == remote.score([row]).scores["right"]
+
+
 def test_two_groups_of_one_prompt_stay_two(servers: list[Served]) -> None:
     """Callers that are joined before the client keep groups of their own."""
     row = Rollout("p", "44", {"answer": "4"})
