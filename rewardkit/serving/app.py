@@ -218,7 +218,8 @@ class RewardApp:
         if place == "/v1/score" and NDJSON in request.header(b"accept"):
             lines = b"".join(dumps({"row": at, **native_row(row)}) + b"\n" for at, row in enumerate(rows))
             return _Answer(lines, kind=NDJSON)
-        return _json(tell(body, query, rows))
+        told = tell(body, query, rows)
+        return _json({**told, "versions": self._about["versions"]} if place == "/v1/score" else told)
 
     async def _batch(self, asked: RowsAsked, request: _Request) -> ScoreBatch:
         """Return the scores of what is asked for.

@@ -318,14 +318,14 @@ class RemoteRuntime:
         """
         try:
             found = [{name: _outcome(row["outcomes"][name]) for name in self._rewards} for row in told["rows"]]
+            versions = {name: str(told["versions"][name]) for name in self._rewards}
         except (KeyError, TypeError, ValueError) as odd:
             raise _AgainError(f"answered something else than a reward server does: {odd!r}") from odd
         if len(found) != rows:
             raise _AgainError(f"answered {len(found)} rows where {rows} were asked")
         for name, reward in self._rewards.items():
-            other = next((row[name].version for row in found if row[name].version not in (reward.version, "")), None)
-            if other is not None:
-                raise _AgainError(f"serves {name} {other} now, and {reward.version} when this client was made")
+            if versions[name] != reward.version:
+                raise _AgainError(f"serves {name} {versions[name]} now, and {reward.version} when this client was made")
         return found
 
     def _asked(

@@ -113,6 +113,16 @@ def test_a_fork_is_refused(servers: list[Served]) -> None:
         assert [1.5] == remote.score(_rows(1)).totals
 
 
+def test_compositions_of_a_server_score() -> None:
+    """A composition's outcome has the versions of its parts, and the composition one of its own."""
+    with (
+        Runtime({"sum": 0.5 * right + 0.5 * shortest}, workers=1) as sums,
+        reward_server(sums) as served,
+        RemoteRuntime(served.url, retry_s=0) as remote,
+    ):
+        assert sums.score(_rows(8)).totals == remote.score(_rows(8)).totals
+
+
 def test_numbers_of_numpy_travel(servers: list[Served]) -> None:
     """Datasets hold them, and a runtime takes them."""
     numpy = pytest.importorskip("numpy")

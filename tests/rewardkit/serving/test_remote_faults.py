@@ -160,7 +160,8 @@ FAULTS: dict[str, Fault] = {
     "a row more": _changed(lambda answer: answer["rows"].append(answer["rows"][0])),
     "no outcomes": _changed(lambda answer: answer["rows"][0].pop("outcomes")),
     "an unknown status": _changed(lambda answer: answer["rows"][0]["outcomes"]["told"].update(status="fine")),
-    "another version": _changed(lambda answer: answer["rows"][-1]["outcomes"]["told"].update(version="0" * 12)),
+    "another version": _changed(lambda answer: answer["versions"].update(told="0" * 12)),
+    "no versions": _changed(lambda answer: answer.pop("versions")),
 }
 
 
