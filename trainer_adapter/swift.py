@@ -58,7 +58,7 @@ class _SwiftRewards:
 
     def _rollouts(self, completions: Sequence[Any], keywords: Mapping[str, Any]) -> list[Rollout]:
         rows = len(completions)
-        columns = {
+        columns: dict[str, Sequence[Any]] = {
             name: values
             for name, values in keywords.items()
             if isinstance(values, list | tuple) and len(values) == rows
