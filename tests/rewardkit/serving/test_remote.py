@@ -123,6 +123,14 @@ def test_compositions_of_a_server_score() -> None:
         assert sums.score(_rows(8)).totals == remote.score(_rows(8)).totals
 
 
+@pytest.mark.parametrize("answer", [2**63 - 1, 10**20 + 1, -(2**63) - 1], ids=["64 bits", "more", "less"])
+def test_whole_numbers_keep_their_digits(runtime: Runtime, servers: list[Served], answer: int) -> None:
+    """One beyond 64 bits, as mathematics has them, is no float on the way."""
+    row = Rollout("p", str(answer), {"answer": answer})
+    with RemoteRuntime(servers[0].url, token=TOKEN) as remote:
+        assert [1.0] == runtime.score([row]).scores["right"] == remote.score([row]).scores["right"]
+
+
 def test_numbers_of_numpy_travel(servers: list[Served]) -> None:
     """Datasets hold them, and a runtime takes them."""
     numpy = pytest.importorskip("numpy")
