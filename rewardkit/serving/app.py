@@ -90,6 +90,7 @@ class RewardApp:
             "weights": runtime.weights,
             "versions": dict(versions or {}),
             "group_size": group_size,
+            "most_rows": self._most,
         }
         self._openapi = description(self._about)
         self._bytes = 0

@@ -36,11 +36,13 @@ if TYPE_CHECKING:
     from rewardkit.decorator import Reward
 
 ROWS, ROWS_BYTES = 256, 8 * 2**20
-"""Rows of a request, and their bytes; a group is never split."""
+"""Rows of a request, and their bytes; fewer rows where a server takes fewer. A group is never split."""
 CONNECTIONS = 16
 """Requests that are under way at once."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
 """Seconds before a request is tried again, doubled with each further try."""
+_PARTS = ("rewards", "weights", "versions")
+"""What all servers tell alike."""
 _Read = TypeVar("_Read")
 _drawn = random.SystemRandom()
 
@@ -145,10 +147,11 @@ class RemoteRuntime:
             ConfigError: They serve different ones.
         """
         told = [self._asked(at, "GET", "/v1/rewards", None, _told, others=False) for at in range(len(self._servers))]
+        first = f"{self.urls[0]} {_served(told[0])}"
         for url, one in zip(self.urls, told, strict=True):
-            if one != told[0]:
-                first = f"{self.urls[0]} {_served(told[0])}"
+            if any(one[part] != told[0][part] for part in _PARTS):
                 raise ConfigError(f"{url} serves {_served(one)}, and {first}: expected the same")
+        self._most_rows = min(ROWS, *(one.get("most_rows", ROWS) for one in told))
         return told[0]
 
     @property
@@ -261,7 +264,7 @@ class RemoteRuntime:
         """Ask servers for the rows, and yield each row's outcomes as they come."""
         self._check_open()
         encoded = [[_encoded(one) for one in part.rollouts] for part in parts]
-        requests = _requests(parts, encoded)
+        requests = _requests(parts, encoded, self._most_rows)
         bodies = [_body([encoded[row.part][row.place] for row in rows], step, epoch) for rows in requests]
         del encoded
         asked = {
@@ -474,7 +477,7 @@ def _told(told: Any) -> Any:
     Raises:
         _AgainError: It is something else.
     """
-    if not isinstance(told, dict) or not {"rewards", "weights", "versions"} <= told.keys():
+    if not isinstance(told, dict) or not told.keys() >= {*_PARTS}:
         raise _AgainError("is not a reward server: it answers /v1/rewards with something else")
     return told
 
@@ -485,8 +488,7 @@ def _again(urls: list[str], settings: Mapping[str, Any]) -> RemoteRuntime:
 
 
 def _served(told: Any) -> str:
-    versions = told.get("versions", {}) if isinstance(told, dict) else {}
-    return ", ".join(f"{name} {version}" for name, version in versions.items()) or "nothing"
+    return ", ".join(f"{name} {told['versions'].get(name)} * {told['weights'].get(name):g}" for name in told["rewards"])
 
 
 def _words(answer: bytes) -> str:
@@ -496,7 +498,7 @@ def _words(answer: bytes) -> str:
         return shortened(answer.decode("utf-8", "replace"))
 
 
-def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]]) -> list[list[_Row]]:
+def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]], most: int) -> list[list[_Row]]:
     """Return which rows go into which request: groups whole, and never two groups of one prompt in one request."""
     requests: list[list[_Row]] = []
     keys: list[set[bytes]] = []
@@ -508,7 +510,7 @@ def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]]) -
             fits = (
                 at
                 for at in range(max(0, len(requests) - 8), len(requests))
-                if key not in keys[at] and len(requests[at]) + len(places) <= ROWS and sizes[at] + size <= ROWS_BYTES
+                if key not in keys[at] and len(requests[at]) + len(places) <= most and sizes[at] + size <= ROWS_BYTES
             )
             at = next(fits, len(requests))
             if at == len(requests):

@@ -207,6 +207,22 @@ def test_servers_of_other_versions_are_refused(servers: list[Served]) -> None:
         RemoteRuntime([servers[0].url, served.url], token=TOKEN)
 
 
+def test_servers_of_one_set_may_differ_in_their_settings(runtime: Runtime) -> None:
+    """A server that takes few rows is sent few; other weights are another set, and the refusal says which."""
+    with (
+        reward_server(runtime, most_rows=8) as small,
+        reward_server(runtime, group_size=4) as gathering,
+        RemoteRuntime([small.url, gathering.url]) as remote,
+    ):
+        assert runtime.score(_rows(40)).totals == remote.score(_rows(40)).totals
+    heavy = Runtime([right, shortest], workers=1, weights=[1.0, 3.0])
+    refused = pytest.raises(
+        ConfigError, match=r"serves .*, shortest \w+ \* 3, and .*, shortest \w+ \* 0.5: expected the"
+    )
+    with heavy, reward_server(runtime) as one, reward_server(heavy) as other, refused:
+        RemoteRuntime([one.url, other.url])
+
+
 def test_an_adapter_takes_it_in_place_of_rewards(servers: list[Served]) -> None:
     """One line trains with a server's rewards; weights are the server's own."""
     pytest.importorskip("numpy")
