@@ -1,27 +1,22 @@
 """A client of reward servers with the interface of a runtime, for a trainer whose rewards are scored elsewhere.
 
-This module owns which server is asked for which group, what is tried again, and what of it counts as lost. It needs
-nothing beyond Python's own library.
+This module owns which server is asked for which group, what is tried again, and what of it counts as lost. How one
+server is asked is :mod:`~rewardkit.serving.server_link`'s. Both need nothing beyond Python's own library.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.client
 import json
-import math
 import os
 import queue
 import random
-import socket
-import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
 from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError, InfrastructureError, RewardError, RuntimeClosedError
@@ -29,6 +24,7 @@ from rewardkit.groups import group_key, group_places
 from rewardkit.runtime.plan import CallerRows, check_rollouts
 from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
+from rewardkit.serving.server_link import AgainError, ServerLink
 from rewardkit.shown import shortened
 from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
 
@@ -123,7 +119,7 @@ class RemoteRuntime:
             "token": token, "timeout_s": timeout_s, "retry_s": retry_s,
             "max_infrastructure_rate": max_infrastructure_rate,
         }  # fmt: skip
-        self._servers = [_Server(url, token, timeout_s) for url in self.urls]
+        self._servers = [ServerLink(url, token, timeout_s) for url in self.urls]
         if not self._servers:
             raise ConfigError("urls: expected the address of a server, got none")
         self._retry_s, self._most_lost = retry_s, max_infrastructure_rate
@@ -317,18 +313,18 @@ class RemoteRuntime:
         """Return the outcomes in a server's answer.
 
         Raises:
-            _AgainError: It is no answer to so many rows by the rewards that the servers had at the start.
+            AgainError: It is no answer to so many rows by the rewards that the servers had at the start.
         """
         try:
             found = [{name: _outcome(row["outcomes"][name]) for name in self._rewards} for row in told["rows"]]
             versions = {name: str(told["versions"][name]) for name in self._rewards}
         except (KeyError, TypeError, ValueError) as odd:
-            raise _AgainError(f"answered something else than a reward server does: {odd!r}") from odd
+            raise AgainError(f"answered something else than a reward server does: {odd!r}") from odd
         if len(found) != rows:
-            raise _AgainError(f"answered {len(found)} rows where {rows} were asked")
+            raise AgainError(f"answered {len(found)} rows where {rows} were asked")
         for name, reward in self._rewards.items():
             if versions[name] != reward.version:
-                raise _AgainError(f"serves {name} {versions[name]} now, and {reward.version} when this client was made")
+                raise AgainError(f"serves {name} {versions[name]} now, and {reward.version} when this client was made")
         return found
 
     def _asked(
@@ -355,7 +351,7 @@ class RemoteRuntime:
             at = (first + (tries if others else 0)) % there
             try:
                 return read(self._servers[at].ask(method, path, body))
-            except _AgainError as again:
+            except AgainError as again:
                 tries += 1
                 rounds = tries // there if others else tries
                 wait_s = min(FIRST_WAIT_S * 2 ** min(rounds, 10), LONGEST_WAIT_S) * _drawn.uniform(0.5, 1.0)
@@ -366,119 +362,14 @@ class RemoteRuntime:
                 time.sleep(wait_s)
 
 
-class _AgainError(Exception):
-    """A request was not answered, and nobody is at fault."""
-
-
-class _Server:
-    """One server, with a connection for each thread that asks it."""
-
-    def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
-        try:
-            parts = urlsplit(url)
-            is_address = parts.scheme in ("http", "https") and parts.hostname and not parts.query
-            self._port = parts.port
-        except ValueError:  # a port that is no number, or a bracket too few
-            is_address = False
-        if not is_address:
-            raise ConfigError(f"urls: {url!r}: expected an address such as 'http://rewards:8000'")
-        if token is not None and not (token.isascii() and token.isprintable()):
-            raise ConfigError("token: expected letters, digits and signs; it has a line break or another character")
-        if isinstance(timeout_s, bool) or not 0 < timeout_s < math.inf:
-            raise ConfigError(f"timeout_s={timeout_s!r}: expected a number of seconds above 0")
-        self._url, self._base, self._timeout_s = url, parts.path.rstrip("/"), timeout_s
-        self._host, self._is_tls = parts.hostname or "", parts.scheme == "https"
-        self._headers = {"content-type": "application/json"}
-        if token is not None:
-            self._headers["authorization"] = f"Bearer {token}"
-        self._of_thread = threading.local()
-        self._open: list[http.client.HTTPConnection] = []
-        self._asking: set[http.client.HTTPConnection] = set()
-        self._is_closed = False
-
-    def ask(self, method: str, path: str, body: bytes | None) -> Any:
-        """Return the JSON that the server answers with.
-
-        Raises:
-            _AgainError: It does not answer in time, or is busy.
-            DataError: It refuses the rows.
-            ConfigError: It refuses the client.
-        """
-        connection = self._connection()
-        was_used, began = connection.sock is not None, time.monotonic()
-        late = threading.Timer(self._timeout_s, _shut, (connection,))  # an answer may drip for ever
-        late.daemon = True
-        late.start()
-        self._asking.add(connection)
-        try:
-            connection.request(method, self._base + path, body, self._headers)
-            if self._is_closed:  # before there was a socket to shut
-                raise http.client.NotConnected("this client is closed")
-            response = connection.getresponse()
-            status, answer = response.status, response.read()
-        except (OSError, http.client.HTTPException) as fault:
-            self._drop()
-            is_late = self._is_closed or time.monotonic() - began >= self._timeout_s
-            if was_used and isinstance(fault, ConnectionError) and not is_late:
-                return self.ask(method, path, body)  # perhaps the server had closed a connection that was idle
-            raise _AgainError(f"does not answer: {type(fault).__name__}: {fault}") from fault
-        finally:
-            late.cancel()
-            self._asking.discard(connection)
-            if self._is_closed:
-                self._drop()
-        if status == 200:
-            try:
-                return json.loads(answer)
-            except ValueError:
-                raise _AgainError("answered something that is not JSON") from None
-        words = f"answered {status}: {_words(answer)}"
-        if status in (400, 413, 422):
-            raise DataError(f"{self._url} {words}")
-        if status in (401, 403, 404, 405):
-            raise ConfigError(f"{self._url} {words}")
-        raise _AgainError(words)
-
-    def _connection(self) -> http.client.HTTPConnection:
-        connection: http.client.HTTPConnection | None = getattr(self._of_thread, "connection", None)
-        if connection is None:
-            kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
-            connection = self._of_thread.connection = kind(self._host, self._port, timeout=self._timeout_s)
-            self._open.append(connection)
-        return connection
-
-    def _drop(self) -> None:
-        connection = getattr(self._of_thread, "connection", None)
-        if connection is not None:
-            connection.close()
-            with contextlib.suppress(ValueError):  # closed and dropped
-                self._open.remove(connection)
-            self._of_thread.connection = None
-
-    def close(self) -> None:
-        """Close the connections of all threads; one that waits for an answer closes its own when it is woken."""
-        self._is_closed = True
-        for connection in list(self._open):
-            _shut(connection)
-            if connection not in self._asking:
-                connection.close()
-
-
-def _shut(connection: http.client.HTTPConnection) -> None:
-    """End what a thread waits for on a connection."""
-    with contextlib.suppress(OSError):
-        if connection.sock is not None:
-            connection.sock.shutdown(socket.SHUT_RDWR)
-
-
 def _told(told: Any) -> Any:
     """Return what a server tells of its rewards.
 
     Raises:
-        _AgainError: It is something else.
+        AgainError: It is something else.
     """
     if not isinstance(told, dict) or not told.keys() >= {*_PARTS}:
-        raise _AgainError("is not a reward server: it answers /v1/rewards with something else")
+        raise AgainError("is not a reward server: it answers /v1/rewards with something else")
     return told
 
 
@@ -489,13 +380,6 @@ def _again(urls: list[str], settings: Mapping[str, Any]) -> RemoteRuntime:
 
 def _served(told: Any) -> str:
     return ", ".join(f"{name} {told['versions'].get(name)} * {told['weights'].get(name):g}" for name in told["rewards"])
-
-
-def _words(answer: bytes) -> str:
-    try:
-        return str(json.loads(answer)["error"])
-    except (ValueError, KeyError, TypeError):
-        return shortened(answer.decode("utf-8", "replace"))
 
 
 def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]], most: int) -> list[list[_Row]]:
