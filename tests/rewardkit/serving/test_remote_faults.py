@@ -286,7 +286,7 @@ def test_a_client_that_is_closed_waits_for_no_answer(
 ) -> None:
     """What a server was asked is lost once the client is closed, and what it was not asked yet ends the batch."""
     monkeypatch.setattr(module, "ROWS", 4)
-    monkeypatch.setattr("rewardkit.serving.joined_runtime.CLOSE_S", 1.0)
+    monkeypatch.setattr("rewardkit.serving.joined_runtime.CLOSE_S", 0.2)
     with _proxy(served, always=_silent) as silent, ThreadPoolExecutor(2) as threads:
         remote = RemoteRuntime(silent.url, timeout_s=120, max_infrastructure_rate=1.0)
         runtime = JoinedRuntime(remote) if joins else remote
