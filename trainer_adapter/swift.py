@@ -21,6 +21,7 @@ from typing import Any, Unpack
 
 from rewardkit import ConfigError, DataError, Rollout
 from rewardkit.serving import ToldRow
+from trainer_adapter.columns import Frozen
 from trainer_adapter.grpo import RuntimeOptions
 from trainer_adapter.tested import TrainerVersions
 from trainer_adapter.trainer_rewards import GROUP_COLUMN, TrainerAsks, TrainerRewards
@@ -57,13 +58,15 @@ class _SwiftRewards:
 
     def _rollouts(self, completions: Sequence[Any], keywords: Mapping[str, Any]) -> list[Rollout]:
         rows = len(completions)
-        columns = {
+        columns: dict[str, Sequence[Any]] = {
             name: values
             for name, values in keywords.items()
             if isinstance(values, list | tuple) and len(values) == rows
         }
         conversations = columns.pop("messages", [""] * rows)
         groups = columns.get("prompt_id", [None] * rows)
+        if self._core.groups and self._core.columns is None and "prompt_id" in columns:
+            columns = _same_in_groups(columns, groups)
         rollouts = [
             self._core.rollout(
                 _asked(conversations[row]),
@@ -160,6 +163,18 @@ def _members(
         rewards, asks=_ASKS, on_unknown="zero", weights=weights, whole_groups=group_size is not None, **options
     )
     return {"rewards": core, "default": float(default), "size": group_size}
+
+
+def _same_in_groups(columns: Mapping[str, Sequence[Any]], groups: Sequence[Any]) -> dict[str, Sequence[Any]]:
+    """Return the columns that all completions of a prompt share; what ms-swift adds to each would part its group."""
+    first: dict[Any, int] = {}
+    firsts = [first.setdefault(group, row) for row, group in enumerate(groups)]
+    found = {}
+    for name, values in columns.items():
+        contents = [Frozen.of(value).content for value in values]
+        if all(contents[row] == contents[place] for row, place in enumerate(firsts)):
+            found[name] = values
+    return found
 
 
 def _asked(conversation: Any) -> Any:

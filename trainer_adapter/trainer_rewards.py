@@ -131,7 +131,7 @@ class TrainerRewards:
         self.required = [name for leaf in leaves for name in leaf.spec.required_columns]
         """The columns without which no reward can be called."""
         self._check_columns(self.required)
-        self.groups = [] if remote else [name for name, one in runtime.rewards.items() if one.scores_groups]
+        self.groups = [name for name, one in runtime.rewards.items() if one.scores_groups]
         """The names of the rewards that score whole groups."""
         if self.groups and group_size is None and not whole_groups:
             raise ConfigError(

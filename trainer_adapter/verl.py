@@ -22,6 +22,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol, Unpack
 
 from rewardkit import DataError
+from rewardkit.serving import RemoteRuntime
 from trainer_adapter.grpo import RuntimeOptions
 from trainer_adapter.tested import TrainerVersions
 from trainer_adapter.trainer_rewards import GROUP_WAIT_S, OnUnknown, TrainerAsks, TrainerRewards
@@ -86,7 +87,8 @@ def verl_score(
     Raises:
         RewardError: As :class:`TrainerRewards`.
     """
-    options.setdefault("workers", 1)
+    if not isinstance(rewards, RemoteRuntime):
+        options.setdefault("workers", 1)
     core = TrainerRewards(
         rewards,
         asks=_ASKS,

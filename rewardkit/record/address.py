@@ -95,7 +95,7 @@ def address_of(text: str | RunAddress) -> RunAddress:
     except ValueError:
         raise RecordError(f"the address of the database cannot be read; {_CODED}") from None
     _check_parts(parts)
-    given = parse_qsl(parts.query, keep_blank_values=True)
+    given = parse_qsl(parts.query.replace("+", "%2B"), keep_blank_values=True)  # to libpq a plus is no space
     names = [value for key, value in given if key == _OURS]
     if len(names) > 1:
         raise RecordError("the address of the database names two runs; expected one ?run=NAME")

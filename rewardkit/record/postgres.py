@@ -157,6 +157,8 @@ def listed(database: RunAddress) -> dict[str, Listed]:
             try:
                 (written,) = connection.execute(query).fetchone() or (0,)
             except psycopg_errors():  # it was taken away meanwhile, or is another user's
+                if connection.closed:
+                    raise
                 continue
             found[str(name)] = Listed(int(number), int(written), int(size))
     return found

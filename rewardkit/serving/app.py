@@ -90,6 +90,7 @@ class RewardApp:
             "weights": runtime.weights,
             "versions": dict(versions or {}),
             "group_size": group_size,
+            "most_rows": self._most,
         }
         self._openapi = description(self._about)
         self._bytes = 0
@@ -218,7 +219,8 @@ class RewardApp:
         if place == "/v1/score" and NDJSON in request.header(b"accept"):
             lines = b"".join(dumps({"row": at, **native_row(row)}) + b"\n" for at, row in enumerate(rows))
             return _Answer(lines, kind=NDJSON)
-        return _json(tell(body, query, rows))
+        told = tell(body, query, rows)
+        return _json({**told, "versions": self._about["versions"]} if place == "/v1/score" else told)
 
     async def _batch(self, asked: RowsAsked, request: _Request) -> ScoreBatch:
         """Return the scores of what is asked for.

@@ -19,6 +19,8 @@ DEPTH = 32
 MOST_CONTAINERS = 1_000_000
 """Lists and objects of a body: each takes up to a hundred times its bytes."""
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # never fails and never goes back: linear in any body
+_LONG_NUMBER = re.compile(rb"[\[,:\s]-?\d{19}")
+_AS_ZEROS, _LONG = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 19
 _FIELDS = frozenset(("prompt", "completion", "example", "completion_ids", "sample"))
 _SHOWN = 60
 
@@ -48,7 +50,7 @@ def loads(body: bytes) -> Any:
             413, f"the body has more than {MOST_CONTAINERS:,} lists and objects; send fewer rows at once"
         )
     try:
-        value = orjson.loads(body)
+        value = _explained(body) if _may_have_long(body) else orjson.loads(body)
     except orjson.JSONDecodeError:
         value = _explained(body)
     if _is_deep(value):
@@ -61,8 +63,19 @@ def _may_have_many(body: bytes) -> bool:
     return len(body) > MOST_CONTAINERS and body.count(b"[") + body.count(b"{") > MOST_CONTAINERS
 
 
+def _may_have_long(body: bytes) -> bool:
+    """Whether a whole number may not fit into 64 bits, so that the quick reader would make a float of it.
+
+    Digits in texts count as well. The first look takes a tenth of the second's time.
+    """
+    return _LONG in body.translate(_AS_ZEROS) and _LONG_NUMBER.search(body) is not None
+
+
 def _explained(body: bytes) -> Any:
-    """Read what the quick reader refused: halves of surrogate pairs are taken, all else is refused with its reason."""
+    """Read what the quick reader refuses or would change; refuse what is not JSON, with the reason.
+
+    Halves of surrogate pairs are taken, and whole numbers of any size.
+    """
     try:
         return decode(body.decode())
     except UnicodeDecodeError as wrong:

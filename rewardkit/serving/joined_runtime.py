@@ -23,6 +23,8 @@ from rewardkit.types import Rollout
 
 CLOSE_S = 10.0
 """Seconds that :meth:`JoinedRuntime.close` gives the calls that are inside."""
+END_S = 10.0
+"""Seconds that callers have, once the runtime is closed, to hear of it, and the thread to end."""
 
 
 class JoinedRuntime:
@@ -146,9 +148,9 @@ class JoinedRuntime:
             with contextlib.suppress(concurrent.futures.TimeoutError, TimeoutError):
                 asyncio.run_coroutine_threadsafe(self._drained(), loop).result(CLOSE_S)
             self._runtime.close()
-            asyncio.run_coroutine_threadsafe(_cancelled(), loop).result(CLOSE_S)
+            asyncio.run_coroutine_threadsafe(_ended(), loop).result(END_S)
             loop.call_soon_threadsafe(loop.stop)
-            thread.join(CLOSE_S)
+            thread.join(END_S)
             loop.close()
         else:
             self._runtime.close()
@@ -195,10 +197,11 @@ class JoinedRuntime:
         await self._joining.drained()
 
 
-async def _cancelled() -> None:
-    """Cancel what is left on this loop, and wait for it."""
+async def _ended() -> None:
+    """Wait for what is left on this loop, which fails now that the runtime is closed, and cancel what does not."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others, timeout=END_S / 2)
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
-    await asyncio.get_running_loop().shutdown_default_executor()

@@ -276,4 +276,12 @@ class Joining:
             alone = await asyncio.gather(*(self._answers([caller]) for caller in callers))
             return [one for (one,) in alone]
         except Exception as fault:
-            return [copy.copy(fault) for _ in callers]  # each is raised in its caller, with frames of its own
+            return [_copied(fault) for _ in callers]  # each is raised in its caller, with frames of its own
+
+
+def _copied(fault: Exception) -> Exception:
+    """Return a copy of an error, or the error itself where its class cannot be made of its arguments."""
+    try:
+        return copy.copy(fault)
+    except Exception:
+        return fault

@@ -1,31 +1,30 @@
 """A client of reward servers with the interface of a runtime, for a trainer whose rewards are scored elsewhere.
 
-This module owns which server is asked for which group, what is tried again, and what of it counts as lost. It needs
-nothing beyond Python's own library.
+This module owns which server is asked for which group, what is tried again, and what of it counts as lost. How one
+server is asked is :mod:`~rewardkit.serving.server_link`'s. Both need nothing beyond Python's own library.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.client
 import json
-import math
+import os
+import queue
 import random
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
 from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError, InfrastructureError, RewardError, RuntimeClosedError
 from rewardkit.groups import group_key, group_places
 from rewardkit.runtime.plan import CallerRows, check_rollouts
+from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
+from rewardkit.serving.server_link import AgainError, ServerLink
 from rewardkit.shown import shortened
 from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
 
@@ -33,11 +32,13 @@ if TYPE_CHECKING:
     from rewardkit.decorator import Reward
 
 ROWS, ROWS_BYTES = 256, 8 * 2**20
-"""Rows of a request, and their bytes; a group is never split."""
+"""Rows of a request, and their bytes; fewer rows where a server takes fewer. A group is never split."""
 CONNECTIONS = 16
 """Requests that are under way at once."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
 """Seconds before a request is tried again, doubled with each further try."""
+_PARTS = ("rewards", "weights", "versions")
+"""What all servers tell alike."""
 _Read = TypeVar("_Read")
 _drawn = random.SystemRandom()
 
@@ -100,7 +101,7 @@ class RemoteRuntime:
         weights: Each reward's weight in the totals, by name, as the servers have it.
 
     Raises:
-        ConfigError: An address makes no sense, the token is wrong, or the servers serve different rewards.
+        ConfigError: An address or the token makes no sense or is wrong, or the servers serve different rewards.
         InfrastructureError: A server does not answer.
     """
 
@@ -118,11 +119,12 @@ class RemoteRuntime:
             "token": token, "timeout_s": timeout_s, "retry_s": retry_s,
             "max_infrastructure_rate": max_infrastructure_rate,
         }  # fmt: skip
-        self._servers = [_Server(url, token, timeout_s) for url in self.urls]
+        self._servers = [ServerLink(url, token, timeout_s) for url in self.urls]
         if not self._servers:
             raise ConfigError("urls: expected the address of a server, got none")
         self._retry_s, self._most_lost = retry_s, max_infrastructure_rate
         self._closed = False
+        self._owner = os.getpid()
         self._threads = ThreadPoolExecutor(CONNECTIONS, "rewardkit-remote")
         try:
             told = self._introduced()
@@ -141,10 +143,11 @@ class RemoteRuntime:
             ConfigError: They serve different ones.
         """
         told = [self._asked(at, "GET", "/v1/rewards", None, _told, others=False) for at in range(len(self._servers))]
+        first = f"{self.urls[0]} {_served(told[0])}"
         for url, one in zip(self.urls, told, strict=True):
-            if one != told[0]:
-                first = f"{self.urls[0]} {_served(told[0])}"
+            if any(one[part] != told[0][part] for part in _PARTS):
                 raise ConfigError(f"{url} serves {_served(one)}, and {first}: expected the same")
+        self._most_rows = min(ROWS, *(one.get("most_rows", ROWS) for one in told))
         return told[0]
 
     @property
@@ -159,7 +162,12 @@ class RemoteRuntime:
 
     def start(self) -> RemoteRuntime:
         """Return the runtime; the servers run already."""
+        self._check_open()
         return self
+
+    def wait_loaded(self) -> None:
+        """Return at once: a server answers only when its workers have loaded the rewards, and all have answered."""
+        self._check_open()
 
     def check(self, rollouts: Sequence[Rollout]) -> None:
         """Raise :class:`~rewardkit.errors.DataError` where rollouts are wrong; columns are the servers' to check."""
@@ -181,15 +189,27 @@ class RemoteRuntime:
         rows = list(rollouts)
         self.check(rows)
         (batch,) = self._score([CallerRows(rows)], step, epoch)
-        for name, column in batch.items():
-            lost = [one for one in column if one.cause is Cause.INFRASTRUCTURE]
-            if lost and len(lost) / len(column) > self._most_lost:
-                raise InfrastructureError(
-                    f"reward {name!r}: {len(lost) / len(column):.0%} of {len(column)} calls were lost through no fault "
-                    f"of the completions (more than max_infrastructure_rate={self._most_lost:g}); the first: "
-                    f"{lost[0].error}"
-                )
+        self._check_lost(batch)
         return batch
+
+    def stream(
+        self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
+    ) -> Iterator[Finished]:
+        """Return (row, reward, outcome) as servers answer the requests, in no order.
+
+        Leaving the loop early drops the requests that have not been sent.
+
+        Raises:
+            RewardError: As :meth:`score`.
+        """
+        part = CallerRows(list(rollouts))
+        self.check(part.rollouts)
+        found: list[Mapping[str, Outcome]] = [{}] * len(part.rollouts)
+        with contextlib.closing(self._answers([part], step, epoch)) as answers:
+            for row, outcomes in answers:
+                found[row.place] = outcomes
+                yield from (Finished(row.place, name, outcome) for name, outcome in outcomes.items())
+        self._check_lost(self._batch(part, found))
 
     async def ascore(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
@@ -204,7 +224,9 @@ class RemoteRuntime:
         return list(await asyncio.to_thread(self._score, parts, step, epoch))
 
     def close(self) -> None:
-        """Close the connections. A second call does nothing; the servers go on."""
+        """Close the connections, also those on which an answer is awaited: its rows are lost. The servers go on."""
+        if os.getpid() != self._owner:
+            return  # the connections are the other process's
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         for server in self._servers:
@@ -219,30 +241,59 @@ class RemoteRuntime:
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.urls, self._settings)
 
-    def _score(self, parts: Sequence[CallerRows], step: int | None, epoch: float | None) -> list[ScoreBatch]:
-        """Return the scores of each caller's rows."""
+    def _check_open(self) -> None:
         if self._closed:
             raise RuntimeClosedError("this runtime is closed; make a new one")
+        if os.getpid() != self._owner:  # a fork has none of its threads
+            raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
+
+    def _score(self, parts: Sequence[CallerRows], step: int | None, epoch: float | None) -> list[ScoreBatch]:
+        """Return the scores of each caller's rows."""
         found: list[list[Mapping[str, Outcome]]] = [[{}] * len(part.rollouts) for part in parts]
+        for row, outcomes in self._answers(parts, step, epoch):
+            found[row.part][row.place] = outcomes
+        return [self._batch(part, rows) for part, rows in zip(parts, found, strict=True)]
+
+    def _answers(
+        self, parts: Sequence[CallerRows], step: int | None, epoch: float | None
+    ) -> Generator[tuple[_Row, Mapping[str, Outcome]], None, None]:
+        """Ask servers for the rows, and yield each row's outcomes as they come."""
+        self._check_open()
         encoded = [[_encoded(one) for one in part.rollouts] for part in parts]
-        requests = _requests(parts, encoded)
+        requests = _requests(parts, encoded, self._most_rows)
         bodies = [_body([encoded[row.part][row.place] for row in rows], step, epoch) for rows in requests]
         del encoded
-        asked = [
-            self._threads.submit(self._outcomes, at, body, len(rows))
+        asked = {
+            self._threads.submit(self._outcomes, at, body, len(rows)): rows
             for at, (rows, body) in enumerate(zip(requests, bodies, strict=True))
-        ]
+        }
+        # Not concurrent.futures.as_completed: it never learns of those that the executor's shutdown cancels.
+        done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        for future in asked:
+            future.add_done_callback(done.put)
         try:
-            for rows, future in zip(requests, asked, strict=True):
+            for _ in range(len(asked)):
+                future = done.get()
                 answers: Any = future.result()
                 if isinstance(answers, InfrastructureError):
-                    answers = [{name: _lost(str(answers)) for name in self._rewards}] * len(rows)
-                for row, outcomes in zip(rows, answers, strict=True):
-                    found[row.part][row.place] = outcomes
+                    answers = [{name: _lost(str(answers)) for name in self._rewards}] * len(asked[future])
+                yield from zip(asked[future], answers, strict=True)
+        except CancelledError:
+            raise RuntimeClosedError("this runtime was closed before all was scored") from None
         finally:
             for future in asked:
                 future.cancel()
-        return [self._batch(part, rows) for part, rows in zip(parts, found, strict=True)]
+
+    def _check_lost(self, batch: ScoreBatch) -> None:
+        """Raise ``InfrastructureError`` where more of a reward's calls were lost than may be."""
+        for name, column in batch.items():
+            lost = [one for one in column if one.cause is Cause.INFRASTRUCTURE]
+            if lost and len(lost) / len(column) > self._most_lost:
+                raise InfrastructureError(
+                    f"reward {name!r}: {len(lost) / len(column):.0%} of {len(column)} calls were lost through no fault "
+                    f"of the completions (more than max_infrastructure_rate={self._most_lost:g}); the first: "
+                    f"{lost[0].error}"
+                )
 
     def _batch(self, part: CallerRows, rows: Sequence[Mapping[str, Outcome]]) -> ScoreBatch:
         outcomes = {name: [row[name] for row in rows] for name in self._rewards}
@@ -262,18 +313,18 @@ class RemoteRuntime:
         """Return the outcomes in a server's answer.
 
         Raises:
-            _AgainError: It is no answer to so many rows by the rewards that the servers had at the start.
+            AgainError: It is no answer to so many rows by the rewards that the servers had at the start.
         """
         try:
             found = [{name: _outcome(row["outcomes"][name]) for name in self._rewards} for row in told["rows"]]
+            versions = {name: str(told["versions"][name]) for name in self._rewards}
         except (KeyError, TypeError, ValueError) as odd:
-            raise _AgainError(f"answered something else than a reward server does: {odd!r}") from odd
+            raise AgainError(f"answered something else than a reward server does: {odd!r}") from odd
         if len(found) != rows:
-            raise _AgainError(f"answered {len(found)} rows where {rows} were asked")
+            raise AgainError(f"answered {len(found)} rows where {rows} were asked")
         for name, reward in self._rewards.items():
-            other = next((row[name].version for row in found if row[name].version not in (reward.version, "")), None)
-            if other is not None:
-                raise _AgainError(f"serves {name} {other} now, and {reward.version} when this client was made")
+            if versions[name] != reward.version:
+                raise AgainError(f"serves {name} {versions[name]} now, and {reward.version} when this client was made")
         return found
 
     def _asked(
@@ -300,7 +351,7 @@ class RemoteRuntime:
             at = (first + (tries if others else 0)) % there
             try:
                 return read(self._servers[at].ask(method, path, body))
-            except _AgainError as again:
+            except AgainError as again:
                 tries += 1
                 rounds = tries // there if others else tries
                 wait_s = min(FIRST_WAIT_S * 2 ** min(rounds, 10), LONGEST_WAIT_S) * _drawn.uniform(0.5, 1.0)
@@ -311,101 +362,14 @@ class RemoteRuntime:
                 time.sleep(wait_s)
 
 
-class _AgainError(Exception):
-    """A request was not answered, and nobody is at fault."""
-
-
-class _Server:
-    """One server, with a connection for each thread that asks it."""
-
-    def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-            raise ConfigError(f"urls: {url!r}: expected an address such as 'http://rewards:8000'")
-        if isinstance(timeout_s, bool) or not 0 < timeout_s < math.inf:
-            raise ConfigError(f"timeout_s={timeout_s!r}: expected a number of seconds above 0")
-        self._url, self._base, self._timeout_s = url, parts.path.rstrip("/"), timeout_s
-        self._host, self._port, self._is_tls = parts.hostname, parts.port, parts.scheme == "https"
-        self._headers = {"content-type": "application/json"}
-        if token is not None:
-            self._headers["authorization"] = f"Bearer {token}"
-        self._of_thread = threading.local()
-        self._open: list[http.client.HTTPConnection] = []
-        self._is_closed = False
-
-    def ask(self, method: str, path: str, body: bytes | None) -> Any:
-        """Return the JSON that the server answers with.
-
-        Raises:
-            _AgainError: It does not answer in time, or is busy.
-            DataError: It refuses the rows.
-            ConfigError: It refuses the client.
-        """
-        connection = self._connection()
-        late = threading.Timer(self._timeout_s, _shut, (connection,))  # an answer may drip for ever
-        late.daemon = True
-        late.start()
-        try:
-            connection.request(method, self._base + path, body, self._headers)
-            response = connection.getresponse()
-            status, answer = response.status, response.read()
-        except (OSError, http.client.HTTPException) as fault:
-            self._drop()
-            raise _AgainError(f"does not answer: {type(fault).__name__}: {fault}") from fault
-        finally:
-            late.cancel()
-            if self._is_closed:  # perhaps meanwhile, and this connection was made after that
-                self._drop()
-        if status == 200:
-            try:
-                return json.loads(answer)
-            except ValueError:
-                raise _AgainError("answered something that is not JSON") from None
-        words = f"answered {status}: {_words(answer)}"
-        if status in (400, 413, 422):
-            raise DataError(f"{self._url} {words}")
-        if status in (401, 403, 404, 405):
-            raise ConfigError(f"{self._url} {words}")
-        raise _AgainError(words)
-
-    def _connection(self) -> http.client.HTTPConnection:
-        connection: http.client.HTTPConnection | None = getattr(self._of_thread, "connection", None)
-        if connection is None:
-            kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
-            connection = self._of_thread.connection = kind(self._host, self._port, timeout=self._timeout_s)
-            self._open.append(connection)
-        return connection
-
-    def _drop(self) -> None:
-        connection = getattr(self._of_thread, "connection", None)
-        if connection is not None:
-            connection.close()
-            with contextlib.suppress(ValueError):  # closed and dropped
-                self._open.remove(connection)
-            self._of_thread.connection = None
-
-    def close(self) -> None:
-        """Close the connections of all threads."""
-        self._is_closed = True
-        for connection in list(self._open):
-            connection.close()
-
-
-def _shut(connection: http.client.HTTPConnection) -> None:
-    """End what a thread waits for on a connection."""
-    with contextlib.suppress(OSError):
-        if connection.sock is not None:
-            connection.sock.shutdown(socket.SHUT_RDWR)
-
-
 def _told(told: Any) -> Any:
     """Return what a server tells of its rewards.
 
     Raises:
-        _AgainError: It is something else.
+        AgainError: It is something else.
     """
-    if not isinstance(told, dict) or not {"rewards", "weights", "versions"} <= told.keys():
-        raise _AgainError("is not a reward server: it answers /v1/rewards with something else")
+    if not isinstance(told, dict) or not told.keys() >= {*_PARTS}:
+        raise AgainError("is not a reward server: it answers /v1/rewards with something else")
     return told
 
 
@@ -415,18 +379,10 @@ def _again(urls: list[str], settings: Mapping[str, Any]) -> RemoteRuntime:
 
 
 def _served(told: Any) -> str:
-    versions = told.get("versions", {}) if isinstance(told, dict) else {}
-    return ", ".join(f"{name} {version}" for name, version in versions.items()) or "nothing"
+    return ", ".join(f"{name} {told['versions'].get(name)} * {told['weights'].get(name):g}" for name in told["rewards"])
 
 
-def _words(answer: bytes) -> str:
-    try:
-        return str(json.loads(answer)["error"])
-    except (ValueError, KeyError, TypeError):
-        return shortened(answer.decode("utf-8", "replace"))
-
-
-def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]]) -> list[list[_Row]]:
+def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]], most: int) -> list[list[_Row]]:
     """Return which rows go into which request: groups whole, and never two groups of one prompt in one request."""
     requests: list[list[_Row]] = []
     keys: list[set[bytes]] = []
@@ -438,7 +394,7 @@ def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]]) -
             fits = (
                 at
                 for at in range(max(0, len(requests) - 8), len(requests))
-                if key not in keys[at] and len(requests[at]) + len(places) <= ROWS and sizes[at] + size <= ROWS_BYTES
+                if key not in keys[at] and len(requests[at]) + len(places) <= most and sizes[at] + size <= ROWS_BYTES
             )
             at = next(fits, len(requests))
             if at == len(requests):
@@ -461,9 +417,16 @@ def _encoded(one: Rollout) -> bytes:
     if one.completion_ids is not None:
         told["completion_ids"] = [int(number) for number in one.completion_ids]
     try:
-        return json.dumps(told, allow_nan=False).encode()
+        return json.dumps(told, allow_nan=False, default=_listed).encode()
     except (TypeError, ValueError) as odd:
         raise DataError(f"a row cannot travel to a reward server: {odd}") from odd
+
+
+def _listed(value: Any) -> Any:
+    """Return numbers or an array of numpy's or torch's as Python's own."""
+    if not hasattr(value, "tolist"):
+        raise TypeError(f"{type(value).__name__} is not JSON")
+    return value.tolist()
 
 
 def _body(rows: Sequence[bytes], step: int | None, epoch: float | None) -> bytes:

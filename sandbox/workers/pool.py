@@ -199,6 +199,8 @@ class WorkerPool:
     def _serve_refusals(self) -> None:
         """After a fault of our own: answer every further job with it, until closed."""
         self._warden.stop()
+        for slot in self._slots:
+            self._warden.deafen(slot)  # the end of a dead worker's socket would be ready for ever
         while not self._closing.is_set():
             self._selector.select()
             with contextlib.suppress(OSError):

@@ -88,6 +88,12 @@ def test_whole_groups_are_scored_and_parts_are_refused() -> None:
         orm(["aa", "b", "a"], **_keywords(3, ["p", "q", "p"]))
 
 
+def test_a_group_whose_reward_takes_every_column_stays_whole() -> None:
+    """Ids that ms-swift gives each completion part no group."""
+    orm = swift.swift_orm("fated_rewards:rank_by_all", group_size=2, workers=1)()
+    assert [0.0, 1.0, 1.0, 0.0] == orm(["4", "44", "55", "5"], **_keywords(4, ["p", "p", "q", "q"]))
+
+
 def test_bad_input_names_swifts_settings(tmp_path: Path) -> None:
     """Group rewards without a size or with another one, a file that is not there, and a column that did not come."""
     with pytest.raises(ConfigError, match="--num_generations"):

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from fated_rewards import FATES, KEYS, brave, right
+from fated_rewards import FATES, KEYS, brave, rank, right
 from held_rewards import counted_batches
 
 from rewardkit import (
@@ -23,10 +23,12 @@ from rewardkit import (
     RewardFailedError,
     RewardLoadError,
     Rollout,
+    Runtime,
 )
-from rewardkit.serving import RowFate, ToldRow
+from rewardkit.serving import RemoteRuntime, RowFate, ToldRow
 from trainer_adapter import TrainerAsks, TrainerRewards
 from trainer_adapter.trainer_rewards import close_held
+from trainer_adapter.verl import verl_score
 
 BOTH = "fated_rewards:right, fated_rewards:brave"
 FIXED = TrainerAsks("a trainer", "--reward", frozenset({"label"}), None, "--samples")
@@ -51,6 +53,24 @@ def test_a_row_is_told_as_the_table_says(completion: str) -> None:
     assert FATES[completion] == (core.number(row), row.flags)
     assert known.keys() == KEYS
     assert {float} == {type(value) for value in [*known.values(), core.number(row)]}
+
+
+def test_a_servers_group_reward_has_its_groups_whole() -> None:
+    """A client's rows wait for their group, which a server takes as it is sent; without its size it is refused."""
+    pytest.importorskip("uvicorn", reason="a reward server needs the extra 'server'")
+    from reward_servers import reward_server
+
+    with Runtime([rank], workers=1) as runtime, reward_server(runtime) as served:
+        refused = pytest.raises(ConfigError, match="'rank' scores the completions of a prompt together")
+        with RemoteRuntime(served.url) as remote, refused:
+            verl_score(remote)
+        score = verl_score(RemoteRuntime(served.url), group_size=2)
+
+        async def both() -> list[dict[str, float]]:
+            return await asyncio.gather(*(score("", said, "4", {"index": 1}) for said in ("4", "44")))
+
+        assert [0.0, 1.0] == [told["score"] for told in asyncio.run(both())]
+        close_held()
 
 
 def test_an_unknown_total_is_raised_where_it_shall_be() -> None:

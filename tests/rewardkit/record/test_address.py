@@ -63,6 +63,13 @@ def test_a_run_that_no_schema_can_be_named_after_is_refused(name: str) -> None:
         address_of("postgresql://host/db").of_run(name)
 
 
+def test_a_plus_is_a_plus() -> None:
+    """A query of libpq's is no form of a browser: a plus in a password is no space."""
+    found = address_of("postgresql://me@host/db?password=a+b&run=c+d")
+    assert ("c+d", ("a+b",)) == (found.name, found.secrets)
+    assert found.server.endswith("password=a%2Bb")
+
+
 def test_an_address_without_a_run_says_what_lacks() -> None:
     """Who records or reads names a run; a list of runs takes the database alone."""
     with pytest.raises(RecordError, match=r"postgresql://me@host/db: names no run; expected .*db\?run=NAME"):

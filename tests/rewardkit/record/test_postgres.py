@@ -502,6 +502,28 @@ def test_a_run_made_between_two_looks_is_not_foreign(postgres: Server, monkeypat
     assert sorted(marks(url)) == ["other", "own"]
 
 
+def test_a_list_that_is_broken_off_is_an_error(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that goes away in the middle leaves no list without its runs; a run that goes away is left out."""
+    import psycopg
+
+    with Recorder(postgres.url("broken"), append=True) as one:
+        one.record(batch(2), step=0)
+    database = postgres_address(postgres)
+    execute, meanwhile = psycopg.Connection.execute, ["ALTER SCHEMA broken RENAME TO mended"]
+
+    def acting(connection: Any, statement: Any, *rest: Any, **options: Any) -> Any:
+        if ".written" in str(statement) and "broken" in str(statement) and meanwhile:
+            postgres.sql(meanwhile.pop())
+        return execute(connection, statement, *rest, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", acting)
+    assert "broken" not in store.listed(database)
+    postgres.sql("ALTER SCHEMA mended RENAME TO broken")
+    meanwhile.append("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rewardkit'")
+    assert "terminating connection" in refusal(lambda: store.listed(database))
+    assert "broken" in store.listed(database)
+
+
 def test_a_run_is_set_aside_listed_and_removed(postgres: Server) -> None:
     """A second run of a name keeps the first under another; the list has both, and other schemas are no runs."""
     url = postgres.url("aside")

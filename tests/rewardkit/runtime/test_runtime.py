@@ -43,6 +43,7 @@ from rewardkit import (
     scheduled,
 )
 from rewardkit.runtime.plan import PIECE_ROWS, Plan
+from sandbox.workers.dispatch import Dispatch
 from sandbox.workers.pool import WorkerPool
 
 
@@ -458,6 +459,19 @@ def test_a_runtime_closed_while_a_batch_is_prepared_says_so() -> None:
         runtime._pool.close()
         with pytest.raises(RuntimeClosedError, match="closed"):
             runtime.score([Rollout("p", "x")] * 3)
+
+
+def test_a_fault_of_the_pool_ends_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told to this batch and those after it, and the pool sleeps until one comes: dead workers do not wake it."""
+    with Runtime([length], workers=2) as runtime:
+        runtime.wait_loaded()
+        monkeypatch.setattr(Dispatch, "feed", lambda dispatch: 1 / 0)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                runtime.score(_rollouts(1))
+        pool = runtime._pool
+        assert isinstance(pool, WorkerPool)
+        assert [pool._wake_read] == [key.fileobj for key in pool._selector.get_map().values()]
 
 
 @pytest.mark.parametrize("mode", ["r", "rb", "a", "r+"])

@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from parts_runtime import NumberedRuntime
@@ -132,6 +133,21 @@ def test_it_ends_with_its_thread_and_its_runtime() -> None:
         joined.score([Rollout("p", "3")])
     JoinedRuntime(runtime).close()
     assert (1, 2) == (runtime.started, runtime.closed)
+    assert [] == [thread for thread in threading.enumerate() if thread.name == "rewardkit-joined"]
+
+
+def test_it_ends_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adapters close it as the process exits, when Python 3.12 starts no thread any more."""
+
+    class Threaded(NumberedRuntime):
+        async def ascore_parts(self, *parts: Any, **context: Any) -> Any:
+            return await asyncio.to_thread(asyncio.run, super().ascore_parts(*parts, **context))
+
+    joined = JoinedRuntime(Threaded())
+    assert [3.0] == joined.score([Rollout("p", "3")]).totals
+    with monkeypatch.context() as patch:
+        patch.delattr(threading.Thread, "start")
+        joined.close()
     assert [] == [thread for thread in threading.enumerate() if thread.name == "rewardkit-joined"]
 
 

@@ -110,6 +110,22 @@ async def test_what_ends_a_batch_reaches_all_of_its_callers_and_no_other(fault: 
     assert [3.0] == (await joining.score(_rows(3))).totals
 
 
+class OfTwoWordsError(Exception):
+    """One that cannot be copied, because it is made of something else than its arguments."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(f"{one} {other}")
+
+
+async def test_an_error_that_cannot_be_copied_reaches_its_callers() -> None:
+    """Nobody waits for ever because of an error's class, which may be that of a user's schedule."""
+    runtime = NumberedRuntime()
+    runtime.fails = [OfTwoWordsError("no", "luck")]
+    joining = Joining(runtime)
+    with pytest.raises(OfTwoWordsError, match="no luck"):
+        await joining.score(_rows(1), within_s=WAIT_S)
+
+
 async def test_no_more_rows_than_allowed_are_inside() -> None:
     """A call for which there is no room is refused, and one that fits is taken; there is room again later."""
     gate = asyncio.Event()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import pickle
 from collections.abc import Iterator
 
@@ -82,6 +83,62 @@ def test_it_travels_as_its_settings(servers: list[Served]) -> None:
         assert [1.5] == copied.score(_rows(1)).totals
 
 
+def test_its_stream_holds_each_outcome_once(servers: list[Served]) -> None:
+    """Rows come as they are answered, with the outcomes of a batch; a loop that is left early costs nothing."""
+    rows = _rows(600)
+    with RemoteRuntime([one.url for one in servers], token=TOKEN) as remote:
+        remote.wait_loaded()
+        streamed = {(row, reward): outcome.score for row, reward, outcome in remote.stream(rows, step=3)}
+        scores = remote.score(rows, step=3).scores
+        assert streamed == {(row, name): column[row] for name, column in scores.items() for row in range(600)}
+        assert next(remote.stream(rows)).reward in remote.names
+    with pytest.raises(RuntimeClosedError):
+        remote.wait_loaded()
+
+
+def _refused(remote: RemoteRuntime) -> None:
+    with pytest.raises(RuntimeClosedError, match="fork"), remote:
+        remote.score(_rows(1))
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_a_fork_is_refused(servers: list[Served]) -> None:
+    """A forked process has none of its threads, and is told so; its end leaves the first one's connections open."""
+    with RemoteRuntime(servers[0].url, token=TOKEN, retry_s=0) as remote:
+        remote.score(_rows(1))
+        child = multiprocessing.get_context("fork").Process(target=_refused, args=(remote,))
+        child.start()
+        child.join(60)
+        assert 0 == child.exitcode
+        assert [1.5] == remote.score(_rows(1)).totals
+
+
+def test_compositions_of_a_server_score() -> None:
+    """A composition's outcome has the versions of its parts, and the composition one of its own."""
+    with (
+        Runtime({"sum": 0.5 * right + 0.5 * shortest}, workers=1) as sums,
+        reward_server(sums) as served,
+        RemoteRuntime(served.url, retry_s=0) as remote,
+    ):
+        assert sums.score(_rows(8)).totals == remote.score(_rows(8)).totals
+
+
+@pytest.mark.parametrize("answer", [2**63 - 1, 10**20 + 1, -(2**63) - 1], ids=["64 bits", "more", "less"])
+def test_whole_numbers_keep_their_digits(runtime: Runtime, servers: list[Served], answer: int) -> None:
+    """One beyond 64 bits, as mathematics has them, is no float on the way."""
+    row = Rollout("p", str(answer), {"answer": answer})
+    with RemoteRuntime(servers[0].url, token=TOKEN) as remote:
+        assert [1.0] == runtime.score([row]).scores["right"] == remote.score([row]).scores["right"]
+
+
+def test_numbers_of_numpy_travel(servers: list[Served]) -> None:
+    """Datasets hold them, and a runtime takes them."""
+    numpy = pytest.importorskip("numpy")
+    row = Rollout("p", "4", {"answer": numpy.int64(4), "shape": numpy.array([[1.0, 2.0]])})
+    with RemoteRuntime(servers[0].url, token=TOKEN) as remote:
+        assert [1.0] == remote.score([row]).scores["right"]
+
+
 def test_two_groups_of_one_prompt_stay_two(servers: list[Served]) -> None:
     """Callers that are joined before the client keep groups of their own."""
     row = Rollout("p", "44", {"answer": "4"})
@@ -114,8 +171,9 @@ def test_what_nobody_answers_is_lost_and_not_scored(runtime: Runtime) -> None:
         batch = patient.score(_rows(3))
         assert [None] * 3 == batch.totals
         assert {Cause.INFRASTRUCTURE} == {one.cause for column in batch.values() for one in column}
-        with pytest.raises(InfrastructureError, match=r"100% of 3 calls were lost .* does not answer"):
-            strict.score(_rows(3))
+        for score in (strict.score, lambda rows: list(strict.stream(rows))):
+            with pytest.raises(InfrastructureError, match=r"100% of 3 calls were lost .* does not answer"):
+                score(_rows(3))
 
 
 def test_what_is_somebodys_fault_is_not_tried_again(servers: list[Served]) -> None:
@@ -129,8 +187,12 @@ def test_what_is_somebodys_fault_is_not_tried_again(servers: list[Served]) -> No
         remote.score(_rows(1))
     with pytest.raises(ConfigError, match="answered 401: wrong token"):
         RemoteRuntime(servers[0].url, token="another-token")
-    with pytest.raises(ConfigError, match="expected an address such as"):
-        RemoteRuntime("rewards:8000")
+    for address in ("rewards:8000", "http://rewards:80000", "http://rewards:8O00", "http://[::1"):
+        with pytest.raises(ConfigError, match="expected an address such as"):
+            RemoteRuntime(address)
+    with pytest.raises(ConfigError, match=r"token: .* a line break") as refused:
+        RemoteRuntime(servers[0].url, token=f"{TOKEN}\n")
+    assert TOKEN not in str(refused.value)
     with pytest.raises(ConfigError, match="got none"):
         RemoteRuntime([])
 
@@ -143,6 +205,22 @@ def test_servers_of_other_versions_are_refused(servers: list[Served]) -> None:
         pytest.raises(ConfigError, match="expected the same"),
     ):
         RemoteRuntime([servers[0].url, served.url], token=TOKEN)
+
+
+def test_servers_of_one_set_may_differ_in_their_settings(runtime: Runtime) -> None:
+    """A server that takes few rows is sent few; other weights are another set, and the refusal says which."""
+    with (
+        reward_server(runtime, most_rows=8) as small,
+        reward_server(runtime, group_size=4) as gathering,
+        RemoteRuntime([small.url, gathering.url]) as remote,
+    ):
+        assert runtime.score(_rows(40)).totals == remote.score(_rows(40)).totals
+    heavy = Runtime([right, shortest], workers=1, weights=[1.0, 3.0])
+    refused = pytest.raises(
+        ConfigError, match=r"serves .*, shortest \w+ \* 3, and .*, shortest \w+ \* 0.5: expected the"
+    )
+    with heavy, reward_server(runtime) as one, reward_server(heavy) as other, refused:
+        RemoteRuntime([one.url, other.url])
 
 
 def test_an_adapter_takes_it_in_place_of_rewards(servers: list[Served]) -> None:

@@ -18,8 +18,8 @@ from patience import wait_for
 from reward_servers import Served, reward_server
 from serve_processes import serving
 
-from rewardkit import Cause, DataError, InfrastructureError, Rollout, Runtime, reward
-from rewardkit.serving import RemoteRuntime
+from rewardkit import Cause, DataError, InfrastructureError, Rollout, Runtime, RuntimeClosedError, reward
+from rewardkit.serving import JoinedRuntime, RemoteRuntime
 from rewardkit.serving import remote as module
 
 
@@ -160,7 +160,8 @@ FAULTS: dict[str, Fault] = {
     "a row more": _changed(lambda answer: answer["rows"].append(answer["rows"][0])),
     "no outcomes": _changed(lambda answer: answer["rows"][0].pop("outcomes")),
     "an unknown status": _changed(lambda answer: answer["rows"][0]["outcomes"]["told"].update(status="fine")),
-    "another version": _changed(lambda answer: answer["rows"][-1]["outcomes"]["told"].update(version="0" * 12)),
+    "another version": _changed(lambda answer: answer["versions"].update(told="0" * 12)),
+    "no versions": _changed(lambda answer: answer.pop("versions")),
 }
 
 
@@ -277,6 +278,38 @@ def test_a_client_that_is_closed_waits_no_longer(served: Served) -> None:
             remote.close()
             assert [None] == waiting.result(60).totals
             assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("joins", [False, True], ids=["remote", "joined"])
+def test_a_client_that_is_closed_waits_for_no_answer(
+    served: Served, monkeypatch: pytest.MonkeyPatch, *, joins: bool
+) -> None:
+    """What a server was asked is lost once the client is closed, and what it was not asked yet ends the batch."""
+    monkeypatch.setattr(module, "ROWS", 4)
+    monkeypatch.setattr("rewardkit.serving.joined_runtime.CLOSE_S", 0.2)
+    with _proxy(served, always=_silent) as silent, ThreadPoolExecutor(2) as threads:
+        remote = RemoteRuntime(silent.url, timeout_s=120, max_infrastructure_rate=1.0)
+        runtime = JoinedRuntime(remote) if joins else remote
+        one = threads.submit(runtime.score, ROWS[:1])
+        assert wait_for(lambda: silent.seen.count("/v1/score") == 1)
+        many = threads.submit(runtime.score, ROWS[1:])
+        assert wait_for(lambda: silent.seen.count("/v1/score") == module.CONNECTIONS)
+        runtime.close()
+        assert [None] == one.result(60).totals
+        with pytest.raises(RuntimeClosedError, match="closed before all was scored"):
+            many.result(60)
+    assert "rewardkit-joined" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_connection_that_was_idle_may_be_closed(served: Served) -> None:
+    """A server that hangs up between two batches costs no row, also where nothing is tried again."""
+
+    def answered(handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        _answer(handler, 200, body)
+        handler.close_connection = True
+
+    with _proxy(served, always=answered) as proxy, RemoteRuntime(proxy.url, retry_s=0) as remote:
+        assert [TOTALS[:1]] * 3 == [remote.score(ROWS[:1]).totals for _ in range(3)]
 
 
 def test_wrong_rows_are_an_error_and_not_lost(served: Served) -> None:

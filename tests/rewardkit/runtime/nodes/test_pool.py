@@ -45,6 +45,11 @@ def waiting(completion: str) -> float:
     return float(len(completion))
 
 
+@reward
+async def thinking(completion: str) -> float:
+    return float(len(completion))
+
+
 @reward(retries=1)
 def failing(completion: str) -> float:
     if completion.endswith("7"):
@@ -213,15 +218,17 @@ def test_a_cluster_that_does_not_answer_holds_nothing_up(
 
 
 def test_what_waits_stays_here(cluster: ThreadCluster) -> None:
-    """A reward with concurrency has a limit that is to hold as a whole."""
-    with _joined(Runtime([slow_length, waiting], workers=1, lane="ray")) as runtime:
-        runtime.score(_rollouts(40))
-        assert all([0] == list(host.host._numbers) for host in cluster.hosts.values())
+    """A reward with concurrency, or of ``async def``, has a limit that is to hold as a whole."""
+    with _joined(Runtime([waiting, slow_length, thinking], workers=1, lane="ray")) as runtime:
+        batch = runtime.score(_rollouts(40))
+        assert batch.scores["slow_length"] == batch.scores["waiting"] == batch.scores["thinking"]
+        assert all([1] == list(host.host._numbers) for host in cluster.hosts.values())
 
 
-def test_a_set_of_which_nothing_may_leave_asks_no_node(cluster: ThreadCluster) -> None:
-    with Runtime([waiting], workers=1, lane="ray") as runtime:
-        assert [1.0] == [outcome.score for outcome in runtime.score([Rollout("p", "x", {})])["waiting"]]
+@pytest.mark.parametrize("alone", [waiting, thinking], ids=["concurrency", "async def"])
+def test_a_set_of_which_nothing_may_leave_asks_no_node(cluster: ThreadCluster, alone: Any) -> None:
+    with Runtime([alone], workers=1, lane="ray") as runtime:
+        assert [1.0] == runtime.score([Rollout("p", "x", {})]).totals
     assert {} == cluster.hosts
 
 
