@@ -22,6 +22,7 @@ from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError, InfrastructureError, RewardError, RuntimeClosedError
 from rewardkit.groups import group_key, group_places
 from rewardkit.runtime.plan import CallerRows, check_rollouts
+from rewardkit.runtime.settings import checked
 from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.server_link import AgainError, ServerLink
@@ -122,7 +123,10 @@ class RemoteRuntime:
         self._servers = [ServerLink(url, token, timeout_s) for url in self.urls]
         if not self._servers:
             raise ConfigError("urls: expected the address of a server, got none")
-        self._retry_s, self._most_lost = retry_s, max_infrastructure_rate
+        self._retry_s: float = checked("retry_s", retry_s, lambda seconds: seconds >= 0, "seconds, 0 or more")
+        self._most_lost: float = checked(
+            "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
+        )
         self._closed = False
         self._owner = os.getpid()
         self._threads = ThreadPoolExecutor(CONNECTIONS, "rewardkit-remote")

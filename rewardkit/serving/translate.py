@@ -28,6 +28,8 @@ from rewardkit.serving.queries import completion_in
 from rewardkit.types import Rollout
 
 Query: TypeAlias = Mapping[str, str]
+_MOST_MEASURED = 1e150
+"""A number beyond has a square that no float holds, and so no deviation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +198,17 @@ def tell_gym(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dic
 def gym_metrics(body: dict[str, Any]) -> dict[str, Any]:
     """Return NeMo Gym's aggregate metrics of verified rows: means and deviations, by task and over all.
 
-    Rows that are masked count in ``masked`` alone.
+    Rows that are masked count in ``masked`` alone. Numbers beyond 1e150 are left out.
     """
     given = a_list(body, "verify_responses", 10_000_000)
     rows = [an_object(row, f"verify_responses[{place}]") for place, row in enumerate(given)]
     measured = [row for row in rows if row.get("mask_sample") is not True]
     tasks: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in measured:
-        tasks[row.get("_ng_task_index", 0)].append(row)
+        task = row.get("_ng_task_index", 0)
+        if type(task) is not int:
+            raise RefusedError(422, f"_ng_task_index: expected a whole number, got {shown(task)}")
+        tasks[task].append(row)
     groups = [{"_ng_task_index": task, **_described(of_task)} for task, of_task in tasks.items()]
     overall = {**_described(measured), "masked": len(rows) - len(measured)}
     key = {"mean/reward": overall["mean/reward"]} if "mean/reward" in overall else {}
@@ -214,7 +219,7 @@ def _described(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     values: defaultdict[str, list[float]] = defaultdict(list)
     for row in rows:
         for name, value in row.items():
-            if type(value) in (int, float) and not name.startswith("_ng_"):
+            if type(value) in (int, float) and abs(value) < _MOST_MEASURED and not name.startswith("_ng_"):
                 values[name].append(value)
     means = {f"mean/{name}": fmean(column) for name, column in values.items()}
     return {**means, **{f"std/{name}": pstdev(column) for name, column in values.items()}}

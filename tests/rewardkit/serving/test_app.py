@@ -178,6 +178,10 @@ def test_gym_has_a_session_and_metrics(served: Served) -> None:
     assert (2 / 3, 1) == (told["agent_metrics"]["mean/reward"], told["agent_metrics"]["masked"])
     assert [0.5, 1.0] == [group["mean/reward"] for group in told["group_level_metrics"]]
     assert {"mean/reward": 2 / 3} == told["key_metrics"]
+    odd = served.post("/aggregate_metrics", {"verify_responses": [{"_ng_task_index": [0], "reward": 1.0}]})
+    assert (422, "_ng_task_index: expected a whole number, got [0]") == (odd.status, odd.json["error"])
+    huge = {"reward": 1.0, "seconds": 10**400, "bytes": 1e300}
+    assert ["mean/reward"] == [*served.post("/aggregate_metrics", {"verify_responses": [huge]}).json["key_metrics"]]
 
 
 def test_a_tool_call_of_gyms_is_one_of_the_conversation(served: Served) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import pickle
 from collections.abc import Iterator
@@ -193,6 +194,9 @@ def test_what_is_somebodys_fault_is_not_tried_again(servers: list[Served]) -> No
     with pytest.raises(ConfigError, match=r"token: .* a line break") as refused:
         RemoteRuntime(servers[0].url, token=f"{TOKEN}\n")
     assert TOKEN not in str(refused.value)
+    for wrong in ({"retry_s": -1}, {"max_infrastructure_rate": 1.5}, {"max_infrastructure_rate": math.nan}):
+        with pytest.raises(RewardDefinitionError, match=f"^{next(iter(wrong))}="):
+            RemoteRuntime("http://127.0.0.1:9", **wrong)
     with pytest.raises(ConfigError, match="got none"):
         RemoteRuntime([])
 
