@@ -392,8 +392,9 @@ class Runtime:
         self._check_open()
         plan = Plan(self._leaves, rollouts, context, self._cache, parts)
         shared = parts is not None
+        spared = self._spared_leaves()
         settler = Settler(
-            plan, self._cache, raise_failures=self._raise, listener=listener, shared=shared, spared=self._spared_leaves()
+            plan, self._cache, raise_failures=self._raise, listener=listener, shared=shared, spared=spared
         )
         return run_inline(settler) if self._pool is None else run_in_workers(self._pool, settler)
 

@@ -135,6 +135,24 @@ def test_columns_of_numpy_are_what_a_reward_can_be_given_again(place: Any) -> No
     assert columns == {"answer": "4", "n": 3, "x": 0.5, "yes": True, "many": [0, 1], "odd": "b'x'"}
 
 
+class Picture:
+    """An image: its words name its address and not what it shows."""
+
+    def __init__(self, shown: str) -> None:
+        self.shown = shown
+
+
+def test_a_row_with_an_image_is_one_prompt_in_all_epochs(tmp_path: Path) -> None:
+    """Each batch has a copy of its own; another image makes another prompt."""
+    kept = [Picture(shown) for shown in ("a cat", "a cat", "a dog")]
+    with Runtime([exact], lane="inline", record=tmp_path) as runtime:
+        for picture in kept:
+            prompt = [{"role": "user", "content": [{"type": "image", "image": picture}]}]
+            runtime.score([Rollout(prompt, "yes", {"image": picture, "answer": "yes"})])
+    with RunReader(tmp_path) as run:
+        assert [0, 0, 1] == [one.prompt_index for one in run.completions()]
+
+
 def test_runtimes_share_a_recorder(place: Any) -> None:
     """One that a ``with`` statement holds goes on when a runtime has ended; another ends with its runtime."""
     with Recorder(place / "one") as recorder:
