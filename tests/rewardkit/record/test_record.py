@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,22 @@ def test_what_is_done_again_is_taken_out(place: Any) -> None:
         assert ([0, 1], [0, 1], 8) == (run.steps(), run.steps("eval"), run.count())
         assert [(1, 1.0)] == run.metrics("reward")
         assert 4 == len(list(run.logs(reward="fragile")))
+
+
+def test_what_is_done_again_is_taken_out_whatever_the_clocks_say(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine that goes on may be behind the one that was killed."""
+    with Runtime([exact], lane="inline") as runtime:
+        batch = runtime.score(rollouts("4"))
+        with Recorder(place) as one:
+            for step in (0, 1):
+                one.record(batch, step=step, rewards=runtime.rewards)
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now - 3600)
+        with Recorder(place, append=True) as one:
+            one.rewind(1)
+            one.record(batch, step=1, rewards=runtime.rewards)
+    with RunReader(place) as run:
+        assert [0, 1] == [one.step for one in run.completions()]
 
 
 def test_what_becomes_known_later_is_in_the_session(tmp_path: Path) -> None:
