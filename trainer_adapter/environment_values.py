@@ -28,19 +28,23 @@ _log = logging.getLogger("trainer_adapter")
 class EnvironmentColumns:
     """The columns that TRL's environments give rewards which read them.
 
-    An environment is asked for its reward once a batch, however often the trainer asks for scores of that batch.
+    An environment is asked for its reward once a batch, however often the trainer asks for scores of that batch. Some
+    versions of TRL keep one list of environments for the whole training, so the batch is told by its completions.
     """
 
     def __init__(self) -> None:
-        self._asked: Sequence[Any] | None = None
+        self._asked: tuple[object, object] | None = None
         self._values: list[object] = []
 
-    def added(self, keywords: Mapping[str, Any], rewards: Iterable[Any]) -> Mapping[str, Any]:
+    def added(
+        self, keywords: Mapping[str, Any], rewards: Iterable[Any], completions: Sequence[Any]
+    ) -> Mapping[str, Any]:
         """Return TRL's keywords of a batch, with what its environments give to rewards that read it.
 
         Args:
             keywords: All but prompts, completions and token ids; ``environments`` has one object a completion.
             rewards: A runtime's rewards.
+            completions: TRL's list of the batch's completions.
 
         Raises:
             DataError: An environment's ``reward`` is not a number, or its ``workspace`` is not a path.
@@ -56,15 +60,15 @@ class EnvironmentColumns:
         if any(spec.wants_environments for spec in leaves):
             columns[ENVIRONMENTS_COLUMN] = [LiveObject.of(one) for one in environments]
         if ENVIRONMENT_COLUMN in wanted and ENVIRONMENT_COLUMN not in columns:
-            columns[ENVIRONMENT_COLUMN] = self._scored(environments)
+            columns[ENVIRONMENT_COLUMN] = self._scored(environments, completions)
         if WORKSPACE_COLUMN in wanted and WORKSPACE_COLUMN not in columns:
             columns[WORKSPACE_COLUMN] = [workspace_of(one) for one in environments]
         return columns
 
-    def _scored(self, environments: Sequence[Any]) -> list[object]:
-        if self._asked is not environments:
+    def _scored(self, environments: Sequence[Any], completions: Sequence[Any]) -> list[object]:
+        if self._asked is None or self._asked[0] is not environments or self._asked[1] is not completions:
             values = [environment_value(one) for one in environments]
-            self._asked, self._values = environments, values
+            self._asked, self._values = (environments, completions), values
         return self._values
 
 

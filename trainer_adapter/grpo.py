@@ -397,7 +397,7 @@ class RewardAdapter:
                 ranks = self._ranks if "trainer_state" in keywords else Ranks()
 
                 def freeze() -> FrozenBatch:
-                    columns = self._environments.added(keywords, self.runtime.rewards.values())
+                    columns = self._environments.added(keywords, self.runtime.rewards.values(), completions)
                     return FrozenBatch(prompts, completions, completion_ids, columns)
 
                 return self._answer(reward, freeze, ranks, keywords.get("log_metric"), began)

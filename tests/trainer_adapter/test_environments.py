@@ -203,6 +203,16 @@ def test_an_environment_is_asked_for_its_reward_once_a_batch(kind: Any) -> None:
         assert [2, 2] == [one.times for one in environments[:2]]
 
 
+def test_a_list_of_environments_that_trl_keeps_is_asked_anew_for_each_batch() -> None:
+    """Some versions make one list for the whole training, whose environments have another reward in each batch."""
+    environments = [Asked(0.5), Asked(1.0)]
+    with RewardAdapter([environment_reward], lane="inline") as adapter:
+        (own,) = adapter.reward_funcs
+        assert [0.5, 1.0] == own(**_batch(environments))
+        environments[0].value = 0.0
+        assert [0.0, 1.0] == own(**_batch(environments))
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [
