@@ -60,12 +60,22 @@ class AdapterUpdates:
 
     def attach(self, trainer: Any) -> None:
         """Know the trainer, whose lists may be changed from now on."""
-        if all(hasattr(trainer, name) for name in _LISTS):
+        if all(hasattr(trainer, name) for name in _LISTS) and self._known() is not trainer:
             self._known = weakref.ref(trainer)
+            self._own = self.state  # what it was made with
 
-    def put_back(self) -> None:
-        """Return to the adapter's own rewards, from which a further training in this process takes its changes."""
+    def put_back(self, args: Any) -> None:
+        """Return to the trainer's own rewards, from which a further training in this process takes its changes.
+
+        Args:
+            args: The settings of the trainer that begins to train. One that is not known, and whose lists would have to
+                change, has the rewards as they are now for its own.
+        """
         if self.state is self._own:
+            return
+        trainer = self._known()
+        if (trainer is None or trainer.args is not args) and _weighed(self.state) != _weighed(self._own):
+            self._own = self.state
             return
         self.end()
         old = self._adapter.runtime
@@ -144,6 +154,11 @@ class AdapterUpdates:
             # A vote of this process is then missing, so no process changes anything.
             _log.error("%s; this training takes no changes of its rewards", reason)
         self._updates = updates  # one that has not joined does nothing
+
+
+def _weighed(state: RewardState) -> list[tuple[str, float]]:
+    """Return the rewards that a trainer sees, with their weights."""
+    return [(name, weight) for name, weight in state.weights.items() if name not in state.shadows]
 
 
 def align(trainer: Any, before: RewardState, after: RewardState, functions: Mapping[str, Any]) -> None:

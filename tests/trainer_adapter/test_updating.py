@@ -269,6 +269,25 @@ def test_a_second_training_in_a_process_takes_the_changes_of_the_first_anew(tmp_
         assert {one.state for one in found.changes} == {ChangeState.DROPPED}
 
 
+@pytest.mark.parametrize("attached", [True, False])
+def test_a_second_trainer_has_the_rewards_that_it_was_made_with(tmp_path: Path, attached: bool) -> None:
+    """Its lists are of the rewards as a change has left them."""
+    with RewardAdapter([brief, other], lane="inline", record=tmp_path) as adapter:
+        first = Lists(adapter)
+        assert adapter.updates is not None
+        adapter.updates.attach(first)
+        first.begin(adapter, 0)
+        wanted = [("brief", Action.WEIGHT, {"weight": 2.0}), ("other", Action.REMOVE, {})]
+        Asking(tmp_path, {0: wanted}).ask(0)
+        adapter.updates.begin(1)
+        adapter.callback.on_train_end(first.args, None, None)
+        second = Lists(adapter)
+        if attached:
+            adapter.updates.attach(second)
+        second.begin(adapter, 0)
+        assert (scored(adapter), second.reward_func_names, adapter.weights) == ({"brief": 3.0}, ["brief"], [2.0])
+
+
 def test_an_evaluation_before_a_training_goes_on_drops_no_change(tmp_path: Path) -> None:
     """Its step is 0, as that of a training that is begun anew; the training after it is the one that counts."""
     run = tmp_path / "run"
