@@ -68,6 +68,8 @@ class RewardCallback(TrainerCallback):
         Raises:
             ConfigError: No process would have a whole group, the trainer has other weights, or TRL is too old.
         """
+        if self._adapter.updates is not None:
+            self._adapter.updates.put_back(args)
         _check_weights(self._adapter, args)
         check_groups(self._adapter.group_rewards, args)
         check_version()

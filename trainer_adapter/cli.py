@@ -170,7 +170,9 @@ def _tell(result: TrainResult, *, as_json: bool) -> None:
         "record": None if result.record is None else str(result.record),
         "metrics": metrics,
     }
-    last = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items()) or "no metrics were logged"
+    # TRL logs no number where no completion of a step has a score.
+    shown = (f"{name} {'none' if value is None else format(value, '.4g')}" for name, value in metrics.items())
+    last = ", ".join(shown) or "no metrics were logged"
     steps = counted(result.steps, "step")
     words = f"{steps} in {result.seconds:,.0f} s; at the end {last}\nwrote {result.trained}"
     if result.record is not None:

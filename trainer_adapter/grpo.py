@@ -415,7 +415,8 @@ class RewardAdapter:
             batches.append(batch)
             fresh = not self._scorings.has(batch.digest, reward)
             if fresh and self.updates is not None:
-                self.updates.begin(batch.step)
+                trainer = self._trainer()
+                self.updates.begin(batch.step, trains=trainer is None or split_of(trainer) == "train")
             return RankCall(reward, tuple(self.runtime.rewards), len(batch), fresh, socket.gethostname())
 
         asked = ranks.share(ask)
@@ -439,7 +440,7 @@ class RewardAdapter:
 
         def score(rollouts: list[Rollout]) -> ScoreBatch:
             scored = self.runtime.score(rollouts, step=batch.step, epoch=batch.epoch)
-            check_size(scored, batch.step)
+            check_size(scored, batch.step, self._shadows)
             return scored
 
         scored = score_together(ranks, batch, self._owners(asked), score)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from statistics import fmean
 from typing import Literal, TypeAlias
 
@@ -102,12 +102,20 @@ class WaitingMetrics:
         return {f"{prefix}{name}": fmean(values) for name, values in self._of_split.pop(split, {}).items()}
 
 
-def check_size(batch: ScoreBatch, step: int | None) -> None:
-    """Raise :class:`rewardkit.RewardError` for a score, or a weighted sum, that is too large for TRL's arithmetic."""
+def check_size(batch: ScoreBatch, step: int | None, shadows: Collection[str] = ()) -> None:
+    """Raise :class:`rewardkit.RewardError` for a score, or a weighted sum, that is too large for TRL's arithmetic.
+
+    Args:
+        batch: The outcomes.
+        step: Optimizer steps done.
+        shadows: Names of rewards whose scores are not handed to TRL.
+    """
     where = "" if step is None else f" at step {step}"
     for row in range(len(batch.rollouts)):
         total = 0.0
         for name, column in batch.items():
+            if name in shadows:
+                continue
             score = column[row].score or 0.0
             if abs(score) > MAX_SCORE:
                 raise RewardError(

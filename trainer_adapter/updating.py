@@ -9,6 +9,7 @@ see :meth:`RewardAdapter.attach`.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +50,7 @@ class AdapterUpdates:
         self._updates: Updates | None = None
         self._known: Callable[[], Any] = lambda: None
         self._check_groups: Callable[[Sequence[str]], None] | None = None
-        self.state = RewardState(dict(adapter.runtime.rewards), dict(adapter.runtime.weights))
+        self.state = self._own = RewardState(dict(adapter.runtime.rewards), dict(adapter.runtime.weights))
         """The rewards that score now."""
 
     @property
@@ -59,8 +60,27 @@ class AdapterUpdates:
 
     def attach(self, trainer: Any) -> None:
         """Know the trainer, whose lists may be changed from now on."""
-        if all(hasattr(trainer, name) for name in _LISTS):
+        if all(hasattr(trainer, name) for name in _LISTS) and self._known() is not trainer:
             self._known = weakref.ref(trainer)
+            self._own = self.state  # what it was made with
+
+    def put_back(self, args: Any) -> None:
+        """Return to the trainer's own rewards, from which a further training in this process takes its changes.
+
+        Args:
+            args: The settings of the trainer that begins to train. One that is not known, and whose lists would have to
+                change, has the rewards as they are now for its own.
+        """
+        if self.state is self._own:
+            return
+        trainer = self._known()
+        if (trainer is None or trainer.args is not args) and _weighed(self.state) != _weighed(self._own):
+            self._own = self.state
+            return
+        self.end()
+        old = self._adapter.runtime
+        self.put(old.with_rewards(self._own.rewards, self._own.weights), self._own)
+        old.close()
 
     def begin_training(self, args: Any, step: int, check_groups: Callable[[Sequence[str]], None]) -> None:
         """Take part in a training that begins, or goes on after so many steps.
@@ -79,11 +99,16 @@ class AdapterUpdates:
         self._join(rank, ranks, step, list(Action) if self._known() is not None else _SCORING)
         self.begin(step)
 
-    def begin(self, step: int | None) -> None:
-        """Begin a step, before anything of it is scored: the trainer's callback does, or else a step's first batch."""
+    def begin(self, step: int | None, *, trains: bool = True) -> None:
+        """Begin a step, before anything of it is scored: the trainer's callback does, or else a step's first batch.
+
+        Args:
+            step: The step.
+            trains: Whether it may begin a training; an evaluation before one, which may go on later, does not.
+        """
         if step is None:
             return
-        if self._updates is None and self._check_groups is None:
+        if self._updates is None and self._check_groups is None and trains:
             rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
             self._join(rank, ranks, step, _SCORING)
         if self._updates is not None:
@@ -114,7 +139,7 @@ class AdapterUpdates:
     def put(self, runtime: Runtime, state: RewardState) -> None:
         """Score with other rewards from now on, and bring the trainer's lists in line."""
         before, self.state = self.state, state
-        runtime.weights = dict(state.weights)
+        runtime.weights, runtime.spared = dict(state.weights), state.shadows
         self._adapter.take(runtime, state.shadows)
         trainer = self._known()
         if trainer is not None:
@@ -129,6 +154,11 @@ class AdapterUpdates:
             # A vote of this process is then missing, so no process changes anything.
             _log.error("%s; this training takes no changes of its rewards", reason)
         self._updates = updates  # one that has not joined does nothing
+
+
+def _weighed(state: RewardState) -> list[tuple[str, float]]:
+    """Return the rewards that a trainer sees, with their weights."""
+    return [(name, weight) for name, weight in state.weights.items() if name not in state.shadows]
 
 
 def align(trainer: Any, before: RewardState, after: RewardState, functions: Mapping[str, Any]) -> None:
@@ -161,6 +191,10 @@ def align(trainer: Any, before: RewardState, after: RewardState, functions: Mapp
     trainer.reward_funcs = [row[1] for row in rows]
     trainer.reward_processing_classes = [row[2] for row in rows]
     trainer.reward_weights = trainer.reward_weights.new_tensor([row[3] for row in rows])
-    logged = getattr(trainer, "_logs", {}).get("rewards", {})
+    logs = getattr(trainer, "_logs", {})
+    logged = logs.get("rewards", {})
     for name in old - new:
         logged.pop(name, None)
+    for name in new - old:  # TRL makes one table of the prompts and the scores that it logs
+        if count := len(logs.get("prompt", ())):
+            logged[name].extend([math.nan] * count)

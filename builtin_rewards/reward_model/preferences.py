@@ -86,7 +86,7 @@ def _preference(row: Mapping[str, Any], where: str) -> PreferenceRow:
     if prompt is None or prompt == "":
         prompt, chosen, rejected = _split(chosen, rejected, where)
     else:
-        prompt = _decoded(prompt)
+        prompt = _decoded(prompt, several=False)
         _check(prompt, where, "prompt")
         chosen, rejected = ([_without(prompt, one) for one in side] for side in (chosen, rejected))
     for one in chosen:
@@ -106,16 +106,25 @@ def _sides(value: Any, where: str, name: str) -> list[Any]:
     return listed
 
 
-def _decoded(value: Any) -> Any:
-    """Return what a cell of CSV spells, where that is a list; arrays of other libraries as lists."""
+def _decoded(value: Any, *, several: bool = True) -> Any:
+    """Return what a cell of CSV spells: messages, or several texts or conversations; any other list is a text.
+
+    Arrays of other libraries become lists.
+    """
     if isinstance(value, str) and value.startswith("["):
         try:
             found = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
-        kinds = {type(one) for one in found} if isinstance(found, list) else set()
-        return found if kinds in ({dict}, {str}, {list}) else value
+        is_several = (
+            several and isinstance(found, list) and ({type(one) for one in found} == {str} or all(map(_is_chat, found)))
+        )
+        return found if _is_chat(found) or (found and is_several) else value
     return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _is_chat(value: object) -> bool:
+    return isinstance(value, list) and value != [] and all(isinstance(one, dict) and "role" in one for one in value)
 
 
 def _check(value: Any, where: str, name: str) -> None:

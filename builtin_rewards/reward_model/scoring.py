@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,10 +80,13 @@ class Scorer:
             settings.folders, settings.device, settings.dtype, settings.max_length, settings.pad_token
         )
         self._told_plain: set[Path] = set()
+        # Members that share a base take turns with it: another thread would score with the adapter of this one.
+        self._scoring = threading.Lock()
 
     def score(self, texts: Sequence[Text]) -> list[TextScore | Exception]:
         """Return the score of each text, or the error that tells why it has no score, in order."""
-        found = [self._member_scores(member, texts) for member in self.members]
+        with self._scoring:
+            found = [self._member_scores(member, texts) for member in self.members]
         return [self._reduced(one) for one in zip(*found, strict=True)]
 
     def score_padded(self, input_ids: Any, attention_mask: Any, member: int = 0) -> np.ndarray[Any, Any]:
@@ -94,7 +98,9 @@ class Scorer:
             EncodedText(tuple(one for one, real in zip(ids, mask, strict=True) if real), 0)
             for ids, mask in zip(np.asarray(input_ids).tolist(), np.asarray(attention_mask).tolist(), strict=True)
         ]
-        return np.array([row[0] for row in self._logits(self.members[member], rows)], dtype=np.float64).reshape(-1)
+        with self._scoring:
+            logits = self._logits(self.members[member], rows)
+        return np.array([row[0] for row in logits], dtype=np.float64).reshape(-1)
 
     def _member_scores(self, member: LoadedMember, texts: Sequence[Text]) -> list[TextScore | Exception]:
         found: list[TextScore | Exception] = []

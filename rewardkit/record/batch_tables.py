@@ -82,10 +82,17 @@ def prompt_ids(connection: RecordConnection, prompts: BatchPrompts) -> list[int]
     return [known[one] for one in prompts.of_rows]
 
 
-def rewind(connection: RecordConnection, step: int, before: float) -> None:
-    """Take away what will be done again: all from a step on that was scored before a moment."""
+def rewind(connection: RecordConnection, step: int, before: float, last: int) -> None:
+    """Take away what will be done again: all from a step on that was scored before a moment.
+
+    Args:
+        connection: To the record.
+        step: The step.
+        before: The moment, in seconds since 1970.
+        last: A batch that was before it, as were those of smaller numbers, whatever clock their times are of.
+    """
     done_again = "(split = 'train' AND step >= :step) OR (split != 'train' AND step > :step)"
-    batches = f"SELECT id FROM batch WHERE scored < :before AND ({done_again})"  # noqa: S608 - words of ours
+    batches = f"SELECT id FROM batch WHERE (scored < :before OR id <= :last) AND ({done_again})"  # noqa: S608 - words of ours
     completions = f"SELECT id FROM completion WHERE batch IN ({batches})"  # noqa: S608 - words of ours
     for table, column, those in (
         ("said", "completion", completions),
@@ -95,6 +102,6 @@ def rewind(connection: RecordConnection, step: int, before: float) -> None:
         ("batch", "id", batches),
     ):
         words = f"DELETE FROM {table} WHERE {column} IN ({those})"  # noqa: S608 - words of ours
-        connection.execute(words, {"step": step, "before": before})
+        connection.execute(words, {"step": step, "before": before, "last": last})
     connection.execute("DELETE FROM metric WHERE step > ?", (step,))
     connection.execute("DELETE FROM event WHERE kind = 'flag' AND step >= ? AND time < ?", (step, before))

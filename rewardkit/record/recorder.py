@@ -83,6 +83,7 @@ class Recorder:
         self._session = 0
         self._waits = rank > 0
         self._held = False
+        self._last_before = 0
         self._make_after = time.monotonic() + RANK_S if rank else 0.0
         self._described: dict[tuple[str, str], Description] = {}
         if rank == 0:
@@ -94,6 +95,7 @@ class Recorder:
                 if not append and connection.execute(_FIRST, (self._session,)).fetchone() is not None:
                     connection.execute("DELETE FROM session WHERE id = ?", (self._session,))
                     raise RecordError(f"{self.path}: another process has begun to record there; give another name")
+                (self._last_before,) = connection.execute("SELECT coalesce(max(id), 0) FROM batch").fetchone()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
         self._writer = Writer(held(self.path, self._connected), self.path)
         self.left_out = 0
@@ -230,8 +232,8 @@ class Recorder:
             step: Optimizer steps that the checkpoint has. Evaluations at this very step were before it, and stay.
         """
         with self._counted():
-            at, before = operator.index(step), time.time()
-            self._writer.put(_alone(lambda connection: rewind(connection, at, before)))
+            at, before, last = operator.index(step), time.time(), self._last_before
+            self._writer.put(_alone(lambda connection: rewind(connection, at, before, last)))
 
     def flush(self, timeout_s: float = 60.0) -> bool:
         """Wait until all that was handed over is in the file; ``False`` where something is not."""

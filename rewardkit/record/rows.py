@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import math
+import pickle
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,9 +25,32 @@ LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
 """How a status is written: one letter a reward, in capitals where the outcome came from the cache."""
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
 def _as_json(value: object) -> object:
-    """Return what JSON has for a value that it does not know: numpy's numbers and arrays as numbers and lists."""
-    return value.tolist() if isinstance(value, np.generic | np.ndarray) else repr(value)
+    """Return what JSON has for a value that it does not know: numpy's numbers and arrays as numbers and lists.
+
+    In the words for an image or another object a digest of its content stands for its address: a row is the same row
+    in each epoch.
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    words = repr(value)
+    digest = _digest_of(value) if _ADDRESS.search(words) else None
+    return words if digest is None else _ADDRESS.sub(f" of content {digest}", words)
+
+
+def _digest_of(value: object) -> str | None:
+    """Return a digest of the content of a value; ``None`` for one that does not pickle."""
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, protocol=5)
+    pickler.fast = True  # equal values have equal bytes, whichever of their parts are one object
+    try:
+        pickler.dump(value)
+    except Exception:  # pickling runs the value's own code, which may raise anything
+        return None
+    return hashlib.blake2b(buffer.getvalue(), digest_size=8).hexdigest()
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_as_json)

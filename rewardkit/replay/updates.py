@@ -534,7 +534,7 @@ class LiveRuntime:
         """Score with other rewards from now on."""
         if runtime is not self.runtime:
             runtime.take_over(self.runtime)
-        runtime.weights = dict(state.weights)
+        runtime.weights, runtime.spared = dict(state.weights), state.shadows
         self.runtime, self.state = runtime, state
 
     def start(self, step: int = 0) -> LiveRuntime:

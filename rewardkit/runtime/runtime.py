@@ -11,7 +11,7 @@ import pickle
 import queue
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -101,6 +101,7 @@ class Runtime:
 
     Attributes:
         weights: Each reward's weight in the totals, by name.
+        spared: Names of rewards whose failures end no batch, such as shadows, which nobody is told of.
         workers: Worker processes that the plain rewards share; inline 1, for calls run one after another.
 
     Raises:
@@ -143,6 +144,7 @@ class Runtime:
         }
         self._rewards = resolved.rewards
         self.weights = weights_of(self._rewards, weights)
+        self.spared: Collection[str] = frozenset()
         self._leaves = leaves_of(self._rewards.values())
         for leaf in self._leaves:
             leaf.set_up()
@@ -390,15 +392,26 @@ class Runtime:
         self._check_open()
         plan = Plan(self._leaves, rollouts, context, self._cache, parts)
         shared = parts is not None
-        settler = Settler(plan, self._cache, raise_failures=self._raise, listener=listener, shared=shared)
+        spared = self._spared_leaves()
+        settler = Settler(
+            plan, self._cache, raise_failures=self._raise, listener=listener, shared=shared, spared=spared
+        )
         return run_inline(settler) if self._pool is None else run_in_workers(self._pool, settler)
 
     def _batch(self, run: RunningBatch) -> ScoreBatch:
         plan = run.settler.plan
         columns = run.settler.columns()
         self._alarms.look_at(columns)
-        check_lost(columns, self._most_lost)
+        spared = self._spared_leaves()
+        check_lost({leaf: column for leaf, column in columns.items() if leaf not in spared}, self._most_lost)
         return self._combined(plan.rollouts, columns, plan.context)
+
+    def _spared_leaves(self) -> set[Reward[..., Any]]:
+        """Return the leaves of the rewards that are spared, and of no other."""
+        if not self.spared:
+            return set()
+        counting = leaves_of(one for name, one in self._rewards.items() if name not in self.spared)
+        return set(self._leaves) - set(counting)
 
     def _part(self, rollouts: Sequence[Rollout], columns: _Columns, context: CallContext) -> ScoreBatch:
         """Return one caller's scores out of a shared batch; raise what would have ended a batch of its own."""

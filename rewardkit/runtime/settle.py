@@ -6,7 +6,7 @@ be planning the batch's later calls, and hands over what the cache knows of them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rewardkit.decorator import Reward
@@ -53,6 +53,7 @@ class Settler:
         cache: Keeps the outcomes of cached rewards.
         raise_failures: Whether the first failure ends the batch with :class:`RewardFailedError`.
         shared: Whether the batch is several callers', so that no failure ends it; each caller's are looked at after.
+        spared: The rewards whose failures end no batch.
         listener: Told of every outcome as it becomes known.
 
     Attributes:
@@ -67,6 +68,7 @@ class Settler:
         raise_failures: bool,
         listener: Listener | None = None,
         shared: bool = False,
+        spared: Collection[Reward[..., Any]] = (),
     ) -> None:
         self.plan = plan
         self._rewards = plan.rewards
@@ -74,6 +76,7 @@ class Settler:
         self._cache = cache
         self._raise = raise_failures
         self._shared = shared
+        self._spared = spared
         self._listener = listener
         self._outcomes: list[list[Outcome | None]] = [[None] * len(plan.rollouts) for _ in plan.rewards]
 
@@ -155,8 +158,9 @@ class Settler:
         return tuple(Outcome._make((*_judged(one, options), *ran, _unanswered(one))) for one in findings)
 
     def _settle(self, call: RewardCall, outcomes: tuple[Outcome, ...], options: RewardOptions) -> None:
+        spared = self._shared or self._rewards[call.target] in self._spared
         for place, outcome in zip(call.places, outcomes, strict=True):
-            if outcome.status is Status.FAILED and not self._shared:
+            if outcome.status is Status.FAILED and not spared:
                 check_failure(options, outcome, place, self.plan.context.step, every=self._raise)
         self._fill(call.target, call.places, outcomes)
         if isinstance(call, CachedCall):

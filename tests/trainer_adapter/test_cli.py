@@ -95,6 +95,18 @@ def test_the_result_is_shown_with_the_last_metrics(config: Path, calls: list[dic
     }
 
 
+def test_a_training_that_ends_without_scores_is_told_as_others(
+    config: Path, calls: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRL logs None for the reward of a step in which no completion has a score."""
+    train = sys.modules["trainer_adapter.train"].train
+    log = [{"reward": 0.75, "loss": 0.5}, {"reward": None}]
+    last = lambda *given, **options: SimpleNamespace(**{**vars(train(*given, **options)), "log_history": log})  # noqa: E731
+    monkeypatch.setattr(sys.modules["trainer_adapter.train"], "train", last)
+    assert "at the end reward none, loss 0.5" in _run(str(config), "--output", "out").stdout
+    assert json.loads(_run(str(config), "--json").stdout)["metrics"] == {"reward": None, "loss": 0.5}
+
+
 def test_a_finished_run_is_told_as_such(config: Path, calls: list[dict[str, Any]]) -> None:
     """Where nothing was run, the command says so, and that is no failure."""
     done = _run(str(config), "--output", "finished")

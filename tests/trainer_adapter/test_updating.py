@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import socket
 import subprocess
 import sys
 import time
+from collections import defaultdict, deque
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +19,7 @@ from typing import Any
 import pytest
 import tiny_grpo
 
-from rewardkit import Run, reward
+from rewardkit import InfrastructureError, Recorder, RewardError, Run, reward
 from rewardkit.changing import Action, RewardState
 from rewardkit.record import changes
 from rewardkit.record.changes import ChangeState
@@ -40,6 +43,12 @@ def brief(completion: str) -> float:
 def other(completion: str) -> float:
     """A reward beside it."""
     return float("a" in completion)
+
+
+@reward
+def broken(completion: str) -> float:
+    """A reward that fails."""
+    raise ValueError("no")
 
 
 def text(score: str, name: str = "brief", **more: Any) -> dict[str, Any]:
@@ -195,6 +204,133 @@ def test_the_trainers_lists_keep_what_is_not_the_adapters() -> None:
     assert trainer.reward_funcs == ["ft", "fb", "fc"]
     assert trainer.reward_processing_classes == ["tokenizer", None, None]
     assert trainer.reward_weights.tolist() == [3.0, 0.5, 4.0]
+
+
+def test_a_table_of_completions_has_a_score_for_each_prompt_also_of_a_new_reward() -> None:
+    """TRL makes one table of the prompts and scores that it logs; columns of unequal length end the training."""
+    torch = pytest.importorskip("torch")
+    trainer = SimpleNamespace(
+        reward_func_names=["a"], reward_funcs=["fa"], reward_processing_classes=[None],
+        reward_weights=torch.tensor([1.0]),
+        _logs={"prompt": deque("pq", maxlen=2), "rewards": defaultdict(lambda: deque(maxlen=2), a=deque([1.0, 2.0]))},
+    )  # fmt: skip
+    before = RewardState(dict.fromkeys("a"), {"a": 1.0})  # type: ignore[arg-type]
+    after = RewardState(dict.fromkeys("ab"), {"a": 1.0, "b": 1.0})  # type: ignore[arg-type]
+    align(trainer, before, after, {"a": "fa", "b": "fb"})
+    trainer._logs["rewards"]["b"].append(3.0)
+    unknown, known = trainer._logs["rewards"]["b"]
+    assert (math.isnan(unknown), known) == (True, 3.0)
+
+
+class Known(SimpleNamespace):
+    """A trainer that can be known by a weak reference."""
+
+
+class Lists:
+    """What of a trainer's changes of rewards need, and its settings and state."""
+
+    def __init__(self, adapter: RewardAdapter) -> None:
+        torch = pytest.importorskip("torch")
+        self.reward_func_names, self.reward_funcs = adapter.names, adapter.reward_funcs
+        self.reward_processing_classes = [None] * len(adapter.names)
+        self.reward_weights = torch.tensor(adapter.weights)
+        self.args = SimpleNamespace(reward_weights=adapter.weights)
+
+    def begin(self, adapter: RewardAdapter, step: int) -> None:
+        """Begin to train."""
+        adapter.callback.on_train_begin(self.args, SimpleNamespace(global_step=step), None)
+
+
+def scored(adapter: RewardAdapter, **more: Any) -> dict[str, Any]:
+    """Return what each of an adapter's functions says of one completion."""
+    return {one.__name__: one(prompts=["p"], completions=["abc"], **more)[0] for one in adapter.reward_funcs}
+
+
+def test_a_second_training_in_a_process_takes_the_changes_of_the_first_anew(tmp_path: Path) -> None:
+    """It goes on with them from their step, or begins without them; the trainer's lists say the same."""
+    run = tmp_path / "run"
+    wanted = [("brief", Action.WEIGHT, {"weight": 2.0}), ("more", Action.ADD, text("4.0", "more")),
+              ("other", Action.REMOVE, {})]  # fmt: skip
+    with RewardAdapter([brief, other], lane="inline", record=run) as adapter:
+        trainer = Lists(adapter)
+        assert adapter.updates is not None
+        adapter.updates.attach(trainer)
+        trainer.begin(adapter, 0)
+        asking = Asking(run, {0: wanted})
+        asking.ask(0)
+        adapter.updates.begin(1)
+        assert scored(adapter) == {"brief": 3.0, "more": 4.0}
+        adapter.callback.on_train_end(trainer.args, None, None)
+        trainer.begin(adapter, 1)  # from a checkpoint
+        assert (scored(adapter), trainer.reward_weights.tolist()) == ({"brief": 3.0, "more": 4.0}, [2.0, 1.0])
+        trainer.begin(adapter, 0)
+        assert (scored(adapter), trainer.reward_weights.tolist()) == ({"brief": 3.0, "other": 1.0}, [1.0, 1.0])
+        assert trainer.reward_func_names == ["brief", "other"]
+    with Run.open(run) as found:
+        assert {one.state for one in found.changes} == {ChangeState.DROPPED}
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_a_second_trainer_has_the_rewards_that_it_was_made_with(tmp_path: Path, attached: bool) -> None:
+    """Its lists are of the rewards as a change has left them."""
+    with RewardAdapter([brief, other], lane="inline", record=tmp_path) as adapter:
+        first = Lists(adapter)
+        assert adapter.updates is not None
+        adapter.updates.attach(first)
+        first.begin(adapter, 0)
+        wanted = [("brief", Action.WEIGHT, {"weight": 2.0}), ("other", Action.REMOVE, {})]
+        Asking(tmp_path, {0: wanted}).ask(0)
+        adapter.updates.begin(1)
+        adapter.callback.on_train_end(first.args, None, None)
+        second = Lists(adapter)
+        if attached:
+            adapter.updates.attach(second)
+        second.begin(adapter, 0)
+        assert (scored(adapter), second.reward_func_names, adapter.weights) == ({"brief": 3.0}, ["brief"], [2.0])
+
+
+def test_an_evaluation_before_a_training_goes_on_drops_no_change(tmp_path: Path) -> None:
+    """Its step is 0, as that of a training that is begun anew; the training after it is the one that counts."""
+    run = tmp_path / "run"
+    with contextlib.closing(writing(file_of(run))) as connection:
+        changes.ask(connection, "brief", Action.REPLACE, text("9.0"))
+        connection.execute("UPDATE change SET state = 'accepted', step = 3")
+    with RewardAdapter([brief], lane="inline", record=Recorder(run, append=True)) as adapter:
+        trainer = Known(
+            args=SimpleNamespace(), model=SimpleNamespace(training=False), accelerator=SimpleNamespace(),
+            reward_funcs=adapter.reward_funcs, state=SimpleNamespace(global_step=0, epoch=0.0),
+        )  # fmt: skip
+        adapter._know(trainer)
+        assert scored(adapter, trainer_state=trainer.state) == {"brief": 3.0}
+        adapter.callback.on_train_begin(trainer.args, SimpleNamespace(global_step=5), None)
+        assert scored(adapter) == {"brief": 9.0}
+
+
+@reward(on_infrastructure="raise")
+def lost(completion: str) -> float:
+    """A reward whose service is gone."""
+    raise InfrastructureError("the service is gone")
+
+
+@reward
+def huge(completion: str) -> float:
+    """A score that no trainer can take."""
+    return 1e300
+
+
+@pytest.mark.parametrize("coming", [lost, huge, broken], ids=lambda one: one.name)
+def test_a_shadow_ends_no_training(coming: Any, tmp_path: Path) -> None:
+    """What nobody is told of may fail, be lost or be too large; the reward itself may not."""
+    with RewardAdapter([brief], lane="inline", on_failure="raise", record=tmp_path) as adapter:
+        assert adapter.updates is not None
+        own = RewardState({"brief": brief}, {"brief": 1.0})
+        state = replace(own.having("brief_shadow", coming, 0.0), shadows=frozenset({"brief_shadow"}))
+        adapter.updates.put(adapter.runtime.with_rewards(state.rewards, state.weights), state)
+        assert scored(adapter) == {"brief": 3.0}
+        counting = own.having("other", coming, 0.0)
+        adapter.updates.put(adapter.runtime.with_rewards(counting.rewards, counting.weights), counting)
+        with pytest.raises(RewardError):
+            scored(adapter)
 
 
 def test_a_record_that_cannot_be_written_ends_no_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

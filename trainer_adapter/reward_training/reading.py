@@ -290,7 +290,9 @@ def _one_of(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:
 
 def _said(row: Mapping[str, Any], name: str, where: str) -> Any:
     _one_of(row, (name,), where)
-    value = _decoded(row[name])
+    value, found = row[name], _decoded(row[name])
+    if not isinstance(value, str) or (found and all(isinstance(one, Mapping) and "role" in one for one in found)):
+        value = found  # else it is an answer that happens to spell a list, such as [2, 3]
     _check_said(value, where, name)
     return value
 
@@ -302,8 +304,14 @@ def _check_said(value: Any, where: str, name: str) -> None:
         return
     if not (isinstance(value, list) and value and all(isinstance(one, Mapping) and "role" in one for one in value)):
         _refuse(where, name, f"expected text or a list of chat messages, got {shorten(value)}")
-    if not any(str(one.get("content") or "").strip() or one.get("tool_calls") for one in value):
+    if not has_text(value):
         _refuse(where, name, "is empty: its messages have no text; leave the row out")
+
+
+def has_text(said: str | Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a text, or some message, says anything or calls a tool."""
+    messages = [{"content": said}] if isinstance(said, str) else said
+    return any(str(one.get("content") or "").strip() or one.get("tool_calls") for one in messages)
 
 
 def _list(row: Mapping[str, Any], name: str, where: str) -> list[Any]:
@@ -319,7 +327,7 @@ def _decoded(value: Any) -> Any:
     if isinstance(value, str) and value.startswith("["):
         try:
             found = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
         return found if isinstance(found, list) else value
     if isinstance(value, tuple):

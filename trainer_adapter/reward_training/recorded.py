@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from rewardkit import DataError, RecordError, Run, Status
+from trainer_adapter.reward_training.reading import has_text
 
 
 def pairs_from_run(
@@ -21,7 +22,8 @@ def pairs_from_run(
     """Return pairs of a run's completions, as rows that training takes, in the order of the record.
 
     Of each group, every two completions that the reward scored with a gap of ``min_gap`` or more make a pair. A
-    completion that failed, was skipped or whose text the record left out is in none: no score stands in for it.
+    completion that failed, was skipped, has no text or whose text the record left out is in none: no score stands in
+    for it. A text that spells a list stands in a message.
 
     Args:
         run: The run, its folder or its record.
@@ -49,7 +51,7 @@ def pairs_from_run(
         for one in opened.completions(split=split):
             outcome = one.outcomes.get(reward)
             scored = outcome is not None and outcome.status is Status.SCORED and outcome.score is not None
-            if scored and one.completion:
+            if scored and one.completion is not None and has_text(one.completion):
                 groups.setdefault((one.rank, one.batch, one.group, one.prompt_index), []).append(one)
         rows = [row for members in groups.values() for row in _pairs(members, reward, min_gap, pairs_per_group)]
     finally:
@@ -71,9 +73,9 @@ def _pairs(members: Sequence[Any], reward: str, min_gap: float, most: int | None
         if gap >= min_gap and better.completion != worse.completion:
             found.append(
                 {
-                    "prompt": better.prompt,
-                    "chosen": better.completion,
-                    "rejected": worse.completion,
+                    "prompt": _as_row("user", better.prompt),
+                    "chosen": _as_row("assistant", better.completion),
+                    "rejected": _as_row("assistant", worse.completion),
                     "gap": gap,
                     "step": better.step,
                     "group": better.group,
@@ -81,3 +83,8 @@ def _pairs(members: Sequence[Any], reward: str, min_gap: float, most: int | None
             )
     found.sort(key=lambda row: -row["gap"])
     return found[:most]
+
+
+def _as_row(role: str, said: Any) -> Any:
+    """Return a prompt or a completion for a row, in which a text that spells a list stands for that list."""
+    return [{"role": role, "content": said}] if isinstance(said, str) and said.startswith("[") else said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,24 @@ def test_columns_of_numpy_are_what_a_reward_can_be_given_again(place: Any) -> No
     assert columns == {"answer": "4", "n": 3, "x": 0.5, "yes": True, "many": [0, 1], "odd": "b'x'"}
 
 
+class Picture:
+    """An image: its words name its address and not what it shows."""
+
+    def __init__(self, shown: str) -> None:
+        self.shown = shown
+
+
+def test_a_row_with_an_image_is_one_prompt_in_all_epochs(tmp_path: Path) -> None:
+    """Each batch has a copy of its own; another image makes another prompt."""
+    kept = [Picture(shown) for shown in ("a cat", "a cat", "a dog")]
+    with Runtime([exact], lane="inline", record=tmp_path) as runtime:
+        for picture in kept:
+            prompt = [{"role": "user", "content": [{"type": "image", "image": picture}]}]
+            runtime.score([Rollout(prompt, "yes", {"image": picture, "answer": "yes"})])
+    with RunReader(tmp_path) as run:
+        assert [0, 0, 1] == [one.prompt_index for one in run.completions()]
+
+
 def test_runtimes_share_a_recorder(place: Any) -> None:
     """One that a ``with`` statement holds goes on when a runtime has ended; another ends with its runtime."""
     with Recorder(place / "one") as recorder:
@@ -214,6 +233,22 @@ def test_what_is_done_again_is_taken_out(place: Any) -> None:
         assert ([0, 1], [0, 1], 8) == (run.steps(), run.steps("eval"), run.count())
         assert [(1, 1.0)] == run.metrics("reward")
         assert 4 == len(list(run.logs(reward="fragile")))
+
+
+def test_what_is_done_again_is_taken_out_whatever_the_clocks_say(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine that goes on may be behind the one that was killed."""
+    with Runtime([exact], lane="inline") as runtime:
+        batch = runtime.score(rollouts("4"))
+        with Recorder(place) as one:
+            for step in (0, 1):
+                one.record(batch, step=step, rewards=runtime.rewards)
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now - 3600)
+        with Recorder(place, append=True) as one:
+            one.rewind(1)
+            one.record(batch, step=1, rewards=runtime.rewards)
+    with RunReader(place) as run:
+        assert [0, 1] == [one.step for one in run.completions()]
 
 
 def test_what_becomes_known_later_is_in_the_session(tmp_path: Path) -> None:

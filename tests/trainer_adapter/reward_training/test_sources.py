@@ -140,3 +140,23 @@ def _spelled(value: Any) -> str:
     if value is None:
         return "null"
     return '"' + value.replace("\n", "\\n") + '"' if isinstance(value, str) else repr(value)
+
+
+def test_a_records_completions_without_text_and_those_that_spell_lists_leave_the_training_whole(tmp_path: Path) -> None:
+    """A model writes line breaks alone, and lists of JSON; neither refuses the rows or becomes other completions."""
+    prompt, spelled = '["Which", "pets?"]', '["a cat", "a dog"]'
+    with Runtime([length], record=tmp_path, lane="inline") as runtime:
+        runtime.score([Rollout(prompt, one) for one in (spelled, "[[1, 2]]", " \n ")])
+    (group,) = read_groups("bradley_terry", pairs_from_run(tmp_path, "length", min_gap=2))
+    assert [prompt, [spelled, "[[1, 2]]"]] == [
+        group.prompt[0]["content"], [one[0]["content"] for one in group.completions]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", ["[2, 3]", "[[1, 2], [3, 4]]", '[{"name": "cat"}]', "[]"])
+def test_an_answer_that_spells_a_list_is_a_text(answer: str) -> None:
+    """An interval, a matrix or records of JSON are neither messages nor several answers."""
+    (one,) = read_groups("orm", [{"prompt": answer, "completion": answer, "correct": True}])
+    assert (one.prompt, one.completions) == (answer, (answer,))
+    (pair,) = read_groups("bradley_terry", [{"prompt": answer, "chosen": answer, "rejected": "no"}])
+    assert (pair.prompt, pair.completions) == (answer, (answer, "no"))
