@@ -349,6 +349,16 @@ def test_show_reads_well_on_a_terminal(work: Path, arguments: list[str], monkeyp
     assert "…" in shown
 
 
+def test_runs_leaves_columns_out_on_a_narrow_terminal(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names are not broken into letters on 60 columns."""
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    shown = COLOURS.sub("", _run("runs")[1]).splitlines()
+    assert ["run", "began", "steps", "state", "rewards"] == shown[0].split()
+    assert shown[2].startswith("one ")
+    assert max(map(len, shown)) <= 60
+
+
 @pytest.mark.parametrize("arguments", [[], ["--prompt", "0"], ["--step", "3"]])
 def test_off_a_terminal_no_text_is_cut_or_wrapped(work: Path, arguments: list[str]) -> None:
     """A completion is whole and on one line, with its control characters written out."""
