@@ -26,7 +26,7 @@ from rewardkit.cli.text import folded
 from rewardkit.coercion.rule import ColumnValueError
 from rewardkit.data import Row
 from rewardkit.decorator import Reward
-from rewardkit.runtime.names import meaning_of
+from rewardkit.runtime.names import meaning_of, near_name
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.target import time_to_load_s
 from rewardkit.score_batch import costs_told, per_1000
@@ -140,8 +140,9 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
     for row in lines:
         for parameter in own:
             if parameter.required and parameter.name not in row.values:
-                meaning = meaning_of(parameter.name, reward.spec.kind)
-                words = f"column {parameter.name!r} is missing{'' if meaning is None else f'; {meaning}'}"
+                kind = reward.spec.kind
+                hint = near_name(parameter.name, list(row.values), kind) or meaning_of(parameter.name, kind)
+                words = f"column {parameter.name!r} is missing{'' if hint is None else f'; {hint}'}"
                 check.misfits.append(Misfit(row.line, parameter.name, words))
         for parameter in [*own, *inner]:
             if parameter.name not in row.values:
