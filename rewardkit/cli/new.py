@@ -60,7 +60,7 @@ def test_a_run_scores_and_skips() -> None:
 
 
 def new_command(
-    name: Annotated[str | None, argument("What to call the reward: a Python identifier.", "[NAME]")] = None,
+    name: Annotated[str | None, argument("What to call the reward: a Python identifier.", "NAME")] = None,
     folder: Annotated[Path | None, option("The folder to write to.", "DIR", "--dir")] = None,
     recipe: Annotated[str | None, option("Start from a recipe; an unknown name lists them.", "RECIPE")] = None,
     as_json: AsJson = False,

@@ -141,7 +141,7 @@ def test_a_run_with_a_record_is_added_to_only_where_that_is_said(work: Path) -> 
     """Before anything is scored; and --append alone means nothing."""
     code, out, err = _run("score", "mine.py", "rows.jsonl", "--inline", "--record", "runs/one")
     assert (2, "") == (code, out)
-    assert "runs/one/record.db: this run has a record; append to it (--append), or give another name" in err
+    assert "runs/one/record.db: this run has a record; append to it (--append; in Python Recorder(" in err
     assert "--append: says how --record is meant" in _run("score", "mine.py", "rows.jsonl", "--append")[2]
     code, _, err = _run("score", "mine.py", "rows.jsonl", "--inline", "--record", "..")
     assert (2, True) == (code, "run '..': not a run's name" in err)
