@@ -59,7 +59,7 @@ def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
 
 
 def near_name(column: str, names: Sequence[str], kind: Kind) -> str | None:
-    """Return the question whether a near name was meant; ``None`` where there is none."""
+    """Return the question whether a near name was meant; ``None`` where no name is near."""
     cutoff = _NEAR if meaning_of(column, kind) is None else _VERY_NEAR
     near = difflib.get_close_matches(column, names, n=3, cutoff=cutoff)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else None
