@@ -105,6 +105,8 @@ def resolve_all(reference: str) -> list[Composable]:
         offered = entry_points().get(place)
         if offered is not None:
             return [_checked(offered.load(), reference)]
+    if (place.startswith(".") or "/" in place) and Path(place).is_dir():
+        raise RewardLoadError(f"{reference!r} is a folder; name a file in it, such as {Path(place, 'my_rewards.py')}")
     module = load_file(Path(place)) if place.endswith(".py") or "/" in place else _import(place, reference)
     if name:
         return [_member(module, name, reference)]

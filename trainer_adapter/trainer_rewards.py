@@ -221,7 +221,9 @@ class TrainerRewards:
         self, prompt: Any, completion: Any, columns: Mapping[str, Any] | None = None, *, group: object = None
     ) -> Rollout:
         """Return a rollout with the columns that the rewards read, so that no other tells a group's rows apart."""
-        example = {name: one for name, one in (columns or {}).items() if self.columns is None or name in self.columns}
+        given = columns or {}
+        lacks = any(name not in given for name in self.required)  # the error then names the columns that there are
+        example = {name: one for name, one in given.items() if lacks or self.columns is None or name in self.columns}
         if self.groups and group is not None:
             example[GROUP_COLUMN] = group
         return Rollout(prompt, completion, example)

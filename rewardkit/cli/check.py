@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+from rich.table import Table
 from rich.text import Text
 
 from rewardkit.audit.honest import Honest, framed
@@ -19,12 +21,12 @@ from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout,
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.report import duration, number
 from rewardkit.cli.rewards import Leaves, chosen
-from rewardkit.cli.screen import screen, table
+from rewardkit.cli.screen import fitting, screen, table, told_progress
 from rewardkit.cli.text import folded
 from rewardkit.coercion.rule import ColumnValueError
 from rewardkit.data import Row
 from rewardkit.decorator import Reward
-from rewardkit.runtime.names import meaning_of
+from rewardkit.runtime.names import meaning_of, near_name
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.target import time_to_load_s
 from rewardkit.score_batch import costs_told, per_1000
@@ -36,6 +38,7 @@ from sandbox import LOAD_TIMEOUT_S
 _SHOWN = 10
 _SHOWN_LINES = 8
 _NUMBERS_WIDTH = 69
+_NUMBER_WIDTH = 9
 _GROUP = 8
 """Completions of a prompt, as TRL's ``num_generations`` has it."""
 
@@ -117,7 +120,7 @@ def check_command(
             with Runtime(parts, workers=workers, load_timeout_s=load_timeout, max_infrastructure_rate=1.0) as runtime:
                 runtime.wait_loaded()
                 if rollouts:
-                    _take(check, scored, runtime.score(rollouts)[leaf.name])
+                    _take(check, scored, _outcomes(runtime, leaf, rollouts))
         checked.append(check)
     code = FAILED if any(one.misfits for one in checked) else 0
     told = {"rewards": [one.as_json() for one in checked]}
@@ -137,8 +140,9 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
     for row in lines:
         for parameter in own:
             if parameter.required and parameter.name not in row.values:
-                meaning = meaning_of(parameter.name, reward.spec.kind)
-                words = f"column {parameter.name!r} is missing{'' if meaning is None else f'; {meaning}'}"
+                kind = reward.spec.kind
+                hint = near_name(parameter.name, list(row.values), kind) or meaning_of(parameter.name, kind)
+                words = f"column {parameter.name!r} is missing{'' if hint is None else f'; {hint}'}"
                 check.misfits.append(Misfit(row.line, parameter.name, words))
         for parameter in [*own, *inner]:
             if parameter.name not in row.values:
@@ -162,7 +166,7 @@ def _to_score(
         said = "no right answer was found to score, so what 1,000 completions take is not known"
         check.warnings.append(f"{said}; --gold names its column")
     size = check.group or 1
-    texts = [form.text for _, form in rows]
+    texts = [*dict.fromkeys(form.text for _, form in rows)]
     rows = rows[: -(-len(rows) // size)]
     rollouts = [one for row, form in rows for one in _group(leaf, row, form, texts, size)]
     return rollouts, [row.line for row, _ in rows]
@@ -197,8 +201,19 @@ def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[
     probe = form_probe(form)
     first = rollout_of([leaf], row, probe)
     numbered = (f"{form.text} ({number})" for number in count(2))
-    others = [*dict.fromkeys(text for text in texts if text != form.text), *islice(numbered, size)]
-    return [first, *(rollout_of([leaf], row, replace(probe, text=text, said=None)) for text in others[: size - 1])]
+    others = islice(chain((text for text in texts if text != form.text), numbered), size - 1)
+    return [first, *(rollout_of([leaf], row, replace(probe, text=text, said=None)) for text in others)]
+
+
+def _outcomes(runtime: Runtime, leaf: Reward[..., Any], rollouts: Sequence[Rollout]) -> list[Outcome]:
+    """Score with one reward, and tell the progress; the rewards that it asks are scored only where it asks them."""
+    found: dict[int, Outcome] = {}
+    with told_progress(f"check of {leaf.name}") as tick:
+        for finished in runtime.stream(rollouts):
+            if finished.reward == leaf.name:
+                found[finished.row] = finished.outcome
+                tick(len(found), len(rollouts))
+    return [found[row] for row in range(len(rollouts))]
 
 
 def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
@@ -225,23 +240,8 @@ def _all_skipped(reasons: Sequence[str | None]) -> str:
 
 def _print(checked: Sequence[RewardCheck], unit: str) -> None:
     console = screen()
-    shown = table("reward", "rows", "failing", "answers", "mean\nscore", "skipped", "call\np50", "slowest", "timeout")
-    for column in shown.columns[1:]:
-        column.justify = "right"
-        column.no_wrap = True
-    for one in checked:
-        known = [score for score in one.scores.values() if score is not None]
-        failing = len({misfit.line for misfit in one.misfits})
-        shown.add_row(
-            Text(folded(shortened(one.reward, 60), max(10, console.width - _NUMBERS_WIDTH)), style="bold"),
-            f"{one.rows:,}",
-            Text(f"{failing:,}", style="red") if failing else Text("-"),
-            f"{len(one.scores):,}" if one.scores else "-",
-            number(sum(known) / len(known) if known else None),
-            f"{len(one.scores) - len(known):,}" if len(known) < len(one.scores) else "-",
-            *(duration(seconds).replace(" min ", " min\n") for seconds in (one.p50_s, one.max_s, one.timeout_s)),
-        )
-    console.print(shown)
+    made = functools.partial(_table, checked, console.width)
+    console.print(fitting(console, made, ["skipped"], ["answers", "slowest"]))
     for one in checked:
         for said in one.warnings:
             console.print(Text.assemble((f"{one.reward}: ", "bold"), ("warning: ", "yellow"), plain(said)))
@@ -255,6 +255,34 @@ def _print(checked: Sequence[RewardCheck], unit: str) -> None:
         told = all(_is_told_whole(misfits) for misfits in gathered[:_SHOWN])
         if len(gathered) > _SHOWN or not told:
             console.print(Text(f"{one.reward}: --json lists all {len(one.misfits):,}", style="dim"))
+
+
+def _table(checked: Sequence[RewardCheck], width: int, left_out: Collection[str]) -> Table:
+    names = ["reward", "rows", "failing", "answers", "mean\nscore", "skipped", "call\np50", "slowest", "timeout"]
+    shown = table(*(name for name in names if name not in left_out))
+    for column in shown.columns[1:]:
+        column.justify = "right"
+        column.no_wrap = True
+    room = max(10, width - _NUMBERS_WIDTH + _NUMBER_WIDTH * len(left_out))
+    for one in checked:
+        known = [score for score in one.scores.values() if score is not None]
+        failing = len({misfit.line for misfit in one.misfits})
+        p50, slowest, timeout = (
+            duration(seconds).replace(" min ", " min\n") for seconds in (one.p50_s, one.max_s, one.timeout_s)
+        )
+        cells: list[str | Text] = [
+            Text(folded(shortened(one.reward, 60), room), style="bold"),
+            f"{one.rows:,}",
+            Text(f"{failing:,}", style="red") if failing else Text("-"),
+            f"{len(one.scores):,}" if one.scores else "-",
+            number(sum(known) / len(known) if known else None),
+            f"{len(one.scores) - len(known):,}" if len(known) < len(one.scores) else "-",
+            p50,
+            slowest,
+            timeout,
+        ]
+        shown.add_row(*(cell for name, cell in zip(names, cells, strict=True) if name not in left_out))
+    return shown
 
 
 def _gathered(misfits: Sequence[Misfit]) -> list[list[Misfit]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from rewardkit.cli.arguments import AsJson, LoadTimeout, Steps, Timeout, Workers
 from rewardkit.cli.diagnose_report import print_diagnosis
 from rewardkit.cli.exits import finish
 from rewardkit.cli.rewards import chosen
-from rewardkit.cli.screen import screen
+from rewardkit.cli.screen import screen, told_progress
 from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError
 from rewardkit.health.examine import Diagnosis, diagnose_rows, diagnose_run
@@ -19,9 +20,11 @@ from rewardkit.record.places import run_path
 from rewardkit.record.reader import RunReader
 from rewardkit.replay.stored import steps_of
 from rewardkit.runtime.runtime import Runtime
+from rewardkit.score_batch import ScoreBatch
+from rewardkit.types import Outcome, Rollout
 from sandbox import LOAD_TIMEOUT_S
 
-_ROWS = (".jsonl", ".json", ".csv", ".parquet", ".gz")
+_ROWS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".gz")
 
 
 def diagnose_command(
@@ -56,7 +59,8 @@ def diagnose_command(
     rewardkit diagnose rollouts.jsonl --rewards my_rewards.py[/]
     """
     path = Path(place)
-    if path.suffix in _ROWS or place == "-":
+    of_rows = path.suffix in _ROWS or place == "-"
+    if of_rows:
         found = _of_rows(path, rewards, steps, workers=workers, timeout_s=timeout, load_timeout_s=load_timeout)
     elif rewards is not None:
         raise ConfigError(
@@ -65,7 +69,7 @@ def diagnose_command(
     else:
         with RunReader(run_path(place)) as run:
             found = diagnose_run(run, steps=_between(steps, run), every=every)
-    finish(found.as_row(), lambda: print_diagnosis(found, place, screen()), as_json=as_json)
+    finish(found.as_row(), lambda: print_diagnosis(found, place, screen(), of_run=not of_rows), as_json=as_json)
 
 
 def _of_rows(
@@ -86,7 +90,20 @@ def _of_rows(
             raise ConfigError(f"{path}: who scores these rows? Name the rewards: --rewards my_rewards.py")
         return diagnose_rows(batch_of(rollouts, str(path)))
     with Runtime(given, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as runtime:
-        return diagnose_rows(runtime.score(rollouts))
+        return diagnose_rows(_scored(runtime, rollouts))
+
+
+def _scored(runtime: Runtime, rollouts: Sequence[Rollout]) -> ScoreBatch:
+    """Score the rollouts, and tell the progress."""
+    found: dict[str, dict[int, Outcome]] = {name: {} for name in runtime.rewards}
+    failed = 0
+    with told_progress("scoring") as tick:
+        for done, (row, name, outcome) in enumerate(runtime.stream(rollouts), 1):
+            found[name][row] = outcome
+            failed += outcome.cause is not None
+            tick(done, len(found) * len(rollouts), failed)
+    outcomes = {name: [by_row[row] for row in range(len(rollouts))] for name, by_row in found.items()}
+    return ScoreBatch(rollouts, outcomes, runtime.weights)
 
 
 def _between(words: str | None, run: RunReader) -> tuple[int, int] | None:

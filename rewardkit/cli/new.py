@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import keyword
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -59,7 +60,7 @@ def test_a_run_scores_and_skips() -> None:
 
 
 def new_command(
-    name: Annotated[str | None, argument("What to call the reward: a Python identifier.", "[NAME]")] = None,
+    name: Annotated[str | None, argument("What to call the reward: a Python identifier.", "NAME")] = None,
     folder: Annotated[Path | None, option("The folder to write to.", "DIR", "--dir")] = None,
     recipe: Annotated[str | None, option("Start from a recipe; an unknown name lists them.", "RECIPE")] = None,
     as_json: AsJson = False,
@@ -102,7 +103,7 @@ def new_command(
             raise ConfigError(f"{folder}: {fault.strerror or fault}") from fault
         raise
     reward_file, test_file = files
-    after = f"next:  pytest {test_file}\n       rewardkit score {reward_file} rollouts.jsonl"
+    after = f"next:  pytest {_quoted(test_file)}\n       rewardkit score {_quoted(reward_file)} rollouts.jsonl"
     words = f"wrote {reward_file} and {test_file}\n{after}"
     told = {"reward_file": str(reward_file), "test_file": str(test_file)}
     finish(told, lambda: typer.echo(words), as_json=as_json)
@@ -112,10 +113,16 @@ def _from_recipe(recipe: str, folder: Path | None, *, as_json: bool) -> None:
     paths = copied(recipe, folder)
     reward_file, cases_file, data_file = paths
     told = {"reward_file": str(reward_file), "cases_file": str(cases_file), "data_file": str(data_file)}
-    words = f"wrote {reward_file}, {cases_file.name} and {data_file.name}\nnext:  rewardkit test {cases_file}\n"
+    words = f"wrote {reward_file}, {cases_file.name} and {data_file.name}\n"
+    words += f"next:  rewardkit test {_quoted(cases_file)}\n"
     reference = f"{reward_file}:{_tested_by(cases_file)}"
-    words += f"       rewardkit audit {reference} {data_file} --rows 3"
+    words += f"       rewardkit audit {_quoted(reference)} {_quoted(data_file)} --rows 3"
     finish(told, lambda: typer.echo(words), as_json=as_json)
+
+
+def _quoted(word: Path | str) -> str:
+    """Return a word of a command line as a shell takes it."""
+    return shlex.quote(str(word))
 
 
 def _tested_by(cases: Path) -> str:
@@ -131,7 +138,7 @@ def _check_name(name: str, folder: Path) -> None:
     if name.startswith("test_"):
         raise ConfigError(f"{name!r}: pytest takes test_* for tests; try {name.removeprefix('test_') or 'reward'!r}")
     if not folder.is_dir():
-        raise ConfigError(f"{folder}: no such folder")
+        raise ConfigError(f"--dir {folder}: no such folder; make it first")
     mine = (folder / f"{name}.py").exists()
     if name in sys.stdlib_module_names or (not mine and name != "__main__" and importlib.util.find_spec(name)):
         raise ConfigError(

@@ -50,9 +50,13 @@ class Program(typer.core.TyperGroup):
         return list(_commands())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return _flowing(super().get_command(ctx, cmd_name) or _load(cmd_name))
+        command = _flowing(super().get_command(ctx, cmd_name) or _load(cmd_name))
+        for one in (command, *getattr(command, "commands", {}).values()):
+            _leave_types_out(one, ctx)
+        return command
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        _leave_types_out(self, ctx)
         super(Program, _flowing(self)).format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -94,6 +98,14 @@ def _flowing(command: Any) -> Any:
         paragraphs = inspect.cleandoc(command.help).split("\n\n")
         command.help = "\n\n".join(one if one.startswith("[") else " ".join(one.split()) for one in paragraphs)
     return command
+
+
+def _leave_types_out(command: Any, ctx: Any) -> None:
+    """Have a command's help show its flags without a type, as typer would: they take no value."""
+    if command is not None:
+        for one in (*command.params, command.get_help_option(ctx)):
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
 
 
 def _say(words: str) -> None:

@@ -29,8 +29,8 @@ def recipe_files(name: str) -> list[Path]:
     names = recipe_names()
     if name.replace("_", "-") not in names:
         near = difflib.get_close_matches(name, names, n=2)
-        meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-        raise ConfigError(f"--recipe {name!r}: no such recipe; {meant}There are {', '.join(names)}")
+        others = f"did you mean {' or '.join(map(repr, near))}? There are" if near else "there are"
+        raise ConfigError(f"--recipe {name!r}: no such recipe; {others} {', '.join(names)}")
     folder = RECIPES / name.replace("-", "_")
     return [folder / f"{folder.name}.py", folder / "cases.yaml", folder / "rows.jsonl"]
 
@@ -48,7 +48,7 @@ def copied(name: str, folder: Path | None) -> list[Path]:
     files = recipe_files(name)
     target = Path(name.replace("_", "-")) if folder is None else folder
     if folder is not None and not folder.is_dir():
-        raise ConfigError(f"{folder}: no such folder")
+        raise ConfigError(f"--dir {folder}: no such folder; make it first")
     paths = [target / one.name for one in files]
     taken = next((path for path in paths if path.exists() or path.is_symlink()), None)
     if taken is not None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import textwrap
+from collections.abc import Collection
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rewardkit.cli.screen import table
+from rewardkit.cli.screen import fitting, table
 from rewardkit.cli.summary import Cost, Link, RewardSummary, Spread, Summary
 from rewardkit.cli.text import last_lines
 from rewardkit.shown import plain, shortened
@@ -23,14 +25,15 @@ _COSTS = {
     "cost_usd": "USD",
 }
 _NAME_CHARS = 28
-_TIMED_WIDTH = 90
+_TIMES = ("p50", "p95")
+_SPREADS = ("std", "min", "max")
 _LOG_LINES = 3
 _NONE = "-"
 
 
 def print_report(summary: Summary, console: Console) -> None:
     """Print the table, the failures and a line of totals."""
-    console.print(_rewards(summary, timed=console.width >= _TIMED_WIDTH))
+    console.print(fitting(console, functools.partial(_rewards, summary), _TIMES, _SPREADS))
     if summary.failures:
         _print_failures(summary, console)
     if summary.links or summary.costs:
@@ -42,10 +45,10 @@ def print_report(summary: Summary, console: Console) -> None:
     console.print(Text(_closing(summary), style="dim"))
 
 
-def _rewards(summary: Summary, *, timed: bool) -> Table:
+def _rewards(summary: Summary, left_out: Collection[str]) -> Table:
     weighted = any(reward.weight != 1 for reward in summary.rewards.values())
-    numbers = ["mean", "std", "min", "max", "skipped", "failed"]
-    shown = table("reward", *(["weight"] if weighted else []), *numbers, *(["p50", "p95"] if timed else []))
+    names = ["reward", *(["weight"] if weighted else []), "mean", *_SPREADS, "skipped", "failed", *_TIMES]
+    shown = table(*(name for name in names if name not in left_out))
     for column in shown.columns:
         column.justify = "right"
         column.no_wrap = True
@@ -54,16 +57,19 @@ def _rewards(summary: Summary, *, timed: bool) -> Table:
     shown.columns[0].min_width = min(10, max(len(name) for name in summary.rewards))
     shown.columns[0].no_wrap = False  # the one column that gives way where the terminal is narrow
     for name, reward in summary.rewards.items():
-        shown.add_row(
-            Text(shortened(name, _NAME_CHARS), style="bold", no_wrap=True, overflow="ellipsis"),
-            *([f"{reward.weight:.3g}"] if weighted else []),
-            *_spread(reward.scores),
-            f"{reward.skipped:,}" if reward.skipped else _NONE,
-            _failed(reward),
-            *([duration(reward.p50_s), duration(reward.p95_s)] if timed else []),
-        )
+        cells: dict[str, str | Text] = {
+            "reward": Text(shortened(name, _NAME_CHARS), style="bold", no_wrap=True, overflow="ellipsis"),
+            "weight": f"{reward.weight:.3g}",
+            **_spread(reward.scores),
+            "skipped": f"{reward.skipped:,}" if reward.skipped else _NONE,
+            "failed": _failed(reward),
+            "p50": duration(reward.p50_s),
+            "p95": duration(reward.p95_s),
+        }
+        shown.add_row(*(cells[str(column.header)] for column in shown.columns))
     shown.add_section()
-    shown.add_row(Text("total", style="bold"), *([""] if weighted else []), *_spread(summary.totals))
+    totals: dict[str, str | Text] = {"reward": Text("total", style="bold"), **_spread(summary.totals)}
+    shown.add_row(*(totals.get(str(column.header), "") for column in shown.columns))
     return shown
 
 
@@ -129,8 +135,8 @@ def _failed(reward: RewardSummary) -> Text:
     return Text("\n".join(f"{cause} {count:,}" for cause, count in reward.failed.items()), style="red")
 
 
-def _spread(spread: Spread) -> list[str]:
-    return [number(value) for value in (spread.mean, spread.std, spread.min, spread.max)]
+def _spread(spread: Spread) -> dict[str, str]:
+    return {name: number(getattr(spread, name)) for name in ("mean", *_SPREADS)}
 
 
 def number(value: float | None) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import finish
+from rewardkit.cli.screen import fitting
 from rewardkit.cli.view import NONE, day, grid, page, size_told
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.address import RunAddress
@@ -22,6 +25,8 @@ from rewardkit.record.reader import RunReader
 from rewardkit.shown import counted, plain, shortened
 
 _DAY_S = 86400.0
+_LEAST = 20
+"""Columns of the screen for the names of the rewards, at the least."""
 RunsPlace: TypeAlias = Path | RunAddress
 
 
@@ -89,18 +94,29 @@ def _show(found: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
         )
         return
     console = page()
-    shown = grid("run", "began", "steps", "completions", "size", "state", "rewards")
-    shown.columns[-1].justify = "left"
-    shown.columns[-1].no_wrap = False
+    console.print(fitting(console, functools.partial(_table, found), ["size"], ["completions"]))
+
+
+def _table(found: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
+    names = [one for one in ("run", "began", "steps", "completions", "size", "state", "rewards") if one not in left_out]
+    shown = grid(*names)
+    last = shown.columns[-1]
+    last.justify, last.no_wrap, last.min_width = "left", False, _LEAST
     for one in sorted(found, key=lambda one: -(one["began"] or 0.0)):
         if one["error"]:
             state, words = Text("unreadable", style="red"), one["error"]
         else:
             state, words = (Text("running", style="green") if one["running"] else Text("ended")), _names(one["rewards"])
-        numbers = [NONE if one[key] is None else f"{one[key]:,}" for key in ("steps", "completions")]
-        began = NONE if one["began"] is None else day(one["began"])
-        shown.add_row(Text(one["name"], style="bold"), began, *numbers, size_told(one["bytes"]), state, Text(words))
-    console.print(shown)
+        cells: dict[str, str | Text] = {
+            "run": Text(one["name"], style="bold"),
+            "began": NONE if one["began"] is None else day(one["began"]),
+            **{key: NONE if one[key] is None else f"{one[key]:,}" for key in ("steps", "completions")},
+            "size": size_told(one["bytes"]),
+            "state": state,
+            "rewards": Text(words),
+        }
+        shown.add_row(*(cells[name] for name in names))
+    return shown
 
 
 def _names(rewards: Sequence[str]) -> str:

@@ -7,10 +7,12 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
 
@@ -46,6 +48,32 @@ def table(*columns: str) -> Table:
     for column in columns:
         shown.add_column(column, overflow="fold")
     return shown
+
+
+def fitting(console: Console, made: Callable[[Collection[str]], Table], *groups: Sequence[str]) -> Table:
+    """Return a table with all of its columns, or without the first groups of them that make it fit the console.
+
+    Args:
+        made: Makes the table without the columns that it is given. A column with a ``min_width`` may be as narrow.
+        groups: Columns by name, those that are missed least first.
+    """
+    left_out: list[str] = []
+    shown = made(left_out)
+    for group in groups:
+        if _least_width(console, shown) <= console.width:
+            break
+        left_out += group
+        shown = made(left_out)
+    return shown
+
+
+def _least_width(console: Console, shown: Table) -> int:
+    width = Measurement.get(console, console.options.update(max_width=WIDEST), shown).maximum
+    for column in shown.columns:
+        if column.min_width is not None:
+            lines = [line for cell in (column.header, *column.cells) for line in str(cell).splitlines()]
+            width -= max(0, max(map(cell_len, lines)) - column.min_width)
+    return width
 
 
 def print_table(shown: Table, console: Console) -> None:

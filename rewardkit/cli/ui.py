@@ -73,7 +73,9 @@ def ui_command(
 
 
 def _show(place: Address, folder: Path | RunAddress) -> None:
-    typer.echo(plain(f"runs of {folder}{'/' if isinstance(folder, Path) else ''} at"))
+    absent = isinstance(folder, Path) and not folder.exists()
+    shown = f"{folder}/" if isinstance(folder, Path) else str(folder)
+    typer.echo(plain(f"runs of {shown}{', which is not there yet,' if absent else ''} at"))
     typer.echo(f"  {place.url}")
     if place.write_token is not None:
         typer.echo(f"  write token, to change rewards: {place.write_token}")

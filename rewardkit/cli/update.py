@@ -23,7 +23,7 @@ from rewardkit.replay.update import WAIT_S, Update, Wish, update
 def update_command(
     run: Annotated[str, argument("The run's folder, or its address in a database.", "RUN")],
     name: Annotated[str, argument("The reward in the run.", "NAME")],
-    function: Annotated[str | None, argument("The new function; its name in the run stays.", "[FILE.py:NAME]")] = None,
+    function: Annotated[str | None, argument("The new function; its name in the run stays.", "FILE.py:NAME")] = None,
     weight: Annotated[float | None, option("The reward's weight in the total.", "W")] = None,
     shadow: Annotated[
         bool, option("Score it beside the old one, as NAME_shadow with weight 0.", None, "--shadow")

@@ -54,8 +54,8 @@ class VerifiersFunction(MovedFunction):
 
     def arguments(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
         """Return what the author's function is called with, and for how many rollouts."""
-        row = {**(given.get("example") or {})}
-        row |= {name: given[name] for name in ("answer",) if name in given}
+        own = ("prompt", "completion", "completions", "example")
+        row = {**(given.get("example") or {}), **{name: one for name, one in given.items() if name not in own}}
         completions = list(given["completions"]) if self.in_groups else [given["completion"]]
         shared = {
             "prompt": given.get("prompt"),

@@ -90,7 +90,8 @@ class Recorder:
             if anew:
                 move_aside(self.path)
             if not append and has_content(self.path):
-                raise RecordError(f"{self.path}: this run has a record; append to it (--append), or give another name")
+                how = "append to it (--append; in Python Recorder(run, append=True)), or give another name"
+                raise RecordError(f"{self.path}: this run has a record; {how}")
             with named(self.path), contextlib.closing(self._connected()) as connection:
                 if not append and connection.execute(_FIRST, (self._session,)).fetchone() is not None:
                     connection.execute("DELETE FROM session WHERE id = ?", (self._session,))

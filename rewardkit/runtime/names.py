@@ -51,12 +51,18 @@ def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
         names: The columns that there are.
         kind: Whether the reward scores one completion or a group.
     """
-    meaning = meaning_of(column, kind)
-    near = difflib.get_close_matches(column, names, n=3, cutoff=_NEAR if meaning is None else _VERY_NEAR)
-    if near:
-        return f"did you mean {' or '.join(map(repr, near))}?"
+    near, meaning = near_name(column, names, kind), meaning_of(column, kind)
+    if near is not None:
+        return near
     has = f"it has {', '.join(map(repr, names)) or 'no columns'}"
     return has if meaning is None else f"{meaning}; {has}"
+
+
+def near_name(column: str, names: Sequence[str], kind: Kind) -> str | None:
+    """Return the question whether a near name was meant; ``None`` where no name is near."""
+    cutoff = _NEAR if meaning_of(column, kind) is None else _VERY_NEAR
+    near = difflib.get_close_matches(column, names, n=3, cutoff=cutoff)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else None
 
 
 def meaning_of(column: str, kind: Kind) -> str | None:

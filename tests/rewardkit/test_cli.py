@@ -159,6 +159,20 @@ def test_the_table_fits_its_width(work: Path) -> None:
     assert " ".join(out.splitlines()[0].split()) == "reward weight mean std min max skipped failed p50 p95"
 
 
+def test_a_narrow_table_leaves_columns_out_and_cuts_none(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First the times, then the spread: names, means and what failed are whole on 60 columns."""
+    for width, head in (
+        (80, "reward weight mean std min max skipped failed"),
+        (60, "reward weight mean skipped failed"),
+    ):
+        monkeypatch.setenv("COLUMNS", str(width))
+        _, out, _ = _score("rewards.py", "data.jsonl", "--weights", "1,2,3,4,5")
+        lines = out.splitlines()
+        assert head == " ".join(lines[0].split())
+        assert "exception 1" in out
+        assert max(map(len, lines)) <= width
+
+
 def test_json_is_the_only_thing_on_stdout(work: Path) -> None:
     """With --json stdout is one JSON object, also where the reward file prints as it is imported."""
     code, out, err = _score("rewards.py", "data.jsonl", "--json", "--weights", "0.8,0.2,0,0,0")
@@ -503,6 +517,8 @@ def test_new_writes_where_it_is_told(work: Path) -> None:
     (work / "inner").mkdir()
     assert _run("new", "elsewhere", "--dir", "inner")[0] == 0
     assert sorted(path.name for path in (work / "inner").iterdir()) == ["elsewhere.py", "test_elsewhere.py"]
+    (work / "my rewards").mkdir()
+    assert "\nnext:  pytest 'my rewards/test_mine.py'\n" in _run("new", "mine", "--dir", "my rewards")[1]
 
 
 @pytest.mark.parametrize(
@@ -514,7 +530,7 @@ def test_new_writes_where_it_is_told(work: Path) -> None:
         (["test_me"], "try 'me'"),
         (["json"], "would hide"),
         (["numpy"], "would hide"),
-        (["mine", "--dir", "absent"], "no such folder"),
+        (["mine", "--dir", "absent"], "--dir absent: no such folder; make it first"),
         (["rewards"], "rewards.py is there already"),
         (["taken"], "test_taken.py is there already"),
     ],

@@ -141,7 +141,7 @@ def test_a_run_with_a_record_is_added_to_only_where_that_is_said(work: Path) -> 
     """Before anything is scored; and --append alone means nothing."""
     code, out, err = _run("score", "mine.py", "rows.jsonl", "--inline", "--record", "runs/one")
     assert (2, "") == (code, out)
-    assert "runs/one/record.db: this run has a record; append to it (--append), or give another name" in err
+    assert "runs/one/record.db: this run has a record; append to it (--append; in Python Recorder(" in err
     assert "--append: says how --record is meant" in _run("score", "mine.py", "rows.jsonl", "--append")[2]
     code, _, err = _run("score", "mine.py", "rows.jsonl", "--inline", "--record", "..")
     assert (2, True) == (code, "run '..': not a run's name" in err)
@@ -347,6 +347,16 @@ def test_show_reads_well_on_a_terminal(work: Path, arguments: list[str], monkeyp
     assert "\x1b" not in shown
     assert "<script>\\x1b[31mred" in shown
     assert "…" in shown
+
+
+def test_runs_leaves_columns_out_on_a_narrow_terminal(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names are not broken into letters on 60 columns."""
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    shown = COLOURS.sub("", _run("runs")[1]).splitlines()
+    assert ["run", "began", "steps", "state", "rewards"] == shown[0].split()
+    assert shown[2].startswith("one ")
+    assert max(map(len, shown)) <= 60
 
 
 @pytest.mark.parametrize("arguments", [[], ["--prompt", "0"], ["--step", "3"]])

@@ -80,6 +80,7 @@ def test_help_teaches_and_nothing_of_it_is_cut(name: str, width: int, monkeypatc
     paragraphs = command.help.split("\n\n")
     assert max(map(len, shown.splitlines())) <= width
     assert "…" not in shown
+    assert "bool" not in shown.lower()  # a flag takes no value
     assert [] == [one for one in paragraphs if " ".join(Text.from_markup(one).plain.split()) not in words]
     assert [] == [one for one in paragraphs if "\n" in one and not one.startswith("[")]
     options = [option for one in command.params for option in one.opts if option.startswith("--")]

@@ -118,6 +118,8 @@ def test_a_yaml_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ("option.py", r"^\S+option.py:2: reward 'f': unknown option 'timeout'; did you mean 'timeout_s'\? [^\n]*$"),
         ("option", r"^\S+option.py:2: reward 'f': unknown option 'timeout'; did you mean 'timeout_s'\? [^\n]*$"),
         ("empty.py", "no reward in it"),
+        (".", r"'\.' is a folder; name a file in it, such as my_rewards\.py"),
+        ("./", r"'\./' is a folder; "),
         ("mine.py:corect", "did you mean 'correct'"),
         ("twins.py:frst", r"did you mean 'first'\?"),
         ("mine.py:NUMBER", "is a int, not a reward"),

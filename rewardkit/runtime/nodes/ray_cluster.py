@@ -104,6 +104,9 @@ def initialise(ray: Any, address: str) -> None:
         _check_listens(address, host, int(port))
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except ConnectionError as reason:
+        where = "this machine is part of no cluster; give the head's HOST:PORT, or begin one with 'ray start --head'"
+        raise ClusterError(f"ray_address={address!r}: {where if address == 'auto' else reason}") from reason
     except Exception as reason:
         raise ClusterError(f"ray_address={address!r}: {_first_lines(reason, _VERSIONS)}") from reason
 

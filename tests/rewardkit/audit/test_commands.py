@@ -226,6 +226,21 @@ def test_check_passes_data_that_suits(work: Path) -> None:
     assert ["5", "s"] == cells[-2:]
 
 
+def test_check_offers_a_near_column(work: Path) -> None:
+    """A misspelt column of the data is named, as by score."""
+    _write(work / "misspelt.jsonl", [{"prompt": "1+1=", "anwser": "2"}])
+    _, out, _ = _run("check", "mine.py:correct", "misspelt.jsonl", "--workers", "1")
+    assert "correct: line 1: column 'answer' is missing; did you mean 'anwser'?\n" in out
+
+
+def test_check_leaves_columns_out_on_a_narrow_screen(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names and what fails are whole on 60 columns."""
+    monkeypatch.setenv("COLUMNS", "60")
+    _, out, _ = _run("check", "mine.py:correct", "bad.jsonl", "--workers", "1")
+    assert ["reward", "rows", "failing", "score", "p50", "timeout"] == out.splitlines()[1].split()
+    assert ["correct", "3", "1"] == out.splitlines()[3].split()[:3]
+
+
 def test_check_lists_each_row_and_column_that_fails(work: Path) -> None:
     """Exit code 1; every failing column of every reward is listed, in the JSON as well."""
     code, out, _ = _run("check", "mine.py:correct,mine.py:kind_of", "bad.jsonl", "--workers", "1")

@@ -187,6 +187,9 @@ def test_the_command_prints_where_it_listens(tmp_path: Path, monkeypatch: pytest
     assert told.url in lines
     assert "write token, to change rewards: write-abc" in lines
     assert f"from another machine: {told.tunnel}" in lines
+    assert f"runs of {tmp_path}/ at" == lines[0]
+    done = CliRunner().invoke(app, ["ui", str(tmp_path / "rnus")])
+    assert f"runs of {tmp_path}/rnus/, which is not there yet, at" == done.stdout.splitlines()[0]
 
 
 def test_the_command_passes_further_names_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

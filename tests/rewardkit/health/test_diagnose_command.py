@@ -112,6 +112,19 @@ def test_a_flag_is_shown_with_rows_and_next_action(work: Path) -> None:
     assert max(map(len, table.splitlines())) <= 80
 
 
+def test_the_next_action_names_the_run_and_for_rows_no_run(work: Path) -> None:
+    """So that the command can be copied; rows, such as those of a file with tabs, have no record to look into."""
+    Path("failing.py").write_text(
+        "from rewardkit import reward\n\n@reward\ndef failing(completion: str) -> float:\n    raise ValueError\n"
+    )
+    Path("words.tsv").write_text("prompt\tcompletion\n" + "".join(f"{n // 2}=\tfour\n" for n in range(80)))
+    out = _run("words.tsv", "--rewards", "failing.py", "--workers", "1")[1]
+    assert "next: See the errors: rewardkit score shows them." in out
+    scored = ["score", "failing.py", "words.tsv", "--inline", "--record", "runs/failing"]
+    assert 0 == CliRunner().invoke(app, scored).exit_code
+    assert "rewardkit logs runs/failing --reward failing --status failed" in _run("runs/failing")[1]
+
+
 def test_json_has_flags_as_data(work: Path) -> None:
     """The same in one object."""
     told = json.loads(_run("runs/same", "--json")[1])
@@ -165,5 +178,5 @@ def test_bad_input_is_named_in_one_line(work: Path, arguments: list[str], words:
 def test_noise_of_what_never_varies_is_not_known(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two scorings that are one constant tell no share: a dash stands there and no number."""
     told = {"correct": noise_of([0.5] * 8, [0.5] * 8, [0] * 4 + [1] * 4)}
-    print_diagnosis(replace(diagnose_rows(_batch([0.5] * 8)), noise=told), "rows.jsonl", Console())
+    print_diagnosis(replace(diagnose_rows(_batch([0.5] * 8)), noise=told), "rows.jsonl", Console(), of_run=False)
     assert ["correct", "-", "-", "-", "-"] == capsys.readouterr().out.partition("reward scored twice")[2].split()[6:11]

@@ -130,6 +130,19 @@ def test_an_info_that_is_no_json_is_named(info: str) -> None:
     assert [one.score for one in outcomes(from_verifiers(level), ["c"], info="null")] == [0.0]
 
 
+def test_columns_of_a_direct_call_reach_a_rubrics_function() -> None:
+    """As in a run: ``info``, ``task`` and others may be given by name, for one completion and for a group."""
+
+    def level(completion: Any, info: Any, task: str, state: Any) -> float:
+        return float((info["level"], task, state["kind"]) == (2, "sums", "hard"))
+
+    def levels(completions: Any, infos: Any) -> list[float]:
+        return [float(info["level"]) for info in infos]
+
+    assert 1.0 == from_verifiers(level)(completion="c", info='{"level": 2}', task="sums", kind="hard")
+    assert [2.0, 2.0] == from_verifiers(levels)(completions=["c", "d"], info={"level": 2})
+
+
 def test_an_extra_info_nested_without_end_is_no_object() -> None:
     """verl's function gets the whole row then, as where there is no such column."""
 

@@ -68,6 +68,16 @@ def test_nothing_listens() -> None:
             ray_cluster.initialise(RAY, _address(unused))
 
 
+def test_without_a_cluster_auto_is_told_in_our_words() -> None:
+    """Ray's own advice names a flag of its command."""
+
+    def refused(**options: object) -> None:
+        raise ConnectionError("Please specify the one to connect to by setting `--address` flag")
+
+    with pytest.raises(ClusterError, match=r"is part of no cluster; give the head's HOST:PORT, or begin one with"):
+        ray_cluster.initialise(SimpleNamespace(init=refused), "auto")
+
+
 def test_what_says_nothing_is_no_cluster(listener: socket.socket) -> None:
     with pytest.raises(ClusterError, match="no cluster there: timed out"):
         ray_cluster.initialise(RAY, _address(listener))
