@@ -518,7 +518,7 @@ def test_new_writes_where_it_is_told(work: Path) -> None:
     assert _run("new", "elsewhere", "--dir", "inner")[0] == 0
     assert sorted(path.name for path in (work / "inner").iterdir()) == ["elsewhere.py", "test_elsewhere.py"]
     (work / "my rewards").mkdir()
-    assert "\nnext:  pytest 'my rewards/test_mine.py'\n" in _run("new", "mine", "--dir", "my rewards")[1]
+    assert "\nnext:  pytest 'my rewards/test_spaced.py'\n" in _run("new", "spaced", "--dir", "my rewards")[1]
 
 
 @pytest.mark.parametrize(

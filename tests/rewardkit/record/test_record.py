@@ -143,14 +143,14 @@ class Picture:
         self.shown = shown
 
 
-def test_a_row_with_an_image_is_one_prompt_in_all_epochs(tmp_path: Path) -> None:
+def test_a_row_with_an_image_is_one_prompt_in_all_epochs(place: Any) -> None:
     """Each batch has a copy of its own; another image makes another prompt."""
     kept = [Picture(shown) for shown in ("a cat", "a cat", "a dog")]
-    with Runtime([exact], lane="inline", record=tmp_path) as runtime:
+    with Runtime([exact], lane="inline", record=place / "one") as runtime:
         for picture in kept:
             prompt = [{"role": "user", "content": [{"type": "image", "image": picture}]}]
             runtime.score([Rollout(prompt, "yes", {"image": picture, "answer": "yes"})])
-    with RunReader(tmp_path) as run:
+    with RunReader(place / "one") as run:
         assert [0, 0, 1] == [one.prompt_index for one in run.completions()]
 
 
