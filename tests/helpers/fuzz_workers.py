@@ -48,6 +48,8 @@ LEFT_S = 60.0
 MEMORY_BYTES = 1 << 29
 MARK = "REWARDKIT_FUZZ"
 """Set in the environment of what a session starts, by which its processes are known."""
+OTHERS = (".com.google", ".org.chromium", "plasma", "ray", "sem.", "torch_")
+"""How files in shared memory begin that programs of other tests make, which run beside this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ class _Watched:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._descriptors = _descriptors()
-        self._shared = set(os.listdir("/dev/shm"))
+        self._shared = _shared_files()
         self._threads = set(threading.enumerate())
         chosen = [one for one in rewards(session.deadline_s, session.width) if one.name in session.lanes]
         self._runtime = Runtime(chosen, workers=session.workers, memory_bytes=MEMORY_BYTES, max_infrastructure_rate=1.0)
@@ -210,7 +212,7 @@ class _Watched:
             yield f"descriptors are left: {sorted(_descriptors() - self._descriptors)}"
         if not _soon(lambda: set(threading.enumerate()) <= self._threads):
             yield f"threads are left: {sorted(one.name for one in set(threading.enumerate()) - self._threads)}"
-        files = [str(path) for path in folder.rglob("*")] + sorted(set(os.listdir("/dev/shm")) - self._shared)
+        files = [str(path) for path in folder.rglob("*")] + sorted(_shared_files() - self._shared)
         if files:
             yield f"files are left: {files}"
 
@@ -283,6 +285,10 @@ def _soon(condition: Callable[[], bool]) -> bool:
 
 def _descriptors() -> set[int]:
     return {int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
+
+
+def _shared_files() -> set[str]:
+    return {name for name in os.listdir("/dev/shm") if not name.startswith(OTHERS)}
 
 
 def environment(**more: str) -> dict[str, str]:
