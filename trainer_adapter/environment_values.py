@@ -43,9 +43,8 @@ class EnvironmentColumns:
 
         Args:
             keywords: All but prompts, completions and token ids; ``environments`` has one object a completion.
-            completions: The trainer's list.
-            rewards: A runtime's rewards.
             completions: TRL's list of the batch's completions.
+            rewards: A runtime's rewards.
 
         Raises:
             DataError: An environment's ``reward`` is not a number, or its ``workspace`` is not a path.
