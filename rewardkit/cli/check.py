@@ -21,7 +21,7 @@ from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout,
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.report import duration, number
 from rewardkit.cli.rewards import Leaves, chosen
-from rewardkit.cli.screen import fitting, screen, table, told_progress
+from rewardkit.cli.screen import collected, fitting, screen, table
 from rewardkit.cli.text import folded
 from rewardkit.coercion.rule import ColumnValueError
 from rewardkit.data import Row
@@ -120,7 +120,9 @@ def check_command(
             with Runtime(parts, workers=workers, load_timeout_s=load_timeout, max_infrastructure_rate=1.0) as runtime:
                 runtime.wait_loaded()
                 if rollouts:
-                    _take(check, scored, _outcomes(runtime, leaf, rollouts))
+                    # The rewards that it asks are scored only where it asks them.
+                    answers = collected(f"check of {leaf.name}", runtime.stream(rollouts), [leaf.name], len(rollouts))
+                    _take(check, scored, answers[leaf.name])
         checked.append(check)
     code = FAILED if any(one.misfits for one in checked) else 0
     told = {"rewards": [one.as_json() for one in checked]}
@@ -203,17 +205,6 @@ def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[
     numbered = (f"{form.text} ({number})" for number in count(2))
     others = islice(chain((text for text in texts if text != form.text), numbered), size - 1)
     return [first, *(rollout_of([leaf], row, replace(probe, text=text, said=None)) for text in others)]
-
-
-def _outcomes(runtime: Runtime, leaf: Reward[..., Any], rollouts: Sequence[Rollout]) -> list[Outcome]:
-    """Score with one reward, and tell the progress; the rewards that it asks are scored only where it asks them."""
-    found: dict[int, Outcome] = {}
-    with told_progress(f"check of {leaf.name}") as tick:
-        for finished in runtime.stream(rollouts):
-            if finished.reward == leaf.name:
-                found[finished.row] = finished.outcome
-                tick(len(found), len(rollouts))
-    return [found[row] for row in range(len(rollouts))]
 
 
 def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from rewardkit.cli.arguments import AsJson, LoadTimeout, Steps, Timeout, Workers
 from rewardkit.cli.diagnose_report import print_diagnosis
 from rewardkit.cli.exits import finish
 from rewardkit.cli.rewards import chosen
-from rewardkit.cli.screen import screen, told_progress
+from rewardkit.cli.screen import collected, screen
 from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError
 from rewardkit.health.examine import Diagnosis, diagnose_rows, diagnose_run
@@ -21,7 +22,6 @@ from rewardkit.record.reader import RunReader
 from rewardkit.replay.stored import steps_of
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.score_batch import ScoreBatch
-from rewardkit.types import Outcome, Rollout
 from sandbox import LOAD_TIMEOUT_S
 
 _ROWS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".gz")
@@ -59,8 +59,7 @@ def diagnose_command(
     rewardkit diagnose rollouts.jsonl --rewards my_rewards.py[/]
     """
     path = Path(place)
-    of_rows = path.suffix in _ROWS or place == "-"
-    if of_rows:
+    if path.suffix in _ROWS or place == "-":
         found = _of_rows(path, rewards, steps, workers=workers, timeout_s=timeout, load_timeout_s=load_timeout)
     elif rewards is not None:
         raise ConfigError(
@@ -68,8 +67,14 @@ def diagnose_command(
         )
     else:
         with RunReader(run_path(place)) as run:
-            found = diagnose_run(run, steps=_between(steps, run), every=every)
-    finish(found.as_row(), lambda: print_diagnosis(found, place, screen(), of_run=not of_rows), as_json=as_json)
+            found = _naming(place, diagnose_run(run, steps=_between(steps, run), every=every))
+    finish(found.as_row(), lambda: print_diagnosis(found, place, screen()), as_json=as_json)
+
+
+def _naming(run: str, found: Diagnosis) -> Diagnosis:
+    """Return a diagnosis whose next actions name the run, so that their commands can be copied."""
+    named = f" {shlex.quote(run)} "
+    return replace(found, flags=[replace(flag, action=flag.action.replace(" RUN ", named)) for flag in found.flags])
 
 
 def _of_rows(
@@ -90,20 +95,8 @@ def _of_rows(
             raise ConfigError(f"{path}: who scores these rows? Name the rewards: --rewards my_rewards.py")
         return diagnose_rows(batch_of(rollouts, str(path)))
     with Runtime(given, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as runtime:
-        return diagnose_rows(_scored(runtime, rollouts))
-
-
-def _scored(runtime: Runtime, rollouts: Sequence[Rollout]) -> ScoreBatch:
-    """Score the rollouts, and tell the progress."""
-    found: dict[str, dict[int, Outcome]] = {name: {} for name in runtime.rewards}
-    failed = 0
-    with told_progress("scoring") as tick:
-        for done, (row, name, outcome) in enumerate(runtime.stream(rollouts), 1):
-            found[name][row] = outcome
-            failed += outcome.cause is not None
-            tick(done, len(found) * len(rollouts), failed)
-    outcomes = {name: [by_row[row] for row in range(len(rollouts))] for name, by_row in found.items()}
-    return ScoreBatch(rollouts, outcomes, runtime.weights)
+        outcomes = collected("scoring", runtime.stream(rollouts), runtime.rewards, len(rollouts))
+        return diagnose_rows(ScoreBatch(rollouts, outcomes, runtime.weights))
 
 
 def _between(words: str | None, run: RunReader) -> tuple[int, int] | None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-import shlex
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
@@ -22,34 +20,21 @@ _NAME_CHARS = 20
 _NONE = "-"
 
 
-def print_diagnosis(found: Diagnosis, place: str, console: Console, *, of_run: bool) -> None:
-    """Print what was looked at, the flags, the noise, and what could not be looked at.
-
-    Args:
-        found: The diagnosis.
-        place: The run or the file.
-        console: Where to print.
-        of_run: Whether the place is a run, which the commands of the next actions then name.
-    """
+def print_diagnosis(found: Diagnosis, place: str, console: Console) -> None:
+    """Print what was looked at, the flags, the noise, and what could not be looked at."""
     _say(console, Text.assemble((plain(place), "bold"), f"  {_looked_at(found)}"))
     _say(console, Text(found.gradient))
     if found.flags:
         console.print()
         console.print(_table(found.flags))
         for flag in found.flags:
-            action = flag.action.replace(" RUN ", f" {shlex.quote(place)} ") if of_run else _of_rows(flag.action)
-            _print_flag(flag, action, console, rows="completions" if of_run else "rows")
+            _print_flag(flag, console, rows="rows" if found.steps is None else "completions")
     else:
         _say(console, Text(f"no flags: {len(found.looked)} detectors looked and found nothing", style="green"))
     if found.noise:
         console.print()
         console.print(_noise(found.noise))
     _print_not_looked(found, console)
-
-
-def _of_rows(action: str) -> str:
-    """Return a next action for rows, which have no record: their errors are where they are scored."""
-    return re.sub(r"rewardkit logs RUN --reward .* --status failed", "rewardkit score shows them", action)
 
 
 def _looked_at(found: Diagnosis) -> str:
@@ -77,14 +62,14 @@ def _table(flags: Sequence[Flag]) -> Table:
     return shown
 
 
-def _print_flag(flag: Flag, action: str, console: Console, rows: str) -> None:
+def _print_flag(flag: Flag, console: Console, rows: str) -> None:
     head = [flag.detector, *([flag.reward] if flag.reward else []), *([f"steps {flag.steps}"] if flag.steps else [])]
     console.print()
     _say(console, Text(plain(", ".join(head)), style="bold"))
     _say(console, Text(f"  {plain(flag.words)}"))
     if flag.rows:
         _say(console, Text(f"  {rows}: {', '.join(map(str, flag.rows))}"))
-    _say(console, Text(f"  next: {plain(action)}"))
+    _say(console, Text(f"  next: {plain(flag.action)}"))
 
 
 def _noise(noise: Mapping[str, Noise]) -> Table:

@@ -16,7 +16,9 @@ from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
 
+from rewardkit.runtime.settle import Finished
 from rewardkit.shown import plain
+from rewardkit.types import Outcome
 
 PIPED_WIDTH = 100
 """Columns where the output goes to a file or a pipe and ``$COLUMNS`` is not set."""
@@ -102,6 +104,26 @@ def told_progress(name: str) -> Iterator[Callable[..., None]]:
                 print(f"{name}: {done:,} of {known:,} so far, {now - began:.0f} s", file=sys.stderr, flush=True)
 
         yield tick
+
+
+def collected(what: str, finished: Iterable[Finished], names: Iterable[str], rows: int) -> dict[str, list[Outcome]]:
+    """Return the outcomes of some rewards, by reward and row, when a stream of them has ended; tell the progress.
+
+    Args:
+        what: What is going on.
+        finished: The outcomes, in any order; those of other rewards are passed over.
+        names: The rewards, each of which scores every row.
+        rows: How many rows there are.
+    """
+    found: dict[str, dict[int, Outcome]] = {name: {} for name in names}
+    done = failed = 0
+    with told_progress(what) as tick:
+        for row, name, outcome in finished:
+            if name in found:
+                found[name][row] = outcome
+                done, failed = done + 1, failed + (outcome.cause is not None)
+                tick(done, len(found) * rows, failed)
+    return {name: [by_row[row] for row in range(rows)] for name, by_row in found.items()}
 
 
 @contextlib.contextmanager

@@ -65,6 +65,7 @@ class Evidence:
         series: By reward, its mean score at each step since its version began, oldest first, up to this window's end.
         metrics: The trainer's metrics in the window's steps, by the trainer's names.
         again: By reward, the scores of a second scoring of the same completions; ``nan`` without one.
+        recorded: Whether a run's record has the completions, so that commands can look into it.
     """
 
     table: CompletionTable
@@ -73,6 +74,7 @@ class Evidence:
     series: Mapping[str, Floats] = field(default_factory=dict)
     metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
     again: Mapping[str, Floats] = field(default_factory=dict)
+    recorded: bool = True
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def kept(self, name: str, work: Callable[[], T]) -> T:
@@ -81,6 +83,12 @@ class Evidence:
             self._kept[name] = work()
         found: T = self._kept[name]
         return found
+
+    def errors_of(self, reward: str) -> str:
+        """Return where a reward's errors are to be seen, as a command; ``RUN`` stands for the run."""
+        if not self.recorded:
+            return "rewardkit score shows them"
+        return f"rewardkit logs RUN --reward {reward} --status failed"
 
     @property
     def timed(self) -> bool:

@@ -195,7 +195,7 @@ def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
     def asked(ids: Sequence[int]) -> list[PromptRow | None]:
         return [PromptRow(_all_text(rollouts[one].prompt), rollouts[one].example) for one in ids]
 
-    return _of_rows(Evidence(table_of(batch), texts, asked))
+    return _of_rows(Evidence(table_of(batch), texts, asked, recorded=False))
 
 
 def _of_rows(evidence: Evidence) -> Diagnosis:

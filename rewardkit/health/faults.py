@@ -37,7 +37,7 @@ def failures(window: Evidence, baseline: Evidence | None, reward: str | None) ->
         return None
     told = Counter(causes[failed].tolist()).most_common()
     words = f"{found.of_all:.0%} of the calls fail: {', '.join(f'{count:,} {cause}' for cause, count in told)}"
-    action = f"See the errors: rewardkit logs RUN --reward {reward} --status failed."
+    action = f"See the errors: {window.errors_of(reward)}."
     if told[0][0] == "infrastructure":
         action = f"Mend the server, then ask again what failed: rewardkit rescore RUN --only-failed {reward}."
     return raised(

@@ -234,5 +234,5 @@ def defaults(window: Evidence, baseline: Evidence | None, reward: str | None) ->
         return None
     share = float(failed.sum() / asked.sum())
     words = f"{share:.0%} of the scores are a default that stands in for a failed call"
-    action = f"Mend the failures (rewardkit logs RUN --reward {reward} --status failed), or declare no default."
+    action = f"Mend the failures ({window.errors_of(reward)}), or declare no default."
     return raised(window, "defaults", share, 0.05, words, action, reward=reward, shown=failed)
