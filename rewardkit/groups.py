@@ -52,12 +52,21 @@ def group_key(rollout: Rollout, place: int = 0) -> bytes:
     Raises:
         DataError: The row holds what cannot be compared by its bytes, such as a lock.
     """
+    try:
+        columns = sorted(rollout.example.items(), key=lambda item: str(item[0]))
+        return content_bytes((rollout.prompt, [item for item in columns if not is_own(*item)]))
+    except Exception as reason:
+        raise DataError(f"row {place} cannot be grouped: {reason}") from reason
+
+
+def content_bytes(value: object) -> bytes:
+    """Return bytes that are equal for equal values, whichever of their parts are one object.
+
+    Raises:
+        Exception: The value cannot be pickled, or holds itself; pickling runs its own code, which may raise anything.
+    """
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, protocol=5)
     pickler.fast = True  # no memo: equal strings are written out alike, be they one object or two
-    try:
-        columns = sorted(rollout.example.items(), key=lambda item: str(item[0]))
-        pickler.dump((rollout.prompt, [item for item in columns if not is_own(*item)]))
-    except Exception as reason:
-        raise DataError(f"row {place} cannot be grouped: {reason}") from reason
+    pickler.dump(value)
     return buffer.getvalue()

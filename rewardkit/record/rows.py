@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
-import pickle
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.advantages import group_advantages, weighted_rewards
-from rewardkit.groups import group_numbers
+from rewardkit.groups import content_bytes, group_numbers
 from rewardkit.own_columns import is_own
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status, Text
@@ -43,14 +41,10 @@ def _as_json(value: object) -> object:
 
 def _digest_of(value: object) -> str | None:
     """Return a digest of the content of a value; ``None`` for one that does not pickle."""
-    buffer = io.BytesIO()
-    pickler = pickle.Pickler(buffer, protocol=5)
-    pickler.fast = True  # equal values have equal bytes, whichever of their parts are one object
     try:
-        pickler.dump(value)
+        return hashlib.blake2b(content_bytes(value), digest_size=8).hexdigest()
     except Exception:  # pickling runs the value's own code, which may raise anything
         return None
-    return hashlib.blake2b(buffer.getvalue(), digest_size=8).hexdigest()
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_as_json)
