@@ -11,23 +11,23 @@ from rewardkit.errors import InfrastructureError
 from rewardkit.types import Cause, Outcome
 
 
-def check_lost(columns: Mapping[Reward[..., Any], Sequence[Outcome]], most: float) -> None:
+def check_lost(name: str, outcomes: Sequence[Outcome], most: float) -> None:
     """Refuse a batch of which too much was lost.
 
     Args:
-        columns: Each reward's outcomes.
-        most: Share of a reward's calls, 0 to 1, that may be lost to infrastructure.
+        name: A reward.
+        outcomes: Its outcomes.
+        most: Share of its calls, 0 to 1, that may be lost to infrastructure.
 
     Raises:
         InfrastructureError: More than that was lost; names the reward and the first error.
     """
-    for reward, outcomes in columns.items():
-        lost = [outcome for outcome in outcomes if outcome.cause is Cause.INFRASTRUCTURE]
-        if lost and len(lost) / len(outcomes) > most:
-            raise InfrastructureError(
-                f"reward {reward.name!r}: {len(lost) / len(outcomes):.0%} of {len(outcomes)} calls were lost through "
-                f"no fault of the completions (more than max_infrastructure_rate={most:g}); the first: {lost[0].error}"
-            )
+    lost = [outcome for outcome in outcomes if outcome.cause is Cause.INFRASTRUCTURE]
+    if lost and len(lost) / len(outcomes) > most:
+        raise InfrastructureError(
+            f"reward {name!r}: {len(lost) / len(outcomes):.0%} of {len(outcomes)} calls were lost through no fault of "
+            f"the completions (more than max_infrastructure_rate={most:g}); the first: {lost[0].error}"
+        )
 
 
 def combine(

@@ -392,9 +392,13 @@ class Runtime:
         self._check_open()
         plan = Plan(self._leaves, rollouts, context, self._cache, parts)
         shared = parts is not None
-        spared = self._spared_leaves()
         settler = Settler(
-            plan, self._cache, raise_failures=self._raise, listener=listener, shared=shared, spared=spared
+            plan,
+            self._cache,
+            raise_failures=self._raise,
+            listener=listener,
+            shared=shared,
+            spared=self._spared_leaves(),
         )
         return run_inline(settler) if self._pool is None else run_in_workers(self._pool, settler)
 
@@ -402,8 +406,9 @@ class Runtime:
         plan = run.settler.plan
         columns = run.settler.columns()
         self._alarms.look_at(columns)
-        spared = self._spared_leaves()
-        check_lost({leaf: column for leaf, column in columns.items() if leaf not in spared}, self._most_lost)
+        for leaf, column in columns.items():
+            if leaf not in run.settler.spared:
+                check_lost(leaf.name, column, self._most_lost)
         return self._combined(plan.rollouts, columns, plan.context)
 
     def _spared_leaves(self) -> set[Reward[..., Any]]:

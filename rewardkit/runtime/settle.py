@@ -57,7 +57,7 @@ class Settler:
         listener: Told of every outcome as it becomes known.
 
     Attributes:
-        plan: As given.
+        plan, spared: As given.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Settler:
         self._cache = cache
         self._raise = raise_failures
         self._shared = shared
-        self._spared = spared
+        self.spared = spared
         self._listener = listener
         self._outcomes: list[list[Outcome | None]] = [[None] * len(plan.rollouts) for _ in plan.rewards]
 
@@ -158,7 +158,7 @@ class Settler:
         return tuple(Outcome._make((*_judged(one, options), *ran, _unanswered(one))) for one in findings)
 
     def _settle(self, call: RewardCall, outcomes: tuple[Outcome, ...], options: RewardOptions) -> None:
-        spared = self._shared or self._rewards[call.target] in self._spared
+        spared = self._shared or self._rewards[call.target] in self.spared
         for place, outcome in zip(call.places, outcomes, strict=True):
             if outcome.status is Status.FAILED and not spared:
                 check_failure(options, outcome, place, self.plan.context.step, every=self._raise)

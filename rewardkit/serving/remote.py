@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError, InfrastructureError, RewardError, RuntimeClosedError
 from rewardkit.groups import group_key, group_places
+from rewardkit.runtime.batch import check_lost
 from rewardkit.runtime.plan import CallerRows, check_rollouts
 from rewardkit.runtime.settings import checked
 from rewardkit.runtime.settle import Finished
@@ -103,6 +104,7 @@ class RemoteRuntime:
 
     Raises:
         ConfigError: An address or the token makes no sense or is wrong, or the servers serve different rewards.
+        RewardDefinitionError: ``retry_s`` or ``max_infrastructure_rate`` is not in its range.
         InfrastructureError: A server does not answer.
     """
 
@@ -289,15 +291,8 @@ class RemoteRuntime:
                 future.cancel()
 
     def _check_lost(self, batch: ScoreBatch) -> None:
-        """Raise ``InfrastructureError`` where more of a reward's calls were lost than may be."""
         for name, column in batch.items():
-            lost = [one for one in column if one.cause is Cause.INFRASTRUCTURE]
-            if lost and len(lost) / len(column) > self._most_lost:
-                raise InfrastructureError(
-                    f"reward {name!r}: {len(lost) / len(column):.0%} of {len(column)} calls were lost through no fault "
-                    f"of the completions (more than max_infrastructure_rate={self._most_lost:g}); the first: "
-                    f"{lost[0].error}"
-                )
+            check_lost(name, column, self._most_lost)
 
     def _batch(self, part: CallerRows, rows: Sequence[Mapping[str, Outcome]]) -> ScoreBatch:
         outcomes = {name: [row[name] for row in rows] for name in self._rewards}
