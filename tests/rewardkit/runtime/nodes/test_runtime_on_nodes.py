@@ -39,6 +39,7 @@ EXCLUDED = {
     "the middle of a turn, and the hosts' are among them here",
     "test_what_a_fork_would_share_is_loaded_anew": THERE,
     "test_replacements_draw_the_random_numbers_of_a_fresh_load": THERE,
+    "test_a_fault_of_the_pool_ends_every_batch": "it looks at what a WorkerPool listens to; a node has the same pool",
     "test_attempt": "all of the file: it makes no runtime",
     "test_names": "all of the file: its runtimes have lane='inline', and what is missing is told before a lane is used",
     "test_fuzz_workers": "all of the file: it draws calls that harm a WorkerPool, in a process of its own; a node has "
