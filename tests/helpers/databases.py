@@ -88,7 +88,7 @@ class Server:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        options = f"-c listen_addresses='' -c dynamic_shared_memory_type=mmap -k {self.folder} {self._options}"
+        options = f"-c listen_addresses='' -k {self.folder} {self._options}"
         data, log = str(self.folder / "data"), str(self.folder / "log")
         command = [str(self.bin / "pg_ctl"), "-D", data, "-l", log, "-w", "-t", str(START_S), "-o", options, "start"]
         subprocess.run(  # its output goes to the log: a pipe would stay open as long as the server runs

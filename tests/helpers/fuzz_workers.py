@@ -48,8 +48,8 @@ LEFT_S = 60.0
 MEMORY_BYTES = 1 << 29
 MARK = "REWARDKIT_FUZZ"
 """Set in the environment of what a session starts, by which its processes are known."""
-OTHERS = (".com.google", ".org.chromium", "plasma", "ray", "sem.", "torch_")
-"""How files in shared memory begin that programs of other tests make, which run beside this one."""
+SHARED = ("psm_", "rewardkit")
+"""How names of files in shared memory begin that Python or this project makes; servers of other tests make more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ def _descriptors() -> set[int]:
 
 
 def _shared_files() -> set[str]:
-    return {name for name in os.listdir("/dev/shm") if not name.startswith(OTHERS)}
+    return {name for name in os.listdir("/dev/shm") if name.startswith(SHARED)}
 
 
 def environment(**more: str) -> dict[str, str]:
