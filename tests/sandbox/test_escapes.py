@@ -546,8 +546,9 @@ def test_calls_of_probes_come_to_nothing(shared: Sandbox, number: int) -> None:
     assert "1\n" == shared.run("print(1)").stdout
 
 
-def test_the_probes_file_has_a_name_that_nobody_can_foresee(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_probes_file_has_a_name_that_nobody_can_foresee(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the proof of a level tries to write cannot stand there already, and does not stay where it succeeds."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     name = "write outside its directory"
     monkeypatch.setattr(probe, "ATTACKS", {name: probe.ATTACKS[name]})
     with pytest.warns(UserWarning, match="not isolated"):
@@ -561,4 +562,4 @@ def test_the_probes_file_has_a_name_that_nobody_can_foresee(monkeypatch: pytest.
     with sandbox:
         assert [[name]] * 2 == [probe.succeeded(run, Level.STANDARD) for _ in range(2)]
     assert sources[0] != sources[1]
-    assert [] == list(Path(tempfile.gettempdir()).glob("rewardkit-probe*"))
+    assert [] == list(tmp_path.glob("rewardkit-probe*"))
