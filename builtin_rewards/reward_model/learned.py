@@ -11,6 +11,7 @@ import functools
 import hashlib
 import inspect
 import math
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -31,8 +32,8 @@ from builtin_rewards.reward_model.scoring import (
     TextScore,
     reference_of,
 )
-from rewardkit import ConfigError, Kind, Reward, RewardOptions, Rollout, Score
-from rewardkit.extending import RewardFunction, Versioned, finished
+from rewardkit import ConfigError, DataError, InfrastructureError, Kind, Reward, RewardOptions, Rollout, Score
+from rewardkit.extending import ColumnValueError, RewardFunction, Versioned, build_coercer, finished
 
 TIMEOUT_S = 300.0
 """Seconds that a call may take: it waits for those before it."""
@@ -41,8 +42,7 @@ LOAD_TIMEOUT_S = 900.0
 CONCURRENCY = 512
 """Calls in flight at once: what batches are made of."""
 _STEPS = ("separator", "turns", "whole")
-_loaded: dict[str, Scorer] = {}
-_loading = threading.Lock()
+_list_of_texts = build_coercer(list[str])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,31 +94,77 @@ class ScoringFunction(RewardFunction, Versioned):
 
     def scorer(self) -> Scorer:
         """Return the loaded models: those of an equal reward in this process, where there is one."""
-        with _loading:
-            if self.key not in _loaded:
-                _loaded[self.key] = Scorer(self.settings)
-            return _loaded[self.key]
+        return _here.scorer(self)
 
     async def __call__(self, **columns: Any) -> Score | None:
         steps = columns[self.steps_column] if self.steps_column else None
         if self.steps_column and steps is None:
             return None
         text = Text(columns.get("prompt", ""), columns["completion"], None if steps is None else tuple(steps))
-        told = await asyncio.wrap_future(_batcher(self).submit(text))
+        told = await asyncio.wrap_future(_here.batcher(self).submit(text))
         return Score(told.value, None, told.metrics)
 
 
-_batchers: dict[str, Batcher[Text, TextScore]] = {}
-_batchers_lock = threading.Lock()
+class _Models:
+    """The loaded models of this process, each with the one thread that scores its batches.
+
+    Args:
+        lost: Whether this process is a fork of one that had loaded models and ran more than one thread: those of torch
+            did not come along, and what waits for them waits for ever.
+    """
+
+    def __init__(self, *, lost: bool = False) -> None:
+        self.lost = lost
+        self.outlive_fork = True
+        self._scorers: dict[str, Scorer] = {}
+        self._loading = threading.Lock()
+        self._batchers: dict[str, Batcher[Text, TextScore]] = {}
+        self._lock = threading.Lock()
+
+    def __bool__(self) -> bool:
+        return self.lost or bool(self._scorers) or bool(self._batchers)
+
+    def scorer(self, function: ScoringFunction) -> Scorer:
+        if self.lost:
+            raise InfrastructureError(
+                f"{function.name}: this process is a fork of one that had loaded a reward model, and no thread came "
+                "along; score in the process that loaded it, with a Runtime, or start processes by 'spawn'"
+            )
+        with self._loading:
+            if function.key not in self._scorers:
+                self._scorers[function.key] = Scorer(function.settings)
+            return self._scorers[function.key]
+
+    def batcher(self, function: ScoringFunction) -> Batcher[Text, TextScore]:
+        """Return the thread of a model, which loads it at its first batch."""
+        with self._lock:
+            if function.key not in self._batchers:
+                work, wait_s = (lambda texts: function.scorer().score(texts)), function.wait_ms / 1000
+                self._batchers[function.key] = Batcher(work, wait_s)
+            return self._batchers[function.key]
 
 
-def _batcher(function: ScoringFunction) -> Batcher[Text, TextScore]:
-    """Return the one thread of a model in this process, which loads it at its first batch."""
-    key = function.key
-    with _batchers_lock:
-        if key not in _batchers:
-            _batchers[key] = Batcher(lambda texts: function.scorer().score(texts), function.wait_ms / 1000)
-        return _batchers[key]
+def _has_one_thread() -> bool:
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False  # it cannot be known here
+
+
+_here = _Models()
+
+
+def _before_fork() -> None:
+    _here.outlive_fork = not _here or _has_one_thread()
+
+
+def _in_fork() -> None:
+    global _here
+    if not _here.outlive_fork:
+        _here = _Models(lost=True)
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_in_fork)
 
 
 def _ends_of(path: Path) -> bytes:
@@ -243,7 +289,7 @@ class RewardModelReward(Reward[..., Any]):
             DataError: A rollout cannot be scored; names which.
         """
         column = self._scoring.steps_column
-        texts = [Text(one.prompt, one.completion, _listed(one, column)) for one in rollouts]
+        texts = [Text(one.prompt, one.completion, _listed(one, column, place)) for place, one in enumerate(rollouts)]
         found = self._scoring.scorer().score(texts)
         values = []
         for place, one in enumerate(found):
@@ -266,10 +312,17 @@ def _rebuilt(function: ScoringFunction, options: RewardOptions) -> RewardModelRe
     return made
 
 
-def _listed(rollout: Rollout, column: str | None) -> tuple[str, ...] | None:
+def _listed(rollout: Rollout, column: str | None, place: int) -> tuple[str, ...] | None:
+    """Return a rollout's steps, read as a run reads them; raise DataError where it has none or they are no list."""
     if column is None:
         return None
-    return tuple(rollout.example[column])
+    if rollout.example.get(column) is None:
+        raise DataError(f"rollout {place} has no steps in the column {column!r} that steps_column names")
+    try:
+        steps: Any = _list_of_texts(rollout.example[column])
+    except ColumnValueError as wrong:
+        raise DataError(f"rollout {place}: {wrong.describe(column, None)}") from None
+    return tuple(steps)
 
 
 def _range(settings: ScorerSettings) -> tuple[float, float] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import signal
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import wait_for
 from typer.testing import CliRunner
 
 from builtin_rewards.reward_model import (
@@ -19,7 +21,7 @@ from builtin_rewards.reward_model import (
     encode_text,
     write_description,
 )
-from rewardkit import Cause, ConfigError, DataError, RewardLoadError, Rollout, Runtime, step_reward
+from rewardkit import Cause, ConfigError, DataError, InfrastructureError, RewardLoadError, Rollout, Runtime, step_reward
 from rewardkit.cli.program import app
 
 torch = pytest.importorskip("torch")
@@ -163,9 +165,45 @@ def test_a_model_of_steps_reads_the_steps_ends(tmp_path: Path) -> None:
     listed = RewardModelReward(folder, device="cpu", steps_column="parts", aggregate="last")
     last = listed(prompt="?", completion="the cat sat . a dog ran . well", parts=["the cat sat", "a dog ran"])
     assert 0 <= whole.value <= last.value <= 1
+    told = ['["the cat sat", "a dog ran"]', ["the cat sat", "a dog ran"], None, "the cat sat"]
+    rollouts = [Rollout("?", "the cat sat . a dog ran . well", {"parts": parts}) for parts in told]
+    assert listed.score_batch(rollouts[:2]) == pytest.approx([last.value] * 2, abs=1e-5)
+    for wrong, why in (
+        (rollouts[2], "rollout 1 has no steps in the column 'parts'"),
+        (rollouts[3], "rollout 1: .*parts"),
+    ):
+        with pytest.raises(DataError, match=why):
+            listed.score_batch([rollouts[0], wrong])
     turns = step_reward(RewardModelReward(folder, device="cpu", steps="whole"), each="turn", reduce="min")
     said = [{"role": "assistant", "content": "the cat sat"}, {"role": "assistant", "content": "a dog"}]
     assert 0 <= turns(prompt="?", completion=said).value <= 1
+
+
+def test_a_fork_of_a_process_with_a_model_is_refused_and_does_not_wait(tmp_path: Path) -> None:
+    """No thread comes along: neither the model's own nor torch's, and what waited for them would wait for ever."""
+    reward = RewardModelReward(saved_model(tmp_path / "m"), device="cpu")
+    assert math.isfinite(reward(prompt="?", completion="a cat").value)
+    child = os.fork()
+    if child == 0:
+        told = []
+        for score in (lambda: reward(prompt="?", completion="a cat"), lambda: reward.score_batch(ROLLOUTS)):
+            try:
+                score()
+            except InfrastructureError as refused:
+                told.append("no thread came along" in str(refused))
+        os._exit(0 if told == [True, True] else 1)
+    codes: list[int] = []
+
+    def has_ended() -> bool:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        codes.extend([os.waitstatus_to_exitcode(status)] if ended else [])
+        return bool(ended)
+
+    if not wait_for(has_ended):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert codes == [0]
+    assert len(reward.score_batch(ROLLOUTS)) == len(ROLLOUTS)
 
 
 def test_scores_are_normalized_against_the_stored_reference(tmp_path: Path) -> None:
