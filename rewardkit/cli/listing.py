@@ -12,7 +12,7 @@ from rich.text import Text
 from rewardkit.callables import doc_of
 from rewardkit.cli.arguments import AsJson, argument
 from rewardkit.cli.exits import finish
-from rewardkit.cli.rewards import is_config, listed, quiet, split
+from rewardkit.cli.rewards import importing, is_config, listed, split
 from rewardkit.cli.screen import screen, table
 from rewardkit.cli.text import folded, unmarked
 from rewardkit.compose import Composable, Composite
@@ -102,7 +102,7 @@ def _installed() -> list[dict[str, Any]]:
     found = []
     for name, point in sorted(entry_points().items()):
         try:
-            with quiet():
+            with importing(name):
                 described = describe(resolve(name))
         except Exception as fault:
             described = {"name": name, "kind": "unavailable", "columns": [], "optional_columns": [], "doc": str(fault)}

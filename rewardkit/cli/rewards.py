@@ -7,8 +7,10 @@ import dataclasses
 import functools
 import re
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from rewardkit.compose import Composable
 from rewardkit.config import RewardFunctionsConfig
@@ -18,12 +20,29 @@ from rewardkit.registry import RewardSet, resolve_all, resolve_set
 _COMMA = re.compile(r",(?![^()]*\))")
 """A comma between references; one inside brackets belongs to a call, which is refused as a whole."""
 
+TOLD_EACH_S = 10.0
+"""Seconds after which an import that goes on is told, and told again."""
 _DATA = (".jsonl", ".json", ".csv", ".parquet", ".gz")
 
 
-def quiet() -> contextlib.AbstractContextManager[Any]:
-    """Within it, what a reward file prints as it is imported goes to stderr: stdout is for results."""
-    return contextlib.redirect_stdout(sys.stderr)
+@contextlib.contextmanager
+def importing(what: str) -> Iterator[None]:
+    """Within it, what a reward file prints goes to stderr, for stdout is for results; a long import is told there."""
+    ended = threading.Event()
+
+    def tell() -> None:
+        began = time.monotonic()
+        while not ended.wait(TOLD_EACH_S):
+            print(f"{what}: importing it, {time.monotonic() - began:.0f} s so far", file=sys.stderr, flush=True)
+
+    with contextlib.redirect_stdout(sys.stderr):
+        telling = threading.Thread(target=tell, name="rewardkit-importing", daemon=True)
+        telling.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            telling.join()  # a process with one thread can be forked
 
 
 def is_config(references: str) -> bool:
@@ -58,7 +77,7 @@ def chosen(references: str, timeout_s: float | None = None) -> RewardSet:
     Raises:
         RewardError: One leads nowhere, or two have one name.
     """
-    with quiet():
+    with importing(references):
         config = RewardFunctionsConfig.from_yaml(references) if is_config(references) else None
         found = resolve_set(config if config is not None else split(references))
     return with_timeout(found, timeout_s)
@@ -116,5 +135,5 @@ def listed(references: str) -> list[Composable]:
     """
     if is_config(references):
         return list(chosen(references).rewards.values())
-    with quiet():
+    with importing(references):
         return [reward for reference in split(references) for reward in resolve_all(reference)]

@@ -14,7 +14,7 @@ from rich.text import Text
 from rewardkit.cli.arguments import AsJson, DataOption, argument, data_path, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, replacing
-from rewardkit.cli.rewards import only, quiet
+from rewardkit.cli.rewards import importing, only
 from rewardkit.cli.screen import screen, table, told_progress
 from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError
@@ -137,8 +137,11 @@ def _tables(path: Path, reward: str | None) -> list[Table]:
 
 
 def _tested(cases: Table, reference: str | None, lane: str | None, *, accepting: bool) -> _Result:
-    with quiet():
-        reward = only(reference) if reference is not None else resolve(cases.reward or "")
+    if reference is not None:
+        reward = only(reference)
+    else:
+        with importing(cases.name):
+            reward = resolve(cases.reward or "")
     cases.check(reward)
     verdicts: list[CaseResult] = []
     with Bench(reward, cases.lane(lane)) as bench, told_progress(cases.name) as tick:

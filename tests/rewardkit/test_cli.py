@@ -19,6 +19,7 @@ from patience import LONG_S, alive, wait_for
 from rich.text import Text
 from typer.testing import CliRunner
 
+from rewardkit.cli import rewards
 from rewardkit.cli.program import app
 from rewardkit.cli.report import duration, number
 from rewardkit.cli.screen import PlainConsole, table
@@ -188,6 +189,18 @@ def test_json_is_the_only_thing_on_stdout(work: Path) -> None:
     assert [(one["reward"], one["row"], one["cause"], one["calls"]) for one in told["failures"]] == [
         ("correct", 2, "exception", 1)
     ]
+
+
+def test_a_long_import_is_told(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file is named on stderr as long as it goes on; a short one is not, and stdout is for results alone."""
+    monkeypatch.setattr(rewards, "TOLD_EACH_S", 0.01)
+    (work / "slow.py").write_text("import time\ntime.sleep(0.5)\n" + REWARDS)
+    code, out, err = _run("list", "slow.py", "--json")
+    assert code == 0
+    assert json.loads(out)
+    assert re.search(r"^slow\.py: importing it, \d s so far$", err, re.MULTILINE)
+    monkeypatch.undo()
+    assert "importing it" not in _run("list", str(work / "rewards.py"), "--json")[2]
 
 
 def test_the_parts_of_a_composition_count_through_it_alone(work: Path) -> None:
