@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 import pytest
 from node_cluster import ThreadCluster
-from patience import wait_for
+from patience import LONG_S, wait_for
 from tiny_grpo import ROWS, G, third_party_warnings, train
 
 import rewardkit
@@ -41,6 +41,7 @@ from rewardkit import (
     step_reward,
 )
 from rewardkit.runtime.nodes import ray_cluster
+from rewardkit.runtime.nodes.orders import NodeFacts
 from trainer_adapter import BatchTiming, RewardAdapter
 from trainer_adapter.grpo import Partial, RuntimeOptions
 
@@ -96,8 +97,15 @@ class Step:
 
 @pytest.mark.parametrize("waits", [True, False], ids=["with nodes", "at once"])
 def test_rewards_on_the_nodes_of_a_cluster_score_alike(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first call does not wait for the nodes."""
-    cluster = ThreadCluster("a", "b")
+    """The first call does not wait for the nodes, here held back until it has its scores."""
+    cluster, scored = ThreadCluster("a", "b"), threading.Event()
+
+    def held_back(facts: NodeFacts) -> NodeFacts:
+        scored.wait(LONG_S)
+        return facts
+
+    if not waits:
+        cluster.on_host = lambda name, host: host.told.update(hello=held_back)
     monkeypatch.setattr(ray_cluster, "connect", lambda address: cluster)
     adapter = RewardAdapter([length], lane="ray", ray_address="auto", workers=1)
     try:
@@ -109,6 +117,7 @@ def test_rewards_on_the_nodes_of_a_cluster_score_alike(waits: bool, monkeypatch:
         assert {"length": [float(len(text)) for text in texts]} == step.ask_all(adapter)
         assert waits == any("take" in host.asked for host in cluster.hosts.values())
     finally:
+        scored.set()
         adapter.close()
 
 

@@ -111,7 +111,7 @@ def test_a_killed_node_costs_no_call(cluster: ThreadCluster, caplog: pytest.LogC
     with _joined(Runtime([slow_length], workers=1, lane="ray")) as runtime:
         threading.Timer(0.3, cluster.hosts["a"].kill).start()
         assert _are_right(_rollouts(600), runtime)
-        assert ["b"] == runtime.nodes
+        assert wait_for(lambda: ["b"] == runtime.nodes)
     assert "machine-a is lost: the actor died" in caplog.text
 
 
@@ -133,7 +133,7 @@ def test_without_any_node_scoring_goes_on_here_and_that_is_said_once(
         for host in cluster.hosts.values():
             threading.Timer(0.2, host.kill).start()
         assert _are_right(_rollouts(300), runtime)
-        assert [] == runtime.nodes
+        assert wait_for(lambda: [] == runtime.nodes)
         assert _are_right(_rollouts(20), runtime)
     assert 1 == caplog.text.count("goes on with this machine's workers alone")
 
