@@ -60,6 +60,8 @@ def training(tmp_path: Path) -> Iterator[tuple[Opened, LiveRuntime]]:
     """Give a run that goes on."""
     with LiveRuntime(Runtime([brief, other], workers=1, record=tmp_path / "one")) as live:
         live.score(ROWS, step=0)
+        assert live.runtime.recorder is not None
+        assert live.runtime.recorder.flush()
         with Run.open(tmp_path / "one") as run, contextlib.closing(Jobs()) as jobs:
             yield Opened(run, Kept(), jobs), live
 

@@ -193,9 +193,11 @@ def test_a_reward_that_cannot_score_leaves_no_pass(work: Path) -> None:
 def test_a_run_that_is_being_recorded_can_be_rescored(work: Path) -> None:
     """The training records on, and its batches stay what they are."""
     run = recorded(work, {"steady": 1.0})
-    with Runtime(["mine.py:steady"], lane="inline", record=Recorder(run, append=True)) as runtime:
+    recorder = Recorder(run, append=True)
+    with Runtime(["mine.py:steady"], lane="inline", record=recorder) as runtime:
         for step in (10, 11):
             runtime.score(drawn(step), step=step)
+            assert recorder.flush()
             told("rescore", run, "--reward", "new.py:steady", "--workers", "1")
     with RunReader(run) as reader:
         assert [0, 1, 2, 3, 10, 11] == reader.steps()
