@@ -100,7 +100,7 @@ def test_a_flag_of_the_health_checks_goes_to_the_log_and_to_the_caller(tmp_path:
     logged: dict[str, float] = {}
     health = {"health_every": 3, "on_flag": flags.append}
     with RewardAdapter([constant], record=tmp_path, lane="inline", **health) as adapter:
-        for step in range(40):
+        for step in range(1000):
             for prompt in range(12):
                 completions = [f"{prompt} {step}", f"{prompt} {step} more"]
                 ask(adapter, completions, step, log_metric=logged.__setitem__)
