@@ -121,8 +121,11 @@ class _Models:
         self._batchers: dict[str, Batcher[Text, TextScore]] = {}
         self._lock = threading.Lock()
 
-    def __bool__(self) -> bool:
-        return self.lost or bool(self._scorers) or bool(self._batchers)
+    @property
+    def is_used(self) -> bool:
+        """Whether something was loaded, or another thread is about to: a fork would keep its lock for ever."""
+        held = self._loading.locked() or self._lock.locked()
+        return self.lost or held or bool(self._scorers or self._batchers)
 
     def scorer(self, function: ScoringFunction) -> Scorer:
         if self.lost:
@@ -155,7 +158,7 @@ _here = _Models()
 
 
 def _before_fork() -> None:
-    _here.outlive_fork = not _here or _has_one_thread()
+    _here.outlive_fork = not _here.is_used or _has_one_thread()
 
 
 def _in_fork() -> None:
@@ -287,6 +290,7 @@ class RewardModelReward(Reward[..., Any]):
 
         Raises:
             DataError: A rollout cannot be scored; names which.
+            InfrastructureError: This process was forked from one that had loaded a reward model.
         """
         column = self._scoring.steps_column
         texts = [Text(one.prompt, one.completion, _listed(one, column, place)) for place, one in enumerate(rollouts)]

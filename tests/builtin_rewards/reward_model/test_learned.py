@@ -19,6 +19,7 @@ from builtin_rewards.reward_model import (
     RewardModelReward,
     ScoreReference,
     encode_text,
+    learned,
     write_description,
 )
 from rewardkit import Cause, ConfigError, DataError, InfrastructureError, RewardLoadError, Rollout, Runtime, step_reward
@@ -204,6 +205,21 @@ def test_a_fork_of_a_process_with_a_model_is_refused_and_does_not_wait(tmp_path:
         os.waitpid(child, 0)
     assert codes == [0]
     assert len(reward.score_batch(ROLLOUTS)) == len(ROLLOUTS)
+
+
+def test_a_fork_while_another_thread_loads_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock of the thread that loads stays held in the fork, where nobody would open it."""
+    monkeypatch.setattr(learned, "_here", learned._Models())
+    monkeypatch.setattr(learned, "_has_one_thread", lambda: False)
+    learned._before_fork()
+    assert learned._here.outlive_fork
+    with learned._here._loading:
+        learned._before_fork()
+        assert not learned._here.outlive_fork
+    learned._in_fork()
+    reward = RewardModelReward(saved_model(tmp_path / "m"), device="cpu")
+    with pytest.raises(InfrastructureError, match="no thread came along"):
+        reward.score_batch(ROLLOUTS)
 
 
 def test_scores_are_normalized_against_the_stored_reference(tmp_path: Path) -> None:
