@@ -155,6 +155,18 @@ FILE_MODULES = "rewardkit_file_"
 """Modules loaded from a file have this and a digest of the path as their name."""
 
 
+class _FromSource(importlib.machinery.SourceFileLoader):
+    """Compiles the text that is in the file now.
+
+    An import takes Python's cached bytecode where the file's size and the second of its last change are as they were:
+    a file saved twice within a second would run as it was before.
+    """
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def load_file(path: Path) -> ModuleType:
     """Return the module made of a Python file, loaded once in a process; its folder is importable from then on.
 
@@ -167,8 +179,8 @@ def load_file(path: Path) -> ModuleType:
         return sys.modules[name]
     if not path.is_file():
         raise RewardLoadError(f"{path}: no such file")
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
+    if spec is None or spec.loader is None or path.suffix not in importlib.machinery.SOURCE_SUFFIXES:
         raise RewardLoadError(f"{path}: not a Python file")
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from rewardkit.transport import load_file
 
 REWARD_WITH_HELPERS = """
 from dataclasses import dataclass
@@ -55,3 +58,15 @@ def test_what_a_file_defines_is_found_by_its_path(tmp_path: Path) -> None:
         "    print(runtime.score([Rollout('p', 'abc')]).totals)\n"
     )
     assert "[3.0]" == _score(tmp_path, code)
+
+
+def test_a_file_saved_twice_within_a_second_runs_as_it_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's cached bytecode counts as current by the file's size and second: here both stay as they were."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    rewards = tmp_path / "rewards.py"
+    for score in ("1.0", "0.5"):
+        rewards.write_text(f"SCORE = {score}\n")
+        os.utime(rewards, (1_700_000_000, 1_700_000_000))
+        module = load_file(rewards)
+        del sys.modules[module.__name__]
+        assert module.SCORE == float(score)
