@@ -42,8 +42,8 @@ class Workspace:
 
     >>> from rewardkit import reward
     >>> @reward
-    ... def tested(workspace: Workspace) -> float:
-    ...     return float(workspace.run("python", "-m", "unittest", timeout_s=20).exit_code == 0)
+    ... def noted(workspace: Workspace) -> float:
+    ...     return float("double" in workspace.read_text("notes.txt"))
 
     Names of files are relative to the folder, with ``/``, such as ``"src/main.py"``.
 
@@ -136,7 +136,7 @@ class Workspace:
     def run(
         self, *command: str, stdin: str = "", timeout_s: float = 10.0, limits: Limits | None = None
     ) -> ExecutionResult:
-        """Run a command in the jail, in a copy of the folder that is gone afterwards.
+        """Run a command in the jail, in a copy of the folder that is gone afterwards; ``__pycache__`` is left out.
 
         The jail runs Python alone, without network and other processes: ``run("python", "tests/all.py", "-v")``,
         ``run("python", "-m", "unittest")`` or ``run("python", "-c", "import main")``.
@@ -149,7 +149,8 @@ class Workspace:
             limits: What else it may use; then ``timeout_s`` is theirs.
 
         Returns:
-            Its ``exit_code``, ``stdout``, ``stderr`` and ``status``.
+            Its ``exit_code``, ``stdout``, ``stderr`` and ``status``. They are what the agent's code, which may end the
+            process before a test has run, says of itself.
 
         Raises:
             WorkspaceError: It is another command, its file is missing, or the folder is too large to copy.
@@ -200,6 +201,8 @@ class Workspace:
         files: dict[str, bytes] = {}
         left = MOST_COPIED_BYTES
         for name in self._all():
+            if "__pycache__" in name.split("/"):
+                continue  # bytecode there runs in place of the source beside it, whatever that says
             try:
                 files[name] = self.read_bytes(name, most_bytes=left)
             except FileNotFoundError:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import pickle
+import py_compile
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -100,6 +102,22 @@ def test_its_own_tests_are_run(folder: Path) -> None:
     for wanted, code in ((42, 0), (41, 1)):
         (folder / "test_it.py").write_text(case.format(wanted))
         assert code == Workspace(folder).run("python", "-m", "unittest").exit_code
+
+
+def test_bytecode_that_the_agent_left_is_not_taken_for_the_source(folder: Path) -> None:
+    """Python never compares bytecode that says it is unchecked with the source beside it."""
+    (folder / "test_it.py").write_text(
+        "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        1 / 0\n"
+    )
+    (folder / "forged.py").write_text(
+        "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        pass\n"
+    )
+    cached = importlib.util.cache_from_source(str(folder / "test_it.py"))
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(folder / "forged.py"), cfile=cached, invalidation_mode=unchecked, doraise=True)
+    (folder / "forged.py").unlink()
+    ran = Workspace(folder).run("python", "-m", "unittest")
+    assert (1, True) == (ran.exit_code, "ZeroDivisionError" in ran.stderr)
 
 
 def test_a_rewards_parameter_is_made_of_the_column(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
