@@ -18,6 +18,8 @@ SHELL := bash
 
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
+# Containers often forbid bytecode: each of the many processes of the tests would then compile everything anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test test-all test-core lint format bench docs site wheel clean
 
