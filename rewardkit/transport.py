@@ -179,8 +179,9 @@ def load_file(path: Path) -> ModuleType:
         return sys.modules[name]
     if not path.is_file():
         raise RewardLoadError(f"{path}: no such file")
-    spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
-    if spec is None or spec.loader is None or path.suffix not in importlib.machinery.SOURCE_SUFFIXES:
+    loader = _FromSource(name, str(path)) if path.suffix in importlib.machinery.SOURCE_SUFFIXES else None
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None or spec.loader is None:
         raise RewardLoadError(f"{path}: not a Python file")
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
