@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from builtin_rewards.adjustable import AdjustableReward
-from rewardkit.registry import entry_points, resolve
+from rewardkit.loading.registry import entry_points, resolve
 
 PAGE = Path(__file__).parent / "reference" / "rewards.md"
 HEAD = """# Built-in rewards

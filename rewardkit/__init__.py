@@ -3,9 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 import sandbox as _sandbox  # first, because it says in one line where no reward can run  # noqa: F401
-from rewardkit.compose import Composable, Composite, clip, gate, maximum, minimum, product, scheduled
-from rewardkit.config import RewardFunctionsConfig, RewardFunctionsRuntimeConfig
-from rewardkit.decorator import Reward, group_reward, reward
+from rewardkit.declare.compose import Composable, Composite, clip, gate, maximum, minimum, product, scheduled
+from rewardkit.declare.decorator import Reward, group_reward, reward
+from rewardkit.declare.options import OnInfrastructure, RewardOptions
+from rewardkit.declare.spec import Kind
+from rewardkit.declare.text_reward import reward_from_source
 from rewardkit.errors import (
     BadReturnError,
     ClusterError,
@@ -28,19 +30,17 @@ from rewardkit.errors import (
     UpdateRefusedError,
     WorkspaceError,
 )
-from rewardkit.options import OnInfrastructure, RewardOptions
+from rewardkit.jailed.workspace import Workspace
+from rewardkit.loading.config import RewardFunctionsConfig, RewardFunctionsRuntimeConfig
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
-from rewardkit.source import reward_from_source
-from rewardkit.spec import Kind
 from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status, Step, Unanswered
-from rewardkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from rewardkit.record.recorder import Recorder
     from rewardkit.replay.run import Run
-    from rewardkit.steps import StepReward, step_reward
+    from rewardkit.steps.step_reward import StepReward, step_reward
 
 __all__ = [
     "BadReturnError",
@@ -104,8 +104,8 @@ __version__ = "0.1.0"
 _LATE = {
     "Recorder": "rewardkit.record.recorder",
     "Run": "rewardkit.replay.run",
-    "StepReward": "rewardkit.steps",
-    "step_reward": "rewardkit.steps",
+    "StepReward": "rewardkit.steps.step_reward",
+    "step_reward": "rewardkit.steps.step_reward",
 }
 """What few programs use and takes long to import, with its module."""
 

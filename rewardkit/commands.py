@@ -24,10 +24,10 @@ from rewardkit.cli.exits import FAILED, INTERRUPTED, finish
 from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.rewards import Leaves, one_of, only
 from rewardkit.cli.screen import screen, told_progress
-from rewardkit.data import Row
+from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
-from rewardkit.registry import RewardSet
-from rewardkit.shown import shortened
+from rewardkit.rows.reader import Row
+from rewardkit.shown.text import shortened
 
 __all__ = [
     "FAILED",

@@ -4,27 +4,27 @@ Judges and the trainer adapter use these; commands use :mod:`rewardkit.commands`
 own and may change with any version.
 """
 
-from rewardkit.coerce import build_coercer
+from rewardkit.coercion.coerce import build_coercer
 from rewardkit.coercion.rule import Coercer, ColumnValueError, TextOrder, shorten
-from rewardkit.config import read_yaml
-from rewardkit.data import Row, read_rows
-from rewardkit.datafile import records
+from rewardkit.declare.spec import CallContext
 from rewardkit.forms import why_no_text
 from rewardkit.function import RewardFunction, Versioned
 from rewardkit.groups import group_places
+from rewardkit.loading.config import read_yaml
+from rewardkit.loading.packages import cache_folder
+from rewardkit.loading.registry import resolve
 from rewardkit.loops import finished, of_this_loop, turns
+from rewardkit.messages import ROLES
 from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText
-from rewardkit.packages import cache_folder
-from rewardkit.registry import resolve
+from rewardkit.rows.files import records
+from rewardkit.rows.reader import Row, read_rows
+from rewardkit.rows.strict_json import decode
 from rewardkit.runtime.attempt import score_of
 from rewardkit.runtime.names import hint_at
 from rewardkit.runtime.plan import check_rollouts
 from rewardkit.score_batch import costs_told, per_1000
-from rewardkit.shown import plain, shortened
-from rewardkit.spec import CallContext
-from rewardkit.strict_json import decode
-from rewardkit.svg import Chart, Curve, Marker, chart_file
-from rewardkit.text import ROLES
+from rewardkit.shown.svg import Chart, Curve, Marker, chart_file
+from rewardkit.shown.text import plain, shortened
 from rewardkit.types import COST_METRICS
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.coercion.rule import LISTS, annotation_text, shorten
 from rewardkit.errors import CoercionError, RewardDefinitionError
-from rewardkit.text import ROLES, completion_text, prompt_text
+from rewardkit.messages import ROLES, completion_text, prompt_text
 from rewardkit.types import Message
 
 _MOST_LAYERS = 100

@@ -87,8 +87,8 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
 
     def _repr_html_(self) -> str:
         """Return the first rows as a table, for notebooks."""
-        from rewardkit.html import ROWS, number_cell, table_html  # only notebooks show it
-        from rewardkit.text import completion_text, prompt_text
+        from rewardkit.messages import completion_text, prompt_text
+        from rewardkit.shown.html import ROWS, number_cell, table_html  # only notebooks show it
 
         rows = [
             [
@@ -126,7 +126,7 @@ def _mean_of(column: Sequence[Outcome]) -> str:
 
 def _cell(outcome: Outcome) -> str:
     """Return an outcome for a cell: the score, and what became of the call where it gave none."""
-    from rewardkit.html import number_cell
+    from rewardkit.shown.html import number_cell
 
     if outcome.status is Status.SCORED:
         return number_cell(outcome.score)

@@ -193,7 +193,7 @@ class Outcome(NamedTuple):
 
     def _repr_html_(self) -> str:
         """Return the fields that say something as a table, for notebooks."""
-        from rewardkit.html import table_html  # only notebooks show it
+        from rewardkit.shown.html import table_html  # only notebooks show it
 
         said = [[name, str(value)] for name, value in self._asdict().items() if value or name == "score"]
         return table_html(f"Outcome: {self.status}", ["field", "value"], said)

@@ -97,7 +97,7 @@ def _path_as_it_was() -> Iterator[None]:
 def _no_jail_of_rewards_left() -> Iterator[None]:
     """End the jails that rewards made in this process: other modules count the processes of theirs."""
     yield
-    jail = sys.modules.get("rewardkit.jail")
+    jail = sys.modules.get("rewardkit.jailed.jail")
     if jail is not None:
         jail.close_shared()
 

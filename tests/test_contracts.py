@@ -35,6 +35,7 @@ PUBLIC = {
     "rewardkit.extending": ("reference/api.md",),
     "rewardkit.health": ("reference/api.md",),
     "rewardkit.moving": ("how-to/move-in.md", "reference/api.md"),
+    "rewardkit.rows": ("reference/api.md",),
     "rewardkit.serving": ("reference/api.md",),
     "rewardkit.statistics": ("reference/api.md",),
     "rewardkit.testing": ("reference/api.md",),

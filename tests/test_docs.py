@@ -27,7 +27,7 @@ import rewardkit.errors
 import sandbox
 import sandbox.errors
 from rewardkit.cli.program import app
-from rewardkit.spec import GROUP_RESERVED, RESERVED
+from rewardkit.declare.spec import GROUP_RESERVED, RESERVED
 from sandbox.workers.pool import DEFAULT_MEMORY_BYTES
 
 ROOT = Path(__file__).parents[1]

@@ -14,8 +14,8 @@ from rewardkit.audit.result import Example, FamilyCounts, Finding, PayRange, Rew
 from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, ChosenRows
 from rewardkit.audit.rules_of_thumb import KINDS, rule_of
 from rewardkit.audit.run import BASE, AuditSettings, Trials, best_of
-from rewardkit.compose import Composable
-from rewardkit.spec import Kind
+from rewardkit.declare.compose import Composable
+from rewardkit.declare.spec import Kind
 from rewardkit.types import Cause, Outcome, Status
 
 CRASHES = (Cause.EXCEPTION, Cause.CRASHED, Cause.BAD_RETURN)

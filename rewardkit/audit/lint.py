@@ -16,7 +16,7 @@ from rewardkit.audit.lint_rules import RULES
 from rewardkit.audit.probe import Family
 from rewardkit.audit.rules_of_thumb import KINDS
 from rewardkit.audit.source import FunctionSource, pieces_of
-from rewardkit.decorator import Reward
+from rewardkit.declare.decorator import Reward
 from rewardkit.errors import RewardDefinitionError
 
 

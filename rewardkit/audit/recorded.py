@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from rewardkit.audit.exploits import PaidCompletion
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
 from rewardkit.record.reader import RunReader
 from rewardkit.replay.versions import VersionFinder

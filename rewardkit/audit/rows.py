@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 from rewardkit.audit.gold import Gold, final_of, gold_of, made_other, mentions, spot_of
 from rewardkit.audit.talk import messages_in, talk_text
-from rewardkit.data import Row, read_rows
 from rewardkit.errors import DataError
-from rewardkit.strict_json import decode
-from rewardkit.text import prompt_text
+from rewardkit.messages import prompt_text
+from rewardkit.rows.reader import Row, read_rows
+from rewardkit.rows.strict_json import decode
 from rewardkit.types import Message, Text
 
 GOLD_COLUMNS = ("answer", "gold", "target", "solution", "label", "ground_truth", "expected", "final_answer", "gt")
@@ -86,7 +86,7 @@ class ChosenRows:
 
 
 def rows_in(path: Path) -> list[Row]:
-    """Return the rows of a file: as :func:`~rewardkit.data.read_rows` does, or of a ``.json`` file with a list of them.
+    """Return the rows of a file: as :func:`read_rows` does, or of a ``.json`` file with a list of them.
 
     Raises:
         DataError: There is no such file, it has no rows, or one is wrong.

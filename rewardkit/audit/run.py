@@ -15,8 +15,8 @@ from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.programs import endless_programs, programs
 from rewardkit.audit.rows import AuditRow, ChosenRows
 from rewardkit.audit.texts import broken_frames, echo, empty_frames, for_a_judge, nothing, other_words
-from rewardkit.compose import Composable
-from rewardkit.decorator import Reward
+from rewardkit.declare.compose import Composable
+from rewardkit.declare.decorator import Reward
 from rewardkit.forms import Form
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.types import Cause, Outcome, Rollout, Status, Text

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewardkit.callables import written
-from rewardkit.decorator import Reward
+from rewardkit.declare.callables import written
+from rewardkit.declare.decorator import Reward
 from rewardkit.function import described
 from sandbox import parse
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewardkit.forms import why_no_text
-from rewardkit.text import completion_text, content_text
+from rewardkit.messages import completion_text, content_text
 from rewardkit.types import Message
 
 _MAX_OBJECTS = 12

@@ -23,10 +23,10 @@ from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.exploits_report import print_exploits
 from rewardkit.cli.rewards import Leaves, chosen, with_timeout
 from rewardkit.cli.screen import told_progress
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError
+from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
-from rewardkit.registry import RewardSet
 from rewardkit.replay.run import Run
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.runtime.runtime import Runtime

@@ -18,7 +18,7 @@ from rewardkit.audit.probe import Family
 from rewardkit.audit.result import Audit, Example, RewardAudit, passed
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
 from rewardkit.cli.screen import screen, table
-from rewardkit.shown import counted, plain, shortened
+from rewardkit.shown.text import counted, plain, shortened
 from rewardkit.types import Outcome, Status
 
 SHOWN_CHARS = 160

@@ -24,14 +24,14 @@ from rewardkit.cli.rewards import Leaves, chosen
 from rewardkit.cli.screen import collected, fitting, screen, table
 from rewardkit.cli.text import folded
 from rewardkit.coercion.rule import ColumnValueError
-from rewardkit.data import Row
-from rewardkit.decorator import Reward
+from rewardkit.declare.decorator import Reward
+from rewardkit.declare.spec import Kind
+from rewardkit.rows.reader import Row
 from rewardkit.runtime.names import meaning_of, near_name
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.target import time_to_load_s
 from rewardkit.score_batch import costs_told, per_1000
-from rewardkit.shown import plain, shortened
-from rewardkit.spec import Kind
+from rewardkit.shown.text import plain, shortened
 from rewardkit.types import Outcome, Rollout
 from sandbox import LOAD_TIMEOUT_S
 

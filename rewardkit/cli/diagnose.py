@@ -12,7 +12,6 @@ from rewardkit.cli.diagnose_report import print_diagnosis
 from rewardkit.cli.exits import finish
 from rewardkit.cli.rewards import chosen
 from rewardkit.cli.screen import collected, screen
-from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError
 from rewardkit.health.examine import Diagnosis, diagnose_rows, diagnose_run
 from rewardkit.health.scored_rows import are_scored, batch_of
@@ -20,6 +19,7 @@ from rewardkit.health.watch import WINDOW_STEPS
 from rewardkit.record.places import run_path
 from rewardkit.record.reader import RunReader
 from rewardkit.replay.stored import steps_of
+from rewardkit.rows.reader import read_rollouts
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.score_batch import ScoreBatch
 from sandbox import LOAD_TIMEOUT_S

@@ -14,7 +14,7 @@ from rewardkit.cli.text import folded
 from rewardkit.health.examine import Diagnosis
 from rewardkit.health.flag import Flag
 from rewardkit.health.noise import Noise
-from rewardkit.shown import counted, plain
+from rewardkit.shown.text import counted, plain
 
 _NAME_CHARS = 20
 _NONE = "-"

@@ -12,13 +12,13 @@ from rewardkit.cli.diff_report import print_difference
 from rewardkit.cli.exits import finish
 from rewardkit.cli.rewards import one_of
 from rewardkit.cli.screen import screen, told_progress
-from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError
 from rewardkit.record.places import run_path
 from rewardkit.replay.difference import SHOWN, Difference, of_data
 from rewardkit.replay.run import Run
 from rewardkit.replay.run_difference import given, of_run
 from rewardkit.replay.stored import choose, steps_of
+from rewardkit.rows.reader import read_rollouts
 from sandbox import LOAD_TIMEOUT_S
 
 

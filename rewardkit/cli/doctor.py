@@ -12,7 +12,7 @@ from rich.text import Text
 from rewardkit.cli.arguments import AsJson, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.screen import screen, table
-from rewardkit.shown import counted
+from rewardkit.shown.text import counted
 from sandbox import cores, machine, trials
 
 _OWN_NAMES = ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter")

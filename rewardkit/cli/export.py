@@ -20,7 +20,7 @@ from rewardkit.record.database import file_of
 from rewardkit.record.export import ExportColumn, export_columns, export_rows, turned
 from rewardkit.record.places import run_path
 from rewardkit.record.reader import RunReader
-from rewardkit.shown import counted, plain
+from rewardkit.shown.text import counted, plain
 
 Rows = Iterable[Mapping[str, Any]]
 _CHUNK_ROWS = 2000

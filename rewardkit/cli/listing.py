@@ -9,16 +9,16 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from rewardkit.callables import doc_of
 from rewardkit.cli.arguments import AsJson, argument
 from rewardkit.cli.exits import finish
 from rewardkit.cli.rewards import importing, is_config, listed, split
 from rewardkit.cli.screen import screen, table
 from rewardkit.cli.text import folded, unmarked
-from rewardkit.compose import Composable, Composite
-from rewardkit.decorator import Reward
-from rewardkit.registry import entry_points, resolve
-from rewardkit.shown import plain
+from rewardkit.declare.callables import doc_of
+from rewardkit.declare.compose import Composable, Composite
+from rewardkit.declare.decorator import Reward
+from rewardkit.loading.registry import entry_points, resolve
+from rewardkit.shown.text import plain
 
 
 def list_command(

@@ -6,8 +6,8 @@ import html
 from collections.abc import Collection, Iterable, Sequence
 
 from rewardkit.cli.page_style import STYLE
-from rewardkit.shown import plain, shortened
-from rewardkit.svg import STYLE as CHART_STYLE
+from rewardkit.shown.svg import STYLE as CHART_STYLE
+from rewardkit.shown.text import plain, shortened
 
 TEXT_CHARS = 6_000
 """Characters of a text that are shown."""

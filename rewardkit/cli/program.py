@@ -17,7 +17,7 @@ import typer.core
 from rewardkit.cli.exits import EXIT_CODES, as_result, code_of
 from rewardkit.cli.pipes import let_reader_go
 from rewardkit.errors import ConfigError, RewardError
-from rewardkit.shown import plain
+from rewardkit.shown.text import plain
 
 COMMANDS = "rewardkit.commands"
 """The entry-point group under which packages add commands: functions that typer reads as its own, or groups of them."""

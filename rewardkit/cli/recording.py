@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rewardkit.groups import group_places
+from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import remove, run_path
-from rewardkit.registry import RewardSet
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Rollout
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from rewardkit.cli.screen import fitting, table
 from rewardkit.cli.summary import Cost, Link, RewardSummary, Spread, Summary
 from rewardkit.cli.text import last_lines
-from rewardkit.shown import plain, shortened
+from rewardkit.shown.text import plain, shortened
 
 SHOWN_FAILURES = 5
 """Kinds of failure that are shown."""

@@ -19,7 +19,7 @@ from rewardkit.replay.rescore import Rescored, ask_again, rescore, unanswered
 from rewardkit.replay.run import Run
 from rewardkit.replay.stored import Stored, choose, steps_of
 from rewardkit.score_batch import costs_told
-from rewardkit.shown import plain
+from rewardkit.shown.text import plain
 from sandbox import LOAD_TIMEOUT_S
 
 

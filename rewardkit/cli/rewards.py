@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rewardkit.compose import Composable
-from rewardkit.config import RewardFunctionsConfig
+from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError
-from rewardkit.registry import RewardSet, resolve_all, resolve_set
+from rewardkit.loading.config import RewardFunctionsConfig
+from rewardkit.loading.registry import RewardSet, resolve_all, resolve_set
 
 _COMMA = re.compile(r",(?![^()]*\))")
 """A comma between references; one inside brackets belongs to a call, which is refused as a whole."""

@@ -29,8 +29,8 @@ from rewardkit.record.values import Completion, Version
 from rewardkit.replay.charts import curves_of, other_charts, reward_charts, version_markers
 from rewardkit.replay.glance import CANARY, head_of
 from rewardkit.replay.run import Run
-from rewardkit.shown import counted
-from rewardkit.svg import Chart, Marker, chart_svg
+from rewardkit.shown.svg import Chart, Marker, chart_svg
+from rewardkit.shown.text import counted
 from rewardkit.types import Outcome, Status, Text
 
 NONE = "\N{EN DASH}"

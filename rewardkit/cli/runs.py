@@ -22,7 +22,7 @@ from rewardkit.record.address import RunAddress
 from rewardkit.record.database import FILE
 from rewardkit.record.places import RUNS, place_of_runs, remove, run_in, runs_in, size_of
 from rewardkit.record.reader import RunReader
-from rewardkit.shown import counted, plain, shortened
+from rewardkit.shown.text import counted, plain, shortened
 
 _DAY_S = 86400.0
 _LEAST = 20

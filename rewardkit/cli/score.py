@@ -21,15 +21,15 @@ from rewardkit.cli.rewards import Leaves, chosen
 from rewardkit.cli.screen import screen, told_progress
 from rewardkit.cli.summary import Summary, summarize
 from rewardkit.cli.summary import as_json as ready
-from rewardkit.compose import Composable, Composite
-from rewardkit.data import read_rollouts
+from rewardkit.declare.compose import Composable, Composite
 from rewardkit.errors import ConfigError, RewardError
+from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
-from rewardkit.registry import RewardSet
+from rewardkit.rows.reader import read_rollouts
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.settings import weights_of
 from rewardkit.score_batch import ScoreBatch
-from rewardkit.shown import plain
+from rewardkit.shown.text import plain
 from rewardkit.types import Outcome, Rollout
 from sandbox import LOAD_TIMEOUT_S
 

@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.table import Table
 
 from rewardkit.runtime.settle import Finished
-from rewardkit.shown import plain
+from rewardkit.shown.text import plain
 from rewardkit.types import Outcome
 
 PIPED_WIDTH = 100

@@ -18,7 +18,7 @@ from rewardkit.cli.exits import INTERRUPTED, finish
 from rewardkit.cli.rewards import chosen
 from rewardkit.errors import ConfigError
 from rewardkit.runtime.runtime import Runtime
-from rewardkit.shown import plain
+from rewardkit.shown.text import plain
 from sandbox import LOAD_TIMEOUT_S
 
 _NEEDED = {"starlette": "starlette", "uvicorn": "uvicorn", "orjson": "orjson", "prometheus_client": "prometheus-client"}

@@ -16,11 +16,11 @@ from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, replacing
 from rewardkit.cli.rewards import importing, only
 from rewardkit.cli.screen import screen, table, told_progress
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError, DataError
-from rewardkit.registry import resolve
+from rewardkit.loading.registry import resolve
 from rewardkit.score_batch import outcome_row
-from rewardkit.shown import plain, shortened
+from rewardkit.shown.text import plain, shortened
 from rewardkit.testing.accept import Acceptance, accept
 from rewardkit.testing.expectation import outcome_words
 from rewardkit.testing.source import SUFFIXES

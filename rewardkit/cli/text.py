@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rewardkit.shown import plain, shortened
+from rewardkit.shown.text import plain, shortened
 
 _ROLE = re.compile(r":[a-z]+(?::[a-z]+)*:`~?([^`]*)`")
 

@@ -13,7 +13,7 @@ from rewardkit.cli.exits import INTERRUPTED, finish
 from rewardkit.errors import ConfigError
 from rewardkit.record.address import RunAddress
 from rewardkit.record.places import RUNS, place_of_runs
-from rewardkit.shown import plain
+from rewardkit.shown.text import plain
 
 if TYPE_CHECKING:
     from rewardkit.dashboard.server import Address

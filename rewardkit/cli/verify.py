@@ -19,7 +19,7 @@ from rewardkit.replay.run import Run
 from rewardkit.replay.stored import choose, steps_of
 from rewardkit.replay.verify import SAMPLE, Differing, Holds, VersionCheck, verify
 from rewardkit.score_batch import outcome_row
-from rewardkit.shown import plain
+from rewardkit.shown.text import plain
 from sandbox import LOAD_TIMEOUT_S
 
 _COLOURS = {Holds.SAME: "green", Holds.NONDETERMINISTIC: "red", Holds.DIFFERENT: "red"}

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rewardkit.cli.screen import PlainConsole, table
-from rewardkit.shown import plain
+from rewardkit.shown.text import plain
 from rewardkit.types import Text as Said
 
 _ENDLESS = 1_000_000

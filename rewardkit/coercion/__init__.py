@@ -1,5 +1,5 @@
-"""The pieces of :mod:`rewardkit.coerce`: one module for each kind of annotation.
+"""The pieces of :mod:`rewardkit.coercion.coerce`: one module for each kind of annotation.
 
 They depend in one direction: ``literals`` and ``rule`` know nobody; ``scalars``, ``containers``, ``records``,
-``unions`` and ``foreign`` know those two; ``rewardkit.coerce`` reads annotations and puts them together.
+``unions`` and ``foreign`` know those two; ``rewardkit.coercion.coerce`` reads annotations and puts them together.
 """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from rewardkit.shown import shortened
+from rewardkit.shown.text import shortened
 
 Convert: TypeAlias = Callable[[object], object]
 """Turns a column's value into what an annotation asks for; raises :class:`ColumnValueError`."""

@@ -20,10 +20,10 @@ from rewardkit.errors import RecordError
 from rewardkit.health.detectors import DETECTORS
 from rewardkit.health.examine import Diagnosis, diagnose_run
 from rewardkit.health.flag import Flag
+from rewardkit.messages import completion_text
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Completion
-from rewardkit.shown import counted
-from rewardkit.text import completion_text
+from rewardkit.shown.text import counted
 
 MOST_COMPLETIONS = 100_000
 """About how many completions are looked at, the newest ones."""

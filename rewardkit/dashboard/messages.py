@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rewardkit.text import content_text
+from rewardkit.messages import content_text
 from rewardkit.types import Text
 
 FIRST_CHARS = 200_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from rewardkit.names_used import bound_by, imported, own_nodes, uses
+from rewardkit.versions.names_used import bound_by, imported, own_nodes, uses
 
 
 def own_lines(text: str, function: str) -> list[tuple[int, int]] | None:

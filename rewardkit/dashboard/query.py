@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import overload
 
 from rewardkit.errors import RecordError
-from rewardkit.shown import shortened
+from rewardkit.shown.text import shortened
 
 MOST_CHARS = 2_000
 """Characters of a parameter."""

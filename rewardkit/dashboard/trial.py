@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import RewardError
+from rewardkit.loading.registry import RewardSet, resolve_set
 from rewardkit.record.changes import Action
-from rewardkit.registry import RewardSet, resolve_set
 from rewardkit.replay.difference import Difference
 from rewardkit.replay.run import Run
 from rewardkit.replay.run_difference import given, of_run
 from rewardkit.replay.stored import choose
 from rewardkit.replay.update import Wish, update
-from rewardkit.shown import shortened
+from rewardkit.shown.text import shortened
 
 SHOWN = 8
 """Completions that are named, those that change most."""

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewardkit.callables import set_by_partials, without_partials
-from rewardkit.decorator import Reward, make_options, name_of, refuse_no_reward
+from rewardkit.declare.callables import set_by_partials, without_partials
+from rewardkit.declare.decorator import Reward, make_options, name_of, refuse_no_reward
+from rewardkit.declare.spec import GROUP_RESERVED, RESERVED, Kind
 from rewardkit.errors import BadReturnError, RewardDefinitionError
-from rewardkit.fingerprint import Fingerprint
 from rewardkit.function import RewardFunction, Versioned
-from rewardkit.shown import shortened
-from rewardkit.spec import GROUP_RESERVED, RESERVED, Kind
+from rewardkit.shown.text import shortened
 from rewardkit.types import Score
+from rewardkit.versions.fingerprint import Fingerprint
 
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 

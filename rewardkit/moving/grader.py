@@ -16,7 +16,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, Unpack
 
-from rewardkit.decorator import Reward, make_options
+from rewardkit.declare.decorator import Reward, make_options
+from rewardkit.declare.options import Options, RewardOptions
+from rewardkit.declare.spec import Kind
 from rewardkit.errors import BadReturnError, ConfigError, RewardDefinitionError
 from rewardkit.function import RewardFunction, Versioned
 from rewardkit.moving.function import names_column
@@ -32,9 +34,7 @@ from rewardkit.moving.grader_kinds import (
     grader_of,
 )
 from rewardkit.moving.grader_template import item_of, sample_of
-from rewardkit.options import Options, RewardOptions
 from rewardkit.runtime.attempt import score_of
-from rewardkit.spec import Kind
 from rewardkit.types import COST_METRICS, Score
 
 MODELS = "rewardkit.graders"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from rewardkit.declare.spec import sandbox_of_process
 from rewardkit.errors import RewardDefinitionError, RewardTextError
 from rewardkit.moving.grader_formula import Formula
 from rewardkit.moving.grader_similarity import check_metric, load, similarity
 from rewardkit.moving.grader_template import GraderTemplate, in_json
-from rewardkit.spec import sandbox_of_process
 from rewardkit.types import Cause
 
 if TYPE_CHECKING:

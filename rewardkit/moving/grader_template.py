@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewardkit.errors import RewardDefinitionError
-from rewardkit.text import completion_text, conversation
+from rewardkit.messages import completion_text, conversation
 
 _MARK = re.compile(r"\{\{([^{}]*)\}\}")
 _PATH = re.compile(r"\s*(item|sample)((?:\.\w+|\[\d+\])+)\s*")

@@ -10,8 +10,10 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, Unpack, overload
 
-from rewardkit.callables import is_async
-from rewardkit.decorator import Reward, name_of
+from rewardkit.declare.callables import is_async
+from rewardkit.declare.decorator import Reward, name_of
+from rewardkit.declare.options import NamedOptions
+from rewardkit.declare.spec import Kind
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.moving.function import (
     MovedFunction,
@@ -24,9 +26,7 @@ from rewardkit.moving.function import (
     signature_of,
     takes_all,
 )
-from rewardkit.options import NamedOptions
 from rewardkit.own_columns import ENVIRONMENTS_COLUMN
-from rewardkit.spec import Kind
 
 _LISTS = ("prompts", "completions", "completion_ids")
 _OWN = ("trainer_state", "log_extra", "log_metric")

@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Unpack, overload
 
-from rewardkit.callables import is_async
-from rewardkit.decorator import Reward, name_of
+from rewardkit.declare.callables import is_async
+from rewardkit.declare.decorator import Reward, name_of
+from rewardkit.declare.options import NamedOptions
+from rewardkit.declare.spec import Kind
 from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.moving.function import (
     MovedFunction,
@@ -22,9 +24,7 @@ from rewardkit.moving.function import (
     signature_of,
     takes_all,
 )
-from rewardkit.options import NamedOptions
-from rewardkit.shown import shortened
-from rewardkit.spec import Kind
+from rewardkit.shown.text import shortened
 
 _SINGULAR = {"prompts": "prompt", "completions": "completion", "answers": "answer", "tasks": "task", "infos": "info",
              "states": "state"}  # fmt: skip

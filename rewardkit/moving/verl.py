@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Unpack, overload
 
-from rewardkit.callables import is_async
-from rewardkit.decorator import Reward, name_of
+from rewardkit.declare.callables import is_async
+from rewardkit.declare.decorator import Reward, name_of
+from rewardkit.declare.options import NamedOptions
+from rewardkit.declare.spec import Kind
 from rewardkit.errors import BadReturnError, RewardDefinitionError
 from rewardkit.moving.function import (
     MovedFunction,
@@ -25,9 +27,7 @@ from rewardkit.moving.function import (
     takes_all,
     told_of,
 )
-from rewardkit.options import NamedOptions
-from rewardkit.shown import shortened
-from rewardkit.spec import Kind
+from rewardkit.shown.text import shortened
 
 _ONE = ("data_source", "solution_str", "ground_truth", "extra_info")
 _MANY = {"data_sources": "data_source", "solution_strs": "solution_str", "ground_truths": "ground_truth",

@@ -14,7 +14,7 @@ from rewardkit.errors import RecordError
 from rewardkit.record.address import RunAddress
 from rewardkit.record.database import FILE, in_words
 from rewardkit.record.stores import place_of, reading
-from rewardkit.shown import shortened
+from rewardkit.shown.text import shortened
 
 _UNSOUND = (
     zlib.error, struct.error, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError,

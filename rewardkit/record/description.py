@@ -13,9 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from rewardkit.callables import without_partials
-from rewardkit.compose import Composable
-from rewardkit.decorator import Reward
+from rewardkit.declare.callables import without_partials
+from rewardkit.declare.compose import Composable
+from rewardkit.declare.decorator import Reward
 from rewardkit.function import described
 from rewardkit.transport import FILE_MODULES, importable
 

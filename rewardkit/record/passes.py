@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
 from rewardkit.record.address import RunAddress
 from rewardkit.record.description import describe
 from rewardkit.record.recorder import Recorder

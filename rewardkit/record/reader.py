@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rewardkit.errors import RecordError
+from rewardkit.messages import completion_text
 from rewardkit.record import questions
 from rewardkit.record.address import RunAddress
 from rewardkit.record.columns import read_table, score_sums
@@ -26,7 +27,6 @@ from rewardkit.record.sums import RecordedSums
 from rewardkit.record.table import CompletionTable, Floats
 from rewardkit.record.texts import unpacked
 from rewardkit.record.values import Completion, LogEntry, RecordedPrompt, Version
-from rewardkit.text import completion_text
 from rewardkit.types import Outcome, Rollout, Status
 
 PAGE = 500

@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
 from rewardkit.record.address import RunAddress
 from rewardkit.record.batch_tables import KeptWords, prompt_ids, prompt_texts, rewind, said_row

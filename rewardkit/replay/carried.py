@@ -18,17 +18,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rewardkit.compose import Composable, Composite
-from rewardkit.decorator import Reward
+from rewardkit.declare.compose import Composable, Composite
+from rewardkit.declare.decorator import Reward
+from rewardkit.declare.options import RewardOptions
+from rewardkit.declare.text_reward import TextReward, reward_from_source
 from rewardkit.errors import RewardDefinitionError, RewardError, RewardLoadError
 from rewardkit.function import described
-from rewardkit.options import RewardOptions
-from rewardkit.own_modules import is_own
+from rewardkit.loading.registry import RewardLike, as_named, resolve
 from rewardkit.record.description import Description, describe
 from rewardkit.record.secrets import Secrets
-from rewardkit.registry import RewardLike, as_named, resolve
-from rewardkit.source import TextReward, reward_from_source
 from rewardkit.transport import dumps
+from rewardkit.versions.own_modules import is_own
 
 FOLDER = "rewards"
 """The folder beside a record that has the files of changed rewards."""

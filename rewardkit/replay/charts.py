@@ -8,7 +8,7 @@ from typing import TypeAlias
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Version
 from rewardkit.replay.curves import HIGH, LOW, VALUES, Curves, Part
-from rewardkit.svg import Chart, Curve, Marker
+from rewardkit.shown.svg import Chart, Curve, Marker
 
 _SHARES = {
     "failed": "failed calls",

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.groups import group_numbers
-from rewardkit.registry import RewardSet
+from rewardkit.loading.registry import RewardSet
 from rewardkit.replay.compare import ZERO, Column, Comparison, Setting, compare
 from rewardkit.replay.scoring import PORTION_ROWS, Count, Portion, SingleScorer, Tick, UnitCost
 from rewardkit.score_batch import outcome_row
-from rewardkit.shown import counted
+from rewardkit.shown.text import counted
 from rewardkit.types import Outcome, Rollout, Status
 
 SHOWN = 5

@@ -7,7 +7,7 @@ from typing import Any
 
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import without_noise
-from rewardkit.shown import counted
+from rewardkit.shown.text import counted
 
 METRICS = ("reward", "reward_std", "frac_reward_zero_std", "kl", "loss", "completions/mean_length")
 """The trainer's metrics that are shown of a run, where there are any."""

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from rewardkit.errors import RecordError
+from rewardkit.loading.registry import RewardSet
 from rewardkit.record.passes import PassWriter
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Whole
 from rewardkit.record.values import Completion
-from rewardkit.registry import RewardSet
 from rewardkit.replay.scoring import Count, Portion, SingleScorer, Tick, UnitCost, why_not
 from rewardkit.replay.stored import Stored, needs_of, portions, with_their_groups
 from rewardkit.replay.versions import VersionFinder

@@ -7,13 +7,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RecordError
-from rewardkit.html import number_cell, table_html
 from rewardkit.record.address import RunAddress
 from rewardkit.record.changes import RewardChange, changes_of
 from rewardkit.record.export import export_columns, export_rows, turned
 from rewardkit.record.overview import overviews
 from rewardkit.record.reader import RunReader
-from rewardkit.sparkline import sparkline
+from rewardkit.shown.html import number_cell, table_html
+from rewardkit.shown.sparkline import sparkline
 
 if TYPE_CHECKING:
     from rewardkit.replay.update import RunConfig, Update
@@ -133,7 +133,7 @@ class Run(RunReader):
     def _graphs(self) -> str:
         """Return the charts of the total reward and of the first rewards, beside each other where there is room."""
         from rewardkit.replay.charts import curves_of, reward_charts, version_markers
-        from rewardkit.svg import STYLE, chart_svg
+        from rewardkit.shown.svg import STYLE, chart_svg
 
         charts = itertools.islice(reward_charts(curves_of(self), self.rewards, version_markers(self)), _GRAPHS)
         drawn = "".join(f"<div>{chart_svg(one)}</div>" for one in charts)

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from rewardkit.errors import ConfigError, RecordError, RewardLoadError
+from rewardkit.loading.registry import RewardSet
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Floats
 from rewardkit.record.values import Version
-from rewardkit.registry import RewardSet
 from rewardkit.replay.compare import PARTIAL, Column, Places, Setting, compare, formula_of
 from rewardkit.replay.difference import SHOWN, Both, Difference
 from rewardkit.replay.rescore import score

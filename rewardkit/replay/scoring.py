@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
+from rewardkit.declare.spec import Kind
 from rewardkit.groups import group_numbers
-from rewardkit.registry import RewardSet
+from rewardkit.loading.registry import RewardSet
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.score_batch import per_1000
-from rewardkit.spec import Kind
 from rewardkit.types import Outcome, Rollout, Status
 
 PORTION_ROWS = 1000

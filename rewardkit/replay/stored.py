@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardkit.compose import Composable, Composite
+from rewardkit.declare.compose import Composable, Composite
+from rewardkit.declare.spec import Kind
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import CompletionTable, Whole
 from rewardkit.record.values import Completion, Version
 from rewardkit.replay.scoring import PORTION_ROWS, Portion
-from rewardkit.spec import Kind
 from rewardkit.types import Rollout
 
 NO_TEXT = "its text was left out of the record"

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rewardkit.compose import Composable
-from rewardkit.config import RewardFunctionsRuntimeConfig
-from rewardkit.decorator import reward
+from rewardkit.declare.compose import Composable
+from rewardkit.declare.decorator import reward
 from rewardkit.errors import RecordError, RewardDefinitionError, UpdateRefusedError
+from rewardkit.loading.config import RewardFunctionsRuntimeConfig
+from rewardkit.loading.registry import RewardLike, RewardSet, as_named
 from rewardkit.record.changes import (
     Action,
     ChangeState,
@@ -32,7 +33,6 @@ from rewardkit.record.reader import RunReader
 from rewardkit.record.store import RecordConnection, transaction
 from rewardkit.record.stores import named, writing
 from rewardkit.record.values import Version
-from rewardkit.registry import RewardLike, RewardSet, as_named
 from rewardkit.replay.carried import carried, loaded
 from rewardkit.replay.difference import Difference
 from rewardkit.replay.run_difference import Given, of_run

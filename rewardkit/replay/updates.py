@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
+from rewardkit.declare.spec import Kind
 from rewardkit.errors import RecordError, RewardDefinitionError, RewardError, RewardLoadError
 from rewardkit.record import changes
 from rewardkit.record.address import RunAddress
@@ -26,7 +27,6 @@ from rewardkit.record.store import RecordConnection
 from rewardkit.record.stores import home_of, is_lock, named, place_of, writing
 from rewardkit.replay.carried import FOLDER, loaded
 from rewardkit.runtime.runtime import Runtime
-from rewardkit.spec import Kind
 
 POLL_S = 0.25
 """Seconds between two looks for a change."""

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.errors import DataError, RecordError, RewardDefinitionError, RewardLoadError, RewardTransportError
+from rewardkit.loading.registry import RewardSet
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Whole
 from rewardkit.record.values import Completion, Version
-from rewardkit.registry import RewardSet
 from rewardkit.replay.rescore import scored
 from rewardkit.replay.scoring import SingleScorer, Tick
 from rewardkit.replay.stored import Stored

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from rewardkit.compose import Composable, Composite
-from rewardkit.decorator import Reward
+from rewardkit.declare.compose import Composable, Composite
+from rewardkit.declare.decorator import Reward
+from rewardkit.declare.options import RewardOptions
+from rewardkit.declare.text_reward import reward_from_source
 from rewardkit.errors import RewardError
-from rewardkit.options import RewardOptions
-from rewardkit.registry import as_named, resolve
+from rewardkit.loading.registry import as_named, resolve
 from rewardkit.replay.scoring import why_not
-from rewardkit.source import reward_from_source
 
 _NOT_IMPORTED = " cannot be imported: "
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewardkit.decorator import Reward
-from rewardkit.shown import shortened
+from rewardkit.declare.decorator import Reward
+from rewardkit.shown.text import shortened
 from rewardkit.types import Cause, Outcome
 
 ENOUGH_CALLS = 32

@@ -24,10 +24,10 @@ from decimal import Decimal
 from numbers import Rational, Real
 from typing import Any
 
+from rewardkit.declare.options import RewardOptions
+from rewardkit.declare.spec import CallContext, Kind, RewardSpec
 from rewardkit.errors import BadReturnError, CoercionError, InfrastructureError, RewardTextError
 from rewardkit.forms import hint_of
-from rewardkit.options import RewardOptions
-from rewardkit.spec import CallContext, Kind, RewardSpec
 from rewardkit.types import Arrived, Cause, Rollout, Score, Unanswered
 from sandbox.workers import INSIDE, Answer
 
@@ -39,7 +39,7 @@ _MAX_REASON_CHARS = 10_000
 _MAX_ERROR_CHARS = 2_000
 _MAX_TRACE_CHARS = 8_000
 _MAX_FRAMES = 8
-_OF_STEPS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "steps.py")
+_OF_STEPS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "steps", "step_reward.py")
 """Where a step reward calls its author's function: a frame of ours."""
 _SHOWN_CHARS = 80
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewardkit.compose import Composable
-from rewardkit.decorator import Reward
+from rewardkit.declare.compose import Composable
+from rewardkit.declare.decorator import Reward
 from rewardkit.errors import InfrastructureError
 from rewardkit.types import Cause, Outcome
 

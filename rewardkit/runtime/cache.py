@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from rewardkit.spec import CallContext, RewardSpec
+from rewardkit.declare.spec import CallContext, RewardSpec
 from rewardkit.types import Outcome, Rollout, Status
 
 CACHE_ENTRIES = 100_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from rewardkit.spec import Kind
+from rewardkit.declare.spec import Kind
 
 _NAMES = {
     "here that is 'completion', the text of what the model wrote": (

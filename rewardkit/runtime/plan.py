@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rewardkit.coercion.rule import shorten
-from rewardkit.decorator import Reward
+from rewardkit.declare.decorator import Reward
+from rewardkit.declare.options import OnInfrastructure, RewardOptions
+from rewardkit.declare.spec import CallContext, Kind
 from rewardkit.errors import DataError, MissingColumnError
 from rewardkit.forms import why_no_text
 from rewardkit.groups import group_places
-from rewardkit.options import OnInfrastructure, RewardOptions
 from rewardkit.own_columns import ENVIRONMENTS_COLUMN, LiveObject
 from rewardkit.runtime.cache import Key, OutcomeCache, cache_key
 from rewardkit.runtime.names import hint_at
-from rewardkit.spec import CallContext, Kind
 from rewardkit.types import Cause, Outcome, Rollout, Status
 from sandbox.workers import Call, CollectorPaused
 

@@ -6,7 +6,7 @@ import functools
 import random
 from typing import TYPE_CHECKING
 
-from rewardkit.options import RewardOptions
+from rewardkit.declare.options import RewardOptions
 from rewardkit.types import Cause
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rewardkit.compose import Composable, Composite
-from rewardkit.decorator import Reward
+from rewardkit.declare.compose import Composable, Composite
+from rewardkit.declare.decorator import Reward
+from rewardkit.declare.spec import CallContext
 from rewardkit.errors import RewardDefinitionError, RewardError, RewardLoadError, RuntimeClosedError
-from rewardkit.registry import resolve_set
+from rewardkit.loading.registry import resolve_set
 from rewardkit.runtime.alarms import Alarms
 from rewardkit.runtime.batch import check_lost, combine
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
@@ -28,7 +29,6 @@ from rewardkit.runtime.settings import check_isolated, checked, choice, leaves_o
 from rewardkit.runtime.settle import Finished, Listener, Settler, check_failure
 from rewardkit.runtime.target import load, pool_target, time_to_load_s
 from rewardkit.score_batch import ScoreBatch
-from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
 from rewardkit.types import Outcome, Rollout
 from sandbox import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, cores
@@ -83,7 +83,7 @@ class Runtime:
 
     Args:
         rewards: Rewards, plain functions, compositions, references such as ``"my_rewards.py:correct"``,
-            a mapping of names to these, or a :class:`~rewardkit.config.RewardFunctionsConfig`.
+            a mapping of names to these, or a :class:`~rewardkit.loading.config.RewardFunctionsConfig`.
         weights: Each reward's weight in the totals. By default 1, and 0 for a reward that is part of a
             composition in the same set: it counts through that one.
         workers: Worker processes shared by the plain rewards, on each node; by default the cores at hand, at most 4.

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from rewardkit.compose import Composable, Composite
-from rewardkit.decorator import Reward
+from rewardkit.declare.compose import Composable, Composite
+from rewardkit.declare.decorator import Reward
 from rewardkit.errors import RewardDefinitionError
 
 

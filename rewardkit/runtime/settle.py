@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rewardkit.decorator import Reward
+from rewardkit.declare.decorator import Reward
+from rewardkit.declare.options import OnInfrastructure, RewardOptions
 from rewardkit.errors import InfrastructureError, RewardFailedError
-from rewardkit.options import OnInfrastructure, RewardOptions
 from rewardkit.runtime import attempt as found
 from rewardkit.runtime.cache import OutcomeCache, as_cached
 from rewardkit.runtime.plan import CachedCall, Known, Plan, RewardCall

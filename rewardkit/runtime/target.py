@@ -6,11 +6,11 @@ import pickle
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rewardkit.decorator import Reward
+from rewardkit.declare.decorator import Reward
+from rewardkit.declare.spec import CallContext
 from rewardkit.errors import RewardError
 from rewardkit.function import described
 from rewardkit.runtime.attempt import attempt, attempt_async, encode
-from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
 from rewardkit.types import Arrived
 from sandbox.errors import WorkerStartError

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlsplit
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
 from rewardkit.errors import DataError, FullError, InfrastructureError, RewardError, RuntimeClosedError
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.bodies import RefusedError, an_object, dumps, loads

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from rewardkit.forms import why_no_text
-from rewardkit.strict_json import decode, reason_of
+from rewardkit.rows.strict_json import decode, reason_of
 from rewardkit.types import Outcome, Rollout
 
 DEPTH = 32

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
 from rewardkit.errors import RuntimeClosedError
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.gathering import GROUP_WAIT_S, Gathering

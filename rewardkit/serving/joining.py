@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
 from rewardkit.errors import DataError, FullError, InfrastructureError, RewardDefinitionError, RewardError
 from rewardkit.runtime.plan import CallerRows
 from rewardkit.score_batch import ScoreBatch

@@ -18,7 +18,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError, DataError, InfrastructureError, RewardError, RuntimeClosedError
 from rewardkit.groups import group_key, group_places
 from rewardkit.runtime.batch import check_lost
@@ -27,11 +27,11 @@ from rewardkit.runtime.settings import checked
 from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.server_link import AgainError, ServerLink
-from rewardkit.shown import shortened
+from rewardkit.shown.text import shortened
 from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
 
 if TYPE_CHECKING:
-    from rewardkit.decorator import Reward
+    from rewardkit.declare.decorator import Reward
 
 ROWS, ROWS_BYTES = 256, 8 * 2**20
 """Rows of a request, and their bytes; fewer rows where a server takes fewer. A group is never split."""

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rewardkit.errors import ConfigError, DataError
-from rewardkit.shown import shortened
+from rewardkit.shown.text import shortened
 
 
 class AgainError(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rewardkit.registry import RewardLike, resolve
+from rewardkit.loading.registry import RewardLike, resolve
 from rewardkit.testing.table import Case, read_table, table_of
 from rewardkit.testing.verdict import Bench
 

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from rewardkit.errors import DataError
+from rewardkit.messages import content_text
 from rewardkit.testing.source import Entry
 from rewardkit.testing.table import rollouts_of
-from rewardkit.text import content_text
 from rewardkit.types import Rollout
 
 Reply: TypeAlias = str | float | BaseException | type[BaseException]
@@ -170,7 +170,7 @@ def rollouts_from_rows(rows: str | Path | Iterable[Mapping[str, Any]]) -> list[R
         DataError: A row has no completion, or one of the wrong type; names the row.
     """
     if isinstance(rows, str | Path):
-        from rewardkit.data import read_rollouts
+        from rewardkit.rows.reader import read_rollouts
 
         return read_rollouts(rows)
     rollouts: list[Rollout] = []

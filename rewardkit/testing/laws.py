@@ -16,19 +16,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from rewardkit.compose import Composable
-from rewardkit.decorator import Reward
+from rewardkit.declare.compose import Composable
+from rewardkit.declare.decorator import Reward
+from rewardkit.declare.spec import CallContext, Kind
 from rewardkit.errors import CoercionError, ConfigError, DataError, RewardLoadError, RewardTransportError
 from rewardkit.forms import Form
-from rewardkit.registry import RewardLike, resolve
+from rewardkit.loading.registry import RewardLike, resolve
+from rewardkit.messages import completion_text
 from rewardkit.runtime.runtime import Runtime
-from rewardkit.spec import CallContext, Kind
 from rewardkit.testing.expectation import outcome_words
 from rewardkit.testing.hostile import HOSTILE, LONG, TOKENS, dressed
 from rewardkit.testing.hostile import completions as hostile_completions
 from rewardkit.testing.search import Found, Unit, search
 from rewardkit.testing.words import line, quoted, row_lines
-from rewardkit.text import completion_text
 from rewardkit.transport import dumps
 from rewardkit.types import Cause, Outcome, Rollout, Status, Text
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from rewardkit.config import key_twice
 from rewardkit.errors import DataError
-from rewardkit.strict_json import decode, reason_of
+from rewardkit.loading.config import key_twice
+from rewardkit.rows.strict_json import decode, reason_of
 
 SUFFIXES = (".jsonl", ".yaml", ".yml")
 """Endings of files that may hold cases."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError, DataError, MissingColumnError
 from rewardkit.runtime.plan import check_rollouts
-from rewardkit.shown import shortened
+from rewardkit.shown.text import shortened
 from rewardkit.testing.expectation import TOLERANCE, Expectation, parse_expectation, parse_tolerance
 from rewardkit.testing.source import Entry, Source, parse, read_text
 from rewardkit.types import Cause, Rollout, Text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rewardkit.compose import Composable
+from rewardkit.declare.compose import Composable
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.testing.expectation import Expectation, outcome_words
 from rewardkit.testing.table import Case

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rewardkit.shown import shortened
+from rewardkit.shown.text import shortened
 
 _COLUMN_CHARS = 200
 _TEXT_CHARS = 600

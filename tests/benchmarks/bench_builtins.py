@@ -19,8 +19,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rewardkit.registry import entry_points, resolve
-from rewardkit.spec import Kind, coerce_column
+from rewardkit.declare.spec import Kind, coerce_column
+from rewardkit.loading.registry import entry_points, resolve
 from sandbox import Sandbox
 
 ROWS = Path(__file__).parents[2] / "docs" / "examples" / "rewards"

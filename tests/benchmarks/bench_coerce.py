@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rewardkit.coerce import build_coercer
+from rewardkit.coercion.coerce import build_coercer
 
 CALLS = 5_000
 """Calls of one round; the best of REPEATS rounds counts, as the others measure the machine's other work."""

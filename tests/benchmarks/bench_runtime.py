@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rewardkit import Rollout, Runtime, reward
-from rewardkit.coerce import build_coercer
+from rewardkit.coercion.coerce import build_coercer
 
 COMPLETION = "x" * 2000
 BATCH = 64

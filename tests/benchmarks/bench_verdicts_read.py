@@ -33,7 +33,7 @@ from builtin_rewards.instructions import instructions
 from builtin_rewards.length import cosine_length, length_between
 from builtin_rewards.structured import json_schema, json_valid
 from rewardkit import Reward, Score
-from rewardkit.registry import entry_points, resolve
+from rewardkit.loading.registry import entry_points, resolve
 from sandbox import Sandbox
 
 NEAR = 1e-9

@@ -16,8 +16,8 @@ import pytest
 
 from builtin_rewards.adjustable import AdjustableReward
 from rewardkit import Outcome, Rollout, Runtime
-from rewardkit.registry import entry_points, resolve
-from rewardkit.spec import Kind
+from rewardkit.declare.spec import Kind
+from rewardkit.loading.registry import entry_points, resolve
 
 NAMES = sorted(name for name, point in entry_points().items() if point.value.startswith("builtin_rewards."))
 JAILED = ("code_compiles", "code_runs", "code_tests")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rewardkit.packages import cache_folder
+from rewardkit.loading.packages import cache_folder
 
 _PACKAGES = ("litellm[proxy]==1.106.2", "llmock==0.2.2")
 _INSTALL_S, _START_S = 900.0, 600.0

@@ -23,7 +23,7 @@ from rewardkit.cli import rewards
 from rewardkit.cli.program import app
 from rewardkit.cli.report import duration, number
 from rewardkit.cli.screen import PlainConsole, table
-from rewardkit.shown import MAX_LINE_CHARS, plain, shortened
+from rewardkit.shown.text import MAX_LINE_CHARS, plain, shortened
 
 ROOT = Path(__file__).parents[2]
 

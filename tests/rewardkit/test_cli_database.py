@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from rewardkit import Rollout, Run, Runtime
 from rewardkit.changing import LiveRuntime, has_record
 from rewardkit.cli.program import app
+from rewardkit.loading.registry import resolve_set
 from rewardkit.record.changes import ChangeState
 from rewardkit.record.recorder import Recorder
-from rewardkit.registry import resolve_set
 
 pytestmark = pytest.mark.postgres
 REWARDS = '''

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rewardkit import Kind, Reward, RewardDefinitionError, RewardOptions, Runtime, reward, step_reward
-from rewardkit.fingerprint import Fingerprint
 from rewardkit.function import RewardFunction, Versioned, described
+from rewardkit.versions.fingerprint import Fingerprint
 
 
 @reward

@@ -27,7 +27,7 @@ from rewardkit.replay.run import Run
 from rewardkit.replay.stored import version_of
 from rewardkit.replay.update import RunningReward, config_of, running, trainers_in
 from rewardkit.replay.updates import shadow_of, takes, unattached
-from rewardkit.shown import shortened
+from rewardkit.shown.text import shortened
 
 MOST_TRIED = 2_000
 """Completions on which a reward is tried, at most."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rewardkit.decorator import Reward
+from rewardkit.declare.decorator import Reward
 from rewardkit.function import described as function_of
 from rewardkit.runtime.nodes.carried import carried_with
 from rewardkit.runtime.nodes.cluster import NodeCluster

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import RewardTransportError
-from rewardkit.names_used import ImportTarget
-from rewardkit.own_modules import BUILTINS, find_from, home_of, is_own
 from rewardkit.transport import FILE_MODULES
+from rewardkit.versions.names_used import ImportTarget
+from rewardkit.versions.own_modules import BUILTINS, find_from, home_of, is_own
 
 MOST_BYTES = 32 << 20
 """Bytes of all files that travel."""

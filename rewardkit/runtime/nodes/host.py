@@ -165,7 +165,7 @@ def described(payload: bytes, options: dict[str, Any]) -> tuple[dict[str, str], 
 
 def _pool_options(order: HostOrder) -> dict[str, Any]:
     """Return the options of this node's pools; the files that travelled and the packages are there afterwards."""
-    from rewardkit.packages import cache_folder, overlay_for  # brings subprocess and tempfile along
+    from rewardkit.loading.packages import cache_folder, overlay_for  # brings subprocess and tempfile along
 
     first = [str(overlay_for(order.packages))] if order.packages else []
     if order.carried:

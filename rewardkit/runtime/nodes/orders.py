@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rewardkit.decorator import Reward
+from rewardkit.declare.decorator import Reward
 from rewardkit.errors import InfrastructureError
 from sandbox import cores
 from sandbox.workers import Answer, CallStatus
@@ -154,7 +154,7 @@ class DescribedRewards:
 
 
 def _level() -> str:
-    from rewardkit.jail import shared_sandbox  # the jail is slow to import, and few rewards have one
+    from rewardkit.jailed.jail import shared_sandbox  # the jail is slow to import, and few rewards have one
 
     try:
         return str(shared_sandbox().level)

@@ -26,7 +26,7 @@ from rewardkit.runtime.nodes.orders import (
     why_other_scores,
 )
 from rewardkit.runtime.nodes.outbox import Outbox
-from rewardkit.shown import shortened
+from rewardkit.shown.text import shortened
 
 LOOK_S = 5.0
 """Seconds between two looks at which nodes the cluster has."""

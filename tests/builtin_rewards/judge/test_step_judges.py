@@ -13,7 +13,7 @@ from virtual_time import virtual
 from builtin_rewards.judge import Fallback, Jury, LLMJudge, Load, RetryPolicy
 from builtin_rewards.judge.conversation import turns_of
 from rewardkit import Outcome, Reward, Rollout, Runtime, Score, Status, step_reward
-from rewardkit.step_reading import steps_of
+from rewardkit.steps.reading import steps_of
 from rewardkit.testing import FakeJudge
 
 PROMPT = [

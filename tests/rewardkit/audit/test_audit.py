@@ -16,9 +16,9 @@ from rewardkit.audit.result import RewardAudit, as_json, passed
 from rewardkit.audit.rows import chosen
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
 from rewardkit.audit.run import AuditSettings, run
-from rewardkit.data import read_rows
 from rewardkit.errors import DataError, RewardDefinitionError
-from rewardkit.registry import resolve
+from rewardkit.loading.registry import resolve
+from rewardkit.rows.reader import read_rows
 from rewardkit.runtime.runtime import Runtime, RuntimeLane
 
 HERE = Path(__file__).parent

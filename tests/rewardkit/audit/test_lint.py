@@ -9,7 +9,7 @@ import pytest
 
 from rewardkit import reward_from_source
 from rewardkit.audit.lint import has_source, lint
-from rewardkit.registry import resolve
+from rewardkit.loading.registry import resolve
 
 HEAD = """\
 import random, re, time, datetime, os, requests_like as requests

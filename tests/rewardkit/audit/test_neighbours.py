@@ -12,7 +12,7 @@ from rewardkit.audit.neighbours import neighbours, unfinished
 from rewardkit.audit.parts import changed_parts, changes
 from rewardkit.audit.rows import chosen, row_of
 from rewardkit.audit.talk import talk_text
-from rewardkit.data import Row
+from rewardkit.rows.reader import Row
 
 CALL = {"name": "add", "arguments": {"a": 1, "b": [2, 3]}}
 

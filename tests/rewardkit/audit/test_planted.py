@@ -12,8 +12,8 @@ from rewardkit.audit.assessment import Assessment
 from rewardkit.audit.result import RewardAudit, passed
 from rewardkit.audit.rows import chosen
 from rewardkit.audit.run import AuditSettings, run
-from rewardkit.data import Row
-from rewardkit.registry import resolve
+from rewardkit.loading.registry import resolve
+from rewardkit.rows.reader import Row
 from rewardkit.runtime.runtime import Runtime, RuntimeLane
 
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ import pytest
 from rewardkit import DataError
 from rewardkit.audit.gold import gold_of, spot_of
 from rewardkit.audit.rows import chosen, row_of, rows_in
-from rewardkit.data import Row, read_rows
+from rewardkit.rows.reader import Row, read_rows
 
 ENDINGS = {
     "a label": ("9 * 2 = 18\nA: 18", "18", [("A: ", "")]),

@@ -13,8 +13,8 @@ import pytest
 
 from rewardkit import Cause, Outcome, Reward, RewardDefinitionError, Rollout, Runtime, Status, reward
 from rewardkit.cli.check import coerced
-from rewardkit.data import Row
 from rewardkit.moving import from_grader, from_trl, from_verifiers, from_verl
+from rewardkit.rows.reader import Row
 
 
 def outcomes(made: Reward[..., Any], completions: list[Any], **row: Any) -> list[Outcome]:

@@ -12,8 +12,8 @@ import pytest
 from small_run import COMPLETIONS, REVERSED, command, drawn, recorded, told
 
 from rewardkit import Recorder, Runtime, Status
+from rewardkit.loading.registry import resolve_set
 from rewardkit.record.reader import RunReader
-from rewardkit.registry import resolve_set
 from rewardkit.replay.rescore import rescore, unanswered
 from rewardkit.replay.stored import choose
 

@@ -12,11 +12,11 @@ import pytest
 from patience import in_time, kept_time
 
 from rewardkit import Cause, Outcome, Rollout, Runtime, Status, group_reward, reward
+from rewardkit.declare.spec import CallContext
 from rewardkit.runtime.attempt import decode
 from rewardkit.runtime.cache import OutcomeCache
 from rewardkit.runtime.plan import Plan
 from rewardkit.runtime.settle import Settler
-from rewardkit.spec import CallContext
 from sandbox.workers import slot
 from sandbox.workers.wire import Channel, RecordWriter
 

@@ -23,7 +23,7 @@ from rewardkit import (
     group_reward,
     reward,
 )
-from rewardkit.registry import resolve
+from rewardkit.loading.registry import resolve
 from rewardkit.testing import CaseResult, FakeJudge, Runtimes, Table, cases, read_table, rollouts_from_rows
 from rewardkit.testing.table import table_of
 from rewardkit.testing.verdict import Bench

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rewardkit import RewardTransportError
-from rewardkit.registry import resolve_all
+from rewardkit.loading.registry import resolve_all
 from rewardkit.runtime.nodes import carried
 from rewardkit.runtime.nodes.carried import carried_with, unpack
 

@@ -1,0 +1,321 @@
+"""Rewards made of rewards: weighted sums, gates, clips, products, schedules.
+
+A composition is a tree whose leaves are rewards. The runtime scores the leaves, each once, and
+:meth:`Composite.combine` makes one outcome of theirs:
+
+* a leaf that failed with nothing to stand in makes the whole fail, also with nothing to stand in;
+* a leaf that failed with a default is counted by its default, and the whole says that it failed;
+* a skipped leaf is left out of sums, products and minima; when nothing is left the whole is skipped.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from rewardkit.errors import RewardDefinitionError
+from rewardkit.function import Versioned
+from rewardkit.types import Outcome, Status
+from rewardkit.versions.fingerprint import Fingerprint
+
+if TYPE_CHECKING:
+    from rewardkit.declare.decorator import Reward
+
+Values = Mapping["Reward[..., Any]", float | None]
+"""The leaves' scores, ``None`` for a skipped leaf."""
+
+
+class Composable(Versioned):
+    """What can be added, weighted and gated: a reward, or a composition of rewards."""
+
+    @property
+    def name(self) -> str:
+        """What tables, logs and metrics call it."""
+        raise NotImplementedError
+
+    @property
+    def leaves(self) -> tuple[Reward[..., Any], ...]:
+        """The rewards in it, each once, from left to right; a reward's only leaf is the reward itself."""
+        raise NotImplementedError
+
+    @property
+    def scores_groups(self) -> bool:
+        """Whether it scores the completions of a prompt together, or has a part that does."""
+        return any(leaf.spec.kind == "group" for leaf in self.leaves)
+
+    def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Composable:
+        """Return the same with other leaves: ``change`` is called once for each and returns what takes its place."""
+        raise NotImplementedError
+
+    def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
+        """Return the one outcome that the leaves' outcomes make at a step of training."""
+        raise NotImplementedError
+
+    def __mul__(self, weight: float) -> WeightedSum:
+        if isinstance(weight, Composable):
+            raise RewardDefinitionError(
+                f"{self.name} * {weight.name}: a reward is weighted by a number; for the product of two rewards write "
+                f"product({self.name}, {weight.name})"
+            )
+        scale, own = _weight(weight), _sum_of(self)
+        return WeightedSum(tuple((scale * one, part) for one, part in own.terms), scale * own.constant)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> WeightedSum:
+        if not isinstance(divisor, int | float) or not divisor:
+            return NotImplemented
+        return self * (1 / _weight(divisor))
+
+    def __neg__(self) -> WeightedSum:
+        return self * -1.0
+
+    def __add__(self, other: Composable | float) -> WeightedSum:
+        if not isinstance(other, Composable | int | float):
+            return NotImplemented
+        own, added = _sum_of(self), _sum_of(other)
+        return WeightedSum((*own.terms, *added.terms), own.constant + added.constant)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Composable | float) -> WeightedSum:
+        if not isinstance(other, Composable | int | float):
+            return NotImplemented
+        return self + -_sum_of(other)
+
+    def __rsub__(self, other: float) -> WeightedSum:
+        return -self + other
+
+
+class Composite(Composable):
+    """A composition of rewards. Subclasses say how leaves' scores become one."""
+
+    def value(self, values: Values, step: int | None) -> float | None:
+        """Return the score from the leaves' scores; ``None`` means skipped."""
+        raise NotImplementedError
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the fields: each composition is a dataclass."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def parts(self) -> tuple[Composable, ...]:
+        """What it is directly made of: the rewards and compositions among its settings."""
+        return tuple(part for value in self._settings().values() for part in _parts(value))
+
+    @property
+    def version(self) -> str:
+        """Fingerprint of the parts and of how they are put together, 12 hexadecimal digits."""
+        return Fingerprint(type(self).__name__, *self._settings().values()).digits
+
+    @functools.cached_property
+    def leaves(self) -> tuple[Reward[..., Any], ...]:
+        return tuple(dict.fromkeys(leaf for part in self.parts for leaf in part.leaves))
+
+    def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Composite:
+        changed = functools.cache(change)
+        return replace(self, **{name: _mapped(value, changed) for name, value in self._settings().items()})  # type: ignore[type-var]
+
+    if not TYPE_CHECKING:  # a type checker would take every attribute to be there
+
+        def __getattr__(self, name: str) -> Any:
+            """Tell a caller that takes it for a function, as TRL does, what to write instead."""
+            if name in ("__call__", "__name__"):
+                raise AttributeError(
+                    f"composition {self.name!r} is not a function; hand a trainer the functions of an adapter: "
+                    "reward_funcs=RewardAdapter([...]).reward_funcs, from trainer_adapter"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def named(self, name: str) -> Composite:
+        """Return the same composition under another name."""
+        return Named(self, name)
+
+    def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
+        parts = {leaf: outcomes[leaf] for leaf in self.leaves}
+        failed = next((o for o in parts.values() if o.status is Status.FAILED and o.score is None), None)
+        failed = failed or next((o for o in parts.values() if o.status is Status.FAILED), None)
+        unknown = failed is not None and failed.score is None
+        score = None if unknown else self.value({leaf: o.score for leaf, o in parts.items()}, step)
+        if score is not None and not math.isfinite(score):
+            raise RewardDefinitionError(f"composition {self.name!r} gave {score!r}; scores are finite numbers")
+        status = Status.FAILED if failed else Status.SKIPPED if score is None else Status.SCORED
+        return Outcome(
+            status=status,
+            score=score,
+            reason="; ".join(f"{leaf.name}: {o.reason}" for leaf, o in parts.items() if o.reason) or None,
+            metrics={leaf.name: o.score for leaf, o in parts.items() if o.score is not None},
+            cause=failed.cause if failed else None,
+            error="; ".join(f"{leaf.name}: {o.error}" for leaf, o in parts.items() if o.error) or None,
+            attempts=max(o.attempts for o in parts.values()),
+            duration_s=max(o.duration_s for o in parts.values()),
+            version="+".join(o.version for o in parts.values()),
+        )
+
+
+def _parts(value: Any) -> tuple[Composable, ...]:
+    """Return the rewards and compositions in a setting: a part, a tuple of parts, or pairs of a weight and a part."""
+    if isinstance(value, Composable):
+        return (value,)
+    return tuple(part for one in value for part in _parts(one)) if isinstance(value, tuple) else ()
+
+
+def _mapped(value: Any, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Any:
+    """Return a setting of a composition with the leaves in it changed."""
+    if isinstance(value, Composable):
+        return value.map_leaves(change)
+    return tuple(_mapped(one, change) for one in value) if isinstance(value, tuple) else value
+
+
+def _value(node: Composable, values: Values, step: int | None) -> float | None:
+    if isinstance(node, Composite):
+        return node.value(values, step)
+    return values[node]  # type: ignore[index]  # a leaf
+
+
+def _weight(weight: float) -> float:
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+        raise RewardDefinitionError(f"{weight!r} in a composition: expected a finite number")
+    return float(weight)
+
+
+def _sum_of(node: Composable | float) -> WeightedSum:
+    """Return what is added as a sum; a number is a sum without terms."""
+    if not isinstance(node, Composable):
+        return WeightedSum((), _weight(node))
+    return node if type(node) is WeightedSum else WeightedSum(((1.0, node),))
+
+
+@dataclass(frozen=True, eq=False)
+class Named(Composite):
+    """A composition under a name of the author's choosing."""
+
+    inner: Composite
+    label: str
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    def value(self, values: Values, step: int | None) -> float | None:
+        return self.inner.value(values, step)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSum(Composite):
+    """Σ weight · score over the parts that are not skipped, and a constant; skipped where all of them are."""
+
+    terms: tuple[tuple[float, Composable], ...]
+    constant: float = 0.0
+
+    @property
+    def name(self) -> str:
+        named = [part.name if weight == 1 else f"{weight:g}*{part.name}" for weight, part in self.terms]
+        return " + ".join([*named, *([f"{self.constant:g}"] if self.constant else [])])
+
+    def value(self, values: Values, step: int | None) -> float | None:
+        weighted = [(weight, _value(part, values, step)) for weight, part in self.terms]
+        present = [weight * value for weight, value in weighted if value is not None]
+        return math.fsum([*present, self.constant]) if present else None
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced(Composite):
+    """One number from the scores of the parts that are not skipped."""
+
+    label: str
+    reduce: Callable[[Sequence[float]], float]
+    nodes: tuple[Composable, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.label}({', '.join(node.name for node in self.nodes)})"
+
+    def value(self, values: Values, step: int | None) -> float | None:
+        present = [v for v in (_value(node, values, step) for node in self.nodes) if v is not None]
+        return self.reduce(present) if present else None
+
+
+@dataclass(frozen=True, eq=False)
+class Gate(Composite):
+    """The second part's score where the first part passes, another number where it does not."""
+
+    condition: Composable
+    then: Composable
+    threshold: float
+    otherwise: float
+
+    @property
+    def name(self) -> str:
+        return f"gate({self.condition.name}, {self.then.name})"
+
+    def value(self, values: Values, step: int | None) -> float | None:
+        condition = _value(self.condition, values, step)
+        if condition is None:
+            return None
+        return _value(self.then, values, step) if condition >= self.threshold else self.otherwise
+
+
+@dataclass(frozen=True, eq=False)
+class Scheduled(Composite):
+    """A part whose weight depends on the training step."""
+
+    node: Composable
+    weight_at: Callable[[int], float]
+
+    @property
+    def name(self) -> str:
+        return f"scheduled({self.node.name})"
+
+    def value(self, values: Values, step: int | None) -> float | None:
+        value = _value(self.node, values, step)
+        return None if value is None else _weight(self.weight_at(step or 0)) * value
+
+
+def minimum(*nodes: Composable) -> Composite:
+    """Return the lowest score of its parts."""
+    return Reduced("minimum", min, _some(nodes, "minimum"))
+
+
+def maximum(*nodes: Composable) -> Composite:
+    """Return the highest score of its parts."""
+    return Reduced("maximum", max, _some(nodes, "maximum"))
+
+
+def product(*nodes: Composable) -> Composite:
+    """Return the product of its parts' scores."""
+    return Reduced("product", math.prod, _some(nodes, "product"))
+
+
+def clip(node: Composable, lowest: float, highest: float) -> Composite:
+    """Return the part's score, held between ``lowest`` and ``highest``, both included."""
+    if not lowest <= highest:
+        raise RewardDefinitionError(f"clip({lowest!r}, {highest!r}): expected the lower bound first")
+    low, high = _weight(lowest), _weight(highest)
+    return Reduced("clip", lambda present: min(high, max(low, present[0])), _some((node,), "clip"))
+
+
+def gate(condition: Composable, then: Composable, *, threshold: float = 0.5, otherwise: float = 0.0) -> Composite:
+    """Return ``then``'s score where ``condition`` scores at least ``threshold``, and ``otherwise`` elsewhere.
+
+    Both parts are scored. A skipped condition skips the whole; a skipped ``then`` does so only where it counts.
+    """
+    _some((condition, then), "gate")
+    return Gate(condition, then, _weight(threshold), _weight(otherwise))
+
+
+def scheduled(node: Composable, weight_at: Callable[[int], float]) -> Composite:
+    """Return the part's score times ``weight_at(step)``; outside training the step counts as 0."""
+    return Scheduled(_some((node,), "scheduled")[0], weight_at)
+
+
+def _some(nodes: Sequence[Composable], what: str) -> tuple[Composable, ...]:
+    if not nodes:
+        raise RewardDefinitionError(f"{what}(): expected at least one reward")
+    for node in nodes:
+        if not isinstance(node, Composable):
+            raise RewardDefinitionError(f"{what}({node!r}): expected a reward; decorate the function with @reward")
+    return tuple(nodes)

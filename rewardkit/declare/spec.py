@@ -1,0 +1,475 @@
+"""What a reward is: its function, its options, and the plan that fills its parameters by name.
+
+The signature is read once, at decoration. At call time :meth:`RewardSpec.bind` walks the plan.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from rewardkit.coercion.coerce import build_coercer
+from rewardkit.coercion.rule import LISTS, Coercer, ColumnValueError
+from rewardkit.declare.callables import is_async, set_by_partials, written
+from rewardkit.declare.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
+from rewardkit.errors import CoercionError, RewardDefinitionError
+from rewardkit.forms import Form, TextParameter
+from rewardkit.function import described
+from rewardkit.jailed.workspace import Workspace
+from rewardkit.messages import conversation
+from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText, is_own
+from rewardkit.types import Arrived, Rollout
+from rewardkit.versions.fingerprint import Fingerprint, known
+from sandbox.workers import stopped
+
+if TYPE_CHECKING:
+    from rewardkit.jailed.jail import RewardSandbox
+
+
+class Kind(StrEnum):
+    """What one call of a reward scores."""
+
+    SINGLE = "single"
+    """One rollout."""
+    GROUP = "group"
+    """All rollouts of one prompt together."""
+
+
+class CallContext(NamedTuple):
+    """Where in a training run a batch is scored.
+
+    Attributes:
+        step: Optimizer steps done; ``None`` outside training.
+        epoch: Passes over the data done, fractional; ``None`` outside training.
+    """
+
+    step: int | None = None
+    epoch: float | None = None
+
+
+RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "example", "step", "epoch"})
+"""Parameter names with a meaning of their own; every other name is a dataset column."""
+GROUP_RESERVED = frozenset({"prompt", "completions", "messages", "completion_ids", "example", "step", "epoch"})
+"""The same for group rewards."""
+
+Filler = Callable[[Sequence[Rollout | Arrived], CallContext, Sequence[int]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """How one parameter of a reward is filled.
+
+    Attributes:
+        name: Its name, and for a column the column's name.
+        required: Whether it has no default of its own.
+        fill: Returns the value from the call's rollouts, its context and the rollouts' places in the batch.
+        coercer: What turns a column's value into the annotated type; ``None`` for anything but a column.
+        taken: In which form it takes a prompt, a completion or a group's completions; ``None`` for others.
+        supplied: Whether it is filled even where the reward is called as a plain function.
+    """
+
+    name: str
+    required: bool
+    fill: Filler
+    coercer: Coercer | None = None
+    taken: TextParameter | None = None
+    supplied: bool = False
+
+    @property
+    def column(self) -> bool:
+        """Whether it is a dataset column."""
+        return self.coercer is not None
+
+
+@dataclass(frozen=True, slots=True)
+class RewardSpec:
+    """A reward's function, options and parameter plan.
+
+    Attributes:
+        function: What the author wrote.
+        kind: Whether one call scores one rollout or a group.
+        options: What the author asked of the runtime.
+        parameters: The plan, in the order of the signature.
+        rest: What coerces ``**columns``; ``None`` where the function has no such parameter.
+        fingerprint: The fingerprint of source, settings and options.
+        is_async: Whether the function is an ``async def``.
+        hints: The parameters' annotations, resolved.
+        bound: Names of parameters that are set already, by a partial or as ``self``; no column fills them.
+        always: Names and fillers of the parameters that every call fills.
+        any_finite_score: Whether every finite number is a score of one rollout.
+    """
+
+    function: Callable[..., Any]
+    kind: Kind
+    options: RewardOptions
+    parameters: tuple[Parameter, ...]
+    rest: Coercer | None
+    fingerprint: Fingerprint
+    is_async: bool
+    hints: Mapping[str, Any]
+    bound: frozenset[str] = frozenset()
+    always: tuple[tuple[str, Filler], ...] = ()
+    any_finite_score: bool = False
+
+    def __post_init__(self) -> None:
+        """Derive what each call would otherwise compute again."""
+        always = tuple((p.name, p.fill) for p in self.parameters if not p.column or p.required)
+        object.__setattr__(self, "always", always)
+        simple = self.kind is Kind.SINGLE and self.options.score_range is None
+        object.__setattr__(self, "any_finite_score", simple)
+
+    @property
+    def name(self) -> str:
+        """The reward's name."""
+        return self.options.name
+
+    @property
+    def version(self) -> str:
+        """The fingerprint, 12 hexadecimal digits; see :class:`~rewardkit.versions.fingerprint.Fingerprint`."""
+        return self.fingerprint.digits
+
+    @property
+    def concurrency(self) -> int:
+        """Calls in flight at once."""
+        return _concurrency(self.options, self.is_async)
+
+    @property
+    def required_columns(self) -> tuple[str, ...]:
+        """Dataset columns without which the reward cannot be called."""
+        return tuple(p.name for p in self.parameters if p.column and p.required)
+
+    @property
+    def wanted_columns(self) -> frozenset[str] | None:
+        """Dataset columns that the reward reads; ``None`` for all of them."""
+        if self.rest is not None or any(p.name == "example" for p in self.parameters):
+            return None
+        return frozenset(p.name for p in self.parameters if p.column)
+
+    @property
+    def wants_environments(self) -> bool:
+        """Whether the reward takes a trainer's live environments, which no other process has."""
+        return any(p.name == ENVIRONMENTS_COLUMN for p in self.parameters)
+
+    @property
+    def wants_completion_ids(self) -> bool:
+        """Whether the reward reads token ids."""
+        return any(p.name == "completion_ids" for p in self.parameters)
+
+    @property
+    def workspaces(self) -> Mapping[str, Coercer]:
+        """The columns that hold paths of workspaces, with what makes a :class:`Workspace` of such a value."""
+        return {p.name: p.coercer for p in self.parameters if p.coercer is not None and self._is_workspace(p.name)}
+
+    def _is_workspace(self, name: str) -> bool:
+        return _names_workspace(self.hints.get(name))
+
+    @property
+    def jailed(self) -> bool:
+        """Whether its calls use a jail: it takes a Sandbox or a workspace, or is given as text."""
+        supplied = any(p.supplied for p in self.parameters)
+        return supplied or bool(self.workspaces) or described(self.function).source_text is not None
+
+    def supplies(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that a call as a plain function need not give, and has not given."""
+        return {p.name: p.fill((), CallContext(), ()) for p in self.parameters if p.supplied and p.name not in given}
+
+    def bind(
+        self, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
+    ) -> dict[str, Any]:
+        """Return the keyword arguments of one call.
+
+        Args:
+            rollouts: The one rollout, or the group's rollouts.
+            context: Where in training the batch is.
+            places: The rollouts' places in the batch, for error messages.
+
+        Raises:
+            CoercionError: A column's value is not what the annotation says.
+        """
+        arguments = {name: fill(rollouts, context, places) for name, fill in self.always}
+        if len(arguments) < len(self.parameters):
+            for parameter in self.parameters:
+                if parameter.name not in arguments and parameter.name in rollouts[0].example:
+                    arguments[parameter.name] = parameter.fill(rollouts, context, places)
+        if self.rest is not None:
+            example = rollouts[0].example
+            reserved = GROUP_RESERVED if self.kind is Kind.GROUP else RESERVED
+            named = {p.name for p in self.parameters} | reserved | self.bound
+            for column, value in example.items():
+                if column not in named and _is_told(self.kind, column, value):
+                    arguments[column] = coerce_column(self.rest, column, _fresh(value), places[0])
+        return arguments
+
+
+def coerce_column(coercer: Coercer, column: str, value: object, place: int | None) -> Any:
+    """Return the column's value as the annotated type, or raise :class:`CoercionError` naming column and row."""
+    try:
+        return coercer(value)
+    except ColumnValueError as wrong:
+        raise CoercionError(wrong.describe(column, place)) from None
+
+
+def build_spec(
+    function: Callable[..., Any],
+    kind: Kind,
+    options: RewardOptions,
+    hints: Mapping[str, Any] | None = None,
+    version: str | None = None,
+) -> RewardSpec:
+    """Read a function's signature and make the plan that fills its parameters.
+
+    A function that travelled to a worker by value has left behind the names that its annotations mention, and its
+    source: its ``hints``, resolved, and its ``version`` are given.
+
+    Raises:
+        RewardDefinitionError: The signature cannot be filled by name, or an annotation makes no sense.
+    """
+    name = options.name
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as reason:
+        raise RewardDefinitionError(f"reward {name!r}: its signature cannot be read: {reason}") from reason
+    hints = described(function).hints if hints is None else hints
+    hints = hints_of(function, name) if hints is None else hints
+    awaited = is_async(function)
+    bound = set_by_partials(function)
+    parameters: list[Parameter] = []
+    rest: Coercer | None = None
+    for parameter in signature.parameters.values():
+        annotation = hints.get(parameter.name, Any)
+        if parameter.name in bound:
+            continue
+        if parameter.kind is parameter.VAR_KEYWORD:
+            rest = _coercer(annotation, name, parameter.name)
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
+            raise RewardDefinitionError(
+                f"reward {name!r}: parameter '{parameter}' takes its value by position; rewards are filled by name"
+            )
+        elif _is_sandbox(annotation):
+            fill = _sandbox_filler(_concurrency(options, awaited))
+            parameters.append(Parameter(parameter.name, True, fill, supplied=True))
+        else:
+            parameters.append(_parameter(kind, parameter, annotation, name))
+    if options.cache and any(p.name == ENVIRONMENTS_COLUMN for p in parameters):
+        raise RewardDefinitionError(
+            f"reward {name!r}: cache=True keeps a score for later, and an environment is another one after each reset"
+        )
+    if options.cache and any(_names_workspace(hints.get(p.name)) for p in parameters):
+        raise RewardDefinitionError(
+            f"reward {name!r}: cache=True keeps a score for a path, and what lies in a workspace changes"
+        )
+    bound |= _own_names(function) - {parameter.name for parameter in parameters}
+    deciding = replace(options, cache=False, concurrency=None)  # these two change what a score costs, not the score
+    made = Fingerprint(function, deciding) if version is None else known(version)
+    return RewardSpec(function, kind, options, tuple(parameters), rest, made, awaited, hints, bound)
+
+
+def _own_names(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of the parameters of the function that the author wrote, those that are set included."""
+    try:
+        parameters = inspect.signature(written(function)).parameters.values()
+    except (TypeError, ValueError):
+        return frozenset()
+    return frozenset(p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
+
+
+def _concurrency(options: RewardOptions, is_async: bool) -> int:
+    if options.concurrency is not None:
+        return options.concurrency
+    return DEFAULT_ASYNC_CONCURRENCY if is_async else 1
+
+
+def _is_sandbox(annotation: Any) -> bool:
+    """Whether an annotation is ``Sandbox`` or ``Sandbox | None``; that class is not loaded to find out."""
+    client = sys.modules.get("sandbox.client")
+    return client is not None and client.Sandbox in (annotation, *get_args(annotation))
+
+
+def _sandbox_filler(width: int) -> Filler:
+    return lambda r, c, p: sandbox_of_process(width)
+
+
+def sandbox_of_process(width: int) -> RewardSandbox:
+    """Return this process's sandbox, started. The time that takes is not the call's."""
+    with stopped():
+        from rewardkit.jailed.jail import shared_sandbox  # slow to import, and few rewards need it
+
+        return shared_sandbox(width)
+
+
+def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward: str) -> Parameter:
+    name = parameter.name
+    required = parameter.default is inspect.Parameter.empty
+    if name in ("prompt", "completions" if kind is Kind.GROUP else "completion"):
+        taken = TextParameter.of(name, annotation, reward)
+        return Parameter(name, required, _text_filler(taken), taken=taken)
+    fillers = _fillers(kind, annotation)
+    if name in fillers:
+        return Parameter(name, required, fillers[name])
+    _refuse_mixed_up(kind, name, reward)
+    if name == ENVIRONMENTS_COLUMN:
+        return Parameter(name, required, _environments_filler(kind), build_coercer(Any))
+    if kind is Kind.GROUP and get_origin(annotation) in LISTS and _of_each_completion(name, annotation):
+        return _own_parameter(name, required, _coercer(get_args(annotation)[0], reward, name))
+    if kind is Kind.GROUP and name == ENVIRONMENT_COLUMN:
+        raise RewardDefinitionError(
+            f"group reward {reward!r}: {name!r} is one a completion; annotate it: list[float | None]"
+        )
+    coercer = _coercer(annotation, reward, name)
+    if kind is Kind.GROUP:
+        return Parameter(name, required, lambda r, c, p: _of_prompt(coercer, name, r[0].example[name], p[0]), coercer)
+    if coercer.passthrough:
+        return Parameter(name, required, lambda r, c, p: _fresh(r[0].example[name]), coercer)
+    return Parameter(name, required, lambda r, c, p: coerce_column(coercer, name, r[0].example[name], p[0]), coercer)
+
+
+def _of_each_completion(name: str, annotation: Any) -> bool:
+    """Whether a group reward's column has a value for each completion, and not one for the prompt."""
+    return name == ENVIRONMENT_COLUMN or _names_workspace(annotation)
+
+
+def _names_workspace(annotation: Any) -> bool:
+    """Whether an annotation is ``Workspace``, a list of them, or one of these that may be ``None``."""
+    return annotation is Workspace or any(map(_names_workspace, get_args(annotation)))
+
+
+def _of_prompt(coercer: Coercer, name: str, value: object, place: int) -> Any:
+    """Return a group's column, which is its prompt's.
+
+    Raises:
+        CoercionError: It has a value for each completion.
+    """
+    if isinstance(value, OwnText):
+        raise CoercionError(f"column {name!r} has a value for each completion; annotate it as such: list[Workspace]")
+    return coerce_column(coercer, name, _fresh(value) if coercer.passthrough else value, place)
+
+
+def _own_parameter(name: str, required: bool, coercer: Coercer) -> Parameter:
+    def fill(rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]) -> list[Any]:
+        pairs = zip(rollouts, places, strict=True)
+        return [coerce_column(coercer, name, _fresh(one.example[name]), place) for one, place in pairs]
+
+    return Parameter(name, required, fill, coercer)
+
+
+def _refuse_mixed_up(kind: Kind, name: str, reward: str) -> None:
+    """Raise where a reward asks for the other kind's words, the likeliest slip of the pen."""
+    if kind is Kind.GROUP and name == "completion":
+        raise RewardDefinitionError(f"group reward {reward!r}: it takes 'completions', a list, not 'completion'")
+    if kind is Kind.GROUP and name == "prompts":
+        raise RewardDefinitionError(f"group reward {reward!r}: a group has one prompt; name the parameter 'prompt'")
+    if kind is Kind.SINGLE and name in ("completions", "prompts"):
+        raise RewardDefinitionError(
+            f"reward {reward!r}: parameter {name!r} is a list of a whole group; "
+            f"name it {name[:-1]!r}, or declare the reward with @group_reward"
+        )
+
+
+def _text_filler(taken: TextParameter) -> Filler:
+    if taken.name == "completions":
+        return lambda r, c, p: [taken.given(one.completion, place) for one, place in zip(r, p, strict=True)]
+    text = taken.form is not Form.MESSAGES  # a string is handed on at once, which is the usual case
+    if taken.name == "prompt":
+        return lambda r, c, p: r[0].prompt if text and type(r[0].prompt) is str else taken.given(r[0].prompt, p[0])
+    return lambda r, c, p: (
+        r[0].completion if text and type(r[0].completion) is str else taken.given(r[0].completion, p[0])
+    )
+
+
+def _environments_filler(kind: Kind) -> Filler:
+    def of(one: Rollout | Arrived) -> Any:
+        value = one.example[ENVIRONMENTS_COLUMN]
+        return value.value if isinstance(value, LiveObject) else value
+
+    return _of_each(of) if kind is Kind.GROUP else _of_one(of)
+
+
+_OF_ROLLOUT: dict[str, Callable[[Rollout | Arrived], Any]] = {
+    "messages": lambda one: conversation(one.prompt, one.completion),
+    "completion_ids": lambda one: None if one.completion_ids is None else list(one.completion_ids),
+}
+
+
+def _of_one(of: Callable[[Rollout | Arrived], Any]) -> Filler:
+    return lambda r, c, p: of(r[0])
+
+
+def _of_each(of: Callable[[Rollout | Arrived], Any]) -> Filler:
+    return lambda r, c, p: [of(one) for one in r]
+
+
+def _fillers(kind: Kind, annotation: Any) -> dict[str, Filler]:
+    """Return what fills the reserved names other than prompt and completion, of one rollout or of a group."""
+    values = get_args(annotation)
+    in_mapping = get_origin(annotation) in (dict, Mapping) and len(values) == 2 and values[1] is Any
+    raw = annotation is dict or in_mapping
+    fill = _of_each if kind is Kind.GROUP else _of_one
+    return {name: fill(of) for name, of in _OF_ROLLOUT.items()} | {
+        "example": (lambda r, c, p: {column: _fresh(value) for column, value in _row(kind, r[0])})
+        if raw
+        else (lambda r, c, p: {str(column): column_text(value) for column, value in _row(kind, r[0])}),
+        "step": lambda r, c, p: c.step,
+        "epoch": lambda r, c, p: c.epoch,
+    }
+
+
+def _row(kind: Kind, rollout: Rollout | Arrived) -> Iterator[tuple[Any, Any]]:
+    """Return a row's columns as a call is told them with all others."""
+    return (item for item in rollout.example.items() if _is_told(kind, *item))
+
+
+def _is_told(kind: Kind, column: object, value: object) -> bool:
+    """Whether a call is told a column with all others: no live environments, and of a group what all of it shares."""
+    return column != ENVIRONMENTS_COLUMN and not (kind is Kind.GROUP and is_own(column, value))
+
+
+def column_text(value: object) -> str:
+    """Return a column's value as the text that a dataset of strings would hold."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def _fresh(value: Any) -> Any:
+    """Return a value that a reward may change without anyone else seeing it."""
+    return value if isinstance(value, str | int | float | bool | None) else copy.deepcopy(value)
+
+
+def hints_of(function: Callable[..., Any], reward: str) -> dict[str, Any]:
+    """Return the parameters' annotations, also those that ``from __future__ import annotations`` left as text.
+
+    Raises:
+        RewardDefinitionError: One names what is not defined where the function is.
+    """
+    target = written(function)
+    if not isinstance(target, types.FunctionType | types.MethodType):
+        target = type(target).__call__
+    try:
+        closure = dict(inspect.getclosurevars(target).nonlocals) if isinstance(target, types.FunctionType) else {}
+        hints = get_type_hints(target, include_extras=True, localns=closure)
+        hints.pop("return", None)
+        return hints
+    except NameError as unknown:
+        raise RewardDefinitionError(
+            f"reward {reward!r}: annotation refers to {unknown.name!r}, which is not defined where the reward is; "
+            "import it at run time, not under TYPE_CHECKING only"
+        ) from unknown
+    except TypeError as reason:
+        raise RewardDefinitionError(f"reward {reward!r}: its annotations cannot be read: {reason}") from reason
+
+
+def _coercer(annotation: Any, reward: str, parameter: str) -> Coercer:
+    try:
+        return build_coercer(annotation)
+    except RewardDefinitionError as reason:
+        raise RewardDefinitionError(f"reward {reward!r}, parameter {parameter!r}: {reason}") from reason

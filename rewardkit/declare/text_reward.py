@@ -1,0 +1,324 @@
+"""Rewards given as text: a text gate checks them, and each call runs in a jail.
+
+The signature is read from the syntax tree, so nothing of a text ever runs outside a jail, not even a default.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Optional, Union, Unpack
+
+from rewardkit.declare.decorator import Reward, make_options
+from rewardkit.declare.options import Options, RewardOptions
+from rewardkit.declare.spec import Kind, sandbox_of_process
+from rewardkit.errors import CoercionError, InfrastructureError, RewardDefinitionError, RewardTextError
+from rewardkit.function import RewardFunction
+from rewardkit.shown.text import shortened
+from rewardkit.types import Cause, Score
+from sandbox import parse_expression
+from sandbox.errors import NotPlainError, RestrictedSourceError
+
+if TYPE_CHECKING:
+    from sandbox import CheckedSource, ExecutionResult
+
+_MAX_WORDS, _MAX_FRAMES = 2_000, 8  # as many as the jail sends; a text that holds it may send more
+KEPT_BACK_SHARE, KEPT_BACK_S = 0.1, 0.25
+"""Share of ``timeout_s``, and the most seconds of it, that the jail does not get: it is to end before the worker."""
+
+_SIMPLE: dict[str, Any] = {
+    "str": str, "int": int, "float": float, "bool": bool, "None": None, "Any": Any, "object": object,
+    "list": list, "List": list, "dict": dict, "Dict": dict, "tuple": tuple, "Tuple": tuple, "set": set, "Set": set,
+}  # fmt: skip
+_SPECIAL: dict[str, Any] = {"Literal": Literal, "Optional": Optional, "Union": Union}
+_WITH_PARTS = {"Optional": 1, "list": 1, "List": 1, "set": 1, "Set": 1, "dict": 2, "Dict": 2}
+_ALLOWED = "str, int, float, bool, list, dict, tuple, set, None, Any, Optional, Union, Literal and |"
+
+
+def reward_from_source(text: str, name: str | None = None, **options: Unpack[Options]) -> Reward[..., Any]:
+    """Return a reward whose function is text: Python of which only plain computation is allowed, run in a jail.
+
+    It behaves as any other reward. The parameters are those of the text's function, and columns are coerced to its
+    annotations. What it prints is in the outcome's logs, and ``Score`` is there without an import.
+
+    >>> correct = reward_from_source('''
+    ... def correct(completion: str, answer: int) -> float:
+    ...     return float(completion.strip() == str(answer))
+    ... ''', timeout_s=2)
+    >>> correct(completion=" 4", answer="4")
+    1.0
+
+    Args:
+        text: The text, at most 100,000 characters.
+        name: The reward's name, by default that of the text's only public function. Of several public
+            functions it names the one that is the reward.
+        options: As for :func:`~rewardkit.reward`. ``concurrency`` is also the number of jails, up to the cores.
+
+    Raises:
+        RewardDefinitionError: The text gate refuses it (the message has line and column, the cause is a
+            :class:`~sandbox.errors.RestrictedSourceError`), there is no such function, or its signature or an
+            option makes no sense.
+    """
+    if not isinstance(text, str):
+        raise RewardDefinitionError(f"a reward's source is text, not {text!r}")
+    function = _JailedFunction(text, name)
+    return TextReward(function, make_options(name or function.__name__, dict(options)))
+
+
+class TextReward(Reward[..., Any]):
+    """A reward given as text. It pickles as the text, which is checked again on arrival."""
+
+    def __init__(self, function: _JailedFunction, options: RewardOptions) -> None:
+        self._jailed = function.within(options)
+        super().__init__(self._jailed, Kind.SINGLE, options)
+
+    def _having(self, options: RewardOptions) -> Reward[..., Any]:
+        return TextReward(self._jailed, options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._jailed.source_text, self._jailed.__name__, self.options)
+
+
+def _rebuild(text: str, function: str, options: RewardOptions) -> TextReward:
+    return TextReward(_JailedFunction(text, function), options)
+
+
+class _JailedFunction(RewardFunction):
+    """Calls a function of a text in this process's jail."""
+
+    __signature__: inspect.Signature
+
+    def __init__(self, text: str, name: str | None) -> None:
+        from sandbox import check_source  # it brings RestrictedPython along
+
+        try:
+            checked = check_source(text)
+        except RestrictedSourceError as refused:
+            raise RewardDefinitionError(f"reward given as text{_named(name)}: {refused}") from refused
+        tree = _chosen(checked, name)
+        self._text = text
+        self.__name__ = tree.name
+        self.__doc__ = ast.get_docstring(tree)
+        self.__signature__, self._hints = _signature(tree)
+        self._checked = checked
+        self._timeout_s = RewardOptions(tree.name).timeout_s
+        self._width = 1
+
+    @property
+    def hints(self) -> Mapping[str, Any]:
+        return self._hints
+
+    @property
+    def source_text(self) -> str:
+        return self._text
+
+    def within(self, options: RewardOptions) -> _JailedFunction:
+        """Return the same function with the time and the jails that a reward's options give it."""
+        made = object.__new__(_JailedFunction)
+        made.__dict__.update(self.__dict__)
+        made._timeout_s = options.timeout_s
+        made._width = options.concurrency or 1
+        return made
+
+    def __call__(self, **arguments: Any) -> Any:
+        from sandbox import Limits, module_code
+
+        time_s = self._timeout_s - min(KEPT_BACK_SHARE * self._timeout_s, KEPT_BACK_S)
+        sandbox = sandbox_of_process(self._width)
+        call = self._checked.call(self.__name__, module_code("rewardkit.jailed.inside"), arguments)
+        try:
+            result = sandbox.call(*call, limits=Limits(timeout_s=time_s))
+        except NotPlainError:
+            raise _unfit(arguments) from None
+        return self._read(result)
+
+    def _read(self, result: ExecutionResult) -> Any:
+        """Return what the function returned, and print what it printed; raise RewardTextError where it failed."""
+        value = result.value[0] if result.value else None
+        told = value.value if value is not None and value.ok and isinstance(value.value, dict) else {}
+        dropped = told.get("dropped")
+        sys.stdout.write(result.stdout)
+        if isinstance(dropped, int) and 0 < dropped < 1 << 63:
+            sys.stdout.write(f"\n[... {dropped:,} more characters dropped]")
+        match told:
+            case {"value": returned}:
+                return returned
+            case {"score": [returned, reason, dict(metrics)]}:
+                return Score(returned, reason, metrics)
+            case {"odd": str(words)}:
+                raise RewardTextError(
+                    f"returned {words[:_MAX_WORDS]}; expected a finite number, a Score or None", Cause.BAD_RETURN
+                )
+            case {"raised": {"type": kind, "message": message, "frames": frames}}:
+                raise self._raised(kind, message, frames)
+        cause = _CAUSES.get(str(result.status), Cause.EXCEPTION)
+        words = result.error or (value.error if value is not None else "") or "the jail ended without an answer"
+        raise RewardTextError(f"no answer within {self._timeout_s:g} s" if cause is Cause.TIMEOUT else words, cause)
+
+    def _raised(self, kind: Any, message: Any, frames: Any) -> RewardTextError:
+        lines = self.source_text.splitlines()
+        kind, message = (one[:_MAX_WORDS] if isinstance(one, str) else "" for one in (kind, message))
+        words = f"{kind}: {message}" if message else kind
+        trace, last = "", 0
+        for frame in frames[-_MAX_FRAMES:] if isinstance(frames, list) else ():
+            match frame:
+                case [int(line), str(function)]:
+                    shown = f"    {lines[line - 1].strip()[:_MAX_WORDS]}\n" if 0 < line <= len(lines) else ""
+                    trace += f'  File "<text of {self.__name__}>", line {line}, in {function[:_MAX_WORDS]}\n{shown}'
+                    last = line
+        return RewardTextError(f"{words} (line {last})" if last else words, Cause.EXCEPTION, trace or None)
+
+
+_CAUSES = {"timeout": Cause.TIMEOUT, "memory": Cause.CRASHED, "killed": Cause.CRASHED}
+"""Causes by how the jail ended. Others are ``exception``; the sandbox's own failure has been raised before."""
+
+
+def _named(name: str | None) -> str:
+    return "" if name is None else f" {name!r}"
+
+
+def _unfit(arguments: Mapping[str, Any]) -> CoercionError | InfrastructureError:
+    """Return the error for arguments of which one cannot enter a jail."""
+    from sandbox import plain
+
+    for name, value in arguments.items():
+        try:
+            plain.encode(value)
+        except NotPlainError as odd:
+            return CoercionError(f"argument {name!r}: {odd}, and cannot enter a jail")
+    return InfrastructureError("arguments that are plain one by one and not together")
+
+
+def _chosen(checked: CheckedSource, name: str | None) -> ast.FunctionDef:
+    """Return the function that is the reward: the one of that name, or the only public one."""
+    if name is not None and name in checked.functions:
+        return checked.functions[name]
+    public = [one for one in checked.functions if not one.startswith("_")]
+    if len(public) == 1:
+        return checked.functions[public[0]]
+    if not public:
+        raise RewardDefinitionError(f"reward given as text{_named(name)}: there is no public function in it")
+    raise RewardDefinitionError(
+        f"reward given as text{_named(name)}: it has the functions {', '.join(public)}; name one of them"
+    )
+
+
+def _signature(tree: ast.FunctionDef) -> tuple[inspect.Signature, dict[str, Any]]:
+    """Return a function's signature and its annotations, without running any of it."""
+    _refuse_generator(tree)
+    arguments, kinds = tree.args, inspect.Parameter
+    placed = [*arguments.posonlyargs, *arguments.args]
+    defaults = dict(zip(placed[::-1], arguments.defaults[::-1], strict=False))
+    defaults |= {
+        one: default for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default
+    }
+    entries = (
+        (arguments.posonlyargs, kinds.POSITIONAL_ONLY),
+        (arguments.args, kinds.POSITIONAL_OR_KEYWORD),
+        ([arguments.vararg], kinds.VAR_POSITIONAL),
+        (arguments.kwonlyargs, kinds.KEYWORD_ONLY),
+        ([arguments.kwarg], kinds.VAR_KEYWORD),
+    )
+    hints, parameters = {}, []
+    for one, kind in ((one, kind) for ones, kind in entries for one in ones if one is not None):
+        if one.arg in ("completions", "prompts"):
+            _refuse(tree, one, f"parameter {one.arg!r}: a reward given as text scores one completion, not a group")
+        if one.annotation is not None:
+            hints[one.arg] = _annotation(tree, one.annotation)
+        given = _default(tree, one, defaults[one]) if one in defaults else kinds.empty
+        parameters.append(kinds(one.arg, kind, default=given, annotation=hints.get(one.arg, kinds.empty)))
+    return inspect.Signature(parameters), hints
+
+
+def _refuse_generator(tree: ast.FunctionDef) -> None:
+    """Refuse a function with ``yield`` of its own, not that of a function inside it."""
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            _refuse(tree, node, "'yield' makes it a generator function, and a generator is not a score; use 'return'")
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _refuse(tree: ast.FunctionDef, node: ast.expr | ast.arg, words: str) -> NoReturn:
+    place = f"line {node.lineno}, column {node.col_offset + 1}"
+    raise RewardDefinitionError(f"reward given as text {tree.name!r}: {place}: {words}")
+
+
+def _default(tree: ast.FunctionDef, parameter: ast.arg, default: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(default)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        _refuse(tree, default, f"the default of parameter {parameter.arg!r} is not a literal: {_written(default)}")
+
+
+def _annotation(tree: ast.FunctionDef, node: ast.expr) -> Any:
+    """Return the type that an annotation names."""
+    try:
+        return _type(node)
+    except (_NotAllowed, TypeError, RecursionError):
+        _refuse(tree, node, f"annotation {_written(node)}: expected {_ALLOWED}")
+
+
+def _written(node: ast.expr) -> str:
+    try:
+        return shortened(ast.unparse(node), 80)
+    except RecursionError:
+        return "nested too deep"
+
+
+class _NotAllowed(Exception):
+    """An annotation is one that a text may not have."""
+
+
+def _type(node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=None):
+            return None
+        case ast.Constant(value=str(text)):
+            try:
+                return _type(parse_expression(text))
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                raise _NotAllowed from None
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return Union[_type(left), _type(right)]  # noqa: UP007 - None | None is no type
+        case ast.Subscript(value=of, slice=inside):
+            return _generic(_word(of), inside.elts if isinstance(inside, ast.Tuple) else [inside])
+    word = _word(node)
+    if word not in _SIMPLE:
+        raise _NotAllowed
+    return _SIMPLE[word]
+
+
+def _word(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="typing"), attr=name):
+            return name
+    raise _NotAllowed
+
+
+def _generic(name: str, parts: list[ast.expr]) -> Any:
+    """Return a type with what stands in its brackets: ``list[int]``, ``Literal["a", 1]``."""
+    match name, parts:
+        case "Literal", _:
+            given: list[Any] = [_choice(part) for part in parts]
+        case (("tuple" | "Tuple"), [first, ast.Constant(value=value)]) if value is ...:
+            given = [_type(first), ...]
+        case _:
+            given = [_type(part) for part in parts]
+    if name in ("Literal", "Union", "tuple", "Tuple") or len(given) == _WITH_PARTS.get(name):
+        return {**_SIMPLE, **_SPECIAL}[name][given[0] if len(given) == 1 else tuple(given)]
+    raise _NotAllowed
+
+
+def _choice(node: ast.expr) -> Any:
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError):
+        raise _NotAllowed from None
+    if not isinstance(value, str | int | bool | None):
+        raise _NotAllowed
+    return value

@@ -1,0 +1,301 @@
+"""A folder that an agent left behind, as a reward reads it: files, and commands run in the jail over a copy.
+
+The agent may have written anything there. So no link is followed, nothing but plain files is opened, and every list and
+size has a bound. The folder itself is never written to.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from rewardkit.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from sandbox import ExecutionResult, Limits
+
+ROOTS_VARIABLE = "REWARDKIT_WORKSPACES"
+"""Environment variable: the folders in which workspaces may lie, separated as in ``PATH``; unless set, the current one
+and that of temporary files."""
+MOST_FILES = 10_000
+"""Files and folders that a workspace may have where they are listed."""
+MOST_DEPTH = 64
+"""Folders that may lie in one another."""
+MOST_BYTES = 1 << 20
+"""Bytes of a file that is read, unless told otherwise."""
+MOST_COPIED_BYTES = 32 << 20
+"""Bytes of all files together that a command gets."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*+(?>\.[A-Za-z_][A-Za-z_0-9]*+)*+")
+_PROGRAM = "import runpy, sys\nsys.path.insert(0, {folder!r})\nsys.argv = {arguments!r}\n{act}\n"
+
+
+class Workspace:
+    """A folder that an agent left, read-only; annotate a reward's parameter with it, and the column holds the path.
+
+    >>> from rewardkit import reward
+    >>> @reward
+    ... def noted(workspace: Workspace) -> float:
+    ...     return float("double" in workspace.read_text("notes.txt"))
+
+    Names of files are relative to the folder, with ``/``, such as ``"src/main.py"``.
+
+    Args:
+        path: The folder, absolute or relative to the current one.
+
+    Raises:
+        WorkspaceError: There is no such folder, or it is not in one of those where workspaces may lie.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        given = os.fspath(path)
+        if not isinstance(given, str) or not given.strip() or "\0" in given:
+            raise WorkspaceError(f"workspace {given!r:.80}: expected the path of a folder")
+        found = os.path.realpath(given)
+        if not os.path.isdir(found):
+            raise WorkspaceError(f"workspace {given!r:.200}: no such folder")
+        roots = workspace_roots()
+        if not any(found == root or found.startswith(root.rstrip("/") + "/") for root in roots):
+            raise WorkspaceError(
+                f"workspace {given!r:.200}: outside the folders of workspaces, {', '.join(roots)}; "
+                f"name its folder in the environment variable {ROOTS_VARIABLE}"
+            )
+        self.path = Path(found)
+
+    def __repr__(self) -> str:
+        return f"Workspace({str(self.path)!r})"
+
+    def __reduce__(self) -> tuple[type[Workspace], tuple[str]]:
+        return Workspace, (str(self.path),)
+
+    def files(self, pattern: str = "*") -> list[str]:
+        """Return the names of its files in order; links, sockets and other things that are not files are left out.
+
+        Args:
+            pattern: Only names that match, as ``fnmatch`` has it: ``"*.py"`` matches ``"src/main.py"`` too.
+
+        Raises:
+            WorkspaceError: There are more than :data:`MOST_FILES`, or they lie deeper than :data:`MOST_DEPTH`.
+        """
+        return sorted(name for name in self._all() if fnmatch.fnmatchcase(name, pattern))
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a plain file of this name, which a folder or a link is not.
+
+        Raises:
+            WorkspaceError: The name leads out of the folder, or the system cannot tell, such as of a name too long.
+        """
+        *folders, last = _parts(name)
+        try:
+            with self._folder(folders) as folder:
+                return stat.S_ISREG(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as refused:
+            raise WorkspaceError(f"workspace file {name!r:.200}: {refused.strerror}") from None
+
+    def read_bytes(self, name: str, *, most_bytes: int = MOST_BYTES) -> bytes:
+        """Return a file's content.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            WorkspaceError: The name leads out of the folder, it is not a plain file, or it is larger than
+                ``most_bytes``.
+        """
+        with self._opened(name) as descriptor:
+            found = bytearray()
+            while len(found) <= most_bytes:
+                more = os.read(descriptor, min(1 << 20, most_bytes + 1 - len(found)))
+                if not more:
+                    return bytes(found)
+                found += more
+        raise WorkspaceError(f"workspace file {name!r:.200}: more than {most_bytes:,} bytes (most_bytes)")
+
+    def read_text(self, name: str, *, most_bytes: int = MOST_BYTES) -> str:
+        """Return a file's text, read as UTF-8; raise as :meth:`read_bytes`.
+
+        Raises:
+            WorkspaceError: It is not UTF-8.
+        """
+        try:
+            return self.read_bytes(name, most_bytes=most_bytes).decode()
+        except UnicodeDecodeError as wrong:
+            raise WorkspaceError(f"workspace file {name!r:.200}: no UTF-8 text: {wrong.reason}") from None
+
+    def digest(self, name: str, *, most_bytes: int = MOST_COPIED_BYTES) -> str:
+        """Return the SHA-256 of a file's content, 64 hexadecimal digits; raise as :meth:`read_bytes`."""
+        return hashlib.sha256(self.read_bytes(name, most_bytes=most_bytes)).hexdigest()
+
+    def run(
+        self, *command: str, stdin: str = "", timeout_s: float = 10.0, limits: Limits | None = None
+    ) -> ExecutionResult:
+        """Run a command in the jail, in a copy of the folder that is gone afterwards; ``__pycache__`` is left out.
+
+        The jail runs Python alone, without network and other processes: ``run("python", "tests/all.py", "-v")``,
+        ``run("python", "-m", "unittest")`` or ``run("python", "-c", "import main")``.
+
+        Args:
+            command: ``"python"``, then a file of the folder, ``"-m"`` and a module, or ``"-c"`` and code; then its
+                arguments.
+            stdin: What it reads from standard input.
+            timeout_s: Seconds that it may take.
+            limits: What else it may use; then ``timeout_s`` is theirs.
+
+        Returns:
+            Its ``exit_code``, ``stdout``, ``stderr`` and ``status``. They are what the agent's code, which may end the
+            process before a test has run, says of itself.
+
+        Raises:
+            WorkspaceError: It is another command, its file is missing, or the folder is too large to copy.
+            InfrastructureError: The sandbox itself failed.
+        """
+        from sandbox import Limits
+        from sandbox.workers import stopped
+
+        source = self._program(command)
+        files = self._copied()
+        size = sum(map(len, files.values()))
+        limits = limits or Limits(timeout_s=timeout_s, file_bytes=(16 << 20) + 2 * size)
+        texts = {name: content.decode("utf-8", "surrogateescape") for name, content in files.items()}
+        with stopped():  # starting a jail is not the call's time
+            from rewardkit.jailed.jail import shared_sandbox  # slow to import
+
+            sandbox = shared_sandbox()
+        return sandbox.run(source, stdin=stdin, files=texts, limits=limits)
+
+    def _program(self, command: Sequence[str]) -> str:
+        """Return the source that does what a command says."""
+        for one in command:
+            if not isinstance(one, str):
+                raise WorkspaceError(f"workspace command {one!r:.80}: expected strings, as in run('python', 'main.py')")
+        if len(command) == 1 and " " in command[0]:
+            raise WorkspaceError(f"workspace command {command[0]!r:.200}: give its words one by one")
+        program, *rest = command or ("",)
+        if program not in ("python", "python3") or not rest or (rest[0] in ("-m", "-c") and len(rest) < 2):
+            raise WorkspaceError(
+                f"workspace command {' '.join(command)!r:.200}: the jail runs Python alone: 'python' and a file of the "
+                "folder, 'python', '-m' and a module, or 'python', '-c' and code"
+            )
+        if rest[0] == "-c":
+            act = f"exec(compile({rest[1]!r}, '<string>', 'exec'))"
+            return _PROGRAM.format(folder="", arguments=["-c", *rest[2:]], act=act)
+        if rest[0] == "-m":
+            if not _NAME.fullmatch(rest[1]):
+                raise WorkspaceError(f"workspace command: {rest[1]!r:.200} is not a module's name")
+            act = f"runpy.run_module({rest[1]!r}, run_name='__main__', alter_sys=True)"
+            return _PROGRAM.format(folder="", arguments=rest[1:], act=act)
+        if not self.exists(rest[0]):
+            raise WorkspaceError(f"workspace command: the folder has no file {rest[0]!r:.200}")
+        name = "/".join(_parts(rest[0]))
+        act = f"runpy.run_path({name!r}, run_name='__main__')"
+        return _PROGRAM.format(folder=str(PurePosixPath(name).parent), arguments=[name, *rest[1:]], act=act)
+
+    def _copied(self) -> dict[str, bytes]:
+        files: dict[str, bytes] = {}
+        left = MOST_COPIED_BYTES
+        for name in self._all():
+            if "__pycache__" in name.split("/"):
+                continue  # bytecode there runs in place of the source beside it, whatever that says
+            try:
+                files[name] = self.read_bytes(name, most_bytes=left)
+            except FileNotFoundError:
+                continue  # it went away meanwhile
+            except WorkspaceError as large:
+                raise WorkspaceError(
+                    f"{self!r}: more than {MOST_COPIED_BYTES:,} bytes of files, which is too large to run in"
+                ) from large
+            left -= len(files[name])
+        return files
+
+    def _all(self) -> Iterator[str]:
+        """Yield the name of each file."""
+        seen, waiting = 0, [""]
+        while waiting:
+            folder = waiting.pop()
+            for entry in self._entries(folder):
+                seen += 1
+                if seen > MOST_FILES:
+                    raise WorkspaceError(f"{self!r}: more than {MOST_FILES:,} files and folders")
+                name = f"{folder}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    if name.count("/") >= MOST_DEPTH:
+                        raise WorkspaceError(f"{self!r}: folders more than {MOST_DEPTH} deep")
+                    waiting.append(f"{name}/")
+                elif entry.is_file(follow_symlinks=False):
+                    yield name
+
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        try:
+            with self._folder(folder.split("/")[:-1]) as descriptor, os.scandir(descriptor) as entries:
+                return [entry for _, entry in zip(range(MOST_FILES + 1), entries, strict=False)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []  # it went away meanwhile, or became something else
+
+    @contextmanager
+    def _folder(self, parts: Sequence[str]) -> Iterator[int]:
+        """Open a folder step by step, so that no link is followed on the way."""
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for part in parts:
+                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                inner = os.open(part, flags, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[int]:
+        """Open a plain file."""
+        *folders, last = _parts(name)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would wait for its other end
+        try:
+            with self._folder(folders) as folder:
+                descriptor = os.open(last, flags, dir_fd=folder)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"the workspace {self.path} has no file {name!r:.200}") from None
+        except OSError as refused:
+            raise WorkspaceError(
+                f"workspace file {name!r:.200}: a link, no plain file, or not readable: {refused.strerror}"
+            ) from None
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise WorkspaceError(f"workspace file {name!r:.200}: no plain file")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def workspace_roots() -> list[str]:
+    """Return the folders in which workspaces may lie, without links.
+
+    Raises:
+        WorkspaceError: The variable names something else than absolute paths.
+    """
+    given = os.environ.get(ROOTS_VARIABLE, "")
+    if not given:
+        usual = (os.getcwd(), tempfile.gettempdir())
+        return [found for found in dict.fromkeys(map(os.path.realpath, usual)) if found != os.sep]
+    folders = [folder for folder in given.split(os.pathsep) if folder]
+    for folder in folders:
+        if not os.path.isabs(folder):
+            raise WorkspaceError(f"{ROOTS_VARIABLE}={given!r:.200}: {folder!r:.200} is not an absolute path")
+    return [os.path.realpath(folder) for folder in folders]
+
+
+def _parts(name: str) -> list[str]:
+    """Return the steps of a name that stays within the folder."""
+    if not isinstance(name, str):
+        raise WorkspaceError(f"workspace file {name!r:.80}: expected its name as a string")
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if not parts or name.startswith("/") or ".." in parts or "\0" in name:
+        raise WorkspaceError(f"workspace file {name!r:.200}: expected a name that stays within the folder")
+    return parts

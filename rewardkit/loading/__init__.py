@@ -1,0 +1,1 @@
+"""How rewards are found, configured and given the packages that they need."""

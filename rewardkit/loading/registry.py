@@ -1,0 +1,250 @@
+"""How rewards are found: by reference, by entry point, by name in a file."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+from rewardkit.coercion.rule import shorten
+from rewardkit.declare.compose import Composable, Composite
+from rewardkit.declare.decorator import Reward, reward
+from rewardkit.declare.text_reward import TextReward
+from rewardkit.errors import RewardDefinitionError, RewardLoadError
+from rewardkit.transport import import_failure, load_file, locate
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+RewardLike: TypeAlias = Composable | Callable[..., Any] | str
+"""A reward, a composition, a plain function, or a reference to one."""
+
+ENTRY_POINTS = "rewardkit.rewards"
+"""The entry-point group under which packages offer rewards by name."""
+
+_CALL = re.compile(r"(?:(?P<place>[^()]+):)?(?P<name>[^\W\d]\w*)(?P<call>\(.*\))", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class RewardSet:
+    """Rewards by name, and what their workers need.
+
+    Attributes:
+        rewards: Rewards and compositions by name.
+        overlay: Folders that come first in the workers' ``sys.path``.
+        env: Environment variables added for the workers.
+        packages: Requirements of which the overlay is made, for other machines to make their own.
+    """
+
+    rewards: dict[str, Composable]
+    overlay: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    packages: Sequence[str] = ()
+
+    def resolve(self) -> RewardSet:
+        """Return the set itself, so that a set can be given where rewards are."""
+        return self
+
+
+@runtime_checkable
+class HasRewards(Protocol):
+    """What names its rewards itself, as :class:`~rewardkit.loading.config.RewardFunctionsConfig` does."""
+
+    def resolve(self) -> RewardSet:
+        """Return the rewards and what their workers need."""
+
+
+def resolve(reference: RewardLike) -> Composable:
+    """Return one reward.
+
+    Args:
+        reference: A reward, a composition or a function; ``"file.py:name"``, ``"module:name"``, or the name of an
+            entry point. Without ``:name`` a file must hold exactly one reward.
+
+    Raises:
+        RewardDefinitionError: ``reference`` is something else.
+        RewardLoadError: The reference leads nowhere, or to several rewards.
+    """
+    return _resolved(reference, "")
+
+
+def _resolved(reference: Any, where: str) -> Composable:
+    """Return one reward; errors call the place of a wrong one ``where``, such as ``"rewards[0]"``."""
+    if isinstance(reference, Composable):
+        return reference
+    if isinstance(reference, str):
+        found = resolve_all(reference)
+        if len(found) != 1:
+            raise RewardLoadError(f"{reference!r} holds {len(found)} rewards; name one: {reference}:{found[0].name}")
+        return found[0]
+    if not callable(reference):
+        raise RewardDefinitionError(
+            f"{where}{': ' if where else ''}{shorten(reference)} is not a reward; expected a reward, a function, a "
+            "composition, or a reference such as 'my_rewards.py:correct'"
+        )
+    marked: Composable = reward(reference)
+    return marked
+
+
+def resolve_all(reference: str) -> list[Composable]:
+    """Return the rewards that a reference names: one, or without ``:name`` all of a file's or module's.
+
+    Raises:
+        RewardLoadError: The reference leads nowhere; near names are offered.
+    """
+    _refuse_settings(reference)
+    place, _, name = reference.rpartition(":") if ":" in reference else (reference, "", "")
+    if not place:
+        raise RewardLoadError(f"{reference!r}: expected file.py, file.py:name, module:name or a built-in's name")
+    if not name and "/" not in place and not place.endswith(".py"):
+        offered = entry_points().get(place)
+        if offered is not None:
+            return [_checked(offered.load(), reference)]
+    if (place.startswith(".") or "/" in place) and Path(place).is_dir():
+        raise RewardLoadError(f"{reference!r} is a folder; name a file in it, such as {Path(place, 'my_rewards.py')}")
+    module = load_file(Path(place)) if place.endswith(".py") or "/" in place else _import(place, reference)
+    if name:
+        return [_member(module, name, reference)]
+    rewards = rewards_in(module)
+    if not rewards:
+        functions = [name for name in _functions(module) if vars(module)[name].__module__ == module.__name__]
+        named = f", or name one, which then needs no mark: {reference}:{functions[0]}" if functions else ""
+        raise RewardLoadError(f"{reference}: no reward in it; mark a function with @reward{named}")
+    return rewards
+
+
+def _refuse_settings(reference: str) -> None:
+    """Raise where a reference calls a reward, as ``length_between(2, 5)``: only Python can."""
+    call = _CALL.fullmatch(reference)
+    if call is None:
+        return
+    name = call["name"]
+    offered = entry_points().get(name) if call["place"] is None else None
+    module = call["place"] or (offered.module if offered is not None else "my_module")
+    module = Path(module).stem if module.endswith(".py") else module
+    raise RewardLoadError(
+        f"{reference!r}: a reference takes no settings; give them in a Python file, such as my_rewards.py:\n"
+        f"    from {module} import {name}\n"
+        f"    mine = {name}{call['call']}\n"
+        "and refer to my_rewards.py:mine"
+    )
+
+
+def entry_points() -> dict[str, EntryPoint]:
+    """Return the rewards that installed packages offer, by name."""
+    import importlib.metadata  # slow to import, and few references need it
+
+    return {point.name: point for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def rewards_in(module: ModuleType) -> list[Composable]:
+    """Return the rewards and compositions that a module defines, in the order of their definition.
+
+    A reward imported from elsewhere is left out. The origin of compositions, rewards given as text, and rewards made by
+    calling another with settings is not known: they count as the module's. A reward that another one calls itself, its
+    :attr:`~rewardkit.declare.decorator.Reward.inner`, is left out too, unless a composition has it as a part.
+    """
+    own = list(dict.fromkeys(value for value in vars(module).values() if _is_own(value, module)))
+    parts = {leaf for reward in own if isinstance(reward, Composite) for leaf in reward.leaves}
+    asked = {inner for reward in own for leaf in reward.leaves for inner in leaf.inner}
+    return [reward for reward in own if reward not in asked or reward in parts]
+
+
+def _is_own(value: object, module: ModuleType) -> bool:
+    if not isinstance(value, Reward):
+        return isinstance(value, Composite)
+    function = value.spec.function
+    return isinstance(value, TextReward) or function.__module__ == module.__name__ or locate(value, function) is None
+
+
+def _functions(module: ModuleType) -> list[str]:
+    """Return the names under which a module offers functions."""
+    return [
+        name for name, value in vars(module).items() if isinstance(value, FunctionType) and not name.startswith("_")
+    ]
+
+
+def _import(name: str, reference: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name is not None and (name == missing.name or name.startswith(missing.name + ".")):
+            beside = (file.stem for file in Path().glob("*.py"))
+            near = difflib.get_close_matches(name, [*entry_points(), *beside], n=2)
+            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise RewardLoadError(f"{reference!r}: no module or built-in reward named {name!r}{hint}") from None
+        raise RewardLoadError(f"{reference!r} does not import: {missing}") from missing
+    except Exception as fault:
+        raise import_failure(repr(reference), fault) from fault
+
+
+def _member(module: ModuleType, name: str, reference: str) -> Composable:
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            names = [name for name, value in vars(module).items() if _is_own(value, module)]
+            near = " or ".join(map(repr, difflib.get_close_matches(part, [*names, *_functions(module)], n=2)))
+            hint = f"did you mean {near}?" if near else f"it has {', '.join(names) or 'no reward'}"
+            raise RewardLoadError(f"{reference!r}: no {part!r} in it; {hint}")
+        found = getattr(found, part)
+    return _checked(found, reference)
+
+
+def _checked(found: Any, reference: str) -> Composable:
+    if isinstance(found, Composable) or callable(found):
+        return _resolved(found, "")
+    raise RewardLoadError(f"{reference!r} is a {type(found).__name__}, not a reward or a function")
+
+
+def resolve_set(rewards: Any) -> RewardSet:
+    """Return the rewards that a caller named, under names of their own.
+
+    Args:
+        rewards: A sequence of reward-likes, a mapping of names to them, one composition, or what :class:`HasRewards`.
+
+    Raises:
+        RewardDefinitionError: The list is empty, one is not a reward, or two have one name.
+        RewardLoadError: A reference leads nowhere.
+    """
+    if isinstance(rewards, HasRewards):
+        return rewards.resolve()
+    if isinstance(rewards, Mapping):
+        return RewardSet(
+            {name: as_named(_resolved(like, f"reward {name!r}"), name) for name, like in _some(rewards).items()}
+        )
+    if isinstance(rewards, Composable | str) or callable(rewards):
+        rewards = [rewards]
+    named: dict[str, Composable] = {}
+    for place, like in enumerate(_some(rewards)):
+        for found in resolve_all(like) if isinstance(like, str) else [_resolved(like, f"rewards[{place}]")]:
+            if found.name in named:
+                renamed = ".named(...)" if isinstance(found, Composite) else ".with_options(name=...)"
+                raise RewardDefinitionError(
+                    f"two rewards are named {found.name!r}; give one another name: @reward(name=...) where it is "
+                    f"defined, {renamed} where it is not yours"
+                )
+            named[found.name] = found
+    return RewardSet(named)
+
+
+def as_named(reward: Composable, name: str) -> Composable:
+    """Return a reward under a name."""
+    if reward.name == name:
+        return reward
+    if isinstance(reward, Composite):
+        return reward.named(name)
+    assert isinstance(reward, Reward)
+    return reward.with_options(name=name)
+
+
+def _some(rewards: Any) -> Any:
+    if not isinstance(rewards, Sequence | Mapping):
+        raise RewardDefinitionError(f"expected a list of rewards, got {shorten(rewards)}")
+    if not rewards:
+        raise RewardDefinitionError("no rewards given; a runtime needs at least one")
+    return rewards

@@ -1,0 +1,1 @@
+"""How text, tables and curves are shown to a person."""

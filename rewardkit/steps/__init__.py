@@ -1,0 +1,1 @@
+"""Rewards that score each step of a completion."""

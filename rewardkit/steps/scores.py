@@ -1,0 +1,119 @@
+"""How the scores of steps become one: the reductions, and what the reason and the metrics tell of each step."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewardkit.errors import RewardDefinitionError
+from rewardkit.shown.text import shortened
+from rewardkit.types import COST_METRICS, STEP_KINDS, Score, Step
+
+MOST_SHOWN = 64
+"""Steps that have a metric and a line in the reason; the score counts all."""
+_DISCOUNT = 0.9
+_REDUCTIONS = ("mean", "min", "last", "discounted")
+_REASON_CHARS, _NAME_CHARS = 9_000, 40
+_LABEL = re.compile(r"[^\W\d][\w.:-]*")
+_NO_CALLS = " in its messages; each='span' reads those that are written in the text, by their tags"
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """Which steps are scored, and how their scores become one.
+
+    Attributes:
+        each: ``"turn"``, ``"tool_call"`` or ``"span"``.
+        labels: The labels of spans; none for the other kinds.
+        reduce: ``"mean"``, ``"min"``, ``"last"`` or ``"discounted"``.
+        discount: How much less the next step counts, above 0 and at most 1; 1 for the other reductions.
+    """
+
+    each: str
+    labels: tuple[str, ...]
+    reduce: str
+    discount: float
+
+    @classmethod
+    def of(cls, where: str, each: Any, label: Any, reduce: Any, discount: Any) -> StepPlan:
+        """Return the plan for these settings; raise RewardDefinitionError where one makes no sense."""
+        labels = (label,) if isinstance(label, str) else () if label is None else label
+        named = isinstance(labels, list | tuple) and all(
+            isinstance(one, str) and _LABEL.fullmatch(one) for one in labels
+        )
+        number = isinstance(discount, int | float) and not isinstance(discount, bool) and 0 < discount <= 1
+        checks = (
+            (each in tuple(STEP_KINDS), f"each={each!r}: expected {_either(STEP_KINDS)}"),
+            (reduce in _REDUCTIONS, f"reduce={reduce!r}: expected {_either(_REDUCTIONS)}"),
+            (
+                each != "span" or label,
+                f"each='span', label={label!r}: name the spans; label='step' is <step>...</step>",
+            ),
+            (named, f"label={label!r}: expected a tag's name without brackets, such as 'step', or a tuple of names"),
+            (each == "span" or label is None, f"label={label!r}: only spans have labels; leave it out, or each='span'"),
+            (discount is None or number, f"discount={discount!r}: expected a number above 0 and at most 1"),
+            (
+                discount is None or reduce == "discounted",
+                f"discount={discount!r}: leave it out, or reduce='discounted' instead of {reduce!r}",
+            ),
+        )
+        for fits, words in checks:
+            if not fits:
+                raise RewardDefinitionError(f"{where}: {words}")
+        used = float(_DISCOUNT if discount is None else discount) if reduce == "discounted" else 1.0
+        return cls(each, tuple(labels), reduce, used)
+
+    def score(self, scores: Sequence[float]) -> float:
+        """Return one score, within the range of these."""
+        if self.reduce in ("min", "last"):
+            return min(scores) if self.reduce == "min" else scores[-1]
+        weights = [self.discount**place for place in range(len(scores))]
+        whole = math.fsum(weights)
+        mean = math.fsum(weight / whole * score for weight, score in zip(weights, scores, strict=True))
+        return max(min(scores), min(max(scores), mean))  # rounding may lead outside
+
+    def combined(self, said: Sequence[tuple[Step, Score]]) -> Score:
+        """Return one score of all, with a metric and a line of the reason for each; skipped where no step is scored."""
+        plural = STEP_KINDS[self.each]
+        if not said:
+            hint = _NO_CALLS if self.each == "tool_call" else ""
+            return Score(None, f"the completion has no {plural}{hint}", {"steps": 0})
+        shown = said[:MOST_SHOWN]
+        scores = [score.value for _, score in said if score.value is not None]
+        lines = [f"{self.reduce} over {len(scores)} of {len(said)} {plural}"]
+        for step, score in shown:
+            number = "left out" if score.value is None else f"{score.value:.4g}"
+            line = f"{head_of(step)}: {number}{', ' if score.reason else ''}{' '.join((score.reason or '').split())}"
+            lines.append(line[: _REASON_CHARS // len(shown)])
+        lines += [f"and {len(said) - len(shown):,} more"] if len(said) > len(shown) else []
+        each = {f"step/{step.index}": score.value for step, score in shown if score.value is not None}
+        metrics = {**_together([score.metrics for _, score in said]), "steps": len(said), **each}
+        unanswered = [one for _, score in said for one in score.unanswered]
+        return Score(self.score(scores) if scores else None, "\n".join(lines), metrics, unanswered)
+
+
+def _either(words: Iterable[str]) -> str:
+    *rest, last = map(repr, words)
+    return f"{', '.join(rest)} or {last}"
+
+
+def head_of(step: Step) -> str:
+    """Return what a step is called: its metric's name, and its tool or label."""
+    named = shortened(step.name or step.label or "", _NAME_CHARS)
+    return f"step/{step.index}{named and f' {named}'}"
+
+
+def _together(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the steps' own metrics as one: what they took is summed, where it is known of all; the rest is a mean."""
+    took = [one for one in metrics if any(name in one for name in COST_METRICS)]
+    found: dict[str, float] = {}
+    for name in dict.fromkeys(name for one in metrics for name in one):
+        values = [one[name] for one in metrics if name in one]
+        if name not in COST_METRICS:
+            found[name] = math.fsum(value / len(values) for value in values)
+        elif len(values) == len(took):
+            found[name] = math.fsum(values)
+    return found

@@ -1,0 +1,167 @@
+"""What a function's source reaches: the definitions, constants and imported modules of the user's own that it uses.
+
+Only source files are read; nothing is imported or run. What is chosen at run time, such as ``getattr(module, name)``,
+is not seen, but a module that is used as a whole counts as a whole.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections import deque
+from pathlib import Path
+
+from rewardkit.versions.names_used import ImportTarget, Use
+from rewardkit.versions.own_modules import Module, Place, digest_of, find_below, find_from, is_own, read, size_of
+
+MOST_BYTES = 2_000_000
+"""Bytes of source that are parsed for one reward; further files count by their bytes. It bounds the time to seconds."""
+
+
+class Dependencies:
+    """Collects what definitions use, from one start or several.
+
+    Args:
+        home: Folder of an installed package that counts as own, since it holds the reward itself.
+
+    Attributes:
+        entries: What was found, in the order in which it was met: tuples of plain values without any path.
+    """
+
+    def __init__(self, home: Path | None = None) -> None:
+        self.entries: list[object] = []
+        self._home = home
+        self._numbers: dict[int, int] = {}
+        self._modules: list[Module] = []  # holds them, because their ids are keys
+        self._seen: set[tuple[object, ...]] = set()
+        self._bytes: dict[Path, int] = {}
+        self._waiting: deque[tuple[Module, ast.AST]] = deque()
+
+    def start(self, module: Module, node: ast.AST) -> list[str]:
+        """Take in a definition of a module and all that it uses; return the names that the source does not bind.
+
+        Source that is in no file, such as a notebook's cell, is not followed: all its names are returned.
+        """
+        self._note(module, node)
+        mentioned = module.fragment(node).uses
+        unknown = [use.name for use in mentioned if module.file is None or not self._follow(module, use)]
+        self._run()
+        return unknown
+
+    def start_module(self, module: Module) -> None:
+        """Take in a whole module, and all that it uses."""
+        self._take_whole(module)
+        self._run()
+
+    def _run(self) -> None:
+        while self._waiting:
+            module, node = self._waiting.popleft()
+            for use in module.fragment(node).uses:
+                if not self._follow(module, use) and not hasattr(builtins, use.name):
+                    self._once("unknown", self._number(module), use.name)
+
+    def _follow(self, module: Module, use: Use) -> bool:
+        """Take in what a name of a module leads to; return whether the module's source tells."""
+        if not self._new("use", id(module), use):
+            return True  # it was followed before, and packages may take a name from each other in a circle
+        self._modules.append(module)
+        if use.target is not None:
+            self._import(module, use.target, use.attributes)
+            return True
+        if use.name == "globals" and not module.binds(use.name):
+            self._take_whole(module)
+            return True
+        for target in module.imports.get(use.name, ()):
+            self._import(module, target, use.attributes)
+        for statement in module.bound(use.name):
+            self._take(module, statement)
+        if module.binds(use.name):
+            return True
+        return self._through_stars(module, use)
+
+    def _through_stars(self, module: Module, use: Use) -> bool:
+        found = [self._through_star(module, star, use) for star in module.stars]  # all, for the last one binds it
+        return any(found)
+
+    def _through_star(self, module: Module, star: ImportTarget, use: Use) -> bool:
+        place = find_from(module.file, star)
+        source = self._own(place)
+        if source is None:
+            self._once("foreign", star.module, star.level, use.name)
+            return False
+        if not self._new("star", id(source), use):
+            return False  # two modules that take all of each other
+        return self._follow(source, use)
+
+    def _import(self, module: Module, target: ImportTarget, attributes: tuple[str, ...]) -> None:
+        place = find_from(module.file, target)
+        if place is None or (self._own(place) is None and place.file is not None):
+            self._once("foreign", target.module, target.level, target.name)
+        elif target.name is None:
+            self._take_from(place, attributes, target)
+        else:
+            self._take_from(place, (target.name, *attributes), target)
+
+    def _take_from(self, place: Place, names: tuple[str, ...], target: ImportTarget) -> None:
+        """Take in what a dotted name means below a module: one of its names, a submodule, or the whole."""
+        source = self._own(place)
+        if not names:
+            if source is not None:
+                self._take_whole(source)
+            return
+        if source is not None and source.binds(names[0]):
+            self._follow(source, Use(names[0], names[1:]))
+            return
+        below = find_below(place, names[0])
+        if below is not None:
+            self._take_from(below, names[1:], target)
+        elif source is None or not self._through_stars(source, Use(names[0], names[1:])):
+            self._once("foreign", target.module, target.level, names)
+
+    def _own(self, place: Place | None) -> Module | None:
+        if place is None or place.file is None or not is_own(place.file, self._home):
+            return None
+        if place.file not in self._bytes:
+            if sum(self._bytes.values()) > MOST_BYTES:
+                self._take_bytes(place.file)
+                return None
+            self._bytes[place.file] = size_of(place.file)
+        module = read(place.file)
+        if module is None:
+            self._take_bytes(place.file)
+        return module
+
+    def _take_bytes(self, file: Path) -> None:
+        """Take in a file without looking into it."""
+        if self._new("bytes", file):
+            self.entries.append(("bytes", digest_of(file)))
+
+    def _take_whole(self, module: Module) -> None:
+        for statement in module.statements:
+            self._take(module, statement)
+
+    def _take(self, module: Module, statement: ast.stmt) -> None:
+        is_import = isinstance(statement, ast.Import | ast.ImportFrom)  # its names are followed where they are used
+        if not is_import and self._note(module, statement):
+            self._waiting.append((module, statement))
+
+    def _note(self, module: Module, node: ast.AST) -> bool:
+        """Add a piece of source to the entries, once; return whether it is new."""
+        if not self._new("source", id(node)):
+            return False
+        self._modules.append(module)
+        self.entries.append((self._number(module), module.fragment(node).digest))
+        return True
+
+    def _number(self, module: Module) -> int:
+        return self._numbers.setdefault(id(module), len(self._numbers))
+
+    def _new(self, *key: object) -> bool:
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        return True
+
+    def _once(self, *entry: object) -> None:
+        if self._new(*entry):
+            self.entries.append(entry)

@@ -1,0 +1,179 @@
+"""What values mean: nested tuples of plain values that are alike in every process, for fingerprints to be made of.
+
+Functions, classes and modules have source, which :mod:`rewardkit.versions.sources` reads later; here they are
+only listed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import functools
+import os
+import re
+import sys
+import types
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rewardkit.function import Versioned
+from rewardkit.transport import FILE_MODULES
+
+PLAIN = (str, int, float, complex, bool, bytes, type(None), type(Ellipsis), range)
+"""Types of the values that stand for themselves."""
+_BY_WORDS = frozenset({"datetime", "decimal", "fractions", "uuid"})
+"""Modules whose values say by their ``repr`` what they are."""
+_DEPTH = 6
+"""Settings nested deeper count by their type alone; it also ends circles."""
+_MOST = 10_000
+"""Containers of more entries count by their type and size alone."""
+_MOST_SOURCES = 1_000
+"""Functions, classes and modules listed for one fingerprint."""
+
+_Inner: TypeAlias = Callable[[Any], object]
+
+
+Sourced: TypeAlias = types.FunctionType | type | types.ModuleType | Versioned
+"""What has source, or states its version itself."""
+
+
+class Normaliser:
+    """Values turned into nested tuples of plain ones, and what of them has source, in the order in which it was met."""
+
+    def __init__(self) -> None:
+        self.sourced: list[Sourced] = []
+
+    def copy(self) -> Normaliser:
+        """Return the same list, to be added to."""
+        made = Normaliser()
+        made.sourced = list(self.sourced)
+        return made
+
+    def meaning(self, value: Any, depth: int = _DEPTH) -> object:
+        """Return nested tuples of plain values that stand for what a value means, alike in every process."""
+        if isinstance(value, enum.Enum):
+            return _kind(value), value.name
+        if isinstance(value, PLAIN):
+            return value
+        if depth == 0:
+            return _kind(value)
+        inner = functools.partial(self.meaning, depth=depth - 1)
+        if isinstance(value, types.CodeType):
+            return code_meaning(value, inner)
+        if isinstance(value, types.FunctionType):
+            return self._function(value, inner)
+        if isinstance(value, types.MethodType):
+            return inner(value.__func__), inner(value.__self__)
+        if isinstance(value, type | types.ModuleType):
+            return self._source(value)
+        if isinstance(value, types.BuiltinFunctionType):
+            return reference(value)
+        return self._object(value, inner)
+
+    def _function(self, function: types.FunctionType, inner: _Inner) -> object:
+        known = any(one is function for one in self.sourced)  # it closes over itself, or two hold it
+        place = self._source(function)
+        if known:
+            return place
+        return place, inner(function.__defaults__), inner(function.__kwdefaults__), _closure(function, inner)
+
+    def _source(self, value: Sourced) -> object:
+        """Return where in :attr:`sourced` a function, class or module is."""
+        for place, one in enumerate(self.sourced):
+            if one is value and not isinstance(value, Versioned):
+                return "source", place
+        if len(self.sourced) >= _MOST_SOURCES:
+            return _kind(value)
+        self.sourced.append(value)
+        return "source", len(self.sourced) - 1
+
+    def _object(self, value: Any, inner: _Inner) -> object:
+        """Return the meaning of a value that holds others."""
+        if type(value).__module__ in _BY_WORDS:
+            return _kind(value), repr(value)
+        if isinstance(value, re.Pattern):
+            return "pattern", value.pattern, value.flags
+        if isinstance(value, Mapping | set | frozenset | list | tuple) and len(value) > _MOST:
+            return _kind(value), len(value)
+        if isinstance(value, Mapping):
+            return _kind(value), *((inner(key), inner(value[key])) for key in sorted(value, key=_order))
+        if isinstance(value, set | frozenset):
+            return _kind(value), *map(inner, sorted(value, key=_order))
+        if isinstance(value, list | tuple):
+            return _kind(value), *map(inner, value)
+        if isinstance(value, functools.partial):
+            return "partial", inner(value.func), inner(value.args), inner(value.keywords)
+        if isinstance(value, Versioned):
+            return _kind(value), self._source(value)
+        return _kind(value), self._source(type(value)), inner(_wrapped(value)), *_settings(value, inner)
+
+
+def file_of(value: object) -> Path | None:
+    """Return the Python file in which a function, class or module is; ``None`` where it is in none."""
+    if isinstance(value, types.FunctionType):
+        name = value.__code__.co_filename
+    else:
+        module = sys.modules.get(value.__module__) if isinstance(value, type) else value
+        name = getattr(module, "__file__", None) or ""
+    return Path(name) if name.endswith(".py") and os.path.isfile(name) else None
+
+
+def _wrapped(value: Any) -> object:
+    """Return what an object wraps, as ``functools.cache`` does, without asking its ``__getattr__``."""
+    held = getattr(value, "__dict__", None) if hasattr(type(value), "__dict__") else None
+    if isinstance(held, dict) and "__wrapped__" in held:
+        return held["__wrapped__"]
+    return getattr(value, "__wrapped__", None) if hasattr(type(value), "__wrapped__") else None
+
+
+def _settings(value: Any, inner: _Inner) -> Iterable[object]:
+    """Return the meaning of an object's settings: a dataclass's fields, else a user's object's attributes."""
+    if dataclasses.is_dataclass(value):
+        return [(field.name, inner(getattr(value, field.name, None))) for field in dataclasses.fields(value)]
+    file = file_of(type(value))
+    own = type(value).__module__ == "__main__" if file is None else _is_own(file)
+    held = getattr(value, "__dict__", None) if own else None
+    if not isinstance(held, dict) or len(held) > _MOST:
+        return []
+    return [(name, inner(one)) for name, one in sorted(held.items())]
+
+
+def _closure(function: types.FunctionType, inner: _Inner) -> object:
+    values: dict[str, Any] = dict.fromkeys(function.__code__.co_freevars)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        with contextlib.suppress(ValueError):  # not bound yet
+            values[name] = cell.cell_contents
+    return tuple((name, inner(value)) for name, value in sorted(values.items()))
+
+
+def code_meaning(code: types.CodeType, inner: _Inner) -> object:
+    """Return a code object's meaning, without its line numbers."""
+    return code.co_code, code.co_names, tuple(map(inner, code.co_consts))
+
+
+def reference(value: Any) -> object:
+    """Return the name of what is not the user's own, or has no source."""
+    name = getattr(value, "__qualname__", getattr(value, "__name__", ""))
+    return _anywhere(str(getattr(value, "__module__", "") or "")), name
+
+
+def _order(value: object) -> str:
+    """Return what values of a set are sorted by: alike in every process, unlike their hashes."""
+    return repr((reference(value), Normaliser().meaning(value)))
+
+
+def _kind(value: object) -> str:
+    return f"{_anywhere(type(value).__module__)}.{type(value).__qualname__}"
+
+
+def _anywhere(module: str) -> str:
+    """Return a module's name without what depends on where it lies and on how it was started."""
+    return "" if module == "__main__" or module.startswith(FILE_MODULES) else module
+
+
+def _is_own(file: Path) -> bool:
+    from rewardkit.versions.own_modules import is_own  # it brings the parser along, and few rewards hold objects
+
+    return is_own(file)

@@ -1,0 +1,327 @@
+"""The modules that a user wrote: where their files are, and what they bind. Found and parsed, never imported.
+
+A module is the user's own unless it is the standard library's, installed (in ``site-packages``, or beside
+``*.dist-info``) or rewardkit's machinery. The built-in rewards and packages installed as editable count as own.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.machinery
+import linecache
+import os
+import sys
+import sysconfig
+import tokenize
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rewardkit.transport import spec_afresh
+from rewardkit.versions.names_used import FUNCTIONS, ImportTarget, Use, bound_by, imported, own_nodes, shape, uses
+from sandbox import parse
+
+_PACKAGES = Path(os.path.realpath(__file__)).parents[2]
+_MACHINERY = tuple(str(_PACKAGES / name) + os.sep for name in ("rewardkit", "sandbox", "trainer_adapter"))
+BUILTINS = str(_PACKAGES / "builtin_rewards") + os.sep
+_STANDARD = tuple(
+    os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib") if sysconfig.get_path(name)
+)
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+_LARGEST = 2_000_000
+"""Bytes of a file that is parsed; larger ones are data, and parsing takes a minute for 50 MB."""
+_MARKERS = frozenset({"reward", "group_reward"})
+_CONSTANT = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+
+
+class Place(NamedTuple):
+    """Where a module lies.
+
+    Attributes:
+        file: Its source; ``None`` for a package without ``__init__.py``.
+        folders: Where its submodules are looked for; none for anything but a package.
+    """
+
+    file: Path | None
+    folders: tuple[Path, ...]
+
+
+class Fragment(NamedTuple):
+    """A piece of source as a fingerprint reads it.
+
+    Attributes:
+        digest: Of its shape.
+        uses: The names that it takes from its module.
+    """
+
+    digest: str
+    uses: Sequence[Use]
+
+
+class Module:
+    """A parsed source file: which statements bind or change which of its names.
+
+    Attributes:
+        file: Its path; ``None`` for source that is in no file, such as a notebook's cell.
+        imports: Names bound by import statements outside functions and classes, with all that they may mean.
+        stars: What ``from x import *`` names.
+        statements: What counts of the whole, in order.
+    """
+
+    def __init__(self, tree: ast.Module, file: Path | None) -> None:
+        self.file = file
+        self.imports: dict[str, list[ImportTarget]] = {}
+        self.stars: list[ImportTarget] = []
+        self.statements = [one for one in tree.body if not _never_counts(one)]
+        self._tree = tree
+        self._bound: dict[str, list[ast.stmt]] = {}
+        self._fragments: dict[int, Fragment] = {}
+        for statement in self.statements:
+            self._read(statement)
+
+    def _read(self, statement: ast.stmt) -> None:
+        names: list[str] = []
+        for node in own_nodes(statement):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for name, target in imported(node).items():
+                    if target.name == "*":
+                        self.stars.append(target)
+                    else:
+                        self.imports.setdefault(name, []).append(target)
+            else:
+                names += bound_by(node)
+                names += _changed(node)
+        for name in dict.fromkeys(names):
+            self._bound.setdefault(name, []).append(statement)
+
+    @functools.cached_property
+    def _changes(self) -> dict[str, list[ast.stmt]]:
+        """What changes a name in passing: a call that mentions a constant or changes one, a method that takes it in."""
+        found: dict[str, list[ast.stmt]] = {}
+        for statement in self.statements:
+            calls: list[ast.expr] = list(getattr(statement, "decorator_list", ()))
+            calls = calls or [node.value for node in own_nodes(statement) if isinstance(node, ast.Expr)]
+            for name in dict.fromkeys(name for call in calls for name in self._changed_by(call)):
+                found.setdefault(name, []).append(statement)
+        return found
+
+    def _changed_by(self, call: ast.expr) -> Iterator[str]:
+        for use in uses(call):
+            definitions = [one for one in self._bound.get(use.name, ()) if isinstance(one, (*FUNCTIONS, ast.ClassDef))]
+            for name in (use.name, *(inner.name for one in definitions for inner in self.fragment(one).uses)):
+                if any(isinstance(by, _CONSTANT) for by in self._bound.get(name, ())):
+                    yield name
+        called = call.func if isinstance(call, ast.Call) else call
+        if isinstance(called, ast.Attribute):  # as @name.register, which takes in what it decorates
+            yield from (use.name for use in uses(called))
+
+    def binds(self, name: str) -> bool:
+        """Whether a statement of the module binds the name, an import included."""
+        return name in self._bound or name in self.imports
+
+    def bound(self, name: str) -> list[ast.stmt]:
+        """Return the statements that bind or change a name, imports aside, in order."""
+        chosen = [*self._bound.get(name, ()), *self._changes.get(name, ())]
+        places = {id(one): one for one in chosen}
+        return [one for one in self.statements if id(one) in places] if len(places) > 1 else list(places.values())
+
+    def fragment(self, node: ast.AST) -> Fragment:
+        """Return what one of the module's nodes says, and the names that it takes from the module; read once."""
+        found = self._fragments.get(id(node))
+        if found is None:
+            said = shape(without_markers(node, self.imports))
+            digest = hashlib.sha256("\0".join(said).encode("utf-8", "surrogatepass")).hexdigest()
+            found = self._fragments[id(node)] = Fragment(digest, uses(node))
+        return found
+
+    @functools.cached_property
+    def _definitions(self) -> dict[str, list[ast.AST]]:
+        found: dict[str, list[ast.AST]] = {}
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+                found.setdefault(getattr(node, "name", "<lambda>"), []).append(node)
+        return found
+
+    def definition(self, name: str, line: int) -> ast.AST | None:
+        """Return the function of a name, at a line where several have it; ``None`` if unsure."""
+        named = self._definitions.get(name, [])
+        chosen = [one for one in named if _first_line(one) == line] or named
+        return chosen[0] if len(chosen) == 1 else None
+
+    def classes(self, name: str, line: int | None) -> list[ast.ClassDef]:
+        """Return the classes of a name: the one around a line where several have it, all where none is known."""
+        named = [one for one in self._definitions.get(name, []) if isinstance(one, ast.ClassDef)]
+        around = [one for one in named if line is not None and _first_line(one) <= line <= (one.end_lineno or 0)]
+        return around or named
+
+    def lambdas(self, line: int) -> list[ast.Lambda]:
+        """Return the lambdas that begin at a line."""
+        named = self._definitions.get("<lambda>", [])
+        return [one for one in named if isinstance(one, ast.Lambda) and one.lineno == line]
+
+
+def _first_line(node: ast.AST) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([getattr(node, "lineno", 0), *(one.lineno for one in decorators)])
+
+
+def _never_counts(statement: ast.stmt) -> bool:
+    """Whether it is text alone, or ``if __name__ == "__main__":``, which no import runs."""
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant)
+    if not isinstance(statement, ast.If) or not isinstance(statement.test, ast.Compare):
+        return False
+    sides = [statement.test.left, *statement.test.comparators]
+    return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+
+
+def _changed(node: ast.AST) -> Iterator[str]:
+    """Return the name whose attribute or entry a node sets."""
+    if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        inner: ast.expr = node
+        while isinstance(inner, ast.Attribute | ast.Subscript):
+            inner = inner.value
+        if isinstance(inner, ast.Name):
+            yield inner.id
+
+
+def without_markers(node: ast.AST, imports: Mapping[str, Sequence[ImportTarget]]) -> ast.AST:
+    """Return a function without ``@reward`` and ``@group_reward``: a reward's options count by themselves."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not node.decorator_list:
+        return node
+    kept = [one for one in node.decorator_list if not _is_marker(one, imports)]
+    return type(node)(**{**dict(ast.iter_fields(node)), "decorator_list": kept})
+
+
+def _is_marker(decorator: ast.expr, imports: Mapping[str, Sequence[ImportTarget]]) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    match called:
+        case ast.Name(id=name):
+            named = [(target.name, target) for target in imports.get(name, ())]
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            named = [(name, target) for target in imports.get(module, ()) if target.name is None]
+        case _:
+            return False
+    return any(name in _MARKERS and target.module == "rewardkit" for name, target in named)
+
+
+def read(file: Path) -> Module | None:
+    """Return a file parsed, as it is now; ``None`` where it cannot be read, is not Python, or is larger than 2 MB."""
+    file = Path(os.path.realpath(file))  # one module, however it was reached
+    try:
+        stamp = file.stat()
+    except OSError:
+        return None
+    if stamp.st_size > _LARGEST:
+        return None
+    return _read_file(file, stamp.st_mtime_ns, stamp.st_size)
+
+
+@functools.lru_cache(maxsize=512)
+def _read_file(file: Path, *_stamp: int) -> Module | None:
+    try:
+        with tokenize.open(file) as opened:
+            return _parsed(opened.read(), file)
+    except (OSError, SyntaxError, ValueError):  # it cannot be read, or decoded
+        return None
+
+
+def _parsed(text: str, file: Path | None) -> Module | None:
+    try:
+        return Module(parse(text), file)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def size_of(file: Path) -> int:
+    """Return a file's size; 0 where it cannot be read."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def digest_of(file: Path) -> str:
+    """Return a digest of a file's bytes; nothing where it cannot be read."""
+    try:
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def read_cell(name: str) -> Module | None:
+    """Return source that is in no file parsed, such as a notebook's cell, which ``linecache`` keeps."""
+    lines = linecache.cache.get(name)
+    return _parsed("".join(lines[2]), None) if isinstance(lines, tuple) and len(lines) > 2 else None
+
+
+def find_top(name: str) -> Place | None:
+    """Return where a top-level module lies: as it was imported, or as an import would find it."""
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None)
+    if isinstance(file, str) and file.endswith(".py"):
+        return Place(Path(file), tuple(map(Path, getattr(module, "__path__", ()))))
+    if name in sys.builtin_module_names:
+        return None
+    try:
+        spec = spec_afresh(name, None)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    if spec is None:
+        return None
+    folders = tuple(map(Path, spec.submodule_search_locations or ()))
+    if isinstance(spec.loader, importlib.machinery.SourceFileLoader) and spec.origin:
+        return Place(Path(spec.origin), folders)
+    return Place(None, folders) if folders else None
+
+
+def find_below(place: Place, name: str) -> Place | None:
+    """Return where a package's submodule lies."""
+    for folder in place.folders:
+        package = folder / name
+        if (package / "__init__.py").is_file():
+            return Place(package / "__init__.py", (package,))
+        if package.with_name(name + ".py").is_file():
+            return Place(package.with_name(name + ".py"), ())
+    spaces = tuple(folder / name for folder in place.folders if (folder / name).is_dir())
+    return Place(None, spaces) if spaces else None
+
+
+def find_from(file: Path | None, target: ImportTarget) -> Place | None:
+    """Return where the module of an import lies, seen from the file that imports it; ``None`` if it is not found."""
+    parts = target.module.split(".") if target.module else []
+    if target.level:
+        if file is None:
+            return None
+        folder = file.parents[min(target.level, len(file.parents)) - 1]
+        initial = folder / "__init__.py"
+        place: Place | None = Place(initial if initial.is_file() else None, (folder,))
+    else:
+        place, parts = find_top(parts[0]), parts[1:]
+    for part in parts:
+        place = None if place is None else find_below(place, part)
+    return place
+
+
+@functools.lru_cache(maxsize=4096)
+def is_own(file: Path, home: Path | None = None) -> bool:
+    """Whether a file is the user's own: not another's, or at home where the reward itself is."""
+    path = os.path.realpath(file)
+    if home is not None and (path == str(home) or path.startswith(str(home) + os.sep)):
+        return not path.startswith(_MACHINERY)
+    if path.startswith(BUILTINS):
+        return True
+    if path.startswith((*_MACHINERY, *_STANDARD)) or _INSTALLED & set(Path(path).parts):
+        return False
+    return next(home_of(Path(path)).parent.glob("*.dist-info"), None) is None  # a folder that pip filled
+
+
+def home_of(file: Path) -> Path:
+    """Return the folder of the top-level package that a file is in, or the file itself where it is in none."""
+    top = Path(os.path.realpath(file))
+    while (top.parent / "__init__.py").is_file() and top.parent != top:
+        top = top.parent
+    return top

@@ -1,0 +1,149 @@
+"""What the source of a fingerprint's functions, classes and modules says, with all of the user's own that it uses.
+
+Source comes from files and from a notebook's cells in ``linecache``; where there is neither, the compiled code counts.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rewardkit.function import Versioned
+from rewardkit.versions.dependencies import Dependencies
+from rewardkit.versions.meanings import PLAIN, Normaliser, Sourced, code_meaning, file_of, reference
+from rewardkit.versions.own_modules import Module, home_of, is_own, read, read_cell
+
+
+class SourceReader:
+    """Reads the source of what the values of a fingerprint have, and of what that uses."""
+
+    def __init__(self, normaliser: Normaliser, root: object) -> None:
+        self._normaliser = normaliser
+        file = file_of(_innermost(root))
+        self._home = None if file is None else home_of(file)
+        self._dependencies = Dependencies(self._home)
+
+    def read(self) -> object:
+        """Return what each source says, and what all of them use."""
+        found: list[object] = []
+        place = 0
+        while place < len(self._normaliser.sourced):  # it grows
+            found.append(self._read(self._normaliser.sourced[place]))
+            place += 1
+        return found, self._dependencies.entries
+
+    def _read(self, value: Sourced) -> object:
+        if isinstance(value, Versioned):
+            return value.version
+        if isinstance(value, types.FunctionType):
+            return self._function(value)
+        return self._module(value) if isinstance(value, types.ModuleType) else self._class(value)
+
+    def _function(self, function: types.FunctionType) -> object:
+        code = function.__code__
+        file = file_of(function)
+        if file is not None and not self._is_own(file):
+            return reference(function)
+        module = read_cell(code.co_filename) if file is None else read(file)
+        node = None if module is None else _definition(module, code)
+        if module is None or node is None:
+            return self._compiled(function)
+        before = len(self._dependencies.entries)
+        return "read", before, self._living(function, self._dependencies.start(module, node))
+
+    def _compiled(self, function: types.FunctionType) -> object:
+        """Return what the compiled code says, where there is no source."""
+        names = _globals(function.__code__)
+        return code_meaning(function.__code__, self._normaliser.meaning), self._living(function, names)
+
+    def _living(self, function: types.FunctionType, among: Iterable[str]) -> object:
+        """Return the meanings of those of the names that the function takes from its module, as they are now."""
+        space = function.__globals__
+        names = sorted({*among} & {*_globals(function.__code__)} & space.keys())
+        return [(name, self._normaliser.meaning(_called(space[name]))) for name in names]
+
+    def _class(self, cls: type) -> object:
+        module = sys.modules.get(cls.__module__)
+        file = file_of(module)
+        if file is None and cls.__module__ not in sys.builtin_module_names:
+            return reference(cls), [self._normaliser.meaning(one) for one in _methods(cls)]
+        source = read(file) if file is not None and self._is_own(file) else None
+        if source is None:
+            return reference(cls)
+        before = len(self._dependencies.entries)
+        functions = [one for one in _methods(cls) if isinstance(one, types.FunctionType)]
+        line = next((one.__code__.co_firstlineno for one in functions if file_of(one) == file_of(cls)), None)
+        nodes = source.classes(cls.__name__, line)
+        for node in nodes:
+            self._dependencies.start(source, node)
+        return ("read", before) if nodes else reference(cls)
+
+    def _module(self, module: types.ModuleType) -> object:
+        file = file_of(module)
+        source = read(file) if file is not None and self._is_own(file) else None
+        if source is None:
+            return reference(module)
+        before = len(self._dependencies.entries)
+        self._dependencies.start_module(source)
+        return "read", before
+
+    def _is_own(self, file: Path) -> bool:
+        return is_own(file, self._home)
+
+
+def _innermost(function: object) -> object:
+    """Return the function that decides where a reward is at home."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not callable(function):
+        return type(function)
+    function = inspect.unwrap(function)
+    function = getattr(function, "__func__", function)
+    return function if isinstance(function, types.FunctionType | type) else type(function)
+
+
+def _called(value: Any) -> Any:
+    """Return the function of a reward, which may be the very one whose version is asked for, or use it."""
+    return vars(value).get("__wrapped__", value) if isinstance(value, Versioned) else value
+
+
+def _definition(module: Module, code: types.CodeType) -> Any:
+    """Return the syntax tree of a function's code."""
+    if code.co_name != "<lambda>":
+        return module.definition(code.co_name, code.co_firstlineno)
+    here = module.lambdas(code.co_firstlineno)
+    if len(here) > 1:  # on one line: the one whose body is what the code returns
+        places = {(line, column, end_line, end) for line, end_line, column, end in code.co_positions()}
+        here = [
+            one
+            for one in here
+            if (one.body.lineno, one.body.col_offset, one.body.end_lineno, one.body.end_col_offset) in places
+        ]
+    return here[0] if len(here) == 1 else None
+
+
+def _methods(cls: type) -> Iterable[object]:
+    """Return what a class defines itself, and its bases: for one whose source is in no file."""
+    yield from cls.__bases__
+    for name, value in sorted(vars(cls).items()):
+        inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+        if isinstance(inner, types.FunctionType):
+            yield inner
+        elif not name.startswith("__") and isinstance(value, PLAIN):
+            yield name, value
+
+
+def _globals(code: types.CodeType) -> Iterable[str]:
+    """Return the names that compiled code takes from its module."""
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield str(step.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _globals(inner)
