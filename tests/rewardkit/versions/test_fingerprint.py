@@ -320,9 +320,10 @@ def _interpreter(python: str) -> str | None:
 def test_the_version_is_the_same_in_other_versions_of_python(tmp_path: Path, python: str) -> None:
     """The shape of source, and the names that it uses, are the same in each Python that is here."""
     found = _interpreter(python)
+    names_used = str(ROOT / "rewardkit" / "versions" / "names_used.py")
     program = (
         "import importlib.util, sys, ast\n"
-        f"spec = importlib.util.spec_from_file_location('n', {str(ROOT / 'rewardkit' / 'versions' / 'names_used.py')!r})\n"
+        f"spec = importlib.util.spec_from_file_location('n', {names_used!r})\n"
         "n = importlib.util.module_from_spec(spec); sys.modules['n'] = n; spec.loader.exec_module(n)\n"
         "tree = ast.parse(sys.stdin.read())\nprint(n.shape(tree), n.uses(tree))\n"
     )
