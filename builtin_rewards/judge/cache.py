@@ -50,13 +50,13 @@ class JudgeCache(Database):
             raise JudgeSetupError(f"JudgeCache(path={path!r}, max_bytes={max_bytes!r}): {expected}")
         super().__init__(path)
         self.max_bytes = max_bytes
-        self._left_alone_until = 0.0
+        self._retry_at_s = 0.0
 
     def get(self, key: str) -> Reply | None:
         """Return the reply kept under a key, with ``requests=0``; ``None`` if no reply is kept."""
         rows = self._rows("SELECT body FROM replies WHERE key = ?", key)
         try:
-            return _read(rows[0][0]) if rows else None
+            return _parse_reply(rows[0][0]) if rows else None
         except (TypeError, ValueError):  # the entry is broken
             return None
 
@@ -72,13 +72,13 @@ class JudgeCache(Database):
 
     def _rows(self, statement: str, *values: object) -> list[Any]:
         """Return the rows of a statement; none if the file cannot be used, now or a moment ago."""
-        if time.monotonic() < self._left_alone_until:
+        if time.monotonic() < self._retry_at_s:
             return []
         try:
             return self.rows(statement, values)
         except sqlite3.Error as error:
             self.close()
-            self._left_alone_until = time.monotonic() + _LEFT_ALONE_S
+            self._retry_at_s = time.monotonic() + _LEFT_ALONE_S
             _log.warning(
                 "the judge cache %s cannot be used (%s): judgements go on without it, it is tried again in %.0f s; "
                 "if the file is broken, name another and keep this: its replies were paid for",
@@ -103,7 +103,7 @@ def question_key(base_url: str | None, request: Request, prompt_version: str) ->
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def _read(body: str) -> Reply:
+def _parse_reply(body: str) -> Reply:
     text, model, usage, tokens = json.loads(body)
     if tokens is not None:
         tokens = tuple(Token(token, logprob, tuple(map(tuple, top))) for token, logprob, top in tokens)

@@ -78,7 +78,7 @@ def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
     return tuple(_turn(message, of, f"{of}, message {number}") for number, message in enumerate(messages))
 
 
-def last_said(turns: Turns, role: str) -> str:
+def last_text(turns: Turns, role: str) -> str:
     """Return a role's last text; empty if the role says nothing."""
     return next((turn.said for turn in reversed(turns) if turn.role == role and turn.said), "")
 
@@ -88,8 +88,8 @@ def tools_turn(value: object) -> Turn | None:
 
     Each tool is a part, such as ``tools search``; definitions that are not OpenAI's or Anthropic's stand as they are.
     """
-    tools = [from_json(one) for one in _listed(from_json(value))]
-    parts = tuple(_defined(tool) for tool in tools if _holds(tool) and tool == tool)  # no NaN
+    tools = [from_json(one) for one in _to_list(from_json(value))]
+    parts = tuple(_tool_definition(tool) for tool in tools if _has_content(tool) and tool == tool)  # no NaN
     return Turn("tools", parts, uses_tools=True) if parts else None
 
 
@@ -118,11 +118,11 @@ class _Message:
             return self.says(block, head)
         if not isinstance(block, Mapping):
             return self.unseen.append(type(block).__name__)
-        kind = _safe(block.get("type") or "text")
+        kind = _safe_name(block.get("type") or "text")
         if kind == "tool_result":
-            of = f"tool{_id(block.get('tool_use_id'))}"
+            of = f"tool{_id_suffix(block.get('tool_use_id'))}"
             self.parts.append((of, ""))
-            for inner in _listed(block.get("content") or []):
+            for inner in _to_list(block.get("content") or []):
                 self.has(inner, of)
         elif text := _first_text(block, "text", "refusal"):
             self.says(text, head)
@@ -133,7 +133,7 @@ class _Message:
             self.images.append(image)
             self.says(f"[image {image.name}]", head)
         elif kind != "tool_use" and (
-            kind not in ("text", "refusal") or any(_holds(block[key]) for key in block if key != "type")
+            kind not in ("text", "refusal") or any(_has_content(block[key]) for key in block if key != "type")
         ):
             self.unseen.append(kind)
         return None
@@ -145,14 +145,14 @@ def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
         raise CoercionError(f"{where}: unknown role {role!r}; the roles are {', '.join(ROLES)}")
     graded = of == "completion" and role == "assistant"
     mark = ", to grade" if graded else ""
-    head = f"{role}{name and f' {_safe(name)}'}{_id(message.get('tool_call_id'))}{mark}"
-    read = _Message(role, head, [(head, raw)] if (raw := _raw(name)) else [])
+    head = f"{role}{name and f' {_safe_name(name)}'}{_id_suffix(message.get('tool_call_id'))}{mark}"
+    read = _Message(role, head, [(head, raw)] if (raw := _name_line(name)) else [])
     read.says(_first_text(message, "reasoning_content", "reasoning"), f"{role} thinks")
-    for block in _listed(message.get("content") or message.get("refusal") or []):
+    for block in _to_list(message.get("content") or message.get("refusal") or []):
         read.has(block, head)
     if message.get("audio"):
         read.unseen.append("audio")
-    calls = [(f"{role} calls {called}{mark}", arguments) for called, arguments in _calls(message)]
+    calls = [(f"{role} calls {called}{mark}", arguments) for called, arguments in _tool_calls(message)]
     return Turn(
         role,
         (*read.parts, *calls) or ((head, ""),),
@@ -168,11 +168,11 @@ def _first_text(given: Mapping[str, Any], *keys: str) -> str:
     return next((given[key] for key in keys if isinstance(given.get(key), str) and given[key]), "")
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _to_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _holds(value: object) -> bool:
+def _has_content(value: object) -> bool:
     """Whether a value is more than ``None``, false, or an empty text or list."""
     return value is not None and value is not False and not (hasattr(value, "__len__") and not len(value))
 
@@ -194,27 +194,30 @@ def _image_url(block: Mapping[str, Any]) -> str | None:
     return held if isinstance(held, str) and held else None
 
 
-def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _tool_calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Return name and arguments of each tool call: ``tool_calls``, ``function_call`` and ``tool_use``."""
-    calls = [*_listed(message.get("tool_calls") or []), *_listed(message.get("function_call") or [])]
-    blocks = [block for block in _listed(message.get("content")) if isinstance(block, Mapping)]
+    calls = [*_to_list(message.get("tool_calls") or []), *_to_list(message.get("function_call") or [])]
+    blocks = [block for block in _to_list(message.get("content")) if isinstance(block, Mapping)]
     for call in [*calls, *(block for block in blocks if block.get("type") == "tool_use")]:
         outer = call if isinstance(call, Mapping) else {"arguments": call}
         inner = next((outer[key] for key in ("function", "custom") if isinstance(outer.get(key), Mapping)), outer)
         given = (inner.get(key) for key in ("arguments", "input", "parameters"))
         text = _to_json(next((one for one in given if one is not None), call))
         name = inner.get("name") or "unnamed"
-        yield f"{_safe(name)}{_id(outer.get('id'))}", "\n".join([raw, text] if (raw := _raw(name)) else [text])
+        yield (
+            f"{_safe_name(name)}{_id_suffix(outer.get('id'))}",
+            "\n".join([raw, text] if (raw := _name_line(name)) else [text]),
+        )
 
 
-def _defined(tool: Any) -> tuple[str, str]:
+def _tool_definition(tool: Any) -> tuple[str, str]:
     """Return head and text of a tool's definition."""
     inner = tool.get("function", tool) if isinstance(tool, Mapping) else tool
     if not isinstance(inner, Mapping) or not (name := _first_text(inner, "name")):
         return "tools", _to_json(tool)
     takes = _to_json(_without_none(inner.get("parameters") or inner.get("input_schema") or {}))
-    words = (_raw(name), _first_text(inner, "description"), f"parameters: {takes}")
-    return f"tools {_safe(name)}", "\n".join(filter(None, words))
+    words = (_name_line(name), _first_text(inner, "description"), f"parameters: {takes}")
+    return f"tools {_safe_name(name)}", "\n".join(filter(None, words))
 
 
 def _without_none(value: Any) -> Any:
@@ -239,15 +242,15 @@ def _to_json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
 
 
-def _id(value: object) -> str:
-    return f" ({_safe(value)})" if value else ""
+def _id_suffix(value: object) -> str:
+    return f" ({_safe_name(value)})" if value else ""
 
 
-def _safe(value: object) -> str:
+def _safe_name(value: object) -> str:
     """Return a name as it stands in a head, where it cannot pass for the head's own words."""
     return _NOT_IN_A_HEAD.sub("_", str(value))[:64]
 
 
-def _raw(name: object) -> str:
+def _name_line(name: object) -> str:
     """Return a line with the name, if a head cannot hold it; else an empty text."""
-    return "" if _safe(name) == str(name) else f"name: {name}"
+    return "" if _safe_name(name) == str(name) else f"name: {name}"

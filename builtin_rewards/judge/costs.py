@@ -1,4 +1,4 @@
-"""What judgements took, as metrics: :func:`cost_metrics`, and :func:`billed` for those that other judges ask for.
+"""What judgements took, as metrics: :func:`cost_metrics`, and :func:`open_bill` for those that other judges ask for.
 
 A member of a chain or jury that fails has no score to carry its costs. So each reply is also put on the bill of every
 chain and jury that asked for it.
@@ -27,7 +27,7 @@ def charge(answer: ReadReply[Any]) -> None:
 
 
 @contextmanager
-def billed() -> Iterator[Bill]:
+def open_bill() -> Iterator[Bill]:
     """Return the bill of the replies that the block and its tasks ask for; they stand on the caller's bill too."""
     bill: list[ReadReply[Any]] = []
     before = _bills.set((*_bills.get(), bill))

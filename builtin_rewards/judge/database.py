@@ -215,8 +215,7 @@ def _shared_file(purpose: str) -> Path:
 _private: dict[str, int] = {}
 """How many private files this process has been asked for, by purpose: all processes of a training ask for the same."""
 _all: weakref.WeakSet[Database] = weakref.WeakSet()
-_lock = threading.RLock()
-"""Held by whoever uses a connection or the set, or forks."""
+_lock = threading.RLock()  # held by whoever uses a connection or the set, or forks
 
 
 def _before_fork() -> None:

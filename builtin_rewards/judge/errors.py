@@ -51,13 +51,13 @@ class JudgeError(RewardError):
 
     def __init__(self, words: str, fault: Fault | None = None) -> None:
         super().__init__(words, fault)
-        self.words = words
+        self.message = words
         self.fault = fault
 
     def __str__(self) -> str:
-        return self.words
+        return self.message
 
-    def retold(self, words: str) -> Self:
+    def with_message(self, words: str) -> Self:
         """Return the same error in other words."""
         told = type(self)(words, self.fault)
         told.__dict__.update({**vars(self), "words": words})

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from builtin_rewards.judge.costs import billed, with_costs
+from builtin_rewards.judge.costs import open_bill, with_costs
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.members import (
     UNSEEN,
@@ -23,16 +23,14 @@ from builtin_rewards.judge.members import (
     MemberAnswer,
     ask,
     checked,
-    too_few_answered,
+    unanswered_error,
 )
 from builtin_rewards.judge.own_labels import LabelAgreement, LabelledRows, calibrate
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
 from rewardkit.extending import finished, turns
 
-MARGIN_S = 1.0
-"""Seconds by which the whole's deadline exceeds those of its members, so that a member's own comes first."""
-_one_set_up = threading.Lock()
-"""Held while a call sets a judge up, so that only one of many calls asks the server."""
+MARGIN_S = 1.0  # seconds by which the whole's deadline exceeds those of its members, so that a member's own comes first
+_set_up_lock = threading.Lock()  # held while a call sets a judge up, so that only one of many calls asks the server
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,7 +39,7 @@ class ChainFunction(CombiningFunction):
 
     async def __call__(self, **columns: Any) -> Score:
         lost: list[MemberAnswer] = []
-        with billed() as bill:
+        with open_bill() as bill:
             for link in self.members:
                 # A link's deadline begins with its turn; a plain one is never waited for.
                 async with turns(link, link.spec.concurrency) if link.spec.is_async else nullcontext():
@@ -50,7 +48,7 @@ class ChainFunction(CombiningFunction):
                     break
                 lost.append(answer)
         if any(one.score is None for one in lost) and len(lost) == len(self.members):
-            raise too_few_answered(f"none of {len(lost)} links answered", lost)
+            raise unanswered_error(f"none of {len(lost)} links answered", lost)
         answered = answer.name if len(lost) < len(self.members) else None
         score = Score(None, None, {UNSEEN: 1.0}) if answered is None or answer.score is None else answer.score
         unanswered = [one.unanswered for one in lost]
@@ -85,7 +83,7 @@ class JudgeReward(Reward[..., Any]):
             asked.close()
 
     def _set_up_once(self) -> None:
-        with _one_set_up:
+        with _set_up_lock:
             if not self._is_set_up:
                 self.set_up()
             self._is_set_up = True
@@ -113,16 +111,16 @@ class JudgeReward(Reward[..., Any]):
 
     def having(self, function: JudgeFunction) -> JudgeReward:
         """Return the same judge, options included, with another function of its kind."""
-        return _rebuilt(type(self), function, self.options)
+        return _rebuild(type(self), function, self.options)
 
     def _having(self, options: RewardOptions) -> JudgeReward:
-        return _rebuilt(type(self), replace(self._judging, name=options.name), options)
+        return _rebuild(type(self), replace(self._judging, name=options.name), options)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), self._judging, self.options)
+        return _rebuild, (type(self), self._judging, self.options)
 
 
-def _rebuilt(kind: type[JudgeReward], function: JudgeFunction, options: RewardOptions) -> JudgeReward:
+def _rebuild(kind: type[JudgeReward], function: JudgeFunction, options: RewardOptions) -> JudgeReward:
     made = kind.__new__(kind)
     JudgeReward.__init__(made, function, options)
     return made

@@ -17,14 +17,11 @@ class Format(StrEnum):
     """How a reply's form is asked for, and what the server enforces."""
 
     JSON_SCHEMA = "json_schema"
-    JSON_OBJECT = "json_object"
-    """The form stands in the prompt. Used only if the user asks for it."""
-    TEXT = "text"
-    """The form stands in the prompt, and the verdict ends the text."""
+    JSON_OBJECT = "json_object"  # the form stands in the prompt. Used only if the user asks for it.
+    TEXT = "text"  # the form stands in the prompt, and the verdict ends the text
 
 
-LONGEST_OBJECT = 100_000
-"""The most characters of a verdict, so that a long reply does not hold up the event loop."""
+LONGEST_OBJECT = 100_000  # the most characters of a verdict, so that a long reply does not hold up the event loop
 REFUSABLE: Mapping[str, str | None] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
@@ -34,11 +31,10 @@ REFUSABLE: Mapping[str, str | None] = {
 Changes: TypeAlias = Mapping[str, str | None]
 """A server's name for a parameter that it refuses by ours, or ``None`` to leave it out."""
 
-_IGNORED_LIMIT = 3
-"""So many first replies that break the schema show that the server ignores it."""
+_IGNORED_LIMIT = 3  # so many first replies that break the schema show that the server ignores it
 _REJECTING = frozenset({400, 404, 422, 500})
 """Statuses with which servers refuse a format; 500 is ``llama_cpp.server``'s."""
-_SAID = re.compile(r".*?HTTP \d{3}: ", re.DOTALL)
+_ERROR_HEAD = re.compile(r".*?HTTP \d{3}: ", re.DOTALL)
 """The part of an endpoint's error before the server's words: address and model, whose names may be anything."""
 _COMPLAINT = re.compile(
     r"(not|n't|un) ?-?(support|allow|permit|accept|recogni[sz]ed|known|expected)|extra|deprecated|only the default",
@@ -153,8 +149,8 @@ class Negotiator:
             try:
                 reply = await send(format, changes)
             except JudgeUnavailableError as error:
-                said = _SAID.sub("", error.words, count=1) if error.fault is Fault.REJECTED else ""
-                parameter = _refused(error, said)
+                said = _ERROR_HEAD.sub("", error.message, count=1) if error.fault is Fault.REJECTED else ""
+                parameter = _refused_parameter(error, said)
                 if parameter is not None and parameter not in changes:
                     changes[parameter] = REFUSABLE[parameter]
                 elif format is Format.TEXT or self._fixed or error.status not in _REJECTING or not names_format(said):
@@ -174,7 +170,7 @@ class Negotiator:
             self.format = self.format if self._settled or self._ignored < _IGNORED_LIMIT else Format.TEXT
 
 
-def changed(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
+def apply_changes(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
     """Return a request's options as a server takes them; if two get one name, the user's stays."""
     users = "max_completion_tokens"
     ordered = sorted(options.items(), key=lambda one: one[0] == users)
@@ -184,7 +180,7 @@ def changed(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
     return {name: value for name, value in sent.items() if name is not None}
 
 
-def _refused(error: JudgeUnavailableError, said: str) -> str | None:
+def _refused_parameter(error: JudgeUnavailableError, said: str) -> str | None:
     """Return the parameter that a server's error says it does not take; ``None`` if it names no parameter."""
     if error.status not in (400, 422) or not _COMPLAINT.search(said):
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from builtin_rewards.judge.conversation import Turns, turns_of
-from builtin_rewards.judge.costs import billed, cost_metrics
+from builtin_rewards.judge.costs import cost_metrics, open_bill
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.messages import Reply
@@ -32,17 +32,16 @@ class Group(NamedTuple):
 class GroupFunction(PromptedFunction):
     """The function of a judge that scores the completions of a prompt by each other."""
 
-    field: ClassVar[str]
-    """A field of its templates that shows completions."""
+    field: ClassVar[str]  # a field of its templates that shows completions
     rounds = 8  # a large group's questions wait for each other
 
     async def __call__(self, **columns: Any) -> list[Score | RewardError]:
-        said, group, places = self._competing(columns)
+        said, group, places = self._competitors(columns)
         if len(places) == 1:
             said[places[0]] = Score(None, "a single completion has nothing to be compared with")
         if len(places) < 2:
             return said
-        with billed() as bill:
+        with open_bill() as bill:
             scores = await self.judged(group)
         sharing = max(1, sum(isinstance(score, Score) for score in scores))
         costs = {name: value / sharing for name, value in cost_metrics(bill).items() if name != "cached"}
@@ -59,10 +58,10 @@ class GroupFunction(PromptedFunction):
             raise JudgeSetupError(
                 "a judge of groups compares two completions or more; give rollouts of a prompt, or completions=[...]"
             )
-        _, group, _ = self._competing(columns)
+        _, group, _ = self._competitors(columns)
         return tuple(self.questions(group).values())
 
-    def _competing(self, columns: Mapping[str, Any]) -> tuple[list[Score | RewardError], Group, list[int]]:
+    def _competitors(self, columns: Mapping[str, Any]) -> tuple[list[Score | RewardError], Group, list[int]]:
         """Return what is known without asking, the completions that compete, and their places."""
         prompt = self.columns.asked(columns)
         missing = self.columns.missing(columns)

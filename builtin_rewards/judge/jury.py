@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from builtin_rewards.judge.costs import billed, with_costs
+from builtin_rewards.judge.costs import open_bill, with_costs
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.fallback import MARGIN_S, JudgeReward, judge_options
-from builtin_rewards.judge.llm import SHOWN_REASON_CHARS, LLMJudge
+from builtin_rewards.judge.llm import REASON_CHARS, LLMJudge
 from builtin_rewards.judge.members import (
     UNSEEN,
     CombiningFunction,
@@ -25,7 +25,7 @@ from builtin_rewards.judge.members import (
     ask,
     checked,
     same,
-    too_few_answered,
+    unanswered_error,
 )
 from builtin_rewards.judge.settings import check
 from rewardkit import Reward, Score
@@ -73,11 +73,11 @@ class JuryFunction(CombiningFunction):
     quorum: int
 
     async def __call__(self, **columns: Any) -> Score:
-        with billed() as bill:
+        with open_bill() as bill:
             answers = await asyncio.gather(*(ask(juror, columns) for juror in self.members))
         lost = [one for one in answers if one.score is None]
         if len(answers) - len(lost) < self.quorum:
-            raise too_few_answered(f"{len(answers) - len(lost)} of {len(answers)} jurors answered", lost)
+            raise unanswered_error(f"{len(answers) - len(lost)} of {len(answers)} jurors answered", lost)
         given = {one.name: one.score.value for one in answers if one.score and one.score.value is not None}
         score = reduce_scores([*given.values()], self.reduce, self.threshold)
         metrics = {"jurors": float(len(given)), "jurors_lost": float(len(lost))}
@@ -87,17 +87,17 @@ class JuryFunction(CombiningFunction):
         if not given and any(one.is_unseen for one in answers):
             metrics[UNSEEN] = 1.0
         how = self.reduce if score is not None else "no majority" if given else "no juror says that it applies"
-        each = "; ".join(f"{one.name} {_shown(one)}" for one in answers)
+        each = "; ".join(f"{one.name} {_describe(one)}" for one in answers)
         reason = f"{how}{': ' if score is None else ' of '}{each}"
         inner = [one for answer in answers if answer.score for one in answer.score.unanswered]
         return Score(score, reason, with_costs(metrics, bill), [*(one.unanswered for one in lost), *inner])
 
 
-def _shown(answer: MemberAnswer) -> str:
+def _describe(answer: MemberAnswer) -> str:
     if answer.score is None:
         return f"failed ({answer.unanswered})"
     score = "does not apply" if answer.score.value is None else f"{answer.score.value:.3g}"
-    return f"{score} ({answer.score.reason[:SHOWN_REASON_CHARS]})" if answer.score.reason else score
+    return f"{score} ({answer.score.reason[:REASON_CHARS]})" if answer.score.reason else score
 
 
 class Jury(JudgeReward):

@@ -20,15 +20,14 @@ from builtin_rewards.judge.messages import Reply, Token
 from builtin_rewards.judge.rubric import Rubric, Scale
 from builtin_rewards.judge.verdict import Verdict
 
-MINIMUM_MASS = 0.5
-"""The least mass with which a weighted grade replaces the sampled one: more than half is known."""
+MINIMUM_MASS = 0.5  # the least mass with which a weighted grade replaces the sampled one: more than half is known
 
 _KEY = re.compile(r'"([A-Za-z0-9_-]{1,64})"\s*:\s*(?:\{|([0-9])(?=\s*[,}]))')
 """A key with its object or its digit. No JSON string holds such a text, because its quotation marks are escaped."""
 _GRADE = re.compile(r"\s*([0-9])(?![^\s,}])")
 
 
-def weighted(
+def weigh_grades(
     reply: Reply, verdict: Verdict, rubric: Rubric, minimum_mass: float = MINIMUM_MASS
 ) -> tuple[Verdict, dict[str, float]]:
     """Return a reply's verdict with each grade replaced by its mean, and the masses by criterion.
@@ -39,7 +38,7 @@ def weighted(
     tokens, grades, masses = reply.tokens or (), dict(verdict.grades), dict[str, float]()
     text = "".join(token.text for token in tokens)
     ends = list(itertools.accumulate(len(token.text) for token in tokens))
-    for name, place in _places(text):
+    for name, place in _digit_positions(text):
         at = bisect_right(ends, place)
         likely = likelihoods(tokens[at], place - ends[at] + len(tokens[at].text), rubric.scale)
         total = math.fsum(likely.values())
@@ -51,7 +50,7 @@ def weighted(
     return replace(verdict, grades=grades, score=rubric.normalised(grades)), masses
 
 
-def _places(text: str) -> Iterator[tuple[str, int]]:
+def _digit_positions(text: str) -> Iterator[tuple[str, int]]:
     """Return each criterion with the place of its digit in a text's last object; end-of-turn tokens may follow it."""
     text = text[: text.rfind("}") + 1]
     start, criterion = object_start(text), ""

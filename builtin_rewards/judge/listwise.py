@@ -17,11 +17,11 @@ from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.group import Group, GroupFunction
-from builtin_rewards.judge.llm import SHOWN_REASON_CHARS
+from builtin_rewards.judge.llm import REASON_CHARS
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompt import MAX_CHARS
-from builtin_rewards.judge.prompted import PromptedReward, at_once, judging_options, prompting
+from builtin_rewards.judge.prompted import PromptedReward, function_fields, judging_options, question_limit
 from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import read_verdict
@@ -30,8 +30,7 @@ from rewardkit import Kind, RewardError, Score
 _QUESTION_CHARS = 8 * MAX_CHARS
 """Characters of a question's answers, some 64,000 tokens, which leaves half of a context of 128,000."""
 
-Part: TypeAlias = tuple[Turns, ...]
-"""The answers of one question, in their order."""
+Part: TypeAlias = tuple[Turns, ...]  # the answers of one question, in their order
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -109,7 +108,7 @@ class ListwiseFunction(GroupFunction):
         metrics = {"grade": grade}
         if self.repeats > 1:
             metrics |= {"samples": float(len(given)), "spread": statistics.pstdev(one for one, _ in given)}
-        return Score(score, f"{grade:.3g} of {self.scale[1]}: {given[0][1][:SHOWN_REASON_CHARS]}", metrics)
+        return Score(score, f"{grade:.3g} of {self.scale[1]}: {given[0][1][:REASON_CHARS]}", metrics)
 
 
 class ListwiseJudge(PromptedReward):
@@ -149,7 +148,7 @@ class ListwiseJudge(PromptedReward):
     ) -> None:
         check({"repeats": repeats, "most": most})
         settings.setdefault("max_tokens", 4096)
-        shared = prompting(ListwiseJudge, model, settings, "ranking", "ranking", more)
+        shared = function_fields(ListwiseJudge, model, settings, "ranking", "ranking", more)
         listing = ListwiseFunction(**shared, repeats=repeats, most=most, scale=Rubric(["grade"], scale).scale)
-        groups = 1 + math.ceil(at_once(listing.model) / repeats)  # with more, large ones would time out
+        groups = 1 + math.ceil(question_limit(listing.model) / repeats)  # with more, large ones would time out
         super().__init__(listing, replace(judging_options(listing, settings.get("default")), concurrency=groups))

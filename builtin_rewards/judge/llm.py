@@ -9,25 +9,30 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
 from builtin_rewards.judge.conversation import turns_of
-from builtin_rewards.judge.costs import billed, cost_metrics
+from builtin_rewards.judge.costs import cost_metrics, open_bill
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.likelihood import weighted
+from builtin_rewards.judge.likelihood import weigh_grades
 from builtin_rewards.judge.members import UNSEEN
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompt import Template
-from builtin_rewards.judge.prompted import PromptedFunction, PromptedReward, check_column, judging_options, prompting
+from builtin_rewards.judge.prompted import (
+    PromptedFunction,
+    PromptedReward,
+    check_column,
+    function_fields,
+    judging_options,
+)
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.settings import JudgeSettings, check
-from builtin_rewards.judge.verdict import Verdict, combine, joined, read_verdict
+from builtin_rewards.judge.verdict import Verdict, combine, join_verdicts, read_verdict
 from rewardkit import Score
 
 _SAMPLING_TEMPERATURE = 0.7
 """The default of several samples: that of the self-consistency paper (arXiv 2203.11171, section 3.1)."""
-SHOWN_REASON_CHARS = 400
-_CRITERIA_OF_A_ROW = 20
-"""How many questions about a row's own rubric, one a criterion, have room in a call's deadline."""
+REASON_CHARS = 400
+_CRITERIA_OF_A_ROW = 20  # how many questions about a row's own rubric, one a criterion, have room in a call's deadline
 
 
 class _QuestionPlan(NamedTuple):
@@ -60,11 +65,11 @@ class GradingFunction(PromptedFunction):
             return plan
         masses: dict[str, list[float]] = {name: [] for name in plan.rubric.names}
         reads = [functools.partial(self._read, part, masses) for part in plan.parts] * self.samples
-        with billed() as bill:
+        with open_bill() as bill:
             found = await self.attempts(plan.questions, reads)
-        verdict = _decided(found, plan)
+        verdict = _verdict_of(found, plan)
         metrics = self._metrics(verdict, plan.rubric, masses) | cost_metrics(bill) | plan.left_out
-        return Score(verdict.score, _words(verdict, plan.rubric), metrics)
+        return Score(verdict.score, _explain(verdict, plan.rubric), metrics)
 
     def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
         plan = self._plan(columns)
@@ -95,7 +100,7 @@ class GradingFunction(PromptedFunction):
     def _read(self, rubric: Rubric, masses: dict[str, list[float]], reply: Reply, format: Format) -> Verdict:
         verdict, found = read_verdict(reply, rubric, format), dict[str, float]()
         if self.likelihoods:
-            verdict, found = weighted(reply, verdict, rubric)
+            verdict, found = weigh_grades(reply, verdict, rubric)
         for name in rubric.names:
             masses[name].append(found.get(name, 0.0))
         return verdict
@@ -116,26 +121,26 @@ class GradingFunction(PromptedFunction):
         return metrics
 
 
-def _decided(said: Sequence[Verdict | JudgeError], plan: _QuestionPlan) -> Verdict:
+def _verdict_of(said: Sequence[Verdict | JudgeError], plan: _QuestionPlan) -> Verdict:
     """Return the verdict of all samples; a sample is lost if one of its questions has no answer."""
     width, verdicts = len(plan.parts), list[Verdict | JudgeError]()
     for sample in (said[at : at + width] for at in range(0, len(said), width)):
         read = [one for one in sample if isinstance(one, Verdict)]
         lost = next((one for one in sample if isinstance(one, JudgeError)), None)
-        verdicts.append(lost or joined(read, plan.rubric))
+        verdicts.append(lost or join_verdicts(read, plan.rubric))
     verdict = combine(verdicts, plan.rubric) if len(verdicts) > 1 else verdicts[0]
     if isinstance(verdict, JudgeError):
         raise verdict
     return verdict
 
 
-def _words(verdict: Verdict, rubric: Rubric) -> str:
+def _explain(verdict: Verdict, rubric: Rubric) -> str:
     failed = rubric.failed(verdict.grades)
     words = [f"at most {rubric.cap:g}, because {', '.join(failed)} must be met"] if failed else []
     each = []
     for name, grade in verdict.grades.items():
         graded = "does not apply" if grade is None else f"{grade:.3g} of {rubric.scale.high}"
-        reason = verdict.reasons[name][:SHOWN_REASON_CHARS]
+        reason = verdict.reasons[name][:REASON_CHARS]
         each.append(f"{name} {graded}: {reason}" if rubric.reasoned else f"{name} {graded}")
     return ": ".join([*words, "; ".join(each)])
 
@@ -193,7 +198,7 @@ class LLMJudge(PromptedReward):
             )
         usual = "rubric" if settings.get("reference") is None else "correctness"
         usual_scale = (1, 5) if criteria_column is None else (0, 1)  # a row's are met or not, as in HealthBench
-        shared = prompting(LLMJudge, model, settings, "judge", usual)
+        shared = function_fields(LLMJudge, model, settings, "judge", usual)
         given = _criteria(criteria, criteria_column, shared["template"])
         rubric = Rubric(given, usual_scale if scale is None else scale, not_applicable=not_applicable, cap=cap)
         if likelihoods and not 0 <= rubric.scale.low < rubric.scale.high <= 9:

@@ -12,10 +12,8 @@ from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, Jud
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score, Unanswered
 from rewardkit.extending import RewardFunction, score_of
 
-UNSEEN = "unseen"
-"""The metric of a skip by a judge that cannot see the completion, which another judge may see."""
-_SAME = 1e-9
-"""Scores no further apart are the same grade: they were weighted, and divided by a scale's width."""
+UNSEEN = "unseen"  # the metric of a skip by a judge that cannot see the completion, which another judge may see
+_SAME = 1e-9  # scores no further apart are the same grade: they were weighted, and divided by a scale's width
 _RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "example", "step", "epoch"})
 
 
@@ -128,7 +126,7 @@ async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> MemberAnswe
     limit = asyncio.timeout(member.options.timeout_s)
     try:
         async with limit:
-            value = Reward.__call__(member, **_own(member, given))  # a judge's own call would set up the judge
+            value = Reward.__call__(member, **_own_columns(member, given))  # a judge's own call would set up the judge
             if inspect.isawaitable(value):
                 value = await value
         score = score_of(member.options, value)
@@ -145,7 +143,7 @@ async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> MemberAnswe
         return MemberAnswer(member.name, None, error)
 
 
-def _own(member: Reward[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _own_columns(member: Reward[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of the columns that a member takes."""
     names = {parameter.name for parameter in member.spec.parameters if not parameter.supplied}
     row = given.get("example", {}) if member.spec.rest is not None else {}
@@ -153,7 +151,7 @@ def _own(member: Reward[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     return others | {name: given[name] for name in names if name in given}
 
 
-def too_few_answered(what: str, lost: Sequence[MemberAnswer]) -> JudgeError:
+def unanswered_error(what: str, lost: Sequence[MemberAnswer]) -> JudgeError:
     """Return the error of a chain or jury in which too few answered: an outage if each error is one."""
     unanswered = [one.unanswered for one in lost]
     outage = all(isinstance(one.error, InfrastructureError) for one in lost if one.error is not None)

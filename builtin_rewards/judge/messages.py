@@ -17,7 +17,7 @@ class Request:
     index: int = 0  # which of several samples of the same question it is
 
 
-def with_words(message: Mapping[str, Any], words: str) -> Mapping[str, Any]:
+def append_text(message: Mapping[str, Any], words: str) -> Mapping[str, Any]:
     """Return a message with words at its end."""
     content = message["content"]
     if isinstance(content, str):

@@ -14,20 +14,26 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from builtin_rewards.judge.budget import Budget, most_tokens
 from builtin_rewards.judge.cache import JudgeCache, question_key
-from builtin_rewards.judge.endpoint.client import Asks, Server, StandIn, name_of, prepare, verify
+from builtin_rewards.judge.endpoint.client import Backend, Server, StandIn, name_of, prepare, verify
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
-from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, format_instruction, response_format
-from builtin_rewards.judge.messages import Reply, Request, with_words
-from builtin_rewards.judge.prices import Price, checked_prices, price_of
+from builtin_rewards.judge.formats import (
+    Changes,
+    Format,
+    Negotiator,
+    apply_changes,
+    format_instruction,
+    response_format,
+)
+from builtin_rewards.judge.messages import Reply, Request, append_text
+from builtin_rewards.judge.prices import Price, check_prices, price_of
 from builtin_rewards.judge.settings import check
 from rewardkit.extending import of_this_loop
 
 T = TypeVar("T")
 
-_TOP_LOGPROBS = 20
-"""The most that OpenAI's API gives (chat completions, ``top_logprobs``)."""
+_TOP_LOGPROBS = 20  # the most that OpenAI's API gives (chat completions, ``top_logprobs``)
 _ALL_REASONING = (
     "all that it wrote is reasoning: raise max_tokens, or let it reason less, as by options={'reasoning_effort': 'low'}"
 )
@@ -78,18 +84,20 @@ class JudgeModel:
     cache: JudgeCache | None = None
     client: StandIn | None = None
     verify: bool = True
-    _asks: Asks = field(init=False, repr=False)
+    _backend: Backend = field(init=False, repr=False)
     _negotiator: Negotiator = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check(vars(self))
         object.__setattr__(self, "options", dict(self.options))
-        object.__setattr__(self, "prices", checked_prices(self.prices, self.model))
+        object.__setattr__(self, "prices", check_prices(self.prices, self.model))
         if self.budget is not None:
             price = price_of(self.prices, self.model)
             self.budget.check(self.model, {**self.options, "max_tokens": self.max_tokens}, price)
-        asks = Server(self.base_url, self.key_env) if self.client is None else self.client  # last: it looks for a key
-        object.__setattr__(self, "_asks", asks)
+        backend = (
+            Server(self.base_url, self.key_env) if self.client is None else self.client
+        )  # last: it looks for a key
+        object.__setattr__(self, "_backend", backend)
         object.__setattr__(self, "_negotiator", Negotiator(None if self.format is None else Format(self.format)))
 
     def set_up(self) -> None:
@@ -101,23 +109,23 @@ class JudgeModel:
         for kept in (self.cache, self.budget):
             if kept is not None:
                 kept.set_up()
-        if self.verify and isinstance(self._asks, Server):
-            verify(self._asks, self.model)
+        if self.verify and isinstance(self._backend, Server):
+            verify(self._backend, self.model)
 
     @property
     def where(self) -> str:
         """The server's address."""
-        return name_of(self._asks)
+        return name_of(self._backend)
 
     @property
     def served(self) -> str:
         """The address that decides the replies: also that of a client, which :attr:`where` keeps out of messages."""
-        return str(getattr(self._asks, "base_url", self.where))
+        return str(getattr(self._backend, "base_url", self.where))
 
     @property
     def place(self) -> tuple[Hashable, Load, RetryPolicy]:
         """The server and limits; models that have both in common share their requests in flight."""
-        return self._asks if isinstance(self._asks, Server) else id(self._asks), self.load, self.retry
+        return self._backend if isinstance(self._backend, Server) else id(self._backend), self.load, self.retry
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -128,7 +136,7 @@ class JudgeModel:
         """Return the request that asks a question in a format."""
         *before, last = question.messages
         if format is not Format.JSON_SCHEMA:
-            last = with_words(last, format_instruction(question.schema))
+            last = append_text(last, format_instruction(question.schema))
         form = response_format(format, question.schema)
         wanted = {"temperature": self.temperature, "max_tokens": self.max_tokens, "response_format": form}
         options = {**self.options, **{name: value for name, value in wanted.items() if value is not None}}
@@ -148,9 +156,9 @@ class JudgeModel:
             JudgeReplyError: The client library itself says that the reply was cut short or filtered.
         """
         try:
-            await prepare(self._asks)
+            await prepare(self._backend)
         except JudgeSetupError as wrong:  # of a proxy, so of the machine and not of the judge
-            raise JudgeUnavailableError(wrong.words, Fault.CONNECTION) from None
+            raise JudgeUnavailableError(wrong.message, Fault.CONNECTION) from None
         exchange = _Exchange(self, judge, question, time.monotonic() + self.deadline_s)
         reply, format = await self._negotiator.ask(exchange.reply)
         value: T | JudgeReplyError
@@ -159,7 +167,7 @@ class JudgeModel:
         except JudgeReplyError as error:
             error.requests = exchange.failed_requests + reply.requests
             is_all_reasoning = reply.reasoned and not reply.text.strip() and reply.refusal is None
-            value = error.retold(f"{error.words}; {_ALL_REASONING}") if is_all_reasoning else error
+            value = error.with_message(f"{error.message}; {_ALL_REASONING}") if is_all_reasoning else error
         if not reply.requests:
             return ReadReply(value, reply, 0, 0.0)
         self._negotiator.note(format, value.fault if isinstance(value, JudgeReplyError) else None)
@@ -177,7 +185,7 @@ class JudgeModel:
         reserve, price = None, price_of(self.prices, self.model)
         if self.budget is not None:
             reserve = functools.partial(self.budget.reserve_within, judge, most_tokens(request), price)
-        endpoint = of_this_loop(("endpoint", self.place), lambda: Endpoint(self._asks, self.load, self.retry))
+        endpoint = of_this_loop(("endpoint", self.place), lambda: Endpoint(self._backend, self.load, self.retry))
         return await endpoint.ask(request, left_s, reserve)
 
 
@@ -202,7 +210,7 @@ class _Exchange:
             self.key = question_key(model.served, request, self.question.version)
             if (kept := model.cache.get(self.key)) is not None:
                 return kept
-        request = replace(request, options=changed(request.options, changes))
+        request = replace(request, options=apply_changes(request.options, changes))
         try:
             return await model.ask(self.judge, request, self.until - time.monotonic())
         except JudgeError as error:

@@ -10,23 +10,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from builtin_rewards.judge.costs import billed, charge, cost_metrics
+from builtin_rewards.judge.costs import charge, cost_metrics, open_bill
 from builtin_rewards.judge.errors import JudgeReplyError, JudgeSetupError
-from builtin_rewards.judge.llm import SHOWN_REASON_CHARS
+from builtin_rewards.judge.llm import REASON_CHARS
 from builtin_rewards.judge.model import JudgeModel, Question
-from builtin_rewards.judge.prompted import MARGIN_S, at_once
+from builtin_rewards.judge.prompted import MARGIN_S, question_limit
 from builtin_rewards.judge.settings import AskingSettings
 from builtin_rewards.judge.verdict import read_reply
 from rewardkit import Score
 from rewardkit.extending import turns
 
-_SAMPLING = {
+_SAMPLING = {  # the service's sampling parameters that are settings of a judge; the others are options of its requests
     "temperature": "temperature",
     **dict.fromkeys(("max_completions_tokens", "max_completion_tokens", "max_tokens"), "max_tokens"),
 }
-"""The service's sampling parameters that are settings of a judge; the others are options of its requests."""
-_ROUNDS = 2
-"""A call waits for those before it for as long as for its own reply."""
+_ROUNDS = 2  # a call waits for those before it for as long as for its own reply
 
 
 class ModelGrade:
@@ -76,8 +74,8 @@ class ModelGrade:
     async def grade(self, messages: list[dict[str, Any]]) -> Score:
         """Return what the model says of a conversation; JudgeError if it says nothing that can be read."""
         question = Question(tuple(messages), self._reply.model_json_schema(), "grader 1")
-        with billed() as bill:
-            async with turns(self._model.place, at_once(self._model)):
+        with open_bill() as bill:
+            async with turns(self._model.place, question_limit(self._model)):
                 answer = await self._model.attempt(
                     self._name, question, lambda reply, format: read_reply(reply, format, self._reply)
                 )
@@ -86,7 +84,7 @@ class ModelGrade:
             raise answer.value
         result: Any = answer.value.model_dump()["result"]
         number = float(result) if self._passing is None else float(result in self._passing)
-        said = answer.value.model_dump()["reasoning"][:SHOWN_REASON_CHARS]
+        said = answer.value.model_dump()["reasoning"][:REASON_CHARS]
         return Score(number, said if self._passing is None else f"{result}: {said}", cost_metrics(bill))
 
 

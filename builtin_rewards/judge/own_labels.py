@@ -19,8 +19,7 @@ from rewardkit.extending import ColumnValueError, build_coercer, costs_told, per
 from rewardkit.statistics import Interval
 from rewardkit.testing import rollouts_from_rows
 
-_TRIED = 100
-"""The most thresholds that are tried."""
+_MAX_THRESHOLDS = 100  # the most thresholds that are tried
 _FOLDS = 10
 _truth = build_coercer(bool)
 
@@ -62,8 +61,8 @@ class LabelAgreement:
         more = f"{self.more_labels} more labels would halve the interval"
         lines = (
             f"{self.scored} of {self.rows} rows scored, {self.failed} failed, {skipped} skipped",
-            f"accepted from {self.threshold:g}: agreement {_told(self.agreement)}, kappa {_told(self.kappa)}",
-            f"best threshold {self.best_threshold:g}: kappa {_told(self.best_kappa)}",
+            f"accepted from {self.threshold:g}: agreement {_describe(self.agreement)}, kappa {_describe(self.kappa)}",
+            f"best threshold {self.best_threshold:g}: kappa {_describe(self.best_kappa)}",
             f"AUC {'unknown' if self.auc is None else format(self.auc, '.2f')}",
             "all scores are the same, so no labels help" if self.more_labels is None else more,
             f"1,000 rows take {costs_told(self.per_1000)}",
@@ -91,7 +90,9 @@ def calibrate(
     known = [(float(outcome.score or 0.0), good) for outcome, good in judged]
     scores, true = [score for score, _ in known], [good for _, good in known]
     table = ConfusionTable.of([accepts(score, threshold) for score in scores], true)
-    cross = ConfusionTable.of([score >= at for score, at in zip(scores, _bests_of_others(known), strict=True)], true)
+    cross = ConfusionTable.of(
+        [score >= at for score, at in zip(scores, _held_out_thresholds(known), strict=True)], true
+    )
     return LabelAgreement(
         rows=len(rollouts),
         scored=len(known),
@@ -137,14 +138,18 @@ def _best_threshold(known: Sequence[tuple[float, bool]]) -> float:
     good, bad = (sorted(score for score, is_good in known if is_good is wanted) for wanted in (True, False))
     scores = sorted({*good, *bad})
     halves = [statistics.fmean(pair) for pair in itertools.pairwise(scores)] or scores
-    tried = halves if len(halves) <= _TRIED else [halves[at * len(halves) // _TRIED] for at in range(_TRIED)]
+    tried = (
+        halves
+        if len(halves) <= _MAX_THRESHOLDS
+        else [halves[at * len(halves) // _MAX_THRESHOLDS] for at in range(_MAX_THRESHOLDS)]
+    )
     below = [(bisect.bisect_left(good, at), bisect.bisect_left(bad, at)) for at in tried]
     worth = [ConfusionTable(len(good) - lost, len(bad) - kept, lost, kept).kappa.rate or 0.0 for lost, kept in below]
     best = [at for at, value in zip(tried, worth, strict=True) if value == max(worth)]
     return best[len(best) // 2]
 
 
-def _bests_of_others(known: Sequence[tuple[float, bool]]) -> list[float]:
+def _held_out_thresholds(known: Sequence[tuple[float, bool]]) -> list[float]:
     """Return for each row the threshold that is best for the rows outside of its tenth, drawn at random."""
     fold_of = [place % _FOLDS for place in range(len(known))]
     random.Random(0).shuffle(fold_of)  # noqa: S311 - a sample, no secret
@@ -153,5 +158,5 @@ def _bests_of_others(known: Sequence[tuple[float, bool]]) -> list[float]:
     return [best[own] for own in fold_of]
 
 
-def _told(interval: Interval) -> str:
+def _describe(interval: Interval) -> str:
     return "unknown" if interval.rate is None else f"{interval.rate:.2f} ({interval.low:.2f} to {interval.high:.2f})"

@@ -18,7 +18,7 @@ from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError, JudgeUnavailableError
 from builtin_rewards.judge.group import Group, GroupFunction
 from builtin_rewards.judge.model import Question
-from builtin_rewards.judge.prompted import PromptedReward, at_once, judging_options, prompting
+from builtin_rewards.judge.prompted import PromptedReward, function_fields, judging_options, question_limit
 from builtin_rewards.judge.rubric import preference_schema
 from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import Preference, read_preference
@@ -67,28 +67,28 @@ class PairwiseFunction(GroupFunction):
         matches, wins = [], [[0.0] * len(group.answers) for _ in group.answers]
         for first, second in _pairs(len(group.answers)):
             side = group.answers[first], group.answers[second]
-            known = _known(*side, empty)
+            known = _certain_result(*side, empty)
             both = [said[order] for order in self._orders(*side)] if known is None else []
-            match = _compared(first, second, both) if both else Match(first, second, known, known=True)
+            match = _match_of(first, second, both) if both else Match(first, second, known, known=True)
             matches.append(match)
             if match.result is not None:
                 wins[first][second], wins[second][first] = match.result, 1 - match.result
         # In a thread: strengths of a large group take some hundred milliseconds.
         strengths = await asyncio.to_thread(bradley_terry, wins)
         scores = rank_scores(strengths) if self.score == "rank" else expected_win_rates(strengths)
-        return [self._said(place, matches, scores[place], strengths[place]) for place in range(len(group.answers))]
+        return [self._score(place, matches, scores[place], strengths[place]) for place in range(len(group.answers))]
 
     def questions(self, group: Group) -> dict[tuple[Turns, Turns], Question]:
         """Return the questions by the two answers that they show, in their order; equal ones are one."""
         empty, schema = self.empty(group), preference_schema(self.reason_chars)
         sides = [(group.answers[first], group.answers[second]) for first, second in _pairs(len(group.answers))]
-        asked = [order for side in sides if _known(*side, empty) is None for order in self._orders(*side)]
+        asked = [order for side in sides if _certain_result(*side, empty) is None for order in self._orders(*side)]
         return {(one, other): self.question(group, {"first": one, "second": other}, schema) for one, other in asked}
 
     def _orders(self, one: Turns, other: Turns) -> list[tuple[Turns, Turns]]:
         return [(one, other), (other, one)] if self.order == "both" else [(one, other)]
 
-    def _said(
+    def _score(
         self, place: int, matches: Sequence[Match], score: float | None, strength: float | None
     ) -> Score | RewardError:
         own = [match for match in matches if place in (match.first, match.second)]
@@ -113,14 +113,14 @@ def _pairs(n: int) -> list[tuple[int, int]]:
     return [(low, high) if (high - low) % 2 else (high, low) for low, high in pairs]
 
 
-def _known(one: Turns, other: Turns, empty: Collection[Turns]) -> float | None:
+def _certain_result(one: Turns, other: Turns, empty: Collection[Turns]) -> float | None:
     """Return the result of two answers that need no judge: equal ones, and ones without content."""
     if one == other:
         return 0.5
     return None if one not in empty and other not in empty else (1 + (other in empty) - (one in empty)) / 2
 
 
-def _compared(first: int, second: int, said: Sequence[Preference | JudgeError]) -> Match:
+def _match_of(first: int, second: int, said: Sequence[Preference | JudgeError]) -> Match:
     """Return the match that one or two verdicts make. Verdicts that contradict each other are a tie."""
     for one in said:
         if isinstance(one, JudgeError):
@@ -216,9 +216,9 @@ class PairwiseJudge(PromptedReward):
         self, model: str, *more: Never, order: str = "both", score: str = "strength", **settings: Unpack[JudgeSettings]
     ) -> None:
         check({"order": order, "score": score})
-        shared = prompting(PairwiseJudge, model, settings, "preference", "preference", more)
+        shared = function_fields(PairwiseJudge, model, settings, "preference", "preference", more)
         comparing = PairwiseFunction(**shared, order=order, score=score)
-        pairs = at_once(comparing.model) / (2 if order == "both" else 1)
+        pairs = question_limit(comparing.model) / (2 if order == "both" else 1)
         groups = 1 + math.ceil(pairs / _PAIRS_A_GROUP)  # one more: the others' last questions leave turns unused
         options = replace(judging_options(comparing, settings.get("default")), concurrency=groups)
         super().__init__(comparing, options)

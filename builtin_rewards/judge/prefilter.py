@@ -16,22 +16,20 @@ from builtin_rewards.judge.prompt import MAX_CHARS
 from builtin_rewards.reading.normalisation import fold, normalise
 from builtin_rewards.reading.thoughts import after_thinking
 
-OPENERS = (
+OPENERS = (  # words that announce an answer without giving one, in lower case and without punctuation
     # Of arXiv 2507.08794, 2211.01910 and 2309.03409; labels of the built-in prompts; and see _FORMS.
     *("thought process", "thinking process", "\u89e3", "\u304b\u3044\u305b\u3064", "respuesta"),
     "let's work this out in a step by step way to be sure we have the right answer",
     "take a deep breath and work on this problem step by step",
     *("answer to grade", "reference answer"),
 )
-"""Words that announce an answer without giving one, in lower case and without punctuation."""
-_FORMS = (
+_FORMS = (  # openers that come in several wordings
     r"(?:let's|let us|let me) (?:think|solve|work|break|do)(?: (?:about|this|it|the|problem|out|down))* step by step",
     r"(?:let's|let us|let me) (?:solve (?:this|the) problem|think(?: about (?:this|it))?)",
     r"(?:(?:so|therefore|here is|here's) )?(?:(?:the|my) )?(?:(?:final|correct) )?(?:answer|solution)"
     r"(?: to (?:this|the) (?:problem|question))?(?: is(?: as follows)?)?",
     r"to solve (?:this|the) problem",
 )
-"""Openers that come in several wordings."""
 _TAGS = "think|thinking|thought|reasoning|answer|final_answer|solution|response|result|prompt|completion|reference"
 _FENCES = "prompt|completion|conversation|reference|source|first|second|answer-[0-9]{1,3}"
 _FORMATTING = re.compile(
@@ -64,14 +62,14 @@ def content_free(completion: str, reference: str | None = None, *, max_chars: in
         >>> content_free("The solution is 4") is None
         True
     """
-    bare = _bare(after_thinking(completion), max_chars)
+    bare = _strip_formatting(after_thinking(completion), max_chars)
     why = _why_free(bare)
-    if why is None or (reference and bare and normalise(bare) == normalise(_bare(reference, max_chars))):
+    if why is None or (reference and bare and normalise(bare) == normalise(_strip_formatting(reference, max_chars))):
         return None
     return why if bare or "think>" not in completion else "nothing follows its thinking"
 
 
-def _bare(text: str, max_chars: int) -> str:
+def _strip_formatting(text: str, max_chars: int) -> str:
     half = max_chars // 2
     shown = text
     if len(text) > max_chars:  # the parts of a word that is cut are no known words

@@ -47,7 +47,7 @@ class Price:
         return (fresh * self.prompt + cached * cheap + usage.completion_tokens * self.completion) / 1_000_000
 
 
-def checked_prices(prices: Mapping[str, Price], model: str) -> dict[str, Price]:
+def check_prices(prices: Mapping[str, Price], model: str) -> dict[str, Price]:
     """Return prices by model, or raise JudgeSetupError; warn if there are prices and none is the model's."""
     is_table = isinstance(prices, Mapping)
     if not is_table or not all(isinstance(n, str) and isinstance(price, Price) for n, price in prices.items()):

@@ -19,22 +19,18 @@ from builtin_rewards.judge.conversation import Image, Turn, Turns
 from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.rubric import Criterion
 
-MAX_CHARS = 32_000
-"""Characters of one fenced text that a judge is shown by default: some 8,000 tokens of English."""
+MAX_CHARS = 32_000  # characters of one fenced text that a judge is shown by default: some 8,000 tokens of English
 
-Value: TypeAlias = str | Turns
-"""What a field is filled with: a text, or turns."""
+Value: TypeAlias = str | Turns  # what a field is filled with: a text, or turns
 
 _ANSWER = "completion"
 _PAIR = ("first", "second")
 _LIST = "answers"
 _DATA = ("prompt", _ANSWER, "conversation", "reference", "source", *_PAIR, _LIST)
 """Fields with text of the model or the dataset: they are fenced."""
-_OURS = ("criteria", "scale")
-"""Fields with text of the judge's settings: they are not fenced."""
+_OURS = ("criteria", "scale")  # fields with text of the judge's settings: they are not fenced
 _INSTRUCTIONS = ("system", "developer", "tools")
-_HEAD_CHARS = 24
-"""Characters of a head's brackets, code and line ends."""
+_HEAD_CHARS = 24  # characters of a head's brackets, code and line ends
 _LEAST_CHARS, _LEAST_PARTS = 200, 64
 """If parts would get fewer characters each, the middle ones are left out; never of so few parts."""
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
@@ -103,12 +99,12 @@ class Template:
     @property
     def uses(self) -> frozenset[str]:
         """The fields that the text names."""
-        return self.instructs | frozenset(_names(self.user, self.name))
+        return self.instructs | frozenset(_field_names(self.user, self.name))
 
     @property
     def instructs(self) -> frozenset[str]:
         """The fields that the system message names."""
-        return frozenset(_names(self.system, self.name))
+        return frozenset(_field_names(self.system, self.name))
 
     @property
     def judge(self) -> str:
@@ -151,10 +147,10 @@ class Template:
     def _text(self, name: str, values: Mapping[str, Value], max_chars: int, code: str = "") -> str:
         value = values.get(name)
         if isinstance(value, tuple):
-            return escaped(transcript(value, max_chars, code))
+            return escape_controls(transcript(value, max_chars, code))
         if not isinstance(value, str):
             raise JudgeSetupError(f"template {self.name!r} needs text for {{{name}}}, got {value!r}")
-        return escaped(value if name in _OURS else shortened(value, max_chars))
+        return escape_controls(value if name in _OURS else shortened(value, max_chars))
 
 
 def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
@@ -182,7 +178,7 @@ def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = ""
     return "\n".join(lines)
 
 
-def chars_left_out(value: Value, max_chars: int) -> int:
+def omitted_chars(value: Value, max_chars: int) -> int:
     """Return how many characters of a text or of turns are not shown."""
     if isinstance(value, str):
         return max(0, len(value) - max_chars)
@@ -199,10 +195,10 @@ def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
     every = {place: size for turn in sizes for place, size in turn.items()}
     if sum(every.values()) <= max_chars:
         return list(every.values())
-    served = dict.fromkeys(_first_served(turns))
+    served = dict.fromkeys(_priority_turns(turns))
     others = [sizes[n] for n in reversed(range(len(turns))) if n not in served]
     room = max_chars - min(max_chars // 4, sum(sum(turn.values()) for turn in others))
-    shown = _levelled({place: size for n in served for place, size in sizes[n].items()}, room)
+    shown = _level_sizes({place: size for n in served for place, size in sizes[n].items()}, room)
     rest = max_chars - sum(shown.values())
     too_long: dict[tuple[int, int], int] = {}
     for turn in others:
@@ -212,11 +208,11 @@ def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
         else:
             too_long = too_long or turn
     if rest >= _LEAST_CHARS:
-        shown |= _levelled(too_long, rest)
+        shown |= _level_sizes(too_long, rest)
     return [shown.get(place, 0) for place in every]
 
 
-def _first_served(turns: Sequence[Turn]) -> list[int]:
+def _priority_turns(turns: Sequence[Turn]) -> list[int]:
     """Return the places of the turns that are always shown, or else the last place."""
     users = [place for place, turn in enumerate(turns) if turn.role == "user" and turn.said]
     graded = next((place for place, turn in enumerate(turns) if turn.graded), len(turns))
@@ -226,7 +222,7 @@ def _first_served(turns: Sequence[Turn]) -> list[int]:
     return served or [len(turns) - 1]
 
 
-def _levelled(sizes: Mapping[tuple[int, int], int], room: int) -> dict[tuple[int, int], int]:
+def _level_sizes(sizes: Mapping[tuple[int, int], int], room: int) -> dict[tuple[int, int], int]:
     """Return each part's size, cut to an equal share of the room; of too many parts the middle ones get none."""
     places, most = list(sizes), max(_LEAST_PARTS, room // _LEAST_CHARS)
     if len(places) > most:
@@ -240,7 +236,7 @@ def _levelled(sizes: Mapping[tuple[int, int], int], room: int) -> dict[tuple[int
     return {place: min(sizes[place], share) for place in places}
 
 
-def escaped(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Return the text with controls, lone surrogates and tag characters as escapes: ``\x00``, ``\ud800``.
 
     Tabs, line ends and backslashes stay, so a text that spells such an escape looks the same.
@@ -254,7 +250,7 @@ def near_names(name: str, known: Collection[str]) -> str:
     return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known)}"
 
 
-def _names(text: str, template: str) -> Iterator[str]:
+def _field_names(text: str, template: str) -> Iterator[str]:
     """Return the names of a text's fields, as they stand in it; raise JudgeSetupError for a lone brace."""
     try:
         for _, name, form, conversion in string.Formatter().parse(text):

@@ -18,7 +18,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Never, TypeAlias, TypeVar
 
-from builtin_rewards.judge.conversation import Image, Turn, Turns, last_said, tools_turn, turns_of
+from builtin_rewards.judge.column_coercion import PASSAGES, rubric_annotation
+from builtin_rewards.judge.conversation import Image, Turn, Turns, last_text, tools_turn, turns_of
 from builtin_rewards.judge.costs import charge
 from builtin_rewards.judge.endpoint.client import StandIn
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
@@ -28,8 +29,7 @@ from builtin_rewards.judge.members import JudgeFunction
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import JudgeModel, Question, ReadReply
 from builtin_rewards.judge.prefilter import content_free
-from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, chars_left_out
-from builtin_rewards.judge.rows import PASSAGES, rubric_annotation
+from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, omitted_chars
 from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.settings import AskingSettings, JudgeSettings, check, check_names
 from builtin_rewards.judge.templates import builtin_template, of_conversations
@@ -43,12 +43,12 @@ _QUESTIONS_A_REQUEST = 1.25
 faults and a latency of 1 s a question waits for a sixth of its time."""
 _RESERVED = frozenset({"prompt", "completion", "completions", "messages", "completion_ids", "example", "step", "epoch"})
 _OURS = {"prompt", "completion", "conversation", "first", "second", "answers", "criteria", "scale"}
-_TOOLS = "tools"
-"""The column with the tools that could be called, as in TRL's data sets."""
+_TOOLS = "tools"  # the column with the tools that could be called, as in TRL's data sets
 _SHOWING = ("prefilter", "max_chars", "reason_chars", "images")
 _LEFT_OUT = {"system": "system", "developer": "system"}
-_said: set[tuple[str, frozenset[str]]] = set()
-"""Judges with what they leave out, as far as this process has logged it."""
+_logged: set[tuple[str, frozenset[str]]] = (
+    set()
+)  # judges with what they leave out, as far as this process has logged it
 _log = logging.getLogger("rewardkit")
 
 R = TypeVar("R", bound="PromptedReward")
@@ -148,7 +148,7 @@ class PromptedFunction(JudgeFunction, Versioned):
         """Return why the judge cannot see what it would grade; ``None`` if it can."""
         if not all(any(turn.graded for turn in answer) for answer in answers):
             return "the completion has no turn of the assistant"
-        shown = [*self._shown(prompt), *itertools.chain(*answers)]
+        shown = [*self._visible_turns(prompt), *itertools.chain(*answers)]
         kinds = Counter(kind for turn in shown for kind in turn.unseen)
         if not self.images:
             kinds["image"] += sum(len(turn.images) for turn in shown)
@@ -158,15 +158,15 @@ class PromptedFunction(JudgeFunction, Versioned):
 
     def left_out(self, prompt: Turns) -> dict[str, float]:
         """Return how much of a prompt the template does not show, as metrics, and log it once."""
-        shown = self._shown(prompt)
+        shown = self._visible_turns(prompt)
         rest = [turn for turn in prompt if not any(turn is one for one in shown)]
         question = _question(prompt)  # a template without {prompt} is meant to be one
         others = [turn for turn in rest if turn is not question]
         kinds = Counter("tools" if turn.uses_tools else _LEFT_OUT.get(turn.role, "turns") for turn in others)
         kinds["images"] = sum(len(turn.images) for turn in rest)
         found = {kind: float(count) for kind, count in kinds.items() if count}
-        if found and (once := (self.name, frozenset(found))) not in _said:
-            _said.add(once)
+        if found and (once := (self.name, frozenset(found))) not in _logged:
+            _logged.add(once)
             words = f"template {self.template.name!r} leaves out {', '.join(found)}; {{conversation}} shows all"
             _log.warning(f"judge {self.name!r}: {words}")
         return {f"left_out/{kind}": count for kind, count in found.items()}
@@ -174,7 +174,7 @@ class PromptedFunction(JudgeFunction, Versioned):
     def shortened(self, view: View, values: Mapping[str, str]) -> dict[str, float]:
         """Return how many characters are left out because a shown text is too long, as a metric."""
         given = [value for name, value in {**view.values, **values}.items() if name in view.template.uses]
-        chars = sum(chars_left_out(value, self.max_chars) for value in given)
+        chars = sum(omitted_chars(value, self.max_chars) for value in given)
         return {"left_out/shortened": float(chars)} if chars else {}
 
     def view(self, prompt: Turns, answers: Mapping[str, Turns]) -> View:
@@ -183,16 +183,16 @@ class PromptedFunction(JudgeFunction, Versioned):
         A built-in template shows all turns if there is more than a question and its answer.
         """
         graded = answers.get("completion", ())
-        values: dict[str, Value] = {"prompt": last_said(prompt, "user"), "conversation": (*prompt, *graded)}
+        values: dict[str, Value] = {"prompt": last_text(prompt, "user"), "conversation": (*prompt, *graded)}
         for name, answer in answers.items():  # the text where that is all, else the turns
-            values[name] = answer if _is_long((), answer) else last_said(answer, "assistant")
-        shown = [*self._shown(prompt), *itertools.chain(*answers.values())]
+            values[name] = answer if _is_long((), answer) else last_text(answer, "assistant")
+        shown = [*self._visible_turns(prompt), *itertools.chain(*answers.values())]
         return View(self._chosen(prompt, graded), values, tuple(image for turn in shown for image in turn.images))
 
     def _chosen(self, prompt: Turns, answer: Turns) -> Template:
         return of_conversations(self.template) if _is_long(prompt, answer) else self.template
 
-    def _shown(self, prompt: Turns) -> Turns:
+    def _visible_turns(self, prompt: Turns) -> Turns:
         """Return the turns of a prompt that the template shows."""
         uses, question = self._chosen(prompt, ()).uses, _question(prompt)
         return prompt if "conversation" in uses else (question,) if question and "prompt" in uses else ()
@@ -203,7 +203,7 @@ class PromptedFunction(JudgeFunction, Versioned):
         It waits in the judge's own line, so that no judge fills its server's, and then in the server's line.
         JudgeUnavailableError: its turn does not come.
         """
-        most, wait_s = at_once(self.model), (self.rounds - 1) * self.model.deadline_s
+        most, wait_s = question_limit(self.model), (self.rounds - 1) * self.model.deadline_s
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(wait_s):
@@ -248,7 +248,7 @@ class PromptedFunction(JudgeFunction, Versioned):
         return f"{self.template.name} {self.template.version}"
 
 
-def at_once(model: JudgeModel) -> int:
+def question_limit(model: JudgeModel) -> int:
     """Return how many questions to a server are begun at once."""
     return math.ceil(_QUESTIONS_A_REQUEST * model.load.concurrency)
 
@@ -303,10 +303,12 @@ class PromptedReward(JudgeReward):
 def judging_options(judging: PromptedFunction, default: float | None) -> RewardOptions:
     """Return the options of a judge's reward."""
     timeout_s = judging.rounds * judging.model.deadline_s + MARGIN_S
-    return judge_options(judging.name, timeout_s, default, score_range=(0, 1), concurrency=at_once(judging.model))
+    return judge_options(
+        judging.name, timeout_s, default, score_range=(0, 1), concurrency=question_limit(judging.model)
+    )
 
 
-def prompting(
+def function_fields(
     kind: type[PromptedReward], model: str, settings: JudgeSettings, name: str, usual: str, more: Sequence[Never] = ()
 ) -> dict[str, Any]:
     """Return the fields of a :class:`PromptedFunction`, with this name and template by default; refuse ``more``."""
@@ -316,7 +318,7 @@ def prompting(
     template = own if given is None else given if isinstance(given, Template) else builtin_template(given)
     if template.judge != own.judge:
         raise JudgeSetupError(f"template {template.name!r} is for {template.judge}, and this is {own.judge}")
-    columns = filled_by(template, settings.get("reference"), settings.get("columns"), group=kind.kind is Kind.GROUP)
+    columns = columns_for(template, settings.get("reference"), settings.get("columns"), group=kind.kind is Kind.GROUP)
     showing = {one: value for one, value in settings.items() if one in _SHOWING}
     asking: Any = {one: value for one, value in settings.items() if one in AskingSettings.__annotations__}
     try:
@@ -329,7 +331,7 @@ def prompting(
     return {"name": settings.get("name", name), "model": asked, "template": template, "columns": columns, **showing}
 
 
-def filled_by(
+def columns_for(
     template: Template, reference: str | None, columns: Mapping[str, str] | None, *, group: bool = False
 ) -> Columns:
     """Return the columns that fill a template; JudgeSetupError for a field without column or a column without field."""

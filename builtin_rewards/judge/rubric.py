@@ -14,8 +14,7 @@ from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError
 from rewardkit.extending import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_MOST_CRITERIA = 100
-"""Criteria of a rubric: twice what HealthBench's longest has, 48."""
+_MOST_CRITERIA = 100  # criteria of a rubric: twice what HealthBench's longest has, 48
 _MOST_STEPS = 101
 """Grades that a scale may have, those of 0 to 100; OpenAI's strict mode takes 1,000 enum values in a whole schema."""
 
@@ -95,8 +94,8 @@ class Rubric:
     ) -> None:
         if not is_number(cap) or not 0 <= cap <= 1:
             raise JudgeSetupError(f"cap={cap!r}: expected what the score is at most where a must-have fails, 0 to 1")
-        object.__setattr__(self, "criteria", _checked_criteria(criteria))
-        object.__setattr__(self, "scale", _checked_scale(scale))
+        object.__setattr__(self, "criteria", _check_criteria(criteria))
+        object.__setattr__(self, "scale", _check_scale(scale))
         object.__setattr__(self, "not_applicable", bool(not_applicable))
         object.__setattr__(self, "cap", float(cap))
         object.__setattr__(self, "reasoned", bool(reasoned))
@@ -190,7 +189,7 @@ def _strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
-def _checked_criteria(given: Sequence[Criterion | str]) -> tuple[Criterion, ...]:
+def _check_criteria(given: Sequence[Criterion | str]) -> tuple[Criterion, ...]:
     """Return criteria, made of plain strings too: a word is its own name, other text is named by its place."""
     listed = (given,) if isinstance(given, Criterion | str) else given
     criteria = tuple(
@@ -218,7 +217,7 @@ def _checked_criteria(given: Sequence[Criterion | str]) -> tuple[Criterion, ...]
     return criteria
 
 
-def _checked_scale(given: tuple[int, int]) -> Scale:
+def _check_scale(given: tuple[int, int]) -> Scale:
     two = isinstance(given, tuple | list) and len(given) == 2 and all(type(end) is int for end in given)
     if not two or not 0 < given[1] - given[0] < _MOST_STEPS:
         raise JudgeSetupError(

@@ -19,14 +19,13 @@ from builtin_rewards.judge.prices import Price
 from builtin_rewards.judge.prompt import Template, near_names
 
 _NO_OPTIONS = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream", "timeout"})
-_MEANT = {
+_ADVICE = {  # what is meant by a setting's name in a client library or in another kind of judge
     "api_key": "the key is read from the environment variable that key_env names",
     **dict.fromkeys(("timeout", "timeout_s"), "the deadline of a judgement is deadline_s"),
     "n": "several samples of a judgement are samples",
     "max_retries": "tries are set by retry=RetryPolicy(attempts=...)",
     "criteria": "put what counts into the text of a Template of your own, or use an LLMJudge",
 }
-"""What is meant by a setting's name in a client library or in another kind of judge."""
 _NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})
 """Arguments of a client library's call that are not parameters of a request: they would be sent, and may be a key."""
 
@@ -116,7 +115,7 @@ def check_names(given: Iterable[str], kind: type, others: Iterable[type]) -> Non
         if name not in JudgeSettings.__annotations__:
             owners = " and ".join(f"{one.__name__} has" for one in others if name in _own_settings(one))
             hint = (
-                _MEANT.get(name) or owners or near_names(name, [*_own_settings(kind), *JudgeSettings.__annotations__])
+                _ADVICE.get(name) or owners or near_names(name, [*_own_settings(kind), *JudgeSettings.__annotations__])
             )
             raise JudgeSetupError(f"{kind.__name__} has no setting {name!r}; {hint}")
 

@@ -23,9 +23,9 @@ from builtin_rewards.reading.json_values import read_json
 
 M = TypeVar("M", bound=BaseModel)
 
-_SHOWN_CHARS = 200
-_SHOWN_FAULTS = 3
-_KEPT_MODELS = 64
+_PREVIEW_CHARS = 200
+_MAX_FAULTS = 3
+_CACHED_MODELS = 64
 _BROKEN_OFF = frozenset({"model_length", "max_tokens", "error", "abort"})
 """Reasons for a reply's end before it was whole, beside OpenAI's ``length``: Mistral's, and of failing servers."""
 
@@ -49,12 +49,12 @@ class Verdict:
     samples: int = field(default=1, kw_only=True)
 
 
-def _printable(value: object) -> object:
+def _replace_surrogates(value: object) -> object:
     """Return text without lone surrogates, which UTF-8 cannot hold, so that a cut emoji spoils no verdict."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def _whole(value: object) -> object:
+def _to_int(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -63,7 +63,7 @@ class _Bare(BaseModel):
 
 
 class _Reasoned(_Bare):
-    reason: Annotated[str, BeforeValidator(_printable)]
+    reason: Annotated[str, BeforeValidator(_replace_surrogates)]
 
 
 class Preference(_Reasoned):
@@ -72,12 +72,12 @@ class Preference(_Reasoned):
     winner: Literal["A", "B", "tie"] = Field(alias="verdict")
 
 
-@functools.lru_cache(_KEPT_MODELS)
+@functools.lru_cache(_CACHED_MODELS)
 def _verdict_model(
     names: tuple[str, ...], scale: Scale, not_applicable: bool, reasoned: bool = True
 ) -> type[BaseModel]:
     """Return the model of a verdict; criteria are aliases, because their names may not be Python's."""
-    score: Any = Annotated[int, BeforeValidator(_whole), Field(ge=scale.low, le=scale.high)]
+    score: Any = Annotated[int, BeforeValidator(_to_int), Field(ge=scale.low, le=scale.high)]
     base = _Reasoned if reasoned else _Bare
     grade = create_model("Grade", __base__=base, score=(score | None if not_applicable else score, ...))
     fields: dict[str, Any] = {f"criterion_{at}": (grade, Field(alias=name)) for at, name in enumerate(names)}
@@ -116,7 +116,7 @@ def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict
     """
     known = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
     if 2 * len(known) <= len(verdicts):
-        raise _too_few([error for error in verdicts if isinstance(error, JudgeError)], len(verdicts))
+        raise _missing_verdicts_error([error for error in verdicts if isinstance(error, JudgeError)], len(verdicts))
     grades = {name: _mean([verdict.grades[name] for verdict in known]) for name in rubric.names}
     score = rubric.normalised(grades)
     scores = [verdict.score for verdict in known if verdict.score is not None]
@@ -124,7 +124,7 @@ def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict
     return Verdict(grades, nearest.reasons, score, statistics.pstdev(scores) if scores else 0.0, samples=len(known))
 
 
-def joined(parts: Sequence[Verdict], rubric: Rubric) -> Verdict:
+def join_verdicts(parts: Sequence[Verdict], rubric: Rubric) -> Verdict:
     """Return the verdict that verdicts on one criterion each make together."""
     grades = {name: grade for part in parts for name, grade in part.grades.items()}
     reasons = {name: reason for part in parts for name, reason in part.reasons.items()}
@@ -137,7 +137,7 @@ def _mean(grades: Sequence[float | None]) -> float | None:
     return statistics.fmean(given) if 2 * len(given) >= len(grades) else None
 
 
-def _too_few(lost: Sequence[JudgeError], asked: int) -> JudgeError:
+def _missing_verdicts_error(lost: Sequence[JudgeError], asked: int) -> JudgeError:
     out = [error for error in lost if isinstance(error, JudgeUnavailableError)]
     unread = [error for error in lost if error not in out]
     kind, to_blame = (JudgeReplyError, unread) if 2 * len(unread) >= asked else (JudgeUnavailableError, out)
@@ -164,25 +164,25 @@ def read_reply(reply: Reply, format: Format, model: type[M]) -> M:
     try:
         return model.model_validate(read_json(object_text(reply.text, format)))
     except ValidationError as wrong:
-        raise _misfit(wrong, reply.text) from None
+        raise _schema_error(wrong, reply.text) from None
     except ValueError as wrong:
         raise _error(Fault.UNREADABLE, f"cannot be read as a verdict: {wrong}", reply.text) from None
 
 
-def _misfit(wrong: ValidationError, text: str) -> JudgeReplyError:
+def _schema_error(wrong: ValidationError, text: str) -> JudgeReplyError:
     """Return the error for JSON of another form; a grade off the scale is the fault only if the form is right."""
     faults = wrong.errors(include_url=False, include_context=False, include_input=False)
     form = [fault for fault in faults if fault["type"] not in ("greater_than_equal", "less_than_equal")]
-    places = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in (form or faults)[:_SHOWN_FAULTS]]
-    words = "; ".join(f"{_begins(place or 'the whole')}: {words}" for place, words in places)
+    places = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in (form or faults)[:_MAX_FAULTS]]
+    words = "; ".join(f"{_preview(place or 'the whole')}: {words}" for place, words in places)
     fault, has = (Fault.WRONG_SCHEMA, "has not the form asked for:") if form else (Fault.OUT_OF_RANGE, "has")
     return _error(fault, f"{has} {words}", text)
 
 
 def _error(fault: Fault, words: str, text: str) -> JudgeReplyError:
-    return JudgeReplyError(f"the judge's reply {words}{text and f'; it begins {_begins(text)}'}", fault)
+    return JudgeReplyError(f"the judge's reply {words}{text and f'; it begins {_preview(text)}'}", fault)
 
 
-def _begins(text: str) -> str:
+def _preview(text: str) -> str:
     """Return the beginning of a text on one line, with unprintable characters escaped."""
-    return repr(text[:_SHOWN_CHARS]) + ("..." if len(text) > _SHOWN_CHARS else "")
+    return repr(text[:_PREVIEW_CHARS]) + ("..." if len(text) > _PREVIEW_CHARS else "")

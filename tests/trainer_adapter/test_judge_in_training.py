@@ -135,6 +135,6 @@ def test_training_goes_on_while_the_judges_server_is_gone(
 
 
 def _score(completion: str) -> float:
-    from builtin_rewards.judge.prompt import escaped
+    from builtin_rewards.judge.prompt import escape_controls
 
-    return (grade(escaped(completion)) - 1) / 4
+    return (grade(escape_controls(completion)) - 1) / 4

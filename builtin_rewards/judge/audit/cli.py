@@ -68,10 +68,10 @@ def audit_judge_command(
     shares = {"accept": accept} | {f"max-{name.replace('_', '-')}": share for name, share in limits.items()}
     for option, share in shares.items():
         check_share(f"--{option}", share)
-    from builtin_rewards.judge.audit.report import as_json as ready
-    from builtin_rewards.judge.audit.report import print_audit
-    from builtin_rewards.judge.audit.rows import load
-    from builtin_rewards.judge.audit.run import run
+    from builtin_rewards.judge.audit.answer_pairs import load
+    from builtin_rewards.judge.audit.judge_report import as_json as ready
+    from builtin_rewards.judge.audit.judge_report import print_audit
+    from builtin_rewards.judge.audit.rounds import run
     from builtin_rewards.judge.audit.subject import AuditedJudge
     from rewardkit.commands import only, screen, told_progress
 

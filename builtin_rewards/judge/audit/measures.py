@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
+from builtin_rewards.judge.audit.answer_pairs import AuditRows, JudgeRow, Labelled
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
-from builtin_rewards.judge.audit.rows import AuditRows, JudgeRow, Labelled
 from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.members import accepts
 from builtin_rewards.judge.statistics import ConfusionTable, auc, mean_move

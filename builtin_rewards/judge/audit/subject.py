@@ -16,7 +16,7 @@ from builtin_rewards.judge.listwise import ListwiseFunction
 from builtin_rewards.judge.llm import GradingFunction
 from builtin_rewards.judge.members import CombiningFunction
 from builtin_rewards.judge.pairwise import PairwiseFunction
-from builtin_rewards.judge.prompted import PromptedFunction, filled_by
+from builtin_rewards.judge.prompted import PromptedFunction, columns_for
 from builtin_rewards.judge.templates import builtin_template
 from rewardkit import ConfigError, Kind
 
@@ -73,7 +73,7 @@ class AuditedJudge:
         function, template = self.listing, builtin_template("preference")
         assert function is not None
         shown = {one: getattr(function, one) for one in ("name", "model", "prefilter", "max_chars", "images")}
-        columns = filled_by(template, None, None, group=True)
+        columns = columns_for(template, None, None, group=True)
         return self.judge.having(
             PairwiseFunction(
                 **shown, template=template, columns=columns, reason_chars=None, order="both", score="strength"

@@ -66,7 +66,7 @@ class Server:
         if importlib.util.find_spec("httpx2") is None:
             raise JudgeSetupError("a judge needs httpx2: pip install 'httpx2>=2.12'")
         url = base_url if base_url is not None else os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
-        wrong = _wrong_url(url)
+        wrong = _why_no_url(url)
         if not isinstance(key_env, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_env):
             wrong = "key_env: expected the name of an environment variable in capitals, not the key itself"
         if wrong is not None:
@@ -95,16 +95,15 @@ class Server:
         return key or NO_KEY
 
 
-Asks: TypeAlias = Server | StandIn
-"""What can be asked: a server, or a client that stands in for one."""
+Backend: TypeAlias = Server | StandIn  # what can be asked: a server, or a client that stands in for one
 
 
-def name_of(asks: Asks) -> str:
+def name_of(backend: Backend) -> str:
     """Return the name of a server, or of the client in its place, for messages."""
-    return asks.base_url if isinstance(asks, Server) else f"the client {type(asks).__name__}"
+    return backend.base_url if isinstance(backend, Server) else f"the client {type(backend).__name__}"
 
 
-def _wrong_url(url: Any) -> str | None:
+def _why_no_url(url: Any) -> str | None:
     """Return why an address cannot be an API's; it shows the address only if that cannot hold a secret."""
     try:
         parts = urlsplit(url if isinstance(url, str) else "")
@@ -121,16 +120,16 @@ def _wrong_url(url: Any) -> str | None:
     return None
 
 
-async def ask_once(asks: Asks, request: Request) -> Reply | JudgeError:
+async def ask_once(backend: Backend, request: Request) -> Reply | JudgeError:
     """Return the reply, or the error that tells why none came, without its cause, which may hold the key."""
-    asked = Addressee(name_of(asks), request.model, asks.key() if isinstance(asks, Server) else None)
+    asked = Addressee(name_of(backend), request.model, backend.key() if isinstance(backend, Server) else None)
     options, messages = dict(request.options), [dict(message) for message in request.messages]
     try:
-        if not isinstance(asks, Server):
-            completion = await asks.chat.completions.create(model=request.model, messages=messages, **options)
+        if not isinstance(backend, Server):
+            completion = await backend.chat.completions.create(model=request.model, messages=messages, **options)
             return read(completion, asked)
         body = {"model": request.model, **(options.pop("extra_body", None) or {}), **options, "messages": messages}
-        said = await send(asks, "chat/completions", body)
+        said = await send(backend, "chat/completions", body)
         return read(said.content, asked) if said.status < 300 else asked.refusal(said)
     except JudgeError as error:
         return error.with_traceback(None)
@@ -168,7 +167,7 @@ async def send(server: Server, path: str, body: Mapping[str, Any] | None = None)
     return HttpAnswer(response.status_code, response.headers, content)
 
 
-async def prepare(server: Asks) -> None:
+async def prepare(server: Backend) -> None:
     """Make this event loop's first connection, which costs no deadline; JudgeSetupError for an unusable proxy."""
     if isinstance(server, Server) and not (idle := (await anext(of_this_loop("connections", _connections)))[server]):
         idle.append(_transport(server))
@@ -187,20 +186,20 @@ def verify(server: Server, model: str) -> None:
 async def _verify(server: Server, model: str) -> None:
     await prepare(server)
     url, off = server.base_url, "verify=False leaves this check out"
-    status, listed = await _asked(server, "models")
+    status, listed = await _probe(server, "models")
     if status == 401:
         raise JudgeSetupError(f"{url} refuses the key in the environment variable {server.key_env}; {off}")
     if status == 404 and not url.endswith("/v1"):
         # Either alone proves nothing: some servers have no list of models, and some have judgements at both addresses.
         there = replace(server, base_url=f"{url}/v1")
-        if (await _asked(there, "models"))[1] and (await _asked(server, "chat/completions", {}))[0] == 404:
+        if (await _probe(there, "models"))[1] and (await _probe(server, "chat/completions", {}))[0] == 404:
             raise JudgeSetupError(f"base_url={url!r}: no API is served there; set it to {there.base_url!r}; {off}")
     itself = re.compile(rf"(.*/)?{re.escape(model)}([:@-].*)?")  # or a tag or date of it, or it in a folder
     if listed and not any(map(itself.fullmatch, listed)):
         raise JudgeSetupError(f"{url} has no model {model!r}; {near_names(model, sorted(listed)[:20])}; {off}")
 
 
-async def _asked(server: Server, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, set[str]]:
+async def _probe(server: Server, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, set[str]]:
     """Return the status of the answer, 0 if none came in time, and the models that it lists, if any."""
     try:
         async with asyncio.timeout(_VERIFY_S):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from builtin_rewards.judge.budget import Reservation
-from builtin_rewards.judge.endpoint.client import Asks, Server, ask_once, name_of
+from builtin_rewards.judge.endpoint.client import Backend, Server, ask_once, name_of
 from builtin_rewards.judge.endpoint.limits import Breaker, Limiter, Load
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.messages import Reply, Request, texts_of
@@ -101,9 +101,9 @@ class _PendingQuestion:
 class Endpoint:
     """One server for one event loop: it limits how much is asked, and tries again."""
 
-    def __init__(self, asks: Asks, load: Load, retry: RetryPolicy) -> None:
-        self._asks = asks
-        self._name = name_of(asks)
+    def __init__(self, backend: Backend, load: Load, retry: RetryPolicy) -> None:
+        self._backend = backend
+        self._name = name_of(backend)
         self._retry = retry
         self._gate = Limiter(load)
         self._breakers: defaultdict[str, Breaker] = defaultdict(lambda: Breaker(self._name, load.rest_s))
@@ -127,7 +127,7 @@ class Endpoint:
         except TimeoutError:
             if not limit.expired():
                 raise
-        raise self._late(pending)
+        raise self._deadline_error(pending)
 
     async def _wait(self, pending: _PendingQuestion, error: JudgeError) -> None:
         """Wait before the next try, or raise the error with what became of the tries."""
@@ -138,7 +138,7 @@ class Endpoint:
             return
         tried = pending.tries > 1 and error.fault is not Fault.DEADLINE
         told = "; ".join([f"tried {pending.tries} times"] * tried + [why] * bool(why))
-        ended = error.retold(f"{error.words} ({told})" if told else error.words)
+        ended = error.with_message(f"{error.message} ({told})" if told else error.message)
         ended.requests = pending.sent
         raise ended from None
 
@@ -154,7 +154,7 @@ class Endpoint:
                         outcome = await self._paid(pending)
                     except asyncio.CancelledError:
                         if pending.limit.expired() and pending.sent > before:  # the server was silent to the end
-                            raise self._late(pending) from None
+                            raise self._deadline_error(pending) from None
                         raise
                     if outcome.free or outcome.usage is not None:
                         self._gate.tokens.take(sum((outcome.usage or (0, 0))[:2]) - estimate)
@@ -172,20 +172,20 @@ class Endpoint:
 
     async def _paid(self, pending: _PendingQuestion) -> Reply | JudgeError:
         """Send a request when there is money for it."""
-        if isinstance(self._asks, Server):
-            self._asks.key()  # if the environment has no key any more, nothing is sent and nothing is paid
+        if isinstance(self._backend, Server):
+            self._backend.key()  # if the environment has no key any more, nothing is sent and nothing is paid
         reserve, wait_s = pending.reserve, max(0.0, pending.left_s - _MONEY_MARGIN_S)
         with nullcontext() if reserve is None else await reserve(wait_s) as reservation:
             pending.sent += 1
-            outcome = await ask_once(self._asks, pending.request)
+            outcome = await ask_once(self._backend, pending.request)
             if reservation is not None:
                 reservation.release() if outcome.free else reservation.settle(outcome.usage)
             return outcome
 
-    def _late(self, pending: _PendingQuestion) -> JudgeError:
+    def _deadline_error(self, pending: _PendingQuestion) -> JudgeError:
         """Return the error of a deadline that passed."""
         tries = f"{pending.tries} {'try was' if pending.tries == 1 else 'tries were'} made"
-        before = f", the last that failed: {pending.last.words}" if pending.last else ", none ended before it"
+        before = f", the last that failed: {pending.last.message}" if pending.last else ", none ended before it"
         late = f"no reply within {pending.deadline_s:.3g} s; {tries}{before}"
         help = "raise deadline_s, or allow fewer requests at once"
         error = JudgeUnavailableError(f"{self._name}, model {pending.request.model!r}: {late}; {help}", Fault.DEADLINE)

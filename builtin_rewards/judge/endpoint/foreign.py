@@ -89,12 +89,12 @@ class Addressee:
     def refusal(self, said: HttpAnswer, *, behind_200: bool = False) -> JudgeError:
         """Return our error for a status that is no success, also if it stands in the body of a status 200."""
         status, bodies = said.status, (said.content, _get(said.content, "error"))
-        what = f"HTTP {status}: {_words(said.content) or 'no words'}"
+        what = f"HTTP {status}: {_error_text(said.content) or 'no words'}"
         if behind_200:
-            what = f"HTTP 200 with error {status}: {_words(said.content)}"
+            what = f"HTTP 200 with error {status}: {_error_text(said.content)}"
         elif 300 <= status < 400:
             place = re.sub(r"//[^/@]*@", "//", said.headers.get("location", "")).partition("?")[0]
-            what = f"HTTP {status}: it points to {_short(place)}, not followed"
+            what = f"HTTP {status}: it points to {_shorten(place)}, not followed"
         codes = {str(_get(body, name)) for body in bodies for name in ("code", "type")}
         fault = Fault.SERVER_ERROR if status >= 500 else _FAULTS.get(status, Fault.REJECTED)
         if "insufficient_quota" in codes:
@@ -114,10 +114,10 @@ class Addressee:
 def scrub(text: str, key: str | None) -> str:
     """Return a text without a key: the whole of it, longer parts, and masked forms such as ``sk-ab***yz``."""
     text = re.sub(r"(?i:\b(bearer\s+)[^\s'\"]+)|\bsk-[\w-]{8,}", lambda found: f"{found[1] or ''}[key]", text)
-    return _without(text, key, masked=True)
+    return _mask_key(text, key, masked=True)
 
 
-def _without(text: str, key: str | None, *, masked: bool = False) -> str:
+def _mask_key(text: str, key: str | None, *, masked: bool = False) -> str:
     """Return a text without a key and its longer parts, and without its masked forms if asked."""
     if key is None or len(key) < SHORTEST_KEY:
         return text
@@ -142,7 +142,7 @@ def translate(raised: Exception, asked: Addressee) -> JudgeError:
         headers = getattr(getattr(raised, "response", None), "headers", {})
         return asked.refusal(HttpAnswer(status, headers, getattr(raised, "body", None) or str(raised)))
     below = raised.__cause__ or raised
-    words = _short(str(below)) or _short(str(raised)) or "no words"
+    words = _shorten(str(below)) or _shorten(str(raised)) or "no words"
     faults = (_FOREIGN[kind.__name__] for kind in type(raised).__mro__ if kind.__name__ in _FOREIGN)
     error = asked.error(next(faults, Fault.REJECTED), f"{type(below).__name__}: {words}")
     error.free = error.fault is Fault.REJECTED or type(below).__name__ in _NOT_SENT
@@ -163,16 +163,16 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     return None
 
 
-def _words(body: Any) -> str:
+def _error_text(body: Any) -> str:
     """Return the words of an error's body, in any of the layouts that servers use."""
     if isinstance(body, str):
-        return _short(re.sub(r"<[^>]*>", " ", body[: 20 * _MAX_WORDS]))
+        return _shorten(re.sub(r"<[^>]*>", " ", body[: 20 * _MAX_WORDS]))
     error = _get(body, "error")
     named = [_get(thing, name) for thing in (body, error) for name in ("message", "detail")]
-    return _short(str(next(filter(None, named), error or body or "")))
+    return _shorten(str(next(filter(None, named), error or body or "")))
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     text = " ".join(text[: 20 * _MAX_WORDS].split()).rstrip(".")
     return text if len(text) <= _MAX_WORDS else text[:_MAX_WORDS] + "..."
 
@@ -187,12 +187,12 @@ def read(completion: Any, asked: Addressee) -> Reply:
         raise error
     refusal, reason = _get(message, "refusal"), _get(choices[0], "finish_reason")
     text, tokens = _text(_get(message, "content")), _tokens(_get(_get(choices[0], "logprobs"), "content"))
-    quoted = [_without(shown, asked.key) != shown for shown in (text, str(tokens))]
+    quoted = [_mask_key(shown, asked.key) != shown for shown in (text, str(tokens))]
     return Reply(
-        text=_without(text, asked.key),
-        model=_without(str(_get(completion, "model") or asked.model), asked.key),
-        finish_reason=None if reason is None else _without(str(reason), asked.key),
-        refusal=_without(str(refusal), asked.key) if refusal else None,
+        text=_mask_key(text, asked.key),
+        model=_mask_key(str(_get(completion, "model") or asked.model), asked.key),
+        finish_reason=None if reason is None else _mask_key(str(reason), asked.key),
+        refusal=_mask_key(str(refusal), asked.key) if refusal else None,
         usage=usage,
         tokens=None if any(quoted) else tokens,
         reasoned=bool(_get(message, "reasoning_content") or _get(message, "reasoning")),
@@ -206,9 +206,9 @@ def _not_a_completion(completion: Any, asked: Addressee) -> JudgeError:
     if isinstance(code, int) and 400 <= code < 600:
         return asked.refusal(HttpAnswer(code, {}, completion), behind_200=True)
     if isinstance(completion, str):
-        what = f"HTTP 200 with no JSON: {_words(completion)!r}"
+        what = f"HTTP 200 with no JSON: {_error_text(completion)!r}"
     elif error:
-        what, advice = f"HTTP 200 with error: {_words(error)}", _HELP_OF_ITS_OWN_ERROR
+        what, advice = f"HTTP 200 with error: {_error_text(error)}", _HELP_OF_ITS_OWN_ERROR
     elif choices:
         what, advice = "the reply's choice has no message", _HELP_NO_CHOICES
     elif isinstance(completion, Mapping) and "choices" in completion:

@@ -14,8 +14,7 @@ from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, Jud
 TOLERATED = 0.1
 """Share of 429s that is no sign of overload: a limit that halves at each 429 settles at some 8 of 128 in flight if a
 server rejects one request in 40 at random."""
-BURST_S = 10.0
-"""Seconds of a rate that may go at once after a rest; so within any minute up to 7/6 of the rate may go."""
+BURST_S = 10.0  # seconds of a rate that may go at once after a rest; so within any minute up to 7/6 of the rate may go
 FIRST, FIRST_S = 8, 2.0
 """Requests in flight before the first answer, and for how long at most, so that few find out a wrong key."""
 
@@ -199,7 +198,7 @@ class Breaker:
         if error.refuses_key:
             self._refused += 1
             if probes or self._refused >= REFUSED:
-                self._why = f"refused {self._refused} requests in a row ({error.words})"
+                self._why = f"refused {self._refused} requests in a row ({error.message})"
                 self._until = time.monotonic() + REFUSED_REST_S
         elif error.fault in _AT_FAULT:
             self._failed += counts

@@ -30,12 +30,12 @@ from builtin_rewards.judge import (
     PairwiseJudge,
     RetryPolicy,
 )
+from builtin_rewards.judge.audit.answer_pairs import NO_ANSWER, load
 from builtin_rewards.judge.audit.cli import audit_judge_command
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
+from builtin_rewards.judge.audit.judge_report import as_json, print_audit
 from builtin_rewards.judge.audit.measures import JudgeAudit, model_family
-from builtin_rewards.judge.audit.report import as_json, print_audit
-from builtin_rewards.judge.audit.rows import NO_ANSWER, load
-from builtin_rewards.judge.audit.run import run
+from builtin_rewards.judge.audit.rounds import run
 from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options

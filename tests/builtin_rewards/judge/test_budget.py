@@ -566,7 +566,7 @@ try:
         budget.reserve("j", Usage(1, 1))
         through += 1
 except JudgeUnavailableError as error:
-    print(through, type(error).__name__, error.words.split("(")[1].split(")")[0])
+    print(through, type(error).__name__, error.message.split("(")[1].split(")")[0])
 """
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from builtin_rewards.judge import LLMJudge
-from builtin_rewards.judge.endpoint.client import NO_KEY, OPENAI_URL, Asks, Server, ask_once, prepare, verify
+from builtin_rewards.judge.endpoint.client import NO_KEY, OPENAI_URL, Backend, Server, ask_once, prepare, verify
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.messages import Reply, Request, Usage
 from rewardkit import Cause, DataError, Rollout, Runtime
@@ -30,9 +30,9 @@ def _request(words: str = "Good?", **options: Any) -> Request:
     return Request("m", ({"role": "user", "content": words},), options)
 
 
-async def create(asks: Asks, request: Request) -> Reply:
+async def create(backend: Backend, request: Request) -> Reply:
     """Return the reply, or raises the error that tells why there is none."""
-    outcome = await ask_once(asks, request)
+    outcome = await ask_once(backend, request)
     if isinstance(outcome, JudgeError):
         raise outcome
     return outcome
@@ -259,7 +259,7 @@ def test_errors_pickle_with_what_they_say(serve: Serve, faults: ModuleType, cana
 def test_importing_loads_no_client_library() -> None:
     """All modules of judges are quick to import: what asks, and numpy, comes with the function that needs it."""
     code = (
-        "import sys, builtin_rewards.judge, builtin_rewards.judge.audit.run;"
+        "import sys, builtin_rewards.judge, builtin_rewards.judge.audit.rounds;"
         "print([name for name in ('openai', 'httpx2', 'tenacity', 'numpy') if name in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)

@@ -19,7 +19,7 @@ from builtin_rewards.judge.formats import (
     Changes,
     Format,
     Negotiator,
-    changed,
+    apply_changes,
     format_instruction,
     object_start,
     object_text,
@@ -372,7 +372,7 @@ def test_several_parameters_are_changed_one_after_another() -> None:
 def test_options_are_sent_as_the_server_takes_them() -> None:
     """Renamed, left out, or as they are."""
     options = {"max_tokens": 5, "temperature": 0.0, "seed": 1}
-    assert {"max_completion_tokens": 5, "seed": 1} == changed(
+    assert {"max_completion_tokens": 5, "seed": 1} == apply_changes(
         options, {"max_tokens": "max_completion_tokens", "temperature": None}
     )
 
@@ -385,9 +385,9 @@ LENGTHS = {"max_completion_tokens": 4096, "max_tokens": 1024}
 def test_a_length_that_the_user_set_outlives_a_renaming(options: dict[str, int], changes: Changes) -> None:
     """Where the judge's own max_tokens comes to go by its name, or it by that one's."""
     (name,) = changes.values()
-    assert {name: 4096} == changed(options, changes)
+    assert {name: 4096} == apply_changes(options, changes)
     extra = {"extra_body": {"max_completion_tokens": 4096}}
-    assert extra == changed({**extra, "max_tokens": 1024}, {"max_tokens": "max_completion_tokens"})
+    assert extra == apply_changes({**extra, "max_tokens": 1024}, {"max_tokens": "max_completion_tokens"})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.likelihood import likelihoods, weighted
+from builtin_rewards.judge.likelihood import likelihoods, weigh_grades
 from builtin_rewards.judge.messages import Reply, Token
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.verdict import read_verdict
@@ -34,7 +34,7 @@ def token(text: str, alternatives: Mapping[str, float] | None = None) -> Token:
 def likelihood(tokens: Sequence[Token], rubric: Rubric = FIVE) -> tuple[float, float] | None:
     """Return the mean of the one grade of a reply that these tokens spell, and its mass."""
     reply = Reply("".join(one.text for one in tokens), "m", tokens=tuple(tokens))
-    verdict, masses = weighted(reply, read_verdict(reply, rubric), rubric, 0.0)
+    verdict, masses = weigh_grades(reply, read_verdict(reply, rubric), rubric, 0.0)
     grade = verdict.grades["correct"]
     return (grade, masses["correct"]) if grade is not None and masses else None
 
@@ -88,7 +88,7 @@ def test_a_grade_without_known_likelihood_stays_as_sampled(tokens: tuple[Token, 
     reply = Reply(BEFORE + ":4}}", "m", tokens=tokens)
     verdict = read_verdict(reply, FIVE)
 
-    assert (verdict, {}) == weighted(reply, verdict, FIVE)
+    assert (verdict, {}) == weigh_grades(reply, verdict, FIVE)
 
 
 def test_a_grade_not_written_as_a_plain_whole_number_stays_as_sampled() -> None:
@@ -102,7 +102,7 @@ def test_a_grade_with_too_little_mass_stays_as_sampled(minimum_mass: float, expe
     tokens = (token(BEFORE + ":"), token("1", {"1": 0.25, "3": 0.25}), token("}}"))
     reply = Reply(BEFORE + ":1}}", "m", tokens=tokens)
 
-    verdict, masses = weighted(reply, read_verdict(reply, FIVE), FIVE, minimum_mass)
+    verdict, masses = weigh_grades(reply, read_verdict(reply, FIVE), FIVE, minimum_mass)
 
     assert (pytest.approx(expected), pytest.approx((expected - 1) / 4)) == (verdict.grades["correct"], verdict.score)
     assert {"correct": pytest.approx(0.5)} == masses
@@ -139,7 +139,7 @@ def test_each_criterion_has_its_own_distribution() -> None:
     text = "".join(piece.text for piece in pieces)
     reply = Reply(text, "m", tokens=(*pieces, token("<|im_end|>"), token("")))
 
-    verdict, _ = weighted(reply, read_verdict(reply, rubric, Format.TEXT), rubric)
+    verdict, _ = weigh_grades(reply, read_verdict(reply, rubric, Format.TEXT), rubric)
 
     assert {"a": pytest.approx(4.5), "b": pytest.approx(1.75)} == verdict.grades
 
@@ -168,7 +168,7 @@ def test_a_grade_that_was_certain_is_the_sampled_one(
     for pieces in (each, [*text]):
         reply = Reply(text, "m", tokens=tuple(token(piece) for piece in pieces))
         verdict = read_verdict(reply, rubric)
-        same, found = weighted(reply, verdict, rubric)
+        same, found = weigh_grades(reply, verdict, rubric)
         assert verdict == same
         assert {1.0} >= set(found.values())
     assert set(given) == set(found)
@@ -265,7 +265,7 @@ def test_a_weighted_grade_lies_on_the_scale_whatever_a_server_says(
     tokens = tuple(Token(piece, logprob, tuple(top)) for piece, top in zip(pieces, itertools.cycle(tops), strict=False))
     reply = Reply(text, "m", tokens=tokens)
 
-    verdict, masses = weighted(reply, read_verdict(reply, NINE), NINE, minimum_mass=0.0)
+    verdict, masses = weigh_grades(reply, read_verdict(reply, NINE), NINE, minimum_mass=0.0)
 
     assert 0 <= verdict.grades["correct"] <= 9
     assert 0 <= verdict.score <= 1
@@ -279,6 +279,6 @@ def test_a_reply_of_many_tokens_is_weighed_in_linear_time() -> None:
     tokens = [*junk, token(BEFORE + ":"), *blanks, token("4", {"4": 0.5, "5": 0.5}), *blanks, token("}}")]
     reply = Reply("".join(each.text for each in tokens), "m", tokens=tuple(tokens))
 
-    verdict, _ = weighted(reply, read_verdict(reply, FIVE, Format.TEXT), FIVE)
+    verdict, _ = weigh_grades(reply, read_verdict(reply, FIVE, Format.TEXT), FIVE)
 
     assert 4.5 == verdict.grades["correct"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.messages import Usage
-from builtin_rewards.judge.prices import Price, checked_prices, price_of
+from builtin_rewards.judge.prices import Price, check_prices, price_of
 
 _PRICE = Price(1.25, 10.0, cached=0.125)
 _COUNTS = st.integers(0, 10**9)
@@ -69,10 +69,10 @@ def test_a_model_is_found_by_name_and_then_without_its_date(model: str, expected
 def test_a_model_without_a_price_is_told_when_prices_are_given(caplog: pytest.LogCaptureFixture) -> None:
     """One warning names the model and the setting; where there are no prices none is missed."""
     with caplog.at_level(logging.WARNING):
-        checked_prices({}, "small")
-        checked_prices({"small": Price(0, 0)}, "small")
+        check_prices({}, "small")
+        check_prices({"small": Price(0, 0)}, "small")
         assert [] == caplog.records
-        checked_prices({"large": Price(1, 1)}, "small")
+        check_prices({"large": Price(1, 1)}, "small")
     (record,) = caplog.records
     assert 'prices={"small": Price(' in record.getMessage()
 
@@ -95,12 +95,12 @@ def test_what_is_no_price_is_refused(fields: dict[str, Any], words: str) -> None
 def test_what_is_no_table_is_refused(prices: Any) -> None:
     """The message shows what a table looks like."""
     with pytest.raises(JudgeSetupError, match=r"Price\(prompt, completion\)"):
-        checked_prices(prices, "m")
+        check_prices(prices, "m")
 
 
 def test_a_table_is_not_changed_by_its_source() -> None:
     """It keeps a copy of what it was given."""
     source = {"m": _PRICE}
-    table = checked_prices(source, "m")
+    table = check_prices(source, "m")
     source.clear()
     assert {"m": _PRICE} == table

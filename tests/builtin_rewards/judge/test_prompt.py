@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rewards.judge.errors import JudgeSetupError
-from builtin_rewards.judge.prompt import MAX_CHARS, Template, escaped, shortened
+from builtin_rewards.judge.prompt import MAX_CHARS, Template, escape_controls, shortened
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.templates import builtin_template
 
@@ -70,8 +70,8 @@ def test_any_texts_make_one_well_formed_message(prompt: str, completion: str) ->
     """Whatever is filled in, each fence opens and closes once, the text encodes, and filling again gives the same."""
     values = {"prompt": prompt, "completion": completion}
     text = content(PLAIN, values)
-    assert escaped(completion) == inside(text, "completion")
-    assert escaped(prompt) == inside(text, "prompt")
+    assert escape_controls(completion) == inside(text, "completion")
+    assert escape_controls(prompt) == inside(text, "prompt")
     assert json.loads(json.dumps({"content": text}).encode())["content"] == text
     assert text.encode().decode() == text
     assert text == content(PLAIN, values)
@@ -147,7 +147,7 @@ def test_a_megabyte_is_cut_to_the_bound() -> None:
 )
 def test_unsafe_characters_are_shown(text: str, shown: str) -> None:
     """What JSON or HTTP cannot carry, or a reader cannot see, is written out; the rest stays."""
-    assert shown == escaped(text)
+    assert shown == escape_controls(text)
     assert shown == inside(content(PLAIN, {"prompt": "p", "completion": text}), "completion")
 
 

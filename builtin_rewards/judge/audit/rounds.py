@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from string import Template
 
+from builtin_rewards.judge.audit.answer_pairs import AuditRows
 from builtin_rewards.judge.audit.families import RECIPES
 from builtin_rewards.judge.audit.measures import IN_PAIRS, POSITION, AuditRecord, JudgeAudit, Trial
-from builtin_rewards.judge.audit.rows import AuditRows
 from builtin_rewards.judge.audit.subject import AuditedJudge, uncached
 from builtin_rewards.judge.fallback import JudgeReward
 from rewardkit import DataError, Rollout, Runtime

@@ -19,12 +19,11 @@ from rewardkit.commands import Row, drawn, rows_in, unit_of
 
 NO_ANSWER = "I do not know."
 _LLMBAR, _PAIR, _COMPLETION = "LLMBar pairs", "chosen and rejected", "completions with labels"
-_FORMS = {
+_FORMS = {  # the columns that tell each form
     _LLMBAR: ("input", "output_1", "output_2", "label"),
     _PAIR: ("prompt", "chosen", "rejected"),
     _COMPLETION: ("prompt", "completion", "label"),
 }
-"""The columns that tell each form."""
 _NEEDS = (
     "an audit needs prompt, chosen and rejected; prompt, completion and label; prompt and the judge's reference "
     "column; or LLMBar's input, output_1, output_2 and label"

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from builtin_rewards.judge import JudgeSetupError, Jury, LLMJudge, PairwiseJudge, Template
-from builtin_rewards.judge.rows import row_rubric
+from builtin_rewards.judge.column_coercion import row_rubric
 from builtin_rewards.judge.rubric import Rubric
 from rewardkit import Cause, CoercionError, Outcome, Rollout, Runtime, Status
 from rewardkit.cli.program import app

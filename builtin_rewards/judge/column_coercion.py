@@ -20,8 +20,7 @@ _KEYS = {
     **{key: key for key in ("kind", "must", "name", "id", "title", "tags")},
 }
 """What the keys of a criterion mean. Of several keys for one thing the first counts; the last three are ignored."""
-_MOST_CHARS = 4000
-"""Characters that one criterion may have, white space folded."""
+_MOST_CHARS = 4000  # characters that one criterion may have, white space folded
 _text = build_coercer(str | None)
 
 
