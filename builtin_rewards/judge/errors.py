@@ -39,7 +39,7 @@ def is_number(value: object, *, whole: bool = False) -> bool:
 
 
 class JudgeError(RewardError):
-    """The root of the errors of judges: words for people, which say what helps, and a fault for programs."""
+    """The root of the errors of judges: a message for people, which says what helps, and a fault for programs."""
 
     requests: int = 0  # HTTP requests that were sent for it, all tries together
     free: bool = False  # the failed request cost nothing: it did not reach the server, or the server refused it
@@ -49,19 +49,19 @@ class JudgeError(RewardError):
     refuses_key: bool = False  # the server takes nothing from this key or account, whatever the request
     usage: Usage | None = None  # what the server says that the failed request took
 
-    def __init__(self, words: str, fault: Fault | None = None) -> None:
-        super().__init__(words, fault)
-        self.message = words
+    def __init__(self, message: str, fault: Fault | None = None) -> None:
+        super().__init__(message, fault)
+        self.message = message
         self.fault = fault
 
     def __str__(self) -> str:
         return self.message
 
-    def with_message(self, words: str) -> Self:
-        """Return the same error in other words."""
-        told = type(self)(words, self.fault)
-        told.__dict__.update({**vars(self), "words": words})
-        return told
+    def with_message(self, message: str) -> Self:
+        """Return the same error with another message."""
+        error = type(self)(message, self.fault)
+        error.__dict__.update({**vars(self), "message": message})
+        return error
 
 
 class JudgeSetupError(JudgeError, RewardDefinitionError):
