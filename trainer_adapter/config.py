@@ -5,43 +5,19 @@ It checks values and translates them to TRL's and PEFT's names. Nothing here imp
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ModelWrapValidatorHandler,
-    PlainValidator,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, PlainValidator, model_validator
 
 from rewardkit import Composable, ConfigError, RewardFunctionsConfig
-from rewardkit.extending import read_yaml
+from trainer_adapter.training_config import CheckedModel, Count, Number, TrainingConfig
 
 MICRO_BATCH = 16
 """The most completions in one forward pass, unless ``per_device_batch_size`` says otherwise."""
-
-
-def _not_a_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("expected a number")
-    return value
-
-
-def lora_targets(value: object) -> object:
-    """Return ``None`` for ``all-linear``, and refuse other bare strings, which would be read letter by letter."""
-    if isinstance(value, str) and value != "all-linear":
-        raise ValueError("expected a list of module names, such as ['q_proj', 'v_proj'], or 'all-linear'")
-    return None if isinstance(value, str) else value
 
 
 def _weights(value: object) -> object:
@@ -66,10 +42,12 @@ def _reward_functions(value: Any, base: Path | None = None) -> Any:
         value = [value]
     if not isinstance(value, Sequence) or not value:
         raise ConfigError(f"reward_fns={value!r}: expected a mapping with 'functions', or a list of rewards")
-    for like in value:
-        if not isinstance(like, str | Composable) and not callable(like):
-            raise ConfigError(f"reward_fns: expected rewards, functions or references such as 'file.py', got {like!r}")
-    numbered = {str(number): like for number, like in enumerate(value)}
+    for reward in value:
+        if not isinstance(reward, str | Composable) and not callable(reward):
+            raise ConfigError(
+                f"reward_fns: expected rewards, functions or references such as 'file.py', got {reward!r}"
+            )
+    numbered = {str(number): reward for number, reward in enumerate(value)}
     return tuple(RewardFunctionsConfig.from_dict({"functions": numbered}, base=base).functions.values())
 
 
@@ -81,30 +59,17 @@ def _record(value: object) -> bool | str:
     return value
 
 
-Count = Annotated[int, BeforeValidator(_not_a_bool)]
-Number = Annotated[float, BeforeValidator(_not_a_bool), Field(allow_inf_nan=False)]
-
-
-class CheckedModel(BaseModel):
-    """A frozen model that raises :class:`~rewardkit.ConfigError` for wrong values."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-    place: ClassVar[str] = ""
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _complain(cls, data: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
-        try:
-            return handler(data)
-        except ValidationError as wrong:
-            words = [_complaint(cls, problem) for problem in wrong.errors()]
-        raise ConfigError("; ".join(words))
+_SAME_IN_TRL = (
+    "learning_rate", "lr_scheduler_type", "warmup_steps", "max_grad_norm", "num_generations",
+    "beta", "epsilon", "loss_type", "scale_rewards", "seed", "logging_steps",
+)  # fmt: skip
+_SAMPLING_IN_TRL = ("temperature", "top_p", "top_k", "min_p")
 
 
 class SamplingParams(CheckedModel):
     """How completions are sampled in training."""
 
-    place: ClassVar[str] = "sampling_params."
+    prefix: ClassVar[str] = "sampling_params."
 
     temperature: Number = Field(
         default=1.0, gt=0, description="Divides the logits; greater than 0. Higher is more random."
@@ -119,7 +84,7 @@ class SamplingParams(CheckedModel):
     max_tokens: Count = Field(default=512, ge=1, description="Tokens of one completion, 1 or more.")
 
 
-class GRPOConfig(CheckedModel):
+class GRPOConfig(TrainingConfig):
     """One GRPO run: what it trains, how, and on which rewards.
 
     >>> config = GRPOConfig(base_model="builtin:smollm2-135m", reward_fns=["rewards.py"], train_steps=60)
@@ -130,9 +95,26 @@ class GRPOConfig(CheckedModel):
         ConfigError: A field is unknown, missing or wrong; names it, its value and what was expected.
     """
 
-    base_model: str = Field(
-        min_length=1, description="A folder, a name on the Hugging Face hub, or `builtin:smollm2-135m`."
-    )
+    paths: ClassVar[tuple[str, ...]] = ("record",)
+    own_settings: ClassVar[Mapping[str, str]] = {
+        **{name: name for name in _SAME_IN_TRL},
+        **{name: f"sampling_params.{name}" for name in _SAMPLING_IN_TRL},
+        "max_completion_length": "sampling_params.max_tokens",
+        "output_dir": "output_dir",
+        "model_init_kwargs": "base_model",
+        "reward_weights": "reward_weights",
+        "max_steps": "train_steps",
+        "num_train_epochs": "train_steps",
+        "per_device_train_batch_size": "per_device_batch_size",
+        "gradient_accumulation_steps": "effective_batch_size",
+        "save_strategy": "save_steps",
+        "save_steps": "save_steps",
+        "eval_strategy": "eval_steps",
+        "eval_steps": "eval_steps",
+        "use_cpu": "use_cpu",
+        "bf16": "dtype",
+    }
+
     reward_fns: Annotated[Any, PlainValidator(_reward_functions)] = Field(
         description="`functions` (names to references such as `rewards.py:correct`) and `runtime` (`packages`, `env`); "
         "or a list of rewards or references."
@@ -147,11 +129,6 @@ class GRPOConfig(CheckedModel):
         description="The highest learning rate, greater than 0. The default suits LoRA on 1B and larger models; "
         "a full fine-tuning needs about 1e-6, a tiny model with LoRA up to 1e-3.",
     )
-    lr_scheduler_type: Literal["linear", "cosine", "constant", "constant_with_warmup"] = Field(
-        default="linear", description="How the learning rate changes after the warm-up."
-    )
-    warmup_steps: Count = Field(default=0, ge=0, description="Steps in which the learning rate rises from 0.")
-    max_grad_norm: Number = Field(default=1.0, gt=0, description="Norm to which gradients are clipped, greater than 0.")
     num_generations: Count = Field(
         default=16, ge=2, description="Completions a prompt, 2 or more: the size of a group."
     )
@@ -182,29 +159,11 @@ class GRPOConfig(CheckedModel):
     sampling_params: SamplingParams = Field(
         default_factory=lambda: SamplingParams(), description="How completions are sampled; see below."
     )
-    adapter: Literal["lora"] | None = Field(default="lora", description="`lora`, or null to train all weights.")
-    rank: Count = Field(default=16, ge=1, description="Rank of the adapter's matrices, 1 or more.")
-    lora_alpha: Number | None = Field(
-        default=None, gt=0, description="The adapter is scaled by `lora_alpha / rank`; null is twice the rank."
-    )
-    lora_dropout: Number = Field(
-        default=0.0, ge=0, lt=1, description="Dropout before the adapter, 0 or more and below 1."
-    )
-    target_modules: Annotated[tuple[str, ...] | None, BeforeValidator(lora_targets)] = Field(
-        default=None, min_length=1, description="Names of the layers adapted; null is every linear layer but the head."
-    )
     dtype: Literal["auto", "bfloat16", "float32"] = Field(
         default="auto",
         description="Type of the base weights. `auto` is bfloat16 under an adapter where the machine has instructions "
         "for it, and float32 otherwise: a CPU without them is ten times slower, and trained weights lose small "
         "updates.",
-    )
-    use_cpu: bool | None = Field(
-        default=None, description="Whether to train on the CPU; null where there is no CUDA device."
-    )
-    seed: Count = Field(default=42, ge=0, lt=2**32, description="Seed of sampling, shuffling and the adapter's start.")
-    save_steps: Count | None = Field(
-        default=100, ge=1, description="Steps from one checkpoint to the next; null saves none."
     )
     eval_steps: Count | None = Field(
         default=None,
@@ -212,7 +171,6 @@ class GRPOConfig(CheckedModel):
         description="Steps from one evaluation to the next, where there is an evaluation set; "
         "null evaluates at each checkpoint, or at the end only where none is saved.",
     )
-    logging_steps: Count = Field(default=1, ge=1, description="Steps whose metrics are averaged into one log entry.")
     partial: Literal["leave_out", "sum"] = Field(
         default="leave_out",
         description="What becomes of a completion for which a reward failed without a default: `leave_out` of the "
@@ -255,38 +213,12 @@ class GRPOConfig(CheckedModel):
         return self
 
     @classmethod
-    def from_dict(cls, data: Any, *, where: str = "configuration", base: Path | None = None) -> GRPOConfig:
-        """Return the configuration in plain data.
-
-        Args:
-            data: A mapping with the fields.
-            where: What errors call the data.
-            base: Folder from which relative ``file.py`` references, a ``base_model`` that starts with ``./`` or ``../``
-                and ``record`` start.
-
-        Raises:
-            ConfigError: A field is unknown, missing or wrong, or a file cannot be read.
-        """
-        if not isinstance(data, Mapping):
-            raise ConfigError(f"{where}: expected a mapping, got {data!r}")
-        data = dict(data)
-        try:
-            if "reward_fns" in data:
-                data["reward_fns"] = _reward_functions(data["reward_fns"], base)
-            if base is not None and str(data.get("base_model")).startswith(("./", "../")):
-                data["base_model"] = str(base / data["base_model"])
-            record = data.get("record")
-            if base is not None and isinstance(record, str) and record and "://" not in record:
-                data["record"] = str(base / record)
-            return cls.model_validate(data)
-        except ConfigError as wrong:
-            raise ConfigError(f"{where}: {wrong}") from wrong.__cause__
-
-    @classmethod
-    def from_yaml(cls, path: str | Path) -> GRPOConfig:
-        """Return the configuration in a YAML file; relative references start from its folder. Raises as from_dict."""
-        path = Path(path)
-        return cls.from_dict(read_yaml(path), where=str(path), base=path.resolve().parent)
+    def resolve(cls, data: Mapping[str, Any], base: Path | None) -> dict[str, Any]:
+        """Return the fields with paths, and references to rewards, that start from a folder."""
+        fields = super().resolve(data, base)
+        if "reward_fns" in fields:
+            fields["reward_fns"] = _reward_functions(fields["reward_fns"], base)
+        return fields
 
     @property
     def base_dtype(self) -> Literal["auto", "bfloat16", "float32"]:
@@ -296,7 +228,7 @@ class GRPOConfig(CheckedModel):
     def to_trl(
         self, output_dir: str | Path, *, has_cuda: bool = True, processes: int = 1, evaluate: bool = False
     ) -> dict[str, Any]:
-        """Return the keyword arguments of ``trl.GRPOConfig``, all but ``reward_weights``.
+        """Return the keyword arguments of ``trl.GRPOConfig``, all but ``reward_weights``; ``trl`` comes last.
 
         Args:
             output_dir: Folder of checkpoints.
@@ -307,11 +239,12 @@ class GRPOConfig(CheckedModel):
         Raises:
             ConfigError: So many processes cannot share the effective batch.
         """
-        cpu = not has_cuda if self.use_cpu is None else self.use_cpu
+        machine = self._machine_settings(has_cuda)
+        cpu = machine["use_cpu"]
         micro, accumulation = self._micro_batch(processes)
         arguments: dict[str, Any] = {name: getattr(self, name) for name in _SAME_IN_TRL}
-        arguments |= {name: getattr(self.sampling_params, name) for name in ("temperature", "top_p", "top_k", "min_p")}
-        return arguments | {
+        arguments |= {name: getattr(self.sampling_params, name) for name in _SAMPLING_IN_TRL}
+        arguments |= {
             "output_dir": str(output_dir),
             "max_steps": self.train_steps,
             "max_completion_length": self.sampling_params.max_tokens,
@@ -322,25 +255,10 @@ class GRPOConfig(CheckedModel):
             "save_steps": self.save_steps or self.train_steps,
             "eval_strategy": "steps" if evaluate else "no",
             "eval_steps": self.eval_steps or self.save_steps or self.train_steps,
-            "use_cpu": cpu,
             "bf16": not cpu and self.dtype != "float32",
             "activation_checkpointing": not cpu,  # saves memory for time; on a CPU time is what is short
-            "dataloader_pin_memory": not cpu,
-            "disable_tqdm": True,
-            "report_to": "none",
         }
-
-    def to_peft(self) -> dict[str, Any] | None:
-        """Return the keyword arguments of ``peft.LoraConfig``; ``None`` where all weights are trained."""
-        if self.adapter is None:
-            return None
-        return {
-            "r": self.rank,
-            "lora_alpha": 2 * self.rank if self.lora_alpha is None else self.lora_alpha,
-            "lora_dropout": self.lora_dropout,
-            "target_modules": "all-linear" if self.target_modules is None else list(self.target_modules),
-            "task_type": "CAUSAL_LM",
-        }
+        return arguments | machine | dict(self.trl)
 
     def _micro_batch(self, processes: int) -> tuple[int, int]:
         """Return completions a forward pass, and forward passes an optimizer step, on each of the processes."""
@@ -356,25 +274,3 @@ class GRPOConfig(CheckedModel):
                 f"processes in effective_batch_size={self.effective_batch_size}"
             )
         return micro, share // micro
-
-
-_SAME_IN_TRL = (
-    "learning_rate", "lr_scheduler_type", "warmup_steps", "max_grad_norm", "num_generations",
-    "beta", "epsilon", "loss_type", "scale_rewards", "seed", "logging_steps",
-)  # fmt: skip
-
-
-def _complaint(model: type[CheckedModel], problem: Any) -> str:
-    """Return one of pydantic's complaints in our words."""
-    name = ".".join(map(str, problem["loc"]))
-    where = (model.place + name).rstrip(".")
-    if problem["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(name, model.model_fields, n=2)
-        known = f"the fields are {', '.join(sorted(model.model_fields))}"
-        return f"unknown field {where!r}; " + (f"did you mean {' or '.join(map(repr, near))}?" if near else known)
-    if problem["type"] == "missing":
-        return f"field {where!r} is missing"
-    words = str(problem["msg"]).removeprefix("Value error, ")
-    words = re.sub(r"^Input should be (?=greater|less)", "expected a number ", words)
-    words = re.sub(r"^(Input should be|(String|Tuple) should have)", "expected", words)
-    return f"{where}={problem['input']!r}: {words[0].lower()}{words[1:]}"

@@ -153,11 +153,12 @@ def dataset_identity(rows: Dataset) -> DatasetIdentity:
 def differences(old: RunIdentity, new: RunIdentity) -> Differences:
     """Return how a new run differs from one whose identity was written.
 
-    A setting that the identity lacks counts as equal: the release that wrote it did not have the setting.
+    A setting that the identity lacks counts as equal: the release that wrote it did not have the setting. Without
+    ``trl`` it is a run without settings of TRL's own.
     """
     refused: list[str] = []
     allowed: list[str] = []
-    for name, value in old.settings.items():
+    for name, value in {"trl": {}, **old.settings}.items():
         now = new.settings.get(name)
         if now == value or (name.startswith("reward_weights.") and name not in new.settings):
             continue  # a reward that is gone is reported below

@@ -23,6 +23,7 @@ from trainer_adapter.grpo import BatchTiming, RewardAdapter
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
 from trainer_adapter.resuming import STATE, Start, choose_start, state_of
 from trainer_adapter.run_identity import RunIdentity, counted, identity_of, read_identity, write_identity
+from trainer_adapter.trl_settings import check_settings, make_config
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -97,6 +98,7 @@ def train(
     """
     output_dir = Path(output_dir)
     check_model(config.base_model)
+    check_settings("GRPOConfig", config.trl)
     with needing_extra():
         rows = read_dataset(dataset)
         eval_rows = None if eval_dataset is None else read_dataset(eval_dataset, what="evaluation set")
@@ -122,7 +124,8 @@ def train(
         return _finished(start, trained, output_dir, _record_of(config, output_dir))
     _tell_start(start, config)
     with adapter:
-        trainer = _trainer(config, adapter, rows, eval_rows, output_dir, [_identity_writer(start.identity), *callbacks])
+        callbacks = [_identity_writer(start.identity), *callbacks]
+        trainer = _trainer(config, adapter, rows, eval_rows, output_dir, callbacks)
         if (place := _record_of(config, output_dir)) is not None:
             adapter.record_in(_recorder(place, config, start, output_dir))
         adapter.attach(trainer)
@@ -185,10 +188,8 @@ def _tell_start(start: Start, config: GRPOConfig) -> None:
             _log.info("goes on from step %s, of %s", f"{start.steps_done:,}", start.checkpoint)
         return
     words = f"goes on from step {start.steps_done:,} with other settings: {'; '.join(start.changed)}"
-    if any(line.startswith("train_steps") for line in start.changed) and config.lr_scheduler_type in (
-        "linear",
-        "cosine",
-    ):
+    schedule = config.trl.get("lr_scheduler_type", config.lr_scheduler_type)
+    if any(line.startswith("train_steps") for line in start.changed) and schedule in ("linear", "cosine"):
         words += f"\nfrom here on the learning rate is that of a run of {counted(config.train_steps, 'step')}"
     _log.warning(words)
 
@@ -224,6 +225,8 @@ def _trainer(
     arguments = config.to_trl(
         output_dir, has_cuda=torch.cuda.is_available(), processes=processes, evaluate=eval_rows is not None
     )
+    arguments |= check_settings("GRPOConfig", config.trl) | {"reward_weights": adapter.weights}
+    trainer_config = make_config(TrainerConfig, arguments)
     lora = config.to_peft()
     loaded = load_model(config.base_model, config.base_dtype, on_cpu=arguments["use_cpu"])
     _check_loaded(config, loaded, rows)
@@ -233,7 +236,7 @@ def _trainer(
         model=loaded.model,
         processing_class=loaded.tokenizer,
         reward_funcs=adapter.reward_funcs,
-        args=TrainerConfig(**arguments, reward_weights=adapter.weights),
+        args=trainer_config,
         train_dataset=rows,
         eval_dataset=eval_rows,
         peft_config=None if lora is None else LoraConfig(**lora),

@@ -88,6 +88,15 @@ BAD = {
         {"sampling_params": {"max_token": 3}},
         "unknown field 'sampling_params.max_token'; did you mean 'max_tokens'?",
     ),
+    "settings of TRL that are no mapping": ({"trl": ["beta"]}, "trl=['beta']: expected a mapping of TRL's settings"),
+    "a setting of TRL that is no plain value": ({"trl": {"debug": {1}}}, "expected numbers, text, lists and mappings"),
+    "a setting of TRL under its other name": (
+        {"trl": {"max_steps": 3}},
+        "trl.max_steps: rewardkit's own field 'train_steps' sets it; give 'train_steps' instead",
+    ),
+    "a setting of TRL of our name": ({"trl": {"beta": 0.1}}, "trl.beta: rewardkit's own field 'beta' sets it"),
+    "a loss that we know among TRL's settings": ({"trl": {"loss_type": "grpo"}}, "trl.loss_type: rewardkit's own"),
+    "sampling among TRL's settings": ({"trl": {"top_p": 0.9}}, "rewardkit's own field 'sampling_params.top_p' sets"),
     "two mistakes": ({"rank": 0, "seed": -1}, "rank=0: expected a number greater than or equal to 1; seed=-1"),
 }
 
@@ -249,6 +258,12 @@ def test_device(fields: dict[str, Any], has_cuda: bool, expected: tuple[bool, bo
     assert expected == (given["use_cpu"], given["bf16"], given["activation_checkpointing"])
 
 
+def test_settings_of_trl_go_to_trl() -> None:
+    """Settings without a field of ours are handed on, in place of our own choice too, and so is a loss that is new."""
+    extra = {"importance_sampling_level": "sequence", "report_to": "tensorboard", "loss_type": "of_next_year"}
+    assert extra.items() <= config(trl=extra).to_trl("x").items()
+
+
 def test_saving_and_evaluating() -> None:
     """Evaluation follows the checkpoints, and without checkpoints the end."""
     given = config(save_steps=5).to_trl("x", evaluate=True)
@@ -293,6 +308,10 @@ def test_trl_and_peft_know_every_argument() -> None:
     trl = pytest.importorskip("trl", reason="the extra train is not installed")
     peft = pytest.importorskip("peft", reason="the extra train is not installed")
     assert set(config().to_trl("x")) <= {field.name for field in dataclasses.fields(trl.GRPOConfig)}
+    chosen_by_us = {name for name in config().to_trl("x") if name not in GRPOConfig.own_settings}
+    assert {
+        "activation_checkpointing", "dataloader_pin_memory", "disable_tqdm", "per_device_eval_batch_size", "report_to"
+    } == chosen_by_us  # fmt: skip
     assert set(config().to_peft() or {}) <= {field.name for field in dataclasses.fields(peft.LoraConfig)}
 
 

@@ -115,7 +115,7 @@ def test_everything_that_differs_is_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         start(tmp_path, identity(reward_fns=[scoring(2.0)], seed=7, beta=0.5, learning_rate=1.0))
     lines = str(refused.value).splitlines()
-    assert ["learning_rate", "beta", "seed", "reward 'digits'"] == [line.split(":")[0].strip() for line in lines[1:5]]
+    assert ["seed", "learning_rate", "beta", "reward 'digits'"] == [line.split(":")[0].strip() for line in lines[1:5]]
     assert all(len(line) <= 80 for line in lines[1:])
 
 
@@ -124,7 +124,7 @@ ALLOWED = {
     "fewer steps": ({"train_steps": 7}, ["train_steps: 10 -> 7"]),
     "checkpoints": ({"save_steps": 5}, ["save_steps: 100 -> 5"]),
     "no checkpoints": ({"save_steps": None}, ["save_steps: 100 -> null"]),
-    "logging": ({"logging_steps": 5, "eval_steps": 3}, ["eval_steps: null -> 3", "logging_steps: 1 -> 5"]),
+    "logging": ({"logging_steps": 5, "eval_steps": 3}, ["logging_steps: 1 -> 5", "eval_steps: null -> 3"]),
     "workers": ({"workers": 2}, ["workers: null -> 2"]),
     "memory": ({"per_device_batch_size": 8}, ["per_device_batch_size: null -> 8"]),
     "a default written out": ({"lora_alpha": 32, "reward_weights": {"digits": 1}, "target_modules": "all-linear"}, []),
@@ -293,6 +293,15 @@ def test_a_setting_that_the_identity_does_not_know_counts_as_equal() -> None:
     kept = {name: value for name, value in old.settings.items() if name != "loss_type"}
     found = differences(old.model_copy(update={"settings": kept}), identity())
     assert ([], []) == (found.refused, found.allowed)
+
+
+def test_settings_of_trl_are_of_the_identity() -> None:
+    """A run of a release without them had none, so one that has some now is another run."""
+    old = identity()
+    before = old.model_copy(update={"settings": {name: old.settings[name] for name in old.settings if name != "trl"}})
+    later = identity(trl={"importance_sampling_level": "sequence"})
+    assert ([], []) == differences(before, old)
+    assert ['trl: {} -> {"importance_sampling_level": "sequence"}'] == differences(before, later).refused
 
 
 def test_a_models_folder_may_move(tmp_path: Path) -> None:

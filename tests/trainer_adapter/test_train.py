@@ -168,6 +168,21 @@ def test_a_run_that_goes_on_has_no_step_twice_in_its_record(tiny: str, tmp_path:
 
 
 @pytest.mark.trainers
+def test_the_trainer_has_the_settings_of_trl(tiny: str, tmp_path: Path) -> None:
+    """A setting that has no field of ours reaches TRL, with a number that YAML leaves as text."""
+    from transformers import TrainerCallback
+
+    class Settings(TrainerCallback):  # type: ignore[misc,unused-ignore]
+        def on_train_begin(self, args: Any, *rest: Any, **more: Any) -> None:
+            self.settings = (args.importance_sampling_level, args.epsilon_high, args.loss_type)
+
+    watcher = Settings()
+    extra = {"importance_sampling_level": "sequence", "epsilon_high": "4e-4"}
+    train(config(tiny, train_steps=1, loss_type="grpo", trl=extra), ROWS, tmp_path, callbacks=[watcher])
+    assert ("sequence", 4e-4, "grpo") == watcher.settings
+
+
+@pytest.mark.trainers
 def test_trains_all_weights_from_a_file(tiny: str, tmp_path: Path) -> None:
     """Without an adapter the whole model is trained and saved, here on a JSONL file, with an evaluation set.
 
@@ -402,6 +417,12 @@ def test_a_line_separator_inside_a_string_is_no_line_end(tmp_path: Path) -> None
 
 
 EARLY = {
+    "a setting that TRL does not have": (
+        {"reward_fns": [exact], "trl": {"importance_sampling": "token"}},
+        [{"prompt": "?"}],
+        ConfigError,
+        "has no such setting; did you mean 'importance_sampling_level'",
+    ),
     "a column that is missing": (
         {"reward_fns": [exact]},
         [{"prompt": "?", "answr": "1"}],

@@ -16,7 +16,7 @@ from trainer_adapter.cli import log_shown, watchers
 from trainer_adapter.reward_evaluation.commands import eval_command, monitor_command, over_optimisation_command
 
 if TYPE_CHECKING:
-    from trainer_adapter.reward_training.config import RewardModelConfig
+    from trainer_adapter.reward_training.reward_model_config import RewardModelConfig
     from trainer_adapter.reward_training.train import RewardModelResult
 
 rm = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode="rich")
@@ -84,7 +84,7 @@ def read_reward_plan(path: Path, output: Path | None = None) -> RewardModelConfi
         ConfigError: There is no such file, it is not YAML, or a field is wrong.
     """
     from rewardkit.extending import read_yaml
-    from trainer_adapter.reward_training.config import RewardModelConfig
+    from trainer_adapter.reward_training.reward_model_config import RewardModelConfig
 
     data = read_yaml(path)
     if isinstance(data, dict) and output is not None:

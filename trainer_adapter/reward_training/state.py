@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from rewardkit import ConfigError
 from trainer_adapter.capture import own_rank
 from trainer_adapter.resuming import whole_checkpoints
-from trainer_adapter.reward_training.config import RewardModelConfig
 from trainer_adapter.reward_training.reading import LabelledGroup
+from trainer_adapter.reward_training.reward_model_config import RewardModelConfig
 from trainer_adapter.run_identity import model_identity
 
 STATE_FILE = "reward_training.json"
@@ -33,6 +33,8 @@ class Going(NamedTuple):
 def identity_of(config: RewardModelConfig, groups: Sequence[LabelledGroup]) -> dict[str, Any]:
     """Return what a training is started with: the settings that take effect, and a digest of its rows."""
     settings: dict[str, Any] = json.loads(config.model_dump_json(exclude=set(_NOT_COMPARED)))
+    if not config.trl:
+        del settings["trl"]  # a training that an earlier release began has no such setting
     digest = hashlib.sha256()
     for one in groups:
         digest.update(repr((one.prompt, one.completions, one.pairs, one.ranks, one.correct, one.step_labels)).encode())

@@ -24,7 +24,6 @@ from builtin_rewards.reward_model import (
 from rewardkit import ConfigError
 from trainer_adapter.reward_training.batches import EncodedGroup, Fitted, fit_groups, padding_id
 from trainer_adapter.reward_training.card import write_card
-from trainer_adapter.reward_training.config import RewardModelConfig
 from trainer_adapter.reward_training.figures import (
     HeldOutFigure,
     as_plain,
@@ -43,8 +42,10 @@ from trainer_adapter.reward_training.model import (
 )
 from trainer_adapter.reward_training.reading import HeldOut, read_groups, split_groups
 from trainer_adapter.reward_training.recorded import pairs_from_run
+from trainer_adapter.reward_training.reward_model_config import RewardModelConfig
 from trainer_adapter.reward_training.state import begin, end, identity_of, is_first_process, told_of
 from trainer_adapter.run_identity import counted
+from trainer_adapter.trl_settings import check_settings
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -122,6 +123,7 @@ def train_reward_model(
 
 
 def _trained(config: RewardModelConfig, callbacks: list[TrainerCallback], resume: bool) -> RewardModelResult:
+    check_settings("RewardConfig", config.trl)
     split = _read(config)
     prepared = _prepare(config, split)
     folder = config.output_dir

@@ -14,8 +14,9 @@ from builtin_rewards.reward_model import ModelKind
 from trainer_adapter.models import needing_extra
 from trainer_adapter.objectives import bradley_terry_loss, orm_loss, plackett_luce_loss, prm_loss
 from trainer_adapter.reward_training.batches import EncodedGroup, batch_of
-from trainer_adapter.reward_training.config import RewardModelConfig
 from trainer_adapter.reward_training.model import Backbone
+from trainer_adapter.reward_training.reward_model_config import RewardModelConfig
+from trainer_adapter.trl_settings import check_settings, make_config
 
 if TYPE_CHECKING:
     import torch
@@ -120,12 +121,13 @@ def make_trainer(
         return found | {"weights": torch.ones(len(rows))}
 
     lora = config.to_peft()
+    arguments = config.to_trl(has_cuda=torch.cuda.is_available()) | check_settings("RewardConfig", config.trl)
     settings: Any = backbone.model.config
     names = settings.id2label
     settings.num_labels = 1  # RewardTrainer takes no other number, and reads it here alone
     trainer = GroupTrainer(
         model=backbone.model,
-        args=RewardConfig(**config.to_trl(has_cuda=torch.cuda.is_available())),
+        args=make_config(RewardConfig, arguments),
         processing_class=backbone.tokenizer,
         data_collator=collate,
         train_dataset=Dataset.from_dict({"place": list(range(len(groups)))}),

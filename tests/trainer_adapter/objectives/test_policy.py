@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 from collections import defaultdict
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 from rewardkit import ObjectiveError
+from trainer_adapter import GRPOConfig
 from trainer_adapter.objectives import clipped_surrogate, grpo_loss, kl_estimate
 
 LEVELS = ("token", "sequence")
@@ -273,3 +277,26 @@ def test_a_mistake_is_named(call: Any, words: str) -> None:
     """With the argument, its value and what was expected."""
     with pytest.raises(ObjectiveError, match=words):
         call()
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "grpo-mathematics.md"
+
+
+def test_the_page_says_which_losses_of_trl_are_here() -> None:
+    """The table has each loss type and level of the installed TRL; those that it calls ours are."""
+    pytest.importorskip("trl", reason="TRL's losses are those of the extra train")
+    from trl import GRPOTrainer
+
+    source = inspect.getsource(GRPOTrainer._compute_loss)
+    losses = set(re.findall(r'"(\w+)"', " ".join(re.findall(r"self\.loss_type (?:==|in) (.+):", source))))
+    levels = set(re.findall(r'self\.importance_sampling_level == "(\w+)"', source))
+    assert {"grpo", "vespo"} <= losses
+    assert {"token", "sequence"} == levels
+    rows = re.findall(r'^\| `(\w+)="(\w+)"` \| (.+?) \|', PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    here = {name: cell.split("`")[1] for _, name, cell in rows if cell != "no"}
+    assert losses == {name for setting, name, _ in rows if setting == "loss_type"}
+    assert losses == set(get_args(GRPOConfig.model_fields["loss_type"].annotation))
+    assert levels == {name for setting, name, _ in rows if setting == "importance_sampling_level"}
+    assert {name: f'grpo_loss(normalization="{name}")' for name in NORMALIZATIONS} | {
+        name: f'level="{name}"' for name in LEVELS
+    } == here

@@ -96,6 +96,8 @@ def test_a_wrong_row_is_named(
         (GOOD, {"group_size": 2}, r"group_size=2: only kind='plackett_luce' has groups"),
         (GOOD, {"batch_size": 6, "per_device_batch_size": 4}, r"per_device_batch_size=4: expected a divisor of batch"),
         (GOOD, {"kind": "dpo"}, r"kind='dpo'"),
+        (GOOD, {"trl": {"weight_decy": 0.1}}, r"trl.weight_decy: RewardConfig of trl .* did you mean 'weight_decay'"),
+        (GOOD, {"trl": {"num_train_epochs": 2}}, r"trl.num_train_epochs: rewardkit's own field 'epochs' sets it"),
         (GOOD, {"epoch": 2}, r"unknown field 'epoch'; did you mean 'epochs'"),
         ([{"prompt": f"p {n}", "chosen": "a " * 70, "rejected": "b " * 70} for n in range(4)], {},
          r"no row is left: of \d groups none .* max_length=64 tokens; raise max_length"),

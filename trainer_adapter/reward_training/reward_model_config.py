@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PlainValidator, model_validator
+from pydantic import Field, PlainValidator, model_validator
 
 from builtin_rewards.reward_model import Aggregation, ModelKind
 from rewardkit import ConfigError
-from rewardkit.extending import read_yaml
-from trainer_adapter.config import CheckedModel, Count, Number, lora_targets
+from trainer_adapter.training_config import CheckedModel, Count, Number, TrainingConfig
 
-_PATHS = ("dataset", "eval_dataset", "output_dir", "run")
+_SAME_IN_TRL = ("lr_scheduler_type", "warmup_steps", "max_grad_norm", "seed", "logging_steps")
 _LORA_RATE = 1e-4
 _FULL_RATE = 2e-5
 
@@ -34,7 +33,7 @@ Rows = Annotated[Any, PlainValidator(_rows)]
 class RunPairs(CheckedModel):
     """Pairs from the record of a run: of each group, completions that a trusted reward tells clearly apart."""
 
-    place = "from_run."
+    prefix: ClassVar[str] = "from_run."
 
     run: str | Path = Field(description="The folder of the run, or its record, or its address in a database.")
     reward: str = Field(min_length=1, description="The trusted reward, by its name in the record.")
@@ -44,7 +43,7 @@ class RunPairs(CheckedModel):
     )
 
 
-class RewardModelConfig(CheckedModel):
+class RewardModelConfig(TrainingConfig):
     """The training of one reward model: what it learns, from which rows, and where it goes.
 
     >>> config = RewardModelConfig(base_model="Qwen/Qwen3-0.6B", dataset="pairs.jsonl", output_dir="runs/rm")
@@ -55,13 +54,26 @@ class RewardModelConfig(CheckedModel):
         ConfigError: A field is unknown, missing or wrong; names it, its value and what was expected.
     """
 
+    paths: ClassVar[tuple[str, ...]] = ("dataset", "eval_dataset", "output_dir", "run")
+    own_settings: ClassVar[Mapping[str, str]] = {
+        **{name: name for name in (*_SAME_IN_TRL, "output_dir", "learning_rate", "max_length", "pad_token", "use_cpu")},
+        "model_init_kwargs": "base_model",
+        "center_rewards_coefficient": "center",
+        "num_train_epochs": "epochs",
+        "max_steps": "train_steps",
+        "per_device_train_batch_size": "per_device_batch_size",
+        "gradient_accumulation_steps": "batch_size",
+        "save_strategy": "save_steps",
+        "save_steps": "save_steps",
+        "eval_strategy": "eval_dataset",
+        "eval_steps": "eval_dataset",
+        "remove_unused_columns": "dataset",
+    }
+
     kind: ModelKind = Field(
         default="bradley_terry",
         description="`bradley_terry` learns from pairs, `plackett_luce` from rankings, `orm` from completions that are "
         "right or wrong, `prm` from steps that are right, neutral or wrong.",
-    )
-    base_model: str = Field(
-        min_length=1, description="A folder, a name on the Hugging Face hub, or `builtin:smollm2-135m`."
     )
     dataset: Rows = Field(
         default=None, description="JSON Lines, CSV or Parquet, a list of rows, or a `datasets.Dataset`."
@@ -101,11 +113,6 @@ class RewardModelConfig(CheckedModel):
     learning_rate: Number | None = Field(
         default=None, gt=0, description="The highest learning rate; null is 1e-4 with an adapter and 2e-5 without."
     )
-    lr_scheduler_type: Literal["linear", "cosine", "constant", "constant_with_warmup"] = Field(
-        default="linear", description="How the learning rate changes after the warm-up."
-    )
-    warmup_steps: Count = Field(default=0, ge=0, description="Steps in which the learning rate rises from 0.")
-    max_grad_norm: Number = Field(default=1.0, gt=0, description="Norm to which gradients are clipped, greater than 0.")
     batch_size: Count = Field(
         default=16,
         ge=1,
@@ -114,27 +121,11 @@ class RewardModelConfig(CheckedModel):
     per_device_batch_size: Count | None = Field(
         default=None, ge=1, description="Prompts a forward pass; divides `batch_size`. Null takes the most up to 8."
     )
-    adapter: Literal["lora"] | None = Field(default=None, description="`lora`, or null to train all weights.")
-    rank: Count = Field(default=16, ge=1, description="Rank of the adapter's matrices, 1 or more.")
-    lora_alpha: Number | None = Field(
-        default=None, gt=0, description="The adapter is scaled by `lora_alpha / rank`; null is twice the rank."
-    )
-    lora_dropout: Number = Field(
-        default=0.0, ge=0, lt=1, description="Dropout before the adapter, 0 or more and below 1."
-    )
-    target_modules: Annotated[tuple[str, ...] | None, BeforeValidator(lora_targets)] = Field(
-        default=None, min_length=1, description="Names of the layers adapted; null is every linear layer but the head."
-    )
     pad_token: str | None = Field(
         default=None, min_length=1, description="The padding token, for a tokenizer without one; a token that it knows."
     )
-    use_cpu: bool | None = Field(
-        default=None, description="Whether to train on the CPU; null where there is no CUDA device."
-    )
+    adapter: Literal["lora"] | None = Field(default=None, description="`lora`, or null to train all weights.")
     seed: Count = Field(default=42, ge=0, lt=2**32, description="Seed of the split, the shuffling and the new head.")
-    save_steps: Count | None = Field(
-        default=100, ge=1, description="Steps from one checkpoint to the next; null saves none."
-    )
     logging_steps: Count = Field(default=10, ge=1, description="Steps whose metrics are averaged into one log entry.")
     bins: Count = Field(default=10, ge=1, description="Bins of the calibration error.")
 
@@ -158,32 +149,12 @@ class RewardModelConfig(CheckedModel):
         return self
 
     @classmethod
-    def from_dict(cls, data: Any, *, where: str = "configuration", base: Path | None = None) -> RewardModelConfig:
-        """Return the configuration in plain data.
-
-        Args:
-            data: A mapping with the fields.
-            where: What errors call the data.
-            base: Folder from which relative paths start, and a ``base_model`` that starts with ``./`` or ``../``.
-
-        Raises:
-            ConfigError: A field is unknown, missing or wrong.
-        """
-        if not isinstance(data, Mapping):
-            raise ConfigError(f"{where}: expected a mapping of fields, got {data!r}")
-        data = _placed(data, base)
-        if isinstance(data.get("from_run"), Mapping):
-            data["from_run"] = _placed(data["from_run"], base)
-        try:
-            return cls.model_validate(data)
-        except ConfigError as wrong:
-            raise ConfigError(f"{where}: {wrong}") from wrong.__cause__
-
-    @classmethod
-    def from_yaml(cls, path: str | Path) -> RewardModelConfig:
-        """Return the configuration in a YAML file; relative paths start from its folder. Raises as from_dict."""
-        path = Path(path)
-        return cls.from_dict(read_yaml(path), where=str(path), base=path.resolve().parent)
+    def resolve(cls, data: Mapping[str, Any], base: Path | None) -> dict[str, Any]:
+        """Return the fields, those of ``from_run`` too, with paths that start from a folder."""
+        fields = super().resolve(data, base)
+        if isinstance(fields.get("from_run"), Mapping):
+            fields["from_run"] = super().resolve(fields["from_run"], base)
+        return fields
 
     @property
     def aggregation(self) -> Aggregation | None:
@@ -196,19 +167,17 @@ class RewardModelConfig(CheckedModel):
         return self.per_device_batch_size or max(n for n in range(1, 9) if self.batch_size % n == 0)
 
     def to_trl(self, *, has_cuda: bool = True) -> dict[str, Any]:
-        """Return the keyword arguments of ``trl.RewardConfig``.
+        """Return the keyword arguments of ``trl.RewardConfig``; ``trl`` comes last.
 
         Args:
             has_cuda: Whether the machine has a CUDA device, which decides for ``use_cpu=None``.
         """
-        cpu = not has_cuda if self.use_cpu is None else self.use_cpu
-        rate = self.learning_rate or (_FULL_RATE if self.adapter is None else _LORA_RATE)
-        same = ("lr_scheduler_type", "warmup_steps", "max_grad_norm", "seed", "logging_steps")
-        return {name: getattr(self, name) for name in same} | {
+        machine = self._machine_settings(has_cuda)
+        arguments = {name: getattr(self, name) for name in _SAME_IN_TRL} | {
             "output_dir": str(self.output_dir / "checkpoints"),
             "num_train_epochs": self.epochs,
             "max_steps": self.train_steps or -1,
-            "learning_rate": rate,
+            "learning_rate": self.learning_rate or (_FULL_RATE if self.adapter is None else _LORA_RATE),
             "per_device_train_batch_size": self.micro_batch,
             "gradient_accumulation_steps": self.batch_size // self.micro_batch,
             "save_strategy": "no" if self.save_steps is None else "steps",
@@ -217,35 +186,11 @@ class RewardModelConfig(CheckedModel):
             "eval_strategy": "no",
             "remove_unused_columns": False,
             "max_length": None,
-            "use_cpu": cpu,
-            "bf16": not cpu,
+            "bf16": not machine["use_cpu"],
             "activation_checkpointing": False,
-            "dataloader_pin_memory": not cpu,
-            "disable_tqdm": True,
-            "report_to": "none",
         }
+        return arguments | machine | dict(self.trl)
 
-    def to_peft(self) -> dict[str, Any] | None:
-        """Return the keyword arguments of ``peft.LoraConfig``; ``None`` where all weights are trained."""
-        if self.adapter is None:
-            return None
-        return {
-            "r": self.rank,
-            "lora_alpha": 2 * self.rank if self.lora_alpha is None else self.lora_alpha,
-            "lora_dropout": self.lora_dropout,
-            "target_modules": "all-linear" if self.target_modules is None else list(self.target_modules),
-            "task_type": "TOKEN_CLS" if self.kind in ("orm", "prm") else "SEQ_CLS",
-        }
-
-
-def _placed(data: Mapping[str, Any], base: Path | None) -> dict[str, Any]:
-    """Return the fields with paths that start from a folder."""
-    found = dict(data)
-    if base is None:
-        return found
-    for name in _PATHS:
-        if isinstance(found.get(name), str) and found[name] and "://" not in found[name]:  # an address has no folder
-            found[name] = str(base / found[name])
-    if str(found.get("base_model")).startswith(("./", "../")):
-        found["base_model"] = str(base / found["base_model"])
-    return found
+    @property
+    def _lora_task(self) -> str:
+        return "TOKEN_CLS" if self.kind in ("orm", "prm") else "SEQ_CLS"
