@@ -39,7 +39,7 @@ from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status, Ste
 
 if TYPE_CHECKING:
     from rewardkit.record.recorder import Recorder
-    from rewardkit.replay.run import Run
+    from rewardkit.replay.recorded_run import Run
     from rewardkit.steps.step_reward import StepReward, step_reward
 
 __all__ = [
@@ -103,7 +103,7 @@ __version__ = "0.1.0"
 
 _LATE = {
     "Recorder": "rewardkit.record.recorder",
-    "Run": "rewardkit.replay.run",
+    "Run": "rewardkit.replay.recorded_run",
     "StepReward": "rewardkit.steps.step_reward",
     "step_reward": "rewardkit.steps.step_reward",
 }

@@ -27,7 +27,7 @@ from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.runtime.runtime import Runtime
 from sandbox import LOAD_TIMEOUT_S

@@ -15,7 +15,7 @@ from rewardkit.cli.screen import screen, told_progress
 from rewardkit.errors import ConfigError
 from rewardkit.record.places import run_path
 from rewardkit.replay.difference import SHOWN, Difference, of_data
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.run_difference import given, of_run
 from rewardkit.replay.stored import choose, steps_of
 from rewardkit.rows.reader import read_rollouts

@@ -12,7 +12,7 @@ from rewardkit.cli.report import duration, number
 from rewardkit.cli.screen import print_table, table
 from rewardkit.replay.compare import Side
 from rewardkit.replay.difference import ChangedCompletion, Difference
-from rewardkit.replay.scoring import UnitCost
+from rewardkit.replay.single_scorer import UnitCost
 from rewardkit.shown.text import counted, plain, shortened
 from rewardkit.types import Outcome, Status, Text
 

@@ -16,10 +16,10 @@ from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.output import check_new, replaced
 from rewardkit.errors import ConfigError
-from rewardkit.record.database import file_of
 from rewardkit.record.export import ExportColumn, export_columns, export_rows, turned
 from rewardkit.record.places import run_path
 from rewardkit.record.reader import RunReader
+from rewardkit.record.sqlite_file import file_of
 from rewardkit.shown.text import counted, plain
 
 Rows = Iterable[Mapping[str, Any]]

@@ -16,7 +16,7 @@ from rewardkit.cli.view import page, say, say_all
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.places import run_path
 from rewardkit.record.values import LogEntry
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.types import Status
 
 POLL_S = 0.5

@@ -15,8 +15,8 @@ from rewardkit.cli.screen import print_table, screen, table, told_progress
 from rewardkit.cli.text import folded
 from rewardkit.errors import ConfigError
 from rewardkit.record.places import run_path
+from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.rescore import Rescored, ask_again, rescore, unanswered
-from rewardkit.replay.run import Run
 from rewardkit.replay.stored import Stored, choose, steps_of
 from rewardkit.score_batch import costs_told
 from rewardkit.shown.text import plain

@@ -28,7 +28,7 @@ from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.values import Completion, Version
 from rewardkit.replay.charts import curves_of, other_charts, reward_charts, version_markers
 from rewardkit.replay.glance import CANARY, head_of
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.svg import Chart, Marker, chart_svg
 from rewardkit.shown.text import counted
 from rewardkit.types import Outcome, Status, Text

@@ -19,9 +19,9 @@ from rewardkit.cli.screen import fitting
 from rewardkit.cli.view import NONE, day, grid, page, size_told
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.address import RunAddress
-from rewardkit.record.database import FILE
 from rewardkit.record.places import RUNS, place_of_runs, remove, run_in, runs_in, size_of
 from rewardkit.record.reader import RunReader
+from rewardkit.record.sqlite_file import FILE
 from rewardkit.shown.text import counted, plain, shortened
 
 _DAY_S = 86400.0

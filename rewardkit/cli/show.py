@@ -37,7 +37,7 @@ from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.places import run_path
 from rewardkit.record.values import Completion, StepSummary
 from rewardkit.replay.glance import CANARY, METRICS, head_of, metric_shown
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.sparkline import sparkline
 from rewardkit.shown.text import counted, plain, shortened
 from rewardkit.types import Status

@@ -16,7 +16,7 @@ from rewardkit.cli.screen import screen
 from rewardkit.errors import ConfigError
 from rewardkit.record.changes import Action, ChangeState
 from rewardkit.record.places import run_path
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.update import WAIT_S, Update, Wish, update
 
 

@@ -15,7 +15,7 @@ from rewardkit.cli.screen import print_table, screen, table, told_progress
 from rewardkit.cli.text import folded
 from rewardkit.errors import ConfigError
 from rewardkit.record.places import run_path
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.stored import choose, steps_of
 from rewardkit.replay.verify import SAMPLE, Differing, Holds, VersionCheck, verify
 from rewardkit.score_batch import outcome_row

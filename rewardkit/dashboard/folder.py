@@ -12,8 +12,8 @@ from typing import Protocol, TypeAlias
 from rewardkit.errors import RecordError
 from rewardkit.record import postgres
 from rewardkit.record.address import RunAddress
-from rewardkit.record.database import FILE
 from rewardkit.record.places import run_below, runs_below, runs_in, size_of
+from rewardkit.record.sqlite_file import FILE
 from rewardkit.record.stores import RecordPlace
 
 Stamp: TypeAlias = tuple[Hashable, ...]

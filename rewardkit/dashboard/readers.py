@@ -12,7 +12,7 @@ from rewardkit.dashboard.folder import Runs, Stamp, stamp_of
 from rewardkit.dashboard.jobs import Jobs
 from rewardkit.errors import RecordError
 from rewardkit.record.address import RunAddress
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 
 T = TypeVar("T")
 MOST_OPEN = 16

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rewardkit.dashboard.folder import Stamp
 from rewardkit.dashboard.readers import Opened
 from rewardkit.record.values import StepSummary
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 
 
 def summaries(opened: Opened, split: str = "train") -> Sequence[StepSummary]:

@@ -24,7 +24,7 @@ from rewardkit.errors import RewardError
 from rewardkit.loading.registry import RewardSet, resolve_set
 from rewardkit.record.changes import Action
 from rewardkit.replay.difference import Difference
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.run_difference import given, of_run
 from rewardkit.replay.stored import choose
 from rewardkit.replay.update import Wish, update

@@ -17,9 +17,9 @@ from rewardkit.health.measures import grouped
 from rewardkit.health.noise import Noise, noise_of
 from rewardkit.health.watch import BASELINE_STEPS, WINDOW_STEPS, Watch
 from rewardkit.messages import completion_text, content_text
+from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.passes import second_scores
 from rewardkit.record.reader import RunReader
-from rewardkit.record.rows import LETTERS
 from rewardkit.record.table import CompletionTable, Floats
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Text

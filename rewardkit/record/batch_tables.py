@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rewardkit.record.rows import BatchRows
+from rewardkit.record.batch_rows import BatchRows
 from rewardkit.record.store import RecordConnection
 from rewardkit.record.texts import Packed, Texts, digest_of, packed_all
 

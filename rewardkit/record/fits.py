@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.errors import RecordError
-from rewardkit.record.rows import LETTERS
+from rewardkit.record.batch_rows import LETTERS
 from rewardkit.types import Status
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.outcomes import outcome_of
-from rewardkit.record.rows import LETTERS
 from rewardkit.record.texts import unpacked
 from rewardkit.record.values import LogEntry
 from rewardkit.types import Cause, Status

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from rewardkit.record.rows import LETTERS
+from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.texts import unpacked
 from rewardkit.types import Cause, Outcome, Unanswered
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from rewardkit.declare.compose import Composable
 from rewardkit.record.address import RunAddress
+from rewardkit.record.batch_rows import LETTERS, said_of
 from rewardkit.record.description import describe
 from rewardkit.record.recorder import Recorder
-from rewardkit.record.rows import LETTERS, said_of
 from rewardkit.record.store import RecordConnection, transaction
 from rewardkit.record.stores import named, writing
 from rewardkit.record.table import CompletionTable, Floats, Whole, Words

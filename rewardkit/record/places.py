@@ -11,7 +11,7 @@ from pathlib import Path
 from rewardkit.errors import RecordError
 from rewardkit.record import postgres
 from rewardkit.record.address import RunAddress, address_of, is_address, run_address
-from rewardkit.record.database import BESIDE, FILE, file_of
+from rewardkit.record.sqlite_file import BESIDE, FILE, file_of
 
 RUNS = Path("runs")
 """The folder in which a plain name is looked for."""

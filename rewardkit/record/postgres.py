@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit.errors import RecordError
 from rewardkit.record.address import LONGEST_NAME, RunAddress
-from rewardkit.record.database import BUSY_S
 from rewardkit.record.dialect import tables
+from rewardkit.record.postgres_connection import BLOCKS, ServerConnection, asked, connected, psycopg_errors, quoted
 from rewardkit.record.schema import MIGRATIONS, TABLES, VERSION
-from rewardkit.record.server import BLOCKS, ServerConnection, asked, connected, psycopg_errors, quoted
+from rewardkit.record.sqlite_file import BUSY_S
 
 if TYPE_CHECKING:
     import psycopg

@@ -16,12 +16,12 @@ from rewardkit.errors import RecordError
 from rewardkit.messages import completion_text
 from rewardkit.record import questions
 from rewardkit.record.address import RunAddress
+from rewardkit.record.batch_rows import text_back
 from rewardkit.record.columns import read_table, score_sums
 from rewardkit.record.fits import Fits, check_split, status_of
 from rewardkit.record.log_pages import LogPage, LogPlace, Wanted, entry_of, read_page
 from rewardkit.record.outcomes import object_of, outcome_of
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
-from rewardkit.record.rows import text_back
 from rewardkit.record.sessions import is_alive
 from rewardkit.record.sums import RecordedSums
 from rewardkit.record.table import CompletionTable, Floats

@@ -22,9 +22,9 @@ from typing import Any
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
 from rewardkit.record.address import RunAddress
+from rewardkit.record.batch_rows import BatchRows, Said, rows_of, storable
 from rewardkit.record.batch_tables import KeptWords, prompt_ids, prompt_texts, rewind, said_row
 from rewardkit.record.description import Description, describe, plain
-from rewardkit.record.rows import BatchRows, Said, rows_of, storable
 from rewardkit.record.secrets import Secrets
 from rewardkit.record.store import RecordConnection, transaction
 from rewardkit.record.stores import exists, has_content, held, move_aside, named, place_of, secrets_of, writing
@@ -53,7 +53,7 @@ class Recorder:
         run: The run's folder, or its file, or the address of a run in a database,
             ``"postgresql://user@host/database?run=one"``.
         append: Whether the run may have a record already; without, one that has is refused.
-        anew: Whether a record that is there already is moved aside, see :func:`~rewardkit.record.database.move_aside`.
+        anew: Whether a record that is there already is moved aside, see :meth:`RecordPlace.move_aside`.
         rank: This process's rank. Only the first, 0, is refused where there is a record already.
         purpose: ``"run"``, or what else records: ``"rescore"``.
         about: What the run is: its configuration and seeds, as JSON can hold them.
@@ -131,7 +131,7 @@ class Recorder:
             epoch: Passes over the data done.
             split: ``"train"`` or ``"eval"``.
             rewards: The rewards by name, for the source and settings of versions that are new.
-            layout: The other arguments of :func:`~rewardkit.record.rows.rows_of`.
+            layout: The other arguments of :func:`~rewardkit.record.batch_rows.rows_of`.
         """
         with self._counted(len(batch.rollouts)):
             versions = {name: one.version for name, one in (rewards or {}).items()}

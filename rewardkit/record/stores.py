@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
-from rewardkit.record import database, postgres
+from rewardkit.record import postgres, sqlite_file
 from rewardkit.record.address import RunAddress, is_address, run_address
-from rewardkit.record.held_file import HeldFile
-from rewardkit.record.held_server import HeldServer
-from rewardkit.record.server import ServerError
+from rewardkit.record.file_target import FileTarget
+from rewardkit.record.postgres_connection import ServerError
+from rewardkit.record.server_target import ServerTarget
 from rewardkit.record.store import RecordConnection
 from rewardkit.record.writer import Held
 
@@ -28,12 +28,12 @@ def place_of(run: str | os.PathLike[str] | RunAddress) -> RecordPlace:
     """
     if isinstance(run, RunAddress) or is_address(run):
         return run_address(run if isinstance(run, RunAddress) else str(run))
-    return database.file_of(run)
+    return sqlite_file.file_of(run)
 
 
 def reading(place: RecordPlace) -> RecordConnection:
     """Return a connection that can only read; see the function of this name of each store."""
-    return postgres.reading(place) if isinstance(place, RunAddress) else database.reading(place)
+    return postgres.reading(place) if isinstance(place, RunAddress) else sqlite_file.reading(place)
 
 
 def writing(place: RecordPlace, *, threads: bool = False) -> RecordConnection:
@@ -46,7 +46,7 @@ def writing(place: RecordPlace, *, threads: bool = False) -> RecordConnection:
     Raises:
         RecordError: It is not a record, is of a newer version, or cannot be made or written.
     """
-    return postgres.writing(place) if isinstance(place, RunAddress) else database.writing(place, threads=threads)
+    return postgres.writing(place) if isinstance(place, RunAddress) else sqlite_file.writing(place, threads=threads)
 
 
 def held(place: RecordPlace, connect: Callable[[], RecordConnection]) -> Held:
@@ -57,8 +57,8 @@ def held(place: RecordPlace, connect: Callable[[], RecordConnection]) -> Held:
         connect: Connects to it, as :func:`writing` does.
     """
     if isinstance(place, RunAddress):
-        return HeldServer(connect, place)  # type: ignore[arg-type]
-    return HeldFile(connect, place)  # type: ignore[arg-type]
+        return ServerTarget(connect, place)  # type: ignore[arg-type]
+    return FileTarget(connect, place)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager
@@ -67,7 +67,7 @@ def named(place: RecordPlace) -> Iterator[None]:
     if isinstance(place, RunAddress):
         yield
         return
-    with database.named(place):
+    with sqlite_file.named(place):
         yield
 
 
@@ -77,7 +77,7 @@ def has_content(place: RecordPlace) -> bool:
     Raises:
         RecordError: This user may not look, or the server cannot be had.
     """
-    return postgres.has_content(place) if isinstance(place, RunAddress) else database.has_content(place)
+    return postgres.has_content(place) if isinstance(place, RunAddress) else sqlite_file.has_content(place)
 
 
 def exists(place: RecordPlace) -> bool:
@@ -99,12 +99,12 @@ def move_aside(run: str | os.PathLike[str] | RunAddress) -> RecordPlace | None:
         RecordError: It cannot be moved.
     """
     place = place_of(run)
-    return postgres.move_aside(place) if isinstance(place, RunAddress) else database.move_aside(place)
+    return postgres.move_aside(place) if isinstance(place, RunAddress) else sqlite_file.move_aside(place)
 
 
 def is_lock(reason: Exception) -> bool:
     """Return whether another writer kept the record locked beyond the time to wait."""
-    return database.is_lock(reason) or (isinstance(reason, ServerError) and reason.is_lock)
+    return sqlite_file.is_lock(reason) or (isinstance(reason, ServerError) and reason.is_lock)
 
 
 def home_of(place: RecordPlace) -> Path:

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from rewardkit.record import questions
-from rewardkit.record.asking import OpenedRecord
+from rewardkit.record.opened_record import OpenedRecord
 from rewardkit.record.step_sums import summed_step
 from rewardkit.record.table import Whole
 from rewardkit.record.values import BatchSums, StepSummary

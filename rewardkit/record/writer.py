@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from rewardkit.errors import RecordError
-from rewardkit.record import database
-from rewardkit.record.held_file import LOCKED_S
+from rewardkit.record.file_target import LOCKED_S
+from rewardkit.record.sqlite_file import BUSY_S
 from rewardkit.record.store import RecordConnection
 
 TEXTS_BYTES = 256 << 20
@@ -262,7 +262,7 @@ class Writer:
         now = time.monotonic()
         self._failing_since = self._failing_since or now
         brief = isinstance(reason, AwaitedError) or self._held.is_lock(reason)
-        if self.trouble is None and (not brief or now - self._failing_since > database.BUSY_S):
+        if self.trouble is None and (not brief or now - self._failing_since > BUSY_S):
             self.trouble = self._held.in_words(reason)
             _log.error("%s: cannot be written: %s; the run goes on, and this is tried again", self._path, self.trouble)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages
 from rewardkit.errors import RewardDefinitionError
-from rewardkit.record.rows import LETTERS
+from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.table import Floats, Whole
 from rewardkit.types import Outcome
 

@@ -13,7 +13,7 @@ import numpy as np
 from rewardkit.groups import group_numbers
 from rewardkit.loading.registry import RewardSet
 from rewardkit.replay.compare import ZERO, Column, Comparison, Setting, compare
-from rewardkit.replay.scoring import PORTION_ROWS, Count, Portion, SingleScorer, Tick, UnitCost
+from rewardkit.replay.single_scorer import PORTION_ROWS, Count, Portion, SingleScorer, Tick, UnitCost
 from rewardkit.score_batch import outcome_row
 from rewardkit.shown.text import counted
 from rewardkit.types import Outcome, Rollout, Status
@@ -173,7 +173,7 @@ def of_data(
         rollouts: The rollouts.
         tick: Is called with the calls done, those known and those failed.
         shown: Completions to name.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.SingleScorer`.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
     """
     groups = np.array(group_numbers(rollouts), np.int64)
     both = Both(shown)

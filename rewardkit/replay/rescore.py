@@ -16,7 +16,7 @@ from rewardkit.record.passes import PassWriter
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Whole
 from rewardkit.record.values import Completion
-from rewardkit.replay.scoring import Count, Portion, SingleScorer, Tick, UnitCost, why_not
+from rewardkit.replay.single_scorer import Count, Portion, SingleScorer, Tick, UnitCost, why_not
 from rewardkit.replay.stored import Stored, needs_of, portions, with_their_groups
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.runtime.plan import check_rollouts
@@ -73,7 +73,7 @@ def rescore(
         wanted: The numbers of those to score; all of them unless given.
         about: What is asked, for the record.
         tick: Is called with the calls done, those known and those failed.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.SingleScorer`.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
 
     Raises:
         RecordError: Nothing can be scored, or the record cannot be written.
@@ -178,7 +178,7 @@ def ask_again(
         limit: Only the first so many of those that are unanswered.
         about: What is asked, for the record.
         tick: Is called with the calls done, those known and those failed.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.SingleScorer`.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
 
     Returns:
         One pass a version; none where nothing is unanswered.

@@ -23,7 +23,7 @@ from rewardkit.record.values import Version
 from rewardkit.replay.compare import PARTIAL, Column, Places, Setting, compare, formula_of
 from rewardkit.replay.difference import SHOWN, Both, Difference
 from rewardkit.replay.rescore import score
-from rewardkit.replay.scoring import CostSum, Count, Portion, SingleScorer, Tick, group_sizes, why_not
+from rewardkit.replay.single_scorer import CostSum, Count, Portion, SingleScorer, Tick, group_sizes, why_not
 from rewardkit.replay.stored import (
     Needs,
     Read,
@@ -153,7 +153,7 @@ def of_run(
         limit: Only the groups among the first so many completions; ``None`` for all.
         tick: Is called with the calls done, those known and those failed.
         shown: Completions to name.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.SingleScorer`.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
 
     Raises:
         RecordError: There is nothing to compare; says why.

@@ -17,7 +17,7 @@ from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import CompletionTable, Whole
 from rewardkit.record.values import Completion, Version
-from rewardkit.replay.scoring import PORTION_ROWS, Portion
+from rewardkit.replay.single_scorer import PORTION_ROWS, Portion
 from rewardkit.types import Rollout
 
 NO_TEXT = "its text was left out of the record"

@@ -28,15 +28,15 @@ from rewardkit.record.changes import (
     changes_of,
     trainers_of,
 )
-from rewardkit.record.database import in_words
 from rewardkit.record.reader import RunReader
+from rewardkit.record.sqlite_file import in_words
 from rewardkit.record.store import RecordConnection, transaction
 from rewardkit.record.stores import named, writing
 from rewardkit.record.values import Version
 from rewardkit.replay.carried import carried, loaded
 from rewardkit.replay.difference import Difference
 from rewardkit.replay.run_difference import Given, of_run
-from rewardkit.replay.scoring import why_not
+from rewardkit.replay.single_scorer import why_not
 from rewardkit.replay.stored import Stored, choose
 from rewardkit.replay.updates import refuse, shadow_of, takes, unattached
 from rewardkit.runtime.runtime import Runtime

@@ -22,7 +22,7 @@ from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Whole
 from rewardkit.record.values import Completion, Version
 from rewardkit.replay.rescore import scored
-from rewardkit.replay.scoring import SingleScorer, Tick
+from rewardkit.replay.single_scorer import SingleScorer, Tick
 from rewardkit.replay.stored import Stored
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.types import Cause, Outcome
@@ -110,7 +110,7 @@ def verify(
         sample: How many of each version are scored again, chosen at random; ``None`` for all.
         seed: For choosing them.
         tick: Is called with the calls done, those known and those failed.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.scoring.SingleScorer`.
+        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
 
     Raises:
         RecordError: The run has no such reward.

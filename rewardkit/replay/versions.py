@@ -19,7 +19,7 @@ from rewardkit.declare.options import RewardOptions
 from rewardkit.declare.text_reward import reward_from_source
 from rewardkit.errors import RewardError
 from rewardkit.loading.registry import as_named, resolve
-from rewardkit.replay.scoring import why_not
+from rewardkit.replay.single_scorer import why_not
 
 _NOT_IMPORTED = " cannot be imported: "
 

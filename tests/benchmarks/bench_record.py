@@ -28,9 +28,9 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from rewardkit.record.database import CHECKPOINT_PAGES
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
+from rewardkit.record.sqlite_file import CHECKPOINT_PAGES
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status
 

@@ -775,7 +775,7 @@ def test_another_users_run_is_named(work: Path) -> None:
 
 def test_another_users_run_is_named_even_to_root(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same where the tests run as a user who may read all."""
-    monkeypatch.setattr("rewardkit.record.database.os.access", lambda path, mode, **options: False)
+    monkeypatch.setattr("rewardkit.record.sqlite_file.os.access", lambda path, mode, **options: False)
     code, _, err = _run("show", "one")
     assert (2, "error: runs/one/record.db: another user's; this one may not read it\n") == (code, err)
 

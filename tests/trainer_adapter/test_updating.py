@@ -23,7 +23,7 @@ from rewardkit import InfrastructureError, Recorder, RewardError, Run, reward
 from rewardkit.changing import Action, RewardState
 from rewardkit.record import changes
 from rewardkit.record.changes import ChangeState
-from rewardkit.record.database import file_of, writing
+from rewardkit.record.sqlite_file import file_of, writing
 from trainer_adapter import RewardAdapter
 from trainer_adapter.updating import AdapterUpdates, align
 

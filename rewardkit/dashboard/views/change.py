@@ -20,10 +20,10 @@ from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, Opened
 from rewardkit.errors import ConfigError, RecordError, RewardError, UpdateRefusedError
 from rewardkit.record.changes import Action, ChangeState, RewardChange, Trainer
-from rewardkit.record.database import FILE
+from rewardkit.record.sqlite_file import FILE
 from rewardkit.record.stores import home_of, opening_words
 from rewardkit.record.values import Version
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.stored import version_of
 from rewardkit.replay.update import RunningReward, config_of, running, trainers_in
 from rewardkit.replay.updates import shadow_of, takes, unattached

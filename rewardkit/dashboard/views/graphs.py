@@ -14,7 +14,7 @@ from rewardkit.errors import RecordError
 from rewardkit.record.changes import Action, ChangeState
 from rewardkit.replay.charts import later_versions
 from rewardkit.replay.curves import HIGH, LOW, VALUES, Curves, Number, Part
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 
 MOST_METRICS = 60
 """Metrics of the trainer that one answer has."""

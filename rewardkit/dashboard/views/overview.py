@@ -10,7 +10,7 @@ from rewardkit.dashboard.readers import Opened
 from rewardkit.dashboard.sums import summaries
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.values import StepSummary, Version
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.types import Cause
 
 

@@ -13,7 +13,7 @@ from rewardkit.dashboard.views.health import flags_found
 from rewardkit.errors import RecordError
 from rewardkit.record.sessions import is_alive
 from rewardkit.record.stores import RecordPlace
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 
 READ_S = 5.0
 """Seconds for one run, so that a damaged one does not hold up the list."""

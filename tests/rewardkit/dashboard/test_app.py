@@ -29,8 +29,8 @@ from rewardkit.dashboard.readers import DIAGNOSIS, KEPT_S, Kept, Missing, NotThe
 from rewardkit.dashboard.views.runs import MOST_POINTS, thinned
 from rewardkit.dashboard.workers import MOST_LATE, BusyError, Workers
 from rewardkit.errors import RecordError
-from rewardkit.record.database import FILE
 from rewardkit.record.recorder import Recorder
+from rewardkit.record.sqlite_file import FILE
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from rewardkit.dashboard.views.change import POSTS, view
 from rewardkit.errors import RewardLoadError
 from rewardkit.record.changes import Action, Standing, join
 from rewardkit.record.changes import ask as request
-from rewardkit.record.database import writing
+from rewardkit.record.sqlite_file import writing
 
 ROWS = [Rollout("2+2=", completion, {"answer": "4"}) for completion in ("4", "5", "4", "44")]
 

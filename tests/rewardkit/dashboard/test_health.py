@@ -19,7 +19,7 @@ from rewardkit.dashboard.views.health import Looking, view
 from rewardkit.health.detectors import DETECTORS
 from rewardkit.health.examine import diagnose_run
 from rewardkit.record.recorder import Recorder
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Cause, Outcome, Rollout, Status
 

@@ -14,7 +14,7 @@ from rewardkit.dashboard.readers import Kept, NotThere, Opened
 from rewardkit.dashboard.views.logs import BARS, WORDS, view
 from rewardkit.errors import RecordError
 from rewardkit.record.recorder import Recorder
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Cause, Outcome, Rollout, Status
 

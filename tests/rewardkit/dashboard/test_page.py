@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 
 browsing = pytest.importorskip("browsing")
 expect = pytest.importorskip("playwright.sync_api").expect

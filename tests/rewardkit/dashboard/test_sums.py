@@ -14,7 +14,7 @@ from recorded import batch
 from rewardkit.dashboard.readers import Kept, Opened
 from rewardkit.dashboard.sums import StepSums, summaries
 from rewardkit.record.recorder import Recorder
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 
 
 def _agree(sums: StepSums, run: Run, version: int) -> None:

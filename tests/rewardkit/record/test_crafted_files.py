@@ -13,11 +13,11 @@ from recorded import batch
 
 from rewardkit.errors import RecordError
 from rewardkit.record import texts
-from rewardkit.record.database import FILE
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.soundness import unsound
-from rewardkit.replay.run import Run
+from rewardkit.record.sqlite_file import FILE
+from rewardkit.replay.recorded_run import Run
 from rewardkit.score_batch import ScoreBatch
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"

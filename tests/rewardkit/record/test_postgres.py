@@ -25,7 +25,7 @@ from recorded import batch
 
 from rewardkit.errors import RecordError
 from rewardkit.record import postgres as store
-from rewardkit.record import server, silence
+from rewardkit.record import postgres_connection, silence
 from rewardkit.record.address import address_of, run_address
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
@@ -133,21 +133,21 @@ def test_writers_side_by_side_lose_nothing_and_a_reader_misses_nothing(postgres:
 
 def test_texts_are_written_side_by_side(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """No writer waits for another one's texts, which are most of a step: each is among its own when the other is."""
-    url, real = postgres.url("beside"), server.ServerConnection.insert_all
+    url, real = postgres.url("beside"), postgres_connection.ServerConnection.insert_all
     met = threading.Barrier(2, timeout=60)
 
-    def insert_all(self: server.ServerConnection, table: str, rows: Any) -> None:
+    def insert_all(self: postgres_connection.ServerConnection, table: str, rows: Any) -> None:
         if table == "text" and not self.is_alone:
             met.wait()
         real(self, table, rows)
 
     with Recorder(url) as one, Recorder(url, append=True) as other:
-        monkeypatch.setattr(server.ServerConnection, "insert_all", insert_all)
+        monkeypatch.setattr(postgres_connection.ServerConnection, "insert_all", insert_all)
         one.record(batch(mark="one"), step=0)
         other.record(batch(mark="other"), step=0)
         assert one.flush()
         assert other.flush()
-        monkeypatch.setattr(server.ServerConnection, "insert_all", real)
+        monkeypatch.setattr(postgres_connection.ServerConnection, "insert_all", real)
     assert (one.lost, other.lost, met.broken) == (0, 0, False)
     assert sorted(marks(url)) == ["one", "other"]
 
@@ -218,7 +218,7 @@ def test_a_way_to_the_server_that_swallows_words_is_given_up(
             one.record(batch(SIZE, mark=f"s{step}"), step=step)
             time.sleep(0.3 if cut else 0.0)
         assert one.flush()
-        slow = server.connected(address_of(relay.url()))
+        slow = postgres_connection.connected(address_of(relay.url()))
         assert slow.execute("SELECT 1 FROM pg_sleep(1.5)").fetchone() == (1,)
         slow.close()
     assert marks(url) == [f"s{step}" for step in range(4)]
@@ -239,7 +239,7 @@ def test_a_process_that_is_stopped_in_a_step_holds_up_the_others_for_a_while(
         with Recorder(url, append=True) as one:
             one.record(batch(mark="other"), step=0)
             assert one.flush()
-        with pytest.raises(server.ServerError) as ended:
+        with pytest.raises(postgres_connection.ServerError) as ended:
             stopped.commit()
         assert ended.value.may_pass
     with RunReader(url) as run:
@@ -317,19 +317,19 @@ def test_a_commit_of_which_nothing_is_heard_is_written_once(
     postgres: Server, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
     """Where the way to the server is lost while a transaction ends, the server is asked whether it was kept."""
-    url, real = postgres.url(f"commit-{kept}".lower()), server.ServerConnection.commit
+    url, real = postgres.url(f"commit-{kept}".lower()), postgres_connection.ServerConnection.commit
     lost: list[int] = []
 
-    def commit(self: server.ServerConnection) -> None:
+    def commit(self: postgres_connection.ServerConnection) -> None:
         if len(lost) < 2 and self.execute("SELECT count(*) FROM batch WHERE step = 1").fetchone()[0]:
             lost.append(1)
             if kept:
                 real(self)
             self._connection.close()
-            raise server.ServerError("server closed the connection unexpectedly")
+            raise postgres_connection.ServerError("server closed the connection unexpectedly")
         real(self)
 
-    monkeypatch.setattr(server.ServerConnection, "commit", commit)
+    monkeypatch.setattr(postgres_connection.ServerConnection, "commit", commit)
     with Recorder(url) as one:
         for step in range(3):
             one.record(batch(mark=f"s{step}"), step=step)

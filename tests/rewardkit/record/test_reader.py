@@ -15,11 +15,11 @@ import pytest
 from recorded import batch
 
 from rewardkit.errors import RecordError
-from rewardkit.record import database, recorder
+from rewardkit.record import recorder, sqlite_file
 from rewardkit.record.overview import overviews
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
-from rewardkit.replay.run import Run
+from rewardkit.replay.recorded_run import Run
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Cause, Outcome, Rollout, Status
 
@@ -61,7 +61,7 @@ def test_what_is_no_record_is_refused_in_a_line(tmp_path: Path) -> None:
     file.rmdir()
     recorded(tmp_path)
     with contextlib.closing(sqlite3.connect(file)) as newer:
-        newer.execute(f"PRAGMA user_version = {database.VERSION + 1}")
+        newer.execute(f"PRAGMA user_version = {sqlite_file.VERSION + 1}")
     assert "newer release" in refusal(lambda: RunReader(tmp_path))
     assert "newer release" in refusal(lambda: Recorder(tmp_path, append=True))
 
@@ -121,8 +121,8 @@ def test_what_the_first_write_meets_is_said_in_a_line(tmp_path: Path, monkeypatc
     """A file that opens and then refuses its first row, as a read-only one does, raises no error of SQLite's."""
     recorded(tmp_path)
 
-    def read_only(path: Path, *, threads: bool = False) -> database.Connection:
-        return database.reading(path)
+    def read_only(path: Path, *, threads: bool = False) -> sqlite_file.Connection:
+        return sqlite_file.reading(path)
 
     monkeypatch.setattr(recorder, "writing", read_only)
     assert "can be read and not written" in refusal(lambda: Recorder(tmp_path, append=True))
@@ -226,8 +226,8 @@ def test_an_older_record_is_brought_up_to_date(tmp_path: Path, monkeypatch: pyte
     """A file of an older version takes each step to this one, for a reader too; a step that fails changes nothing."""
     file = recorded(tmp_path)
     steps = {1: "CREATE TABLE added (x TEXT DEFAULT 'a;b'); INSERT INTO added DEFAULT VALUES;", 2: "DROP TABLE absent"}
-    monkeypatch.setattr(database, "MIGRATIONS", steps)
-    monkeypatch.setattr(database, "VERSION", 3)
+    monkeypatch.setattr(sqlite_file, "MIGRATIONS", steps)
+    monkeypatch.setattr(sqlite_file, "VERSION", 3)
     assert "no such table: absent" in refusal(lambda: RunReader(tmp_path))
     with contextlib.closing(sqlite3.connect(file)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (2,)
@@ -245,13 +245,13 @@ def test_an_older_record_is_brought_up_to_date(tmp_path: Path, monkeypatch: pyte
 def test_writers_that_migrate_at_once_do_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several that open an older file, one brings it up to date."""
     file = recorded(tmp_path)
-    monkeypatch.setattr(database, "MIGRATIONS", {1: "CREATE TABLE added (x)"})
-    monkeypatch.setattr(database, "VERSION", 2)
+    monkeypatch.setattr(sqlite_file, "MIGRATIONS", {1: "CREATE TABLE added (x)"})
+    monkeypatch.setattr(sqlite_file, "VERSION", 2)
     found: list[str] = []
 
     def act() -> None:
         try:
-            database.writing(file).close()
+            sqlite_file.writing(file).close()
         except RecordError as reason:
             found.append(str(reason))
 

@@ -14,10 +14,10 @@ from recorded import batch
 from rewardkit import Rollout, Runtime, Score, Status, reward
 from rewardkit.errors import RecordError
 from rewardkit.record import recorder
-from rewardkit.record.database import move_aside
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.secrets import Secrets
+from rewardkit.record.sqlite_file import move_aside
 
 
 @reward

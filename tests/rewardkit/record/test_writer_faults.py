@@ -19,7 +19,7 @@ import pytest
 from recorded import batch
 
 from rewardkit.errors import RecordError
-from rewardkit.record import database, held_file, recorder, writer
+from rewardkit.record import file_target, recorder, sqlite_file, writer
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 
@@ -193,8 +193,8 @@ def test_a_locked_file_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loud: Callable[[], list[str]]
 ) -> None:
     """A lock that another process holds for long is told once, and what waits is written when it is gone."""
-    monkeypatch.setattr(database, "BUSY_S", 0.1)
-    monkeypatch.setattr(held_file, "LOCKED_S", 0.02)
+    monkeypatch.setattr(sqlite_file, "BUSY_S", 0.1)
+    monkeypatch.setattr(file_target, "LOCKED_S", 0.02)
     with Recorder(tmp_path) as one:
         assert one.flush()
         with contextlib.closing(sqlite3.connect(tmp_path / "record.db", isolation_level=None)) as other:
@@ -213,7 +213,7 @@ def test_a_file_that_stays_locked_ends_the_record_in_bounded_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing gives up on a lock that does not go away, and says that something is not written."""
-    monkeypatch.setattr(held_file, "LOCKED_S", 0.02)
+    monkeypatch.setattr(file_target, "LOCKED_S", 0.02)
     one = Recorder(tmp_path)
     assert one.flush()
     with contextlib.closing(sqlite3.connect(tmp_path / "record.db", isolation_level=None)) as other:
@@ -438,7 +438,7 @@ def test_an_interpreter_that_ends_writes_what_it_was_given(tmp_path: Path) -> No
 
 def test_a_folder_that_cannot_hold_a_log_is_written_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a file system without shared memory for the write-ahead log a record is written the other way."""
-    monkeypatch.setattr(database, "wal_works", lambda folder: False)
+    monkeypatch.setattr(sqlite_file, "wal_works", lambda folder: False)
     with Recorder(tmp_path) as one:
         one.record(batch(mark="plain"), step=0)
         assert one.flush()

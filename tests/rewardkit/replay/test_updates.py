@@ -21,9 +21,9 @@ from databases import STORES, Server, place_on
 from rewardkit import RecordError, Rollout, Run, Runtime, UpdateRefusedError, reward
 from rewardkit.record import changes, silence
 from rewardkit.record.changes import Action, ChangeState, RewardChange
-from rewardkit.record.database import Connection
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.schema import TABLES
+from rewardkit.record.sqlite_file import Connection
 from rewardkit.record.store import RecordConnection
 from rewardkit.record.stores import place_of, writing
 from rewardkit.replay import updates

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from rewardkit.errors import RecordError
 from rewardkit.record.address import RunAddress
-from rewardkit.record.database import FILE, in_words
+from rewardkit.record.sqlite_file import FILE, in_words
 from rewardkit.record.stores import place_of, reading
 from rewardkit.shown.text import shortened
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from rewardkit.errors import RecordError
 from rewardkit.record.address import RunAddress
-from rewardkit.record.server import ServerConnection, ServerError
+from rewardkit.record.postgres_connection import ServerConnection, ServerError
 
 LOCKED_S = 1.0
 """Seconds that the server itself waits for another writer, before the thread looks whether it is to end."""
 
 
-class HeldServer:
+class ServerTarget:
     """The record's schema as its writer holds it: see :class:`~rewardkit.record.writer.Held`.
 
     Where the server goes away while a transaction ends, it is unknown whether it was kept. The server is asked for that

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rewardkit.errors import RecordError
-from rewardkit.record.database import BESIDE, Connection, code_of, in_words, is_lock, is_record, sound
+from rewardkit.record.sqlite_file import BESIDE, Connection, code_of, in_words, is_lock, is_record, sound
 
 RESCUES = 5
 """How often a deleted file is copied, where other processes go on writing to it meanwhile."""
@@ -28,7 +28,7 @@ _OF_THE_COPY = frozenset(
 _log = logging.getLogger("rewardkit")
 
 
-class HeldFile:
+class FileTarget:
     """The record's file as its writer holds it: see :class:`~rewardkit.record.writer.Held`.
 
     Args:
