@@ -16,7 +16,7 @@ from rewardkit.record.places import RUNS, place_of_runs
 from rewardkit.shown.text import plain
 
 if TYPE_CHECKING:
-    from rewardkit.dashboard.server import Address
+    from rewardkit.dashboard.serve import Address
 
 _NEEDED = ("starlette", "uvicorn")
 
@@ -59,7 +59,7 @@ def ui_command(
     if missing:
         raise ConfigError(f"rewardkit ui needs {' and '.join(missing)}: pip install {' '.join(_NEEDED)}")
     where = place_of_runs(folder)
-    from rewardkit.dashboard.server import serve  # needs what is installed with the extra
+    from rewardkit.dashboard.serve import serve  # needs what is installed with the extra
 
     def tell(place: Address) -> None:
         told = {"url": place.url, "folder": str(where), "tunnel": place.tunnel, "write_token": place.write_token}

@@ -5,20 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import ipaddress
-import json
 import platform
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Iterable, Mapping
 from hmac import compare_digest
-from typing import Any, TypeAlias
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rewardkit.web.listening import is_loopback
-
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2024; --ink-2: #5b6470; --ground: #fbfbfc; --line: #e3e5e9; }
@@ -65,41 +63,41 @@ class Guard:
         names: Further names that the server answers to, such as this machine's with its domain.
     """
 
-    def __init__(self, app: App, token: str, host: str = "127.0.0.1", names: Iterable[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, token: str, host: str = "127.0.0.1", names: Iterable[str] = ()) -> None:
         self._app, self._token = app, token
         self._hosts = frozenset(name.lower() for name in (*_LOCAL_NAMES, host, platform.node(), *names) if name)
-        self._anywhere = not is_loopback(host)
+        self._is_open = not is_loopback(host)
         # Cookies are shared between the ports of a host, so that each server needs a name of its own.
         self._cookie = f"rewardkit_{hashlib.sha256(token.encode()).hexdigest()[:12]}"
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            if scope["type"] == "websocket":
-                await send({"type": "websocket.close", "code": 1008})
-            return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refused = self._refused(scope, headers)
-        if refused is not None:
-            await _answer(scope, send, *refused)
-        else:
-            await self._app(scope, receive, _with_headers(send))
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            answer = self._refusal(Request(scope)) or self._app
+            await answer(scope, receive, _with_headers(send))
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
 
-    def _refused(self, scope: Message, headers: dict[str, str]) -> Refusal | None:
-        """Return why a request does not pass; ``None`` where it does."""
-        host = headers.get("host", "")
-        if not self._knows(host):
-            return 421, "this server does not answer to that name; use the address that `rewardkit ui` printed", {}
-        if scope["method"] not in METHODS:
-            return 405, "only GET, HEAD and POST are answered", {"allow": ", ".join(METHODS)}
-        known = self._has_cookie(headers.get("cookie", ""))
-        if not known or (_in_address(scope) and not scope["path"].startswith("/api/")):
-            return self._asked_in(scope, known=known)
-        if _TRICKS.search(scope.get("raw_path") or b"") or "\x00" in scope["path"]:
-            return 404, "there is nothing at this address", {}
-        return _foreign(scope, headers, host)
+    def _refusal(self, request: Request) -> Response | None:
+        """Return the answer to a request that does not pass; ``None`` for one that does."""
+        scope, path = request.scope, request.scope["path"]
+        if not self._is_own(request.headers.get("host", "")):
+            message = "this server does not answer to that name; use the address that `rewardkit ui` printed"
+            return _refused(request, 421, message)
+        if request.method not in METHODS:
+            return _refused(request, 405, "only GET, HEAD and POST are answered", {"allow": ", ".join(METHODS)})
+        has_cookie = self._is_token(request.cookies.get(self._cookie, ""))
+        if not has_cookie or ("token" in request.query_params and not path.startswith("/api/")):
+            return self._entrance(request, has_cookie=has_cookie)
+        if _TRICKS.search(scope.get("raw_path") or b"") or "\x00" in path:
+            return _refused(request, 404, "there is nothing at this address")
+        return _foreign(request)
 
-    def _knows(self, host: str) -> bool:
-        """Whether a Host header names this server: a name of its own, or an address, which no stranger can rebind."""
+    def _is_own(self, host: str) -> bool:
+        """Whether a Host header names this server: a name of its own, or an address, which no stranger can rebind.
+
+        Starlette's TrustedHostMiddleware takes a list of names. A server that others reach answers to each address of
+        its machine, also to those of a tunnel or a container's host that it cannot list.
+        """
         try:
             parts = urlsplit(f"//{host}")
             name = (parts.hostname or "").lower()
@@ -107,30 +105,21 @@ class Guard:
             return False
         if parts.netloc != host or "@" in host:
             return False
-        if name in self._hosts:
-            return True
-        return is_loopback(name) or (self._anywhere and _is_address(name))
+        return name in self._hosts or is_loopback(name) or (self._is_open and _is_address(name))
 
-    def _has_cookie(self, header: str) -> bool:
-        """Whether the token is among the cookies, some of which are those of other servers on this machine."""
-        pairs = (one.strip().partition("=") for one in header.split(";"))
-        return any(name == self._cookie and self._is_token(value) for name, _, value in pairs)
+    def _is_token(self, text: str) -> bool:
+        return compare_digest(text.encode("utf-8", "replace"), self._token.encode())
 
-    def _is_token(self, given: str) -> bool:
-        return compare_digest(given.encode("utf-8", "replace"), self._token.encode())
-
-    def _asked_in(self, scope: Message, *, known: bool) -> Refusal:
+    def _entrance(self, request: Request, *, has_cookie: bool) -> Response:
         """Answer a request with the token in its address: with a cookie, and the address without the token."""
-        given = _in_address(scope)
-        if scope["method"] == "POST" or not (known or (given and self._is_token(given[-1]))):
-            return 401, "wrong token" if given else "no token", {}
-        others = urlencode([pair for pair in _parameters(scope) if pair[0] != "token"])
-        place = "/" + quote(scope["path"], safe="/").lstrip("/") + (f"?{others}" if others else "")
+        tokens = request.query_params.getlist("token")
+        if request.method == "POST" or not (has_cookie or (tokens and self._is_token(tokens[-1]))):
+            return _refused(request, 401, "wrong token" if tokens else "no token")
+        query = urlencode([pair for pair in request.query_params.multi_items() if pair[0] != "token"])
+        path = "/" + quote(request.scope["path"], safe="/").lstrip("/")  # two slashes would lead to another host
         cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
-        return 303, "", {"location": place, "set-cookie": cookie}
-
-
-Refusal: TypeAlias = tuple[int, str, dict[str, str]]
+        headers = {"location": f"{path}?{query}" if query else path, "set-cookie": cookie}
+        return Response(status_code=303, headers=headers)
 
 
 def _is_address(name: str) -> bool:
@@ -141,24 +130,20 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _foreign(scope: Message, headers: dict[str, str], host: str) -> Refusal | None:
-    """Return why a request that another page makes does not pass; links to the page from elsewhere do."""
-    is_api = scope["path"].startswith("/api/")
-    site = headers.get("sec-fetch-site", "same-origin")
-    origin = headers.get("origin")
-    if scope["method"] == "POST" or is_api:
-        if site not in ("same-origin", "none"):
-            return 403, "a request from another page", {}
-        if origin is not None and _place(origin) != host:
-            return 403, "a request from another page", {}
-    if scope["method"] == "POST":
-        kind = headers.get("content-type", "").partition(";")[0].strip()
-        if kind != "application/json":
-            return 415, "expected application/json", {}
+def _foreign(request: Request) -> Response | None:
+    """Return the refusal of a request that another page makes; links to the page from elsewhere pass."""
+    is_post, headers = request.method == "POST", request.headers
+    if is_post or request.scope["path"].startswith("/api/"):
+        origin = headers.get("origin")
+        is_cross = headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
+        if is_cross or (origin is not None and _netloc(origin) != headers["host"]):
+            return _refused(request, 403, "a request from another page")
+    if is_post and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        return _refused(request, 415, "expected application/json")  # no form of another page can send this type
     return None
 
 
-def _place(origin: str) -> str | None:
+def _netloc(origin: str) -> str | None:
     """Return host and port of an Origin header; ``None`` where it is not an address."""
     try:
         return urlsplit(origin).netloc
@@ -166,54 +151,33 @@ def _place(origin: str) -> str | None:
         return None
 
 
-def _parameters(scope: Message) -> list[tuple[str, str]]:
-    return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-
-
-def _in_address(scope: Message) -> list[str]:
-    """Return the tokens in a request's address."""
-    return [value for name, value in _parameters(scope) if name == "token"]
-
-
 def _with_headers(send: Send) -> Send:
     """Return a ``send`` that adds the headers of every answer to those that it has."""
 
-    async def sent(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = list(message.get("headers", ()))
-            names = {name for name, _ in own}
-            message["headers"] = own + [pair for pair in _encoded(HEADERS.items()) if pair[0] not in names]
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
         await send(message)
 
-    return sent
+    return send_with_headers
 
 
-def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode(), value.encode("latin-1")) for name, value in headers]
+def _refused(request: Request, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a refusal: as JSON to the page's own requests, else as a small page."""
+    if request.scope["path"].startswith("/api/"):
+        return JSONResponse({"error": message}, status, headers)
+    return HTMLResponse(page(status, message), status, headers)
 
 
-async def _answer(scope: Message, send: Send, status: int, words: str, headers: dict[str, str]) -> None:
-    """Send a refusal: as JSON to the page's own requests, else as a small page."""
-    if scope["path"].startswith("/api/"):
-        kind, body = "application/json", json.dumps({"error": words}).encode()
-    else:
-        kind, body = "text/html; charset=utf-8", page(status, words).encode()
-    if status == 303:
-        body = b""
-    length = {"content-type": kind, "content-length": str(len(body))}
-    all_headers = _encoded({**HEADERS, **length, **headers}.items())
-    await send({"type": "http.response.start", "status": status, "headers": all_headers})
-    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
-
-
-def page(status: int, words: str) -> str:
-    """Return the page that stands in place of the dashboard. The words are our own, never the visitor's."""
-    told = _TOLD.get(status, ("Not here", words, ""))
-    heading, sentence, hint = told
+def page(status: int, message: str) -> str:
+    """Return the page that stands in place of the dashboard. The message is our own, never the visitor's."""
+    heading, sentence, hint = _PAGES.get(status, ("Not here", message, ""))
     return _PAGE.format(status=status, style=_STYLE, heading=heading, sentence=sentence, hint=hint)
 
 
-_TOLD = {
+_PAGES = {
     401: (
         "This dashboard needs its token",
         "Open the address that <code>rewardkit ui</code> printed in its terminal. It ends with <code>?token=…</code>"

@@ -21,7 +21,7 @@ for _needed in ("starlette", "uvicorn"):
     pytest.importorskip(_needed, reason=f"no {_needed}; the extra ui brings it")
 
 from rewardkit.dashboard.app import Dashboard  # noqa: E402 - skipped where it cannot be imported
-from rewardkit.dashboard.server import server  # noqa: E402
+from rewardkit.dashboard.serve import server  # noqa: E402
 from rewardkit.web.listening import listening  # noqa: E402
 
 TOKEN = "a-token-of-the-tests"
@@ -53,6 +53,8 @@ class Served:
     def __init__(self, dashboard: Dashboard, port: int) -> None:
         self.dashboard, self.port = dashboard, port
         self.cookie = ""
+        self.base = f"http://127.0.0.1:{port}"
+        self.url = f"{self.base}/?token={TOKEN}"
 
     def ask(self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: Any = None) -> Answer:
         """Send a request as it is given, with the cookie once :meth:`enter` was called."""
@@ -79,10 +81,10 @@ class Served:
 
     @contextlib.contextmanager
     def stream(self, run: str) -> Iterator[Iterator[str]]:
-        """Give the lines of a run's stream as they come."""
+        """Give the lines of a run's stream as they come; it is not packed for a browser that takes packed answers."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
-            head = f"GET /api/runs/{run}/live HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {self.cookie}\r\n\r\n"
-            connection.sendall(head.encode())
+            head = f"GET /api/runs/{run}/live HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {self.cookie}\r\n"
+            connection.sendall(f"{head}Accept-Encoding: gzip\r\n\r\n".encode())
             with connection.makefile("r", encoding="utf-8", newline="\n") as file:
                 yield (line.rstrip("\r\n") for line in file)
 

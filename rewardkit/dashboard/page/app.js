@@ -1,19 +1,17 @@
 /** The page: the address says which run and tab are shown. */
-import { TABS, followLinks, go, left, of, useAddress, visit } from "./lib/address.js";
+import { followLinks, go, left, of, useAddress, visit } from "./lib/address.js";
 import { useApi } from "./lib/api.js";
 import { visible } from "./lib/format.js";
 import { useKeys } from "./lib/keys.js";
+import { PANELS, TITLES } from "./lib/panels.js";
 import { html, render, useErrorBoundary } from "./lib/view.js";
-import { Frame, TITLES } from "./parts/frame.js";
+import { Frame } from "./parts/frame.js";
 import { Loading, ProblemNote } from "./parts/states.js";
-import Change from "./tabs/change.js";
-import Completions from "./tabs/completions.js";
-import Graphs from "./tabs/graphs.js";
-import Health from "./tabs/health.js";
-import Logs from "./tabs/logs.js";
 import Runs from "./tabs/runs.js";
 
-const SHOWN = { graphs: Graphs, logs: Logs, completions: Completions, health: Health, change: Change };
+const MODULES = Object.fromEntries(
+  await Promise.all(PANELS.map(async ({ name }) => [name, await import(`./tabs/${name}.js`)])),
+);
 const LIST_EVERY_MS = 3000;
 const SWITCHER_EVERY_MS = 15000;
 
@@ -25,7 +23,7 @@ function App() {
   useKeys(
     [
       ["g r", "All runs", () => go({ run: null, tab: null })],
-      ...(run ? TABS.flatMap((name, place) => tabKeys(run, name, place)) : []),
+      ...(run ? PANELS.flatMap((panel, index) => tabKeys(run, panel, index)) : []),
     ],
     "Go to",
   );
@@ -41,19 +39,18 @@ function App() {
   `;
 }
 
-function tabKeys(run, name, place) {
+function tabKeys(run, { name, title, key }, index) {
   const open = () => visit(left(run, name));
-  const letter = name === "change" ? "u" : name[0];
   return [
-    [`g ${letter}`, TITLES[name], open],
-    [String(place + 1), TITLES[name], open],
+    [`g ${key}`, title, open],
+    [String(index + 1), title, open],
   ];
 }
 
-/** The chosen tab, once the run's overview is there; the graphs at once. */
+/** The chosen tab, once the run's overview is there; at once where its module says that it does not wait for it. */
 function Shown({ run, tab, query, overview, list }) {
-  const Tab = SHOWN[tab];
-  if (overview.data || (Tab === Graphs && !overview.problem)) {
+  const { default: Tab, isAtOnce } = MODULES[tab];
+  if (overview.data || (isAtOnce && !overview.problem)) {
     return html`<${Tab} run=${run} overview=${overview.data} query=${query} list=${list} />`;
   }
   if (overview.problem) return html`<${ProblemNote} problem=${overview.problem} retry=${overview.reload} />`;

@@ -34,7 +34,7 @@ class Listing:
         self._lock = threading.Lock()
         self._known: dict[str, tuple[Stamp, dict[str, Any]]] = {}
 
-    def told(self) -> dict[str, Any]:
+    def rows(self) -> dict[str, Any]:
         """Return the folder and its runs, the newest first."""
         names = self._folder.names()
         with self._lock:

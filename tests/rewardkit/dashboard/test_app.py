@@ -22,8 +22,9 @@ from served import WRITE_TOKEN, Served, recorded_run, serving
 
 from rewardkit.dashboard import app
 from rewardkit.dashboard import readers as readers_module
-from rewardkit.dashboard.app import encoded, page_files
+from rewardkit.dashboard.app import encoded
 from rewardkit.dashboard.folder import Folder
+from rewardkit.dashboard.page_files import ROOT
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import DIAGNOSIS, KEPT_S, Kept, Missing, NotThere, Opened, Readers, Shared, Unreadable
 from rewardkit.dashboard.views.runs import MOST_POINTS, thinned
@@ -65,10 +66,14 @@ def test_the_page_is_served_from_its_files(served: Served) -> None:
     assert 304 == served.ask("/app.js", headers={"If-None-Match": packed.headers["etag"]}).status
 
 
-def test_every_file_of_the_page_has_a_type() -> None:
+def test_every_file_of_the_page_has_a_type(served: Served) -> None:
     """A browser that is told not to guess needs each."""
-    assert {"/index.html", "/app.js", "/style.css"} <= set(page_files())
-    assert [] == [path for path, one in page_files().items() if one.kind == "application/octet-stream"]
+    files = [f"/{path.relative_to(ROOT).as_posix()}" for path in ROOT.rglob("*") if path.is_file()]
+    assert {"/index.html", "/app.js", "/style.css"} <= set(files)
+    types = {path: served.ask(path).headers["content-type"] for path in files}
+    assert [] == [path for path, kind in types.items() if kind == "application/octet-stream"]
+    kinds = {path.rpartition(".")[2]: kind for path, kind in types.items()}
+    assert "text/javascript; charset=utf-8" == kinds["js"]
 
 
 def test_the_list_has_each_run(served: Served, runs: Path) -> None:

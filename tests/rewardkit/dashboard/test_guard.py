@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import re
@@ -10,8 +11,11 @@ from pathlib import Path
 
 import pytest
 from served import TOKEN, WRITE_TOKEN, Served, recorded_run, serving
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
-from rewardkit.dashboard.guard import HEADERS, Guard, Message, Receive, Send
+from rewardkit.dashboard.guard import HEADERS, Guard
 from rewardkit.web.listening import is_loopback
 
 
@@ -219,8 +223,36 @@ def test_further_names_are_answered_to_as_they_are_given() -> None:
     """A name with its domain is none of its parts, and no other of the domain."""
     guard = Guard(_no_app, TOKEN, "0.0.0.0", ["Box.Lab.example"])
     asked = ("box.lab.example", "box.lab.example:8642", "box.lab", "lab.example", "other.lab.example")
-    assert [guard._knows(name) for name in asked] == [True, True, False, False, False]
+    assert [guard._is_own(name) for name in asked] == [True, True, False, False, False]
 
 
-async def _no_app(scope: Message, receive: Receive, send: Send) -> None:
+def test_the_list_of_starlettes_host_check_cannot_hold_the_addresses_of_an_open_server() -> None:
+    """A server that others reach is asked by addresses that its machine does not know, which no stranger can rebind.
+
+    ``TrustedHostMiddleware`` refuses them with the same names, and takes them only together with every other name.
+    """
+    guard = Guard(_no_app, TOKEN, "0.0.0.0", ["box.example"])
+    hosts = ("192.0.2.7:8642", "[2001:db8::7]:8642", "127.9.9.9", "box.example", "rebound.example")
+    assert [True, True, True, True, False] == [guard._is_own(host) for host in hosts]
+
+    async def status(host: str, names: list[str]) -> int:
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", host.encode())]}
+        statuses: list[int] = []
+
+        async def send(message: Message) -> None:
+            statuses.append(message.get("status", 0))
+
+        await TrustedHostMiddleware(Response(), names, www_redirect=False)(scope, _no_body, send)
+        return statuses[0]
+
+    listed = [asyncio.run(status(host, ["localhost", "0.0.0.0", "box.example"])) for host in hosts]
+    anything = [asyncio.run(status(host, ["*"])) for host in hosts]
+    assert ([400, 400, 400, 200, 400], [200] * 5) == (listed, anything)
+
+
+async def _no_body() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _no_app(scope: Scope, receive: Receive, send: Send) -> None:
     raise AssertionError("nothing is asked of it")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rewardkit.dashboard.panels import PANELS
 from rewardkit.replay.recorded_run import Run
 
 browsing = pytest.importorskip("browsing")
@@ -19,7 +20,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=20_000)
 pytestmark = pytest.mark.browser
 
-TABS = ("graphs", "logs", "completions", "health", "change")
+TABS = tuple(panel.name for panel in PANELS)
 
 
 def names(page: Any) -> list[str]:

@@ -1,7 +1,8 @@
 /** The address bar holds the whole state: /runs/<run>/<tab>?key=value. A run's name may have its subfolders' before it. */
+import { PANELS, TITLES } from "./panels.js";
 import { useEffect, useState } from "./view.js";
 
-export const TABS = ["graphs", "logs", "completions", "health", "change"];
+const FIRST = PANELS[0].name;
 
 const PASSING = ["graph", "entry"];
 const queries = new Map();
@@ -25,7 +26,7 @@ export function parse(pathname, search) {
   const [root, ...parts] = pathname.split("/").filter(Boolean).map(decoded);
   const query = Object.fromEntries(new URLSearchParams(search));
   if (root !== "runs" || !parts.length) return { run: null, tab: null, query };
-  const tab = parts.length > 1 && TABS.includes(parts.at(-1)) ? parts.pop() : TABS[0];
+  const tab = parts.length > 1 && Object.hasOwn(TITLES, parts.at(-1)) ? parts.pop() : FIRST;
   return { run: parts.join("/"), tab, query };
 }
 
@@ -61,7 +62,7 @@ export function href({ run, tab, query = {} } = {}) {
 function pathOf(run, tab, query) {
   const kept = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const asked = new URLSearchParams(kept.map(([key, value]) => [key, String(value)])).toString();
-  const path = run ? `${placeOf(run)}/${tab || TABS[0]}` : "/";
+  const path = run ? `${placeOf(run)}/${tab || FIRST}` : "/";
   return asked ? `${path}?${asked}` : path;
 }
 

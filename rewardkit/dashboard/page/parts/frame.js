@@ -1,18 +1,11 @@
 /** What stands round every tab: the run, its state, the tabs, the theme, and what changed in words. */
-import { TABS, go, left, scrolledTo } from "../lib/address.js";
+import { go, left, scrolledTo } from "../lib/address.js";
 import { count, counted, visible } from "../lib/format.js";
 import { activeKeys, useKeys } from "../lib/keys.js";
 import { useLive } from "../lib/live.js";
+import { PANELS, TITLES } from "../lib/panels.js";
 import { THEMES, useTheme } from "../lib/store.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/view.js";
-
-export const TITLES = {
-  graphs: "Graphs",
-  logs: "Logs",
-  completions: "Completions",
-  health: "Health",
-  change: "Change",
-};
 
 /** The frame of the page. */
 export function Frame({ run, tab, list, overview, children }) {
@@ -86,10 +79,10 @@ function useFocus(run, tab) {
 function Tabs({ run, tab, flags }) {
   return html`
     <nav class="tabs" aria-label="Views of the run">
-      ${TABS.map(
-        (name) => html`
+      ${PANELS.map(
+        ({ name, title }) => html`
           <a key=${name} class="tab" href=${left(run, name)} aria-current=${name === tab ? "page" : null}>
-            ${TITLES[name]}
+            ${title}
             ${name === "health" && flags > 0 && html`<span class="tab-count">${count(flags)}<span class="unseen"> ${flags === 1 ? "flag" : "flags"}</span></span>`}
           </a>
         `,

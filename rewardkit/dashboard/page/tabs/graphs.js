@@ -20,6 +20,8 @@ const TOTALS = ["total_reward", "total_reward_std"];
 const FOLDED = ["failed", "timeouts", "skipped", "flat_groups", "length", "truncated"];
 const SHARED = ["failed", "timeouts", "skipped", "time_p50", "time_p95", "flat_groups"];
 
+export const isAtOnce = true;
+
 /** The tab; it asks for the curves without waiting for the overview, which is null until it is there. */
 export default function Graphs({ run, overview, query }) {
   const split = query.split === "eval" ? "eval" : "train";

@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import ui
 from rewardkit.cli.program import app
-from rewardkit.dashboard import server
-from rewardkit.dashboard.server import Address, address_of, check, serve
+from rewardkit.dashboard import serve as serving_module
+from rewardkit.dashboard.serve import Address, address_of, check, serve
 from rewardkit.errors import ConfigError
 from rewardkit.web import listening
 from rewardkit.web.listening import PORTS_TRIED
@@ -180,7 +180,7 @@ def test_a_file_is_no_folder_of_runs(tmp_path: Path) -> None:
 def test_the_command_prints_where_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address, the tunnel and the write token, each on a line of its own; no token in the command's own words."""
     told = Address("http://127.0.0.1:8642/?token=abc", "ssh -N -L 8642:127.0.0.1:8642 you@box", 8642, "write-abc")
-    monkeypatch.setattr(server, "serve", lambda *given, tell, **options: tell(told))
+    monkeypatch.setattr(serving_module, "serve", lambda *given, tell, **options: tell(told))
     done = CliRunner().invoke(app, ["ui", str(tmp_path), "--write"])
     assert ALL_IS_WELL == done.exit_code
     lines = [line.strip() for line in done.stdout.splitlines()]
@@ -195,7 +195,7 @@ def test_the_command_prints_where_it_listens(tmp_path: Path, monkeypatch: pytest
 def test_the_command_passes_further_names_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As often as one is given."""
     given: dict[str, Any] = {}
-    monkeypatch.setattr(server, "serve", lambda *places, **options: given.update(options))
+    monkeypatch.setattr(serving_module, "serve", lambda *places, **options: given.update(options))
     done = CliRunner().invoke(app, ["ui", str(tmp_path), "--allow-host", "a.example", "--allow-host", "b.example"])
     assert done.exit_code == ALL_IS_WELL
     assert given["names"] == ["a.example", "b.example"]
@@ -212,7 +212,7 @@ def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_token_may_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where other users of the machine do not see it."""
     given: list[object] = []
-    monkeypatch.setattr(server, "serve", lambda *those, **options: given.extend(those))
+    monkeypatch.setattr(serving_module, "serve", lambda *those, **options: given.extend(those))
     monkeypatch.setenv("REWARDKIT_UI_TOKEN", TOKEN)
     assert ALL_IS_WELL == CliRunner().invoke(app, ["ui", str(tmp_path)]).exit_code
     assert [tmp_path, "127.0.0.1", 8642, TOKEN] == given

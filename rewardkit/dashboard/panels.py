@@ -1,0 +1,48 @@
+"""The table of the dashboard's panels, from which the server takes its addresses and the page its tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from rewardkit.dashboard.query import Query
+from rewardkit.dashboard.readers import Opened
+from rewardkit.dashboard.views import change, completions, graphs, health, logs
+
+View: TypeAlias = Callable[[Opened, Query], dict[str, Any]]
+Action: TypeAlias = Callable[[Opened, Mapping[str, Any]], dict[str, Any]]
+
+
+class Panel(NamedTuple):
+    """A tab of a run.
+
+    ``page/tabs/NAME.js`` draws it, with ``page/tabs/NAME.css`` where there is one.
+
+    Attributes:
+        name: Its name in addresses: ``/runs/RUN/NAME`` for a reader, ``/api/runs/RUN/NAME`` for the page.
+        title: What its tab is called.
+        key: The letter that opens it after ``g``.
+        view: Returns what it shows of a run.
+        views: Returns of further addresses that it asks, by name.
+        actions: What it does to a run at ``/api/runs/RUN/change/ACTION``, each with the write token alone.
+    """
+
+    name: str
+    title: str
+    key: str
+    view: View
+    views: Mapping[str, View] = {}
+    actions: Mapping[str, Action] = {}
+
+
+PANELS = (
+    Panel("graphs", "Graphs", "g", graphs.view),
+    Panel("logs", "Logs", "l", logs.view),
+    Panel(
+        "completions", "Completions", "c", completions.completions,
+        {"prompts": completions.prompts, "prompt": completions.prompt, "completion": completions.completion},
+    ),
+    Panel("health", "Health", "h", health.view),
+    Panel("change", "Change", "u", change.view, actions=change.POSTS),
+)  # fmt: skip
+"""The panels in the order of their tabs; the first one opens with a run."""
