@@ -14,7 +14,7 @@ from typing import Any
 
 from rewardkit import Reward, RewardOptions
 
-_SCORED = ("completion", "completions", "messages", "completion_ids")
+_INPUTS = ("completion", "completions", "messages", "completion_ids")
 
 
 class AdjustableReward(Reward[..., Any]):
@@ -25,28 +25,28 @@ class AdjustableReward(Reward[..., Any]):
     """
 
     def __init__(self, make: Callable[..., Reward[..., Any]]) -> None:
-        usual = make()
-        super().__init__(usual.spec.function, usual.spec.kind, usual.options, usual.spec.hints)
+        default = make()
+        super().__init__(default.spec.function, default.spec.kind, default.options, default.spec.hints)
         self.make: Callable[..., Reward[..., Any]] = make
 
-    def __call__(self, *settings: Any, **given: Any) -> Any:
+    def __call__(self, *settings: Any, **arguments: Any) -> Any:
         """Score, or return a reward with other settings.
 
         Raises:
             TypeError: A setting is unknown.
             ValueError: The value of a setting makes no sense.
         """
-        if any(name in given for name in _SCORED):
+        if any(name in arguments for name in _INPUTS):
             if settings:
                 raise TypeError(f"{self.name}(): pass settings in one call, and what is scored, by name, in another")
-            return super().__call__(**given)
+            return super().__call__(**arguments)
         try:
-            inspect.signature(self.make).bind(*settings, **given)
-        except TypeError as odd:
-            known = ", ".join(inspect.signature(self.make).parameters)
-            hint = f"its settings are {known}. To score, name what is scored: {self.name}(completion=...)"
-            raise TypeError(f"{self.name}: {odd}; {hint}") from None
-        return AdjustedReward(self, settings, given)
+            inspect.signature(self.make).bind(*settings, **arguments)
+        except TypeError as error:
+            names = ", ".join(inspect.signature(self.make).parameters)
+            hint = f"its settings are {names}. To score, name what is scored: {self.name}(completion=...)"
+            raise TypeError(f"{self.name}: {error}; {hint}") from None
+        return AdjustedReward(self, settings, arguments)
 
     def _having(self, options: RewardOptions) -> Reward[..., Any]:
         return AdjustedReward(self, (), {}, options)
@@ -56,14 +56,14 @@ class AdjustedReward(Reward[..., Any]):
     """A built-in reward with the caller's settings, which pickles as the family's name and the settings."""
 
     def __init__(
-        self, family: AdjustableReward, settings: Any, given: dict[str, Any], options: RewardOptions | None = None
+        self, family: AdjustableReward, settings: Any, arguments: dict[str, Any], options: RewardOptions | None = None
     ) -> None:
         try:
-            made = family.make(*settings, **given)
-        except ValueError as odd:
-            raise ValueError(f"{family.name}: {odd}") from odd
-        super().__init__(made.spec.function, made.spec.kind, options or made.options, made.spec.hints)
-        self._made_of = (family, settings, given)
+            reward = family.make(*settings, **arguments)
+        except ValueError as error:
+            raise ValueError(f"{family.name}: {error}") from error
+        super().__init__(reward.spec.function, reward.spec.kind, options or reward.options, reward.spec.hints)
+        self._made_of = (family, settings, arguments)
 
     def _having(self, options: RewardOptions) -> AdjustedReward:
         return AdjustedReward(*self._made_of, options)
@@ -84,7 +84,7 @@ def adjustable(make: Callable[..., Reward[..., Any]]) -> AdjustableReward:
     The function inside has the factory's name, by which worker processes find the reward. Its docstring describes
     the reward, and that of the factory the settings.
     """
-    made = AdjustableReward(make)
-    functools.update_wrapper(made, made.spec.function)
-    made.__name__ = made.name
-    return made
+    family = AdjustableReward(make)
+    functools.update_wrapper(family, family.spec.function)
+    family.__name__ = family.name
+    return family

@@ -13,7 +13,7 @@ from builtin_rewards.reading.normalisation import shows
 from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
-_SHOWN = 5
+_MAX_LISTED = 5
 _SHOWN_CHARS = 80
 _MOST_SOURCES = 10_000
 _MARKER = re.compile(
@@ -22,11 +22,10 @@ _MARKER = re.compile(
     r"(?:(?::[0-9]++)?\u2020[^\[\]\u3010\u3011\uff3b\uff3d\n]*+)?[\]\u3011\uff3d]"
 )
 _DEFINITION = re.compile(rf"^[ \t]*+{_MARKER.pattern}:", re.MULTILINE)
-_INDEX = re.compile(
+_INDEX = re.compile(  # an index in code: `rows[1] = 5`, `x[1] + 2`; a letter after a number is a unit: `5 g[1]`
     r"(?<!\w)(?<![0-9]\s)[a-z](?:(?>\[[0-9]++\]){2,}+|\[[0-9]++\](?=[ ]?[-+*/%]|[()\]}]|\.\w))"
     r"|(?<=\w)(?>\[[0-9]++\])++(?=[ ]?[-+*/%!<>=]?=|[ ][<>][ ])"
 )
-"""An index in code, such as ``rows[1] = 5`` or ``x[1] + 2``; a letter after a number is a unit: ``5 g[1]``."""
 _PARTS = re.compile("[,;\uff0c\u3001]")
 _RANGE = re.compile(r"[ ]?[\u2013-][ ]?")
 _MAX_DIGITS = 9
@@ -61,19 +60,19 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
         if not count:
             return Score(None, reason="the row has no sources")
         text = _INDEX.sub(" ", without_code(after_thinking(completion)))
-        cited, dangling = _cited(text, count)
-        metrics = {"cited": float(cited), "dangling": float(len(dangling))}
-        others = ", ".join(sorted(dangling)[:_SHOWN]) + ("..." if len(dangling) > _SHOWN else "")
-        if not cited:
+        citations, strays = _count_citations(text, count)
+        metrics = {"cited": float(citations), "dangling": float(len(strays))}
+        examples = ", ".join(sorted(strays)[:_MAX_LISTED]) + ("..." if len(strays) > _MAX_LISTED else "")
+        if not citations:
             return Score(
-                0.0, reason=f"it cites {f'unknown sources: {others}' if others else 'nothing'}", metrics=metrics
+                0.0, reason=f"it cites {f'unknown sources: {examples}' if examples else 'nothing'}", metrics=metrics
             )
         if not shows(_MARKER.sub("", text).strip(" \n.,;:")):
             return Score(0.0, reason="the text is only markers", metrics=metrics)
-        wanted = count if all_sources else min(minimum, count)
-        score = cited / (cited + len(dangling)) * min(cited / wanted, 1.0)
-        reason = f"{cited} of {count} sources cited, {wanted} asked for"
-        reason += f"; unknown: {others}" if others else ""
+        target = count if all_sources else min(minimum, count)
+        score = citations / (citations + len(strays)) * min(citations / target, 1.0)
+        reason = f"{citations} of {count} sources cited, {target} asked for"
+        reason += f"; unknown: {examples}" if examples else ""
         return Score(float(score == 1.0) if all_or_nothing else score, reason=reason, metrics=metrics)
 
     return citation
@@ -88,15 +87,15 @@ def _source_count(sources: Any) -> int:
     return min(max(sources, 0), _MOST_SOURCES) if isinstance(sources, int) and not isinstance(sources, bool) else 0
 
 
-def _cited(text: str, count: int) -> tuple[int, set[str]]:
+def _count_citations(text: str, count: int) -> tuple[int, set[str]]:
     """Return how many sources are cited, and the unknown ones that are cited or defined, as they are written."""
-    mask, dangling = 0, set()
-    defined = {(marker, False) for marker in _DEFINITION.findall(text)}
-    for marker, cites in defined | {(marker, True) for marker in _MARKER.findall(_DEFINITION.sub(" ", text))}:
+    mask, strays = 0, set()
+    definitions = {(marker, False) for marker in _DEFINITION.findall(text)}
+    for marker, is_citation in definitions | {(marker, True) for marker in _MARKER.findall(_DEFINITION.sub(" ", text))}:
         for part in _PARTS.split(marker):
-            ends = [int(number[:_MAX_DIGITS]) for number in _RANGE.split(part.strip(" ^"))]
-            if len(ends) > 2 or not 0 < ends[0] <= ends[-1] <= count:
-                dangling.add(part.strip()[:_SHOWN_CHARS])
-            elif cites:
-                mask |= (1 << ends[-1]) - (1 << ends[0] - 1)
-    return mask.bit_count(), dangling
+            bounds = [int(number[:_MAX_DIGITS]) for number in _RANGE.split(part.strip(" ^"))]
+            if len(bounds) > 2 or not 0 < bounds[0] <= bounds[-1] <= count:
+                strays.add(part.strip()[:_SHOWN_CHARS])
+            elif is_citation:
+                mask |= (1 << bounds[-1]) - (1 << bounds[0] - 1)
+    return mask.bit_count(), strays

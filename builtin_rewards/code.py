@@ -46,8 +46,8 @@ _READER = Path(program.__file__).read_text(encoding="utf-8")
 def _prefix(prompt: str) -> str:
     """Return the code at the end of a prompt: its last block of Python, else all from its first line of code."""
     code = last_code(prompt, _MARKS) or ""
-    begins = _FIRST_LINE.search(code)
-    return code[begins.start() :] if begins else ""
+    first_line = _FIRST_LINE.search(code)
+    return code[first_line.start() :] if first_line else ""
 
 
 def _program(
@@ -64,25 +64,25 @@ def _program(
     return blocks[-1] if blocks else None
 
 
-def _text(tests: str) -> str:
+def _join_asserts(tests: str) -> str:
     with contextlib.suppress(ValueError):
-        listed = json.loads(tests)
-        if isinstance(listed, list) and all(isinstance(line, str) for line in listed):
-            return "\n".join(listed)
+        lines = json.loads(tests)
+        if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
+            return "\n".join(lines)
     return tests
 
 
 def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
     checks = [check for report in reports for check in report.checks]
-    lost = [check.reason for check in checks if check.status is CheckStatus.INFRASTRUCTURE]
-    if lost or not checks:
-        raise InfrastructureError(f"the jail failed: {[*lost, 'it reported no check'][0]}")
-    failed = [check for check in checks if check.status is not CheckStatus.PASSED]
-    passed = len(checks) - len(failed)
-    told = "".join(f"; {check.status}: {check.label}: {check.reason}" for check in failed[:1])
-    score = float(not failed) if all_or_nothing else passed / len(checks)
-    metrics = {"passed": float(passed), "checks": float(len(checks))}
-    return Score(score, reason=f"{passed} of {len(checks)} checks passed{told}", metrics=metrics)
+    faults = [check.reason for check in checks if check.status is CheckStatus.INFRASTRUCTURE]
+    if faults or not checks:
+        raise InfrastructureError(f"the jail failed: {[*faults, 'it reported no check'][0]}")
+    failures = [check for check in checks if check.status is not CheckStatus.PASSED]
+    passes = len(checks) - len(failures)
+    detail = "".join(f"; {check.status}: {check.label}: {check.reason}" for check in failures[:1])
+    score = float(not failures) if all_or_nothing else passes / len(checks)
+    metrics = {"passed": float(passes), "checks": float(len(checks))}
+    return Score(score, reason=f"{passes} of {len(checks)} checks passed{detail}", metrics=metrics)
 
 
 @adjustable
@@ -131,16 +131,16 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
         """
         if not tests and inputs is None:
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
-        text, setup = _text(tests or ""), setup or ""
-        before = _prefix(prompt) if prefix is None else prefix
-        code = _program(completion, sandbox, entry_point, f"{setup}\n{text}", before)
+        text, setup = _join_asserts(tests or ""), setup or ""
+        context = _prefix(prompt) if prefix is None else prefix
+        code = _program(completion, sandbox, entry_point, f"{setup}\n{text}", context)
         if code is None:
             return Score(0.0, reason=_NO_CODE)
         reports = []
         try:
             if tests:
-                about: Any = {"entry_point": entry_point, "setup": setup, "helpers": before, "limits": limits}
-                reports.append(check_asserts(sandbox, code, text, **about))
+                options: Any = {"entry_point": entry_point, "setup": setup, "helpers": context, "limits": limits}
+                reports.append(check_asserts(sandbox, code, text, **options))
             if inputs is not None:
                 if outputs is None or len(outputs) != len(inputs):
                     raise CheckError(f"{len(inputs)} inputs and {len(outputs or ())} outputs")
@@ -152,8 +152,8 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
                 else:
                     calls = [FunctionCheck(*pair) for pair in pairs]
                     reports.append(check_functions(sandbox, code, entry_point, calls, limits=limits))
-        except (CheckError, NotPlainError) as fault:
-            return Score(None, reason=f"the row's tests cannot be run: {fault}")
+        except (CheckError, NotPlainError) as error:
+            return Score(None, reason=f"the row's tests cannot be run: {error}")
         return _score(reports, all_or_nothing=all_or_nothing)
 
     return code_tests

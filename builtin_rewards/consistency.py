@@ -5,10 +5,9 @@ from __future__ import annotations
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.math import DEADLINE_S, same_answer
 from builtin_rewards.reading.answer import answer_as_text, extract_answer
-from builtin_rewards.reading.normalisation import normalise
+from builtin_rewards.reading.normalisation import normalise, preview
 from rewardkit import Reward, Score, group_reward
 
-_SHOWN_CHARS = 60
 _COMPARED_AS = ("math", "text")
 
 
@@ -36,19 +35,24 @@ def self_consistency(compared_as: str = "math", *, majority: bool = False) -> Re
         """
         if len(completions) == 1:
             return [Score(None, reason="a group of one: nothing to agree with")]
-        read = [_answer(text, compared_as) for text in completions]
-        classes = _classes(read, compared_as)
-        sizes = [sum(one == other for other in classes) if one is not None else 0 for one in classes]
-        most = max(sizes)
-        tied = len({one for one, size in zip(classes, sizes, strict=True) if one is not None and size == most}) > 1
+        answers = [_answer(text, compared_as) for text in completions]
+        classes = _classes(answers, compared_as)
+        sizes = [sum(label == other for other in classes) if label is not None else 0 for label in classes]
+        largest = max(sizes)
+        is_tied = (
+            len({label for label, size in zip(classes, sizes, strict=True) if label is not None and size == largest})
+            > 1
+        )
         scores = []
-        for answer, size in zip(read, sizes, strict=True):
-            said = f"{size} of {len(completions)} answer {_shown(answer)}" if answer is not None else "no final answer"
+        for answer, size in zip(answers, sizes, strict=True):
+            reason = (
+                f"{size} of {len(completions)} answer {preview(answer)}" if answer is not None else "no final answer"
+            )
             value: float | None = size / len(completions)
             if majority and answer is not None:
-                value = None if tied else float(size == most)
-                said += ", and others are as many" if tied else ""
-            scores.append(Score(value, reason=said))
+                value = None if is_tied else float(size == largest)
+                reason += ", and others are as many" if is_tied else ""
+            scores.append(Score(value, reason=reason))
         return scores
 
     return self_consistency
@@ -56,26 +60,26 @@ def self_consistency(compared_as: str = "math", *, majority: bool = False) -> Re
 
 def _answer(completion: str, compared_as: str) -> str | None:
     """Return a completion's one final answer; ``None`` where it has no answer, or several."""
-    found = extract_answer(completion) if compared_as == "math" else answer_as_text(completion)
-    if found.answer is None or found.problem or found.stuffed:
+    extraction = extract_answer(completion) if compared_as == "math" else answer_as_text(completion)
+    if extraction.answer is None or extraction.problem or extraction.stuffed:
         return None
-    text = found.answer if compared_as == "math" else normalise(found.answer)
+    text = extraction.answer if compared_as == "math" else normalise(extraction.answer)
     return text if text.strip() else None
 
 
 def _classes(answers: list[str | None], compared_as: str) -> list[int | None]:
     """Return a number for each answer, the same for equal ones."""
-    firsts: list[str] = []
-    known: dict[str, int] = {}
+    representatives: list[str] = []
+    classes: dict[str, int] = {}
     for answer in answers:
-        if answer is None or answer in known:
+        if answer is None or answer in classes:
             continue
-        same = (place for place, one in enumerate(firsts) if compared_as == "math" and same_answer(one, answer))
-        known[answer] = next(same, len(firsts))
-        if known[answer] == len(firsts):
-            firsts.append(answer)
-    return [None if answer is None else known[answer] for answer in answers]
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "...")
+        matches = (
+            index
+            for index, representative in enumerate(representatives)
+            if compared_as == "math" and same_answer(representative, answer)
+        )
+        classes[answer] = next(matches, len(representatives))
+        if classes[answer] == len(representatives):
+            representatives.append(answer)
+    return [None if answer is None else classes[answer] for answer in answers]

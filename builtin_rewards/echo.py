@@ -33,21 +33,21 @@ def no_prompt_echo(n: int = 8) -> Reward[..., Score]:
         only if it is the whole prompt. 0.0 for an empty completion. No columns; never ``None``.
         """
         answer = after_thinking(completion)
-        said = _words(answer)
-        if not said:
+        tokens = _tokenise(answer)
+        if not tokens:
             return Score(float(bool(fold(answer).strip())), reason="no words in the completion")
-        asked = _words(prompt)
-        width = max(_LEAST_WORDS, min(n, len(asked)))
-        if len(said) < width:
-            return Score(float(said != asked), reason=None if said != asked else "it is the prompt")
+        prompt_tokens = _tokenise(prompt)
+        width = max(_LEAST_WORDS, min(n, len(prompt_tokens)))
+        if len(tokens) < width:
+            return Score(float(tokens != prompt_tokens), reason=None if tokens != prompt_tokens else "it is the prompt")
         # The words before the last run make it whole.
-        starts = [*range(0, len(said) - width + 1, width), *([len(said) - width] if len(said) % width else [])]
-        known = set(grams(asked, width))
-        echoed, runs = sum(tuple(said[start : start + width]) in known for start in starts), len(starts)
-        return Score(1 - echoed / runs, reason=f"{echoed} of {runs} runs of {width} words are the prompt's")
+        starts = [*range(0, len(tokens) - width + 1, width), *([len(tokens) - width] if len(tokens) % width else [])]
+        prompt_grams = set(grams(prompt_tokens, width))
+        echoes, runs = sum(tuple(tokens[start : start + width]) in prompt_grams for start in starts), len(starts)
+        return Score(1 - echoes / runs, reason=f"{echoes} of {runs} runs of {width} words are the prompt's")
 
     return no_prompt_echo
 
 
-def _words(text: str) -> list[str]:
+def _tokenise(text: str) -> list[str]:
     return fold(text).lower().translate(_MARKS).split()

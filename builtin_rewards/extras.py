@@ -6,8 +6,8 @@ import functools
 import importlib
 from typing import Any
 
+# The packages that bring modules of another name.
 _PACKAGES = {"jsonschema_specifications": "jsonschema", "referencing": "jsonschema", "rouge_score": "rouge-score"}
-"""The packages that bring modules of another name."""
 
 
 @functools.cache
@@ -15,6 +15,6 @@ def extra(module: str) -> Any:
     """Return a module of the ``rewards`` extra; an ImportError names the package that has it."""
     try:
         return importlib.import_module(module)
-    except ImportError as missing:
+    except ImportError as error:
         package = _PACKAGES.get(top := module.partition(".")[0], top)
-        raise ImportError(f"this reward needs {module}: pip install {package}") from missing
+        raise ImportError(f"this reward needs {module}: pip install {package}") from error

@@ -15,7 +15,7 @@ from xml.parsers import expat
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.markdown import heading_title, last_code, read_markdown, split_fences
 from builtin_rewards.reading.normalisation import fold, says, shows
-from builtin_rewards.reading.thoughts import after_thinking, begins_in_thought, unframed
+from builtin_rewards.reading.thoughts import after_thinking, begins_in_thought, strip_frame
 from rewardkit import Reward, Score, reward
 
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -34,8 +34,8 @@ def format_tags(
         first_is_open: Whether the prompt ends with the first tag, opened: then the completion does not open it.
     """
     names = (tags,) if isinstance(tags, str) else tuple(tags)
-    fit = len({name.lower() for name in names}) == len(names) > 0 and all(map(_TAG_NAME.fullmatch, names))
-    require(fit, "names of ASCII letters, digits and _ . -, each once", tags=tags)
+    is_valid = len({name.lower() for name in names}) == len(names) > 0 and all(map(_TAG_NAME.fullmatch, names))
+    require(is_valid, "names of ASCII letters, digits and _ . -, each once", tags=tags)
     lead = f"<{names[0]}>" if first_is_open else ""
 
     @reward(score_range=(0, 1))
@@ -50,19 +50,21 @@ def format_tags(
         (``<|im_end|>``) are not read. Never ``None``.
         """
         # audit: skip format the form is what it pays for; what stands in it, another reward must judge
-        return _tags_score(lead + unframed(completion), names, nonempty)
+        return _tags_score(lead + strip_frame(completion), names, nonempty)
 
     return format_tags
 
 
 def _tags_score(text: str, names: tuple[str, ...], nonempty: bool) -> Score:
     looks = Counter(look[1].lower() for look in _tag_pattern(names).finditer(fold(text).translate(_BRACKETS)))
-    read = {name: _read_tag(text, name, looks[name.lower()], nonempty) for name in names}
-    spans = {name: found for name, found in read.items() if not isinstance(found, str)}
-    faults = [f"<{name}> {found}" for name, found in read.items() if isinstance(found, str)]
-    mixed = [name for name, (start, end) in spans.items() if sum(a < end and start < b for a, b in spans.values()) > 1]
-    faults += [f"<{name}> overlaps another tag" for name in mixed]
-    good = len(spans) - len(mixed)
+    results = {name: _read_tag(text, name, looks[name.lower()], nonempty) for name in names}
+    spans = {name: result for name, result in results.items() if not isinstance(result, str)}
+    faults = [f"<{name}> {result}" for name, result in results.items() if isinstance(result, str)]
+    overlaps = [
+        name for name, (start, end) in spans.items() if sum(a < end and start < b for a, b in spans.values()) > 1
+    ]
+    faults += [f"<{name}> overlaps another tag" for name in overlaps]
+    good_count = len(spans) - len(overlaps)
     if not faults:
         edges = [0, *(edge for span in spans.values() for edge in span), len(text)]
         if edges != sorted(edges):
@@ -70,15 +72,17 @@ def _tags_score(text: str, names: tuple[str, ...], nonempty: bool) -> Score:
         elif any(text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)):
             faults = ["there is text outside the tags"]
     reason = "; ".join(faults) or "all tags are there, in order"
-    return Score(good / (len(names) + 1) if faults else 1.0, reason=reason, metrics={"good_tags": float(good)})
+    return Score(
+        good_count / (len(names) + 1) if faults else 1.0, reason=reason, metrics={"good_tags": float(good_count)}
+    )
 
 
 def _read_tag(text: str, name: str, looks: int, nonempty: bool) -> tuple[int, int] | str:
     """Return where a tag begins and ends, or what is wrong with it."""
     opening, closing = f"<{name}>", f"</{name}>"
-    opened, closed = text.count(opening), text.count(closing)
-    if (opened, closed) != (1, 1):
-        return f"is opened {opened}, closed {closed} times" if opened + closed else "is missing"
+    opens, closes = text.count(opening), text.count(closing)
+    if (opens, closes) != (1, 1):
+        return f"is opened {opens}, closed {closes} times" if opens + closes else "is missing"
     if looks != 2:
         return "has a look-alike"
     start, end = text.index(opening), text.index(closing)
@@ -106,9 +110,9 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
         pattern: The pattern of all rows, in Python's syntax; ``None`` reads the column ``pattern``.
         full: Whether the whole completion must match, otherwise some part of it.
     """
-    fault = None if pattern is None else _compiled(pattern) if pattern else "empty"
+    fault = None if pattern is None else _compile(pattern) if pattern else "empty"
     require(not isinstance(fault, str), f"a pattern: {fault}", pattern=pattern)
-    usual = pattern
+    default = pattern
 
     @reward(score_range=(0, 1))
     def regex_match(completion: str, pattern: str | None = None) -> Score:
@@ -119,25 +123,29 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
         of that name goes before it. ``None`` where the row has no pattern, or one that does not compile. Some patterns
         take exponential time, such as ``(a+)+$``: the worker's deadline alone ends them (``timeout``).
         """
-        given = usual or pattern
-        if not given:
+        expression = default or pattern
+        if not expression:
             return Score(None, reason="the row has no pattern")
-        compiled = _compiled(given)
-        if isinstance(compiled, str):
-            return Score(None, reason=f"the row's pattern does not compile: {compiled}")
-        found = compiled.fullmatch(completion) if full else compiled.search(completion)
-        return Score(1.0, reason="matches") if found else Score(0.0, reason=f"does not match {given[:_SHOWN_CHARS]!r}")
+        regex = _compile(expression)
+        if isinstance(regex, str):
+            return Score(None, reason=f"the row's pattern does not compile: {regex}")
+        match = regex.fullmatch(completion) if full else regex.search(completion)
+        return (
+            Score(1.0, reason="matches")
+            if match
+            else Score(0.0, reason=f"does not match {expression[:_SHOWN_CHARS]!r}")
+        )
 
     return regex_match
 
 
 @functools.lru_cache(256)
-def _compiled(pattern: str) -> re.Pattern[str] | str:
+def _compile(pattern: str) -> re.Pattern[str] | str:
     try:
         with warnings.catch_warnings(action="ignore"):
             return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as fault:
-        return str(fault)
+    except (re.error, OverflowError, RecursionError) as error:
+        return str(error)
 
 
 @adjustable
@@ -159,10 +167,10 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
         ``None``.
         """
         # audit: skip format the form is what it pays for; what stands in it, another reward must judge
-        completion = unframed(completion)
-        whole = completion.lstrip()
-        begins = whole.startswith("<") and not begins_in_thought(whole)
-        source = last_code(completion if begins else after_thinking(completion), ("xml",))
+        completion = strip_frame(completion)
+        text = completion.lstrip()
+        is_element = text.startswith("<") and not begins_in_thought(text)
+        source = last_code(completion if is_element else after_thinking(completion), ("xml",))
         if source is None:
             return Score(0.0, reason="no XML in the completion")
         fault, outermost = _xml_fault(source.strip())
@@ -185,8 +193,8 @@ def _xml_fault(source: str) -> tuple[str | None, str]:
     parser.StartDoctypeDeclHandler = refuse
     try:
         parser.Parse(source, True)
-    except (expat.ExpatError, ValueError) as fault:  # a lone surrogate is a ValueError too
-        return f"not well-formed: {fault}", ""
+    except (expat.ExpatError, ValueError) as error:  # a lone surrogate is a ValueError too
+        return f"not well-formed: {error}", ""
     return None, names[0]
 
 
@@ -222,11 +230,11 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
         blocks, _ = split_fences(after_thinking(completion))
         if not all(block.closed and shows(block.body) for block in blocks):
             return Score(0.0, reason="a block is not closed, or empty")
-        found = sum(1 for block in blocks if name is None or block.mark in marks)
-        right = found >= at_least if exactly is None else found == exactly == len(blocks)
-        asked = f"at least {at_least}" if exactly is None else f"exactly {exactly}"
-        reason = f"{found} of {len(blocks)} blocks are {name or 'code'}, {asked} asked for"
-        return Score(float(right), reason=reason, metrics={"blocks": float(found)})
+        count = sum(1 for block in blocks if name is None or block.mark in marks)
+        is_right = count >= at_least if exactly is None else count == exactly == len(blocks)
+        requirement = f"at least {at_least}" if exactly is None else f"exactly {exactly}"
+        reason = f"{count} of {len(blocks)} blocks are {name or 'code'}, {requirement} asked for"
+        return Score(float(is_right), reason=reason, metrics={"blocks": float(count)})
 
     return code_fence
 
@@ -249,12 +257,12 @@ def markdown_structure(
         tables: How many tables with at least one row there must be at least.
         code_blocks: How many fenced blocks, closed and not empty, there must be at least.
     """
-    asked = {"headings": headings, "list_items": list_items, "tables": tables, "code_blocks": code_blocks}
-    require(min(asked.values()) >= 0, "0 or more", **asked)
+    minima = {"headings": headings, "list_items": list_items, "tables": tables, "code_blocks": code_blocks}
+    require(min(minima.values()) >= 0, "0 or more", **minima)
     titles = tuple(heading_title(title) for title in ([sections] if isinstance(sections, str) else sections))
     require(len(set(titles)) == len(titles) and all(map(shows, titles)), "titles, each once", sections=sections)
-    numbers = tuple((word, number) for word, number in asked.items() if number)
-    require(titles or numbers, "something to ask for", sections=sections, **asked)
+    requirements = tuple((name, number) for name, number in minima.items() if number)
+    require(titles or requirements, "something to ask for", sections=sections, **minima)
 
     @reward(score_range=(0, 1))
     def markdown_structure(completion: str) -> Score:
@@ -265,13 +273,15 @@ def markdown_structure(
         headings and items count once for each different text, so that repeating one earns nothing. Headings are
         ``#`` to ``######`` or underlined. Form alone is read, and thoughts are not. Never ``None``.
         """
-        found = read_markdown(after_thinking(completion))
-        parts = {f"section {title!r}": float(found.headings.get(title, False)) for title in titles}
-        counts = {**found._asdict(), "headings": len(found.headings)}
-        parts |= {f"{counts[word]} of {number} {word}": min(counts[word] / number, 1.0) for word, number in numbers}
-        missing = [part for part, share in parts.items() if share < 1.0]
-        reason = f"missing: {', '.join(missing)}" if missing else "all that is asked for is there"
-        metrics = {word: float(number) for word, number in counts.items()}
+        markdown = read_markdown(after_thinking(completion))
+        parts = {f"section {title!r}": float(markdown.headings.get(title, False)) for title in titles}
+        counts = {**markdown._asdict(), "headings": len(markdown.headings)}
+        parts |= {
+            f"{counts[name]} of {number} {name}": min(counts[name] / number, 1.0) for name, number in requirements
+        }
+        gaps = [part for part, share in parts.items() if share < 1.0]
+        reason = f"missing: {', '.join(gaps)}" if gaps else "all that is asked for is there"
+        metrics = {name: float(number) for name, number in counts.items()}
         return Score(sum(parts.values()) / len(parts), reason=reason, metrics=metrics)
 
     return markdown_structure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.length import UNITS, measured
+from builtin_rewards.length import UNITS, measure_length
 from builtin_rewards.reading.normalisation import fold
 from builtin_rewards.repetition import grams, units
 from rewardkit import Reward, Score, group_reward
@@ -33,19 +33,19 @@ def diversity(n: int = 2) -> Reward[..., list[Score]]:
         a small weight. No columns. ``None`` in a group of one, or where all others are empty.
         """
         sets = [set(grams(units(text[:_COMPARED_CHARS]), n)) for text in completions]
-        return [_difference(own, [*sets[:place], *sets[place + 1 :]]) for place, own in enumerate(sets)]
+        return [_difference(ngrams, [*sets[:index], *sets[index + 1 :]]) for index, ngrams in enumerate(sets)]
 
     return diversity
 
 
-def _difference(own: set[tuple[str, ...]], others: list[set[tuple[str, ...]]]) -> Score:
-    if not own and others:
+def _difference(ngrams: set[tuple[str, ...]], peers: list[set[tuple[str, ...]]]) -> Score:
+    if not ngrams and peers:
         return Score(0.0, reason="the completion is empty")
-    likenesses = [len(own & other) / len(own | other) for other in others if other]
-    if not likenesses:
-        return Score(None, reason="all other completions of the group are empty" if others else _ALONE)
-    alike = math.fsum(likenesses) / len(likenesses)
-    return Score(min(1.0, max(0.0, 1 - alike)), reason=f"{alike:.2f} alike to {len(likenesses)} others")
+    similarities = [len(ngrams & peer) / len(ngrams | peer) for peer in peers if peer]
+    if not similarities:
+        return Score(None, reason="all other completions of the group are empty" if peers else _ALONE)
+    similarity = math.fsum(similarities) / len(similarities)
+    return Score(min(1.0, max(0.0, 1 - similarity)), reason=f"{similarity:.2f} alike to {len(similarities)} others")
 
 
 @adjustable
@@ -70,17 +70,17 @@ def rank_by_length(*, longest_first: bool = False, unit: str = "characters") -> 
         if len(completions) == 1:
             return [Score(None, reason=_ALONE)]
         tokens = completion_ids or [None] * len(completions)
-        lengths = [measured(text, ids, unit) for text, ids in zip(completions, tokens, strict=True)]
+        lengths = [measure_length(text, ids, unit) for text, ids in zip(completions, tokens, strict=True)]
         if None in lengths:
             return [Score(None, reason="the caller gave no completion_ids for some of the group")] * len(completions)
-        known = [length or 0 if fold(text).strip() else 0 for length, text in zip(lengths, completions, strict=True)]
-        ordered = sorted(filter(None, known), reverse=not longest_first)
-        return [Score(_place(ordered, size), reason=f"{size} {unit}" if size else "it is empty") for size in known]
+        sizes = [length or 0 if fold(text).strip() else 0 for length, text in zip(lengths, completions, strict=True)]
+        ordered = sorted(filter(None, sizes), reverse=not longest_first)
+        return [Score(_rank_share(ordered, size), reason=f"{size} {unit}" if size else "it is empty") for size in sizes]
 
     return rank_by_length
 
 
-def _place(ordered: list[int], length: int) -> float:
+def _rank_share(ordered: list[int], length: int) -> float:
     """Return a length's place in an order, 0 to 1. Equals get their mean, and an empty completion the worst."""
     if length not in ordered or len(ordered) == 1:
         return 0.5 if length else 0.0

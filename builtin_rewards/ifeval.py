@@ -28,8 +28,8 @@ _LOOK_ALIKES = (
     "H:\u041d\u0397 I:\u0406\u0399 J:\u0408 K:\u041a\u039a M:\u041c\u039c N:\u039d O:\u041e\u039f "
     "P:\u0420\u03a1 S:\u0405 T:\u0422\u03a4 X:\u0425\u03a7 Y:\u04ae\u03a5 Z:\u0396"
 )
+# Cyrillic and Greek letters, and a few Latin ones, by the Latin letter that they look like.
 _LOOK_LATIN = str.maketrans({char: entry[0] for entry in _LOOK_ALIKES.split() for char in entry[2:]})
-"""Cyrillic and Greek letters, and a few Latin ones, by the Latin letter that they look like."""
 _HIGHLIGHTS = (re.compile(r"\*([^\n*]*)\*"), re.compile(r"\*\*([^\n*]*)\*\*"))
 _POSTSCRIPTS = {"P.S.": r"p\.\s?s\.", "P.P.S": r"p\.\s?p\.\s?s"}
 _OPTIONS = ("my answer is yes.", "my answer is no.", "my answer is maybe.")
@@ -41,15 +41,14 @@ _ABBREVIATIONS = (
     "feb fig gen gov hon i.e inc jan jr jul jun lt ltd maj messrs mr mrs ms mt mtg n.j n.y nov oct op p.m p.p.s p.s "
     "ph.d prof pvt rep rev sen sep sept sgt sr st u.k u.n u.s u.s.a viz vol vs"
 )
-_STARTERS = (
+_STARTERS = (  # words that are capitalised only where a sentence starts, and often do start one
     "a after all also although an and as at because before but by despite during each even every finally first for "
     "from he here his how however i if in instead it its later many meanwhile more most moreover my no now of on "
     "once one only or other our perhaps she since so some still such that the their then there therefore these they "
     "this those though through to under until we what when where whether while who why with yet you your"
 )
-"""Words that are capitalised only where a sentence starts, and often do start one."""
+# Marks that end no further sentence: the rest of `!!!`, and dots within a sentence.
 _RUN = re.compile(r"(?<=[!?])[.!?]+|\.{2,}(?=\s+[a-z])")
-"""Marks that end no sentence more: of a run such as ``!!!`` all but the first, and dots within a sentence."""
 
 
 @functools.cache
@@ -70,18 +69,18 @@ def text_language(text: str) -> str | None:
     detector.seed = _SEED
     detector.append(text[:_LOOKED_AT])
     try:
-        found = str(detector.detect())
+        language = str(detector.detect())
     except extra("langdetect.lang_detect_exception").LangDetectException:
         return None
-    return None if found == detector.UNKNOWN_LANG else found
+    return None if language == detector.UNKNOWN_LANG else language
 
 
 @functools.cache
 def _splitter() -> Any:
     punkt = extra("nltk.tokenize.punkt")
-    learnt = punkt.PunktParameters()
-    learnt.abbrev_types, learnt.sent_starters = set(_ABBREVIATIONS.split()), set(_STARTERS.split())
-    return punkt.PunktSentenceTokenizer(learnt)
+    parameters = punkt.PunktParameters()
+    parameters.abbrev_types, parameters.sent_starters = set(_ABBREVIATIONS.split()), set(_STARTERS.split())
+    return punkt.PunktSentenceTokenizer(parameters)
 
 
 def count_sentences(text: str) -> int:
@@ -101,35 +100,35 @@ def _as_read(text: str) -> str:
     return fold(text).translate(_LOOK_LATIN).lower()
 
 
-def _bounded(found: int, relation: str, limit: int) -> bool:
-    return found < limit if relation == LESS else found >= limit
+def _bounded(count: int, relation: str, limit: int) -> bool:
+    return count < limit if relation == LESS else count >= limit
 
 
 def _is_used(text: str, term: str, relation: str, limit: int) -> bool:
     """Whether a term occurs at least, or less than, so many times, also inside words, in any case."""
-    read = _as_read if relation == LESS else str.lower
-    return _bounded(read(text).count(read(term) or term), relation, limit)
+    normalise = _as_read if relation == LESS else str.lower
+    return _bounded(normalise(text).count(normalise(term) or term), relation, limit)
 
 
-def _held(text: str, opening: str, closing: str) -> Iterator[str]:
+def _passages_between(text: str, opening: str, closing: str) -> Iterator[str]:
     """Return what stands on one line between an opening and the next closing, stripped."""
     for line in text.split("\n"):
         *parts, _ = line.split(closing)
         yield from (part.partition(opening)[2].strip(opening + " \t") for part in parts)
 
 
-def _paragraphs(text: str, wanted: int, nth: int, first_word: str) -> bool:
+def _paragraphs(text: str, count: int, nth: int, first_word: str) -> bool:
     """Whether there are so many paragraphs, divided by blank lines, and the nth starts with the word."""
     paragraphs = text.split("\n\n")
-    words = paragraphs[nth - 1].split(maxsplit=1) if len(paragraphs) >= nth else []
-    found = re.split(r"[.,?!'\"]", words[0].lstrip("'").lstrip('"'), maxsplit=1)[0].lower() if words else ""
-    return sum(bool(paragraph.strip()) for paragraph in paragraphs) == wanted and found == first_word.lower()
+    tokens = paragraphs[nth - 1].split(maxsplit=1) if len(paragraphs) >= nth else []
+    word = re.split(r"[.,?!'\"]", tokens[0].lstrip("'").lstrip('"'), maxsplit=1)[0].lower() if tokens else ""
+    return sum(bool(paragraph.strip()) for paragraph in paragraphs) == count and word == first_word.lower()
 
 
-def _is_divided(text: str, mark: str, wanted: int) -> bool:
+def _is_divided(text: str, mark: str, count: int) -> bool:
     """Whether marks divide a text into so many parts, with no blank part between two marks."""
     parts = [part.strip() for part in re.split(mark, text)]
-    return all(parts[1:-1]) and sum(map(bool, parts)) == wanted
+    return all(parts[1:-1]) and sum(map(bool, parts)) == count
 
 
 def _is_json(text: str) -> bool:
@@ -166,7 +165,7 @@ KINDS: Mapping[str, Callable[..., bool]] = {
     ),
     # Placeholders such as ``[address]``; blank ones do not count.
     "detectable_content:number_placeholders": lambda text, num_placeholders: (
-        sum(map(bool, _held(text, "[", "]"))) >= num_placeholders
+        sum(map(bool, _passages_between(text, "[", "]"))) >= num_placeholders
     ),
     # In any case and with spaces between the letters of ``P.S.``.
     "detectable_content:postscript": lambda text, postscript_marker: bool(
@@ -186,10 +185,10 @@ KINDS: Mapping[str, Callable[..., bool]] = {
     ),
     # Passages of one line marked ``*so*`` or ``**so**``; blank ones do not count.
     "detectable_format:number_highlighted_sections": lambda text, num_highlights: (
-        sum(bool(held.strip()) for mark in _HIGHLIGHTS for held in mark.findall(text)) >= num_highlights
+        sum(bool(passage.strip()) for mark in _HIGHLIGHTS for passage in mark.findall(text)) >= num_highlights
     ),
     # In double angular brackets, such as ``<<poem of joy>>``, on one line and not blank.
-    "detectable_format:title": lambda text: any(_held(text, "<<", ">>")),
+    "detectable_format:title": lambda text: any(_passages_between(text, "<<", ">>")),
     # Also inside a word, in any case.
     "keywords:existence": lambda text, keywords: all(keyword.lower() in text.lower() for keyword in keywords),
     # As whole words, in any case.

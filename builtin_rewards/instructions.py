@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.ifeval import KINDS, LEAST, LESS, known_languages
 from builtin_rewards.reading.normalisation import shows
-from builtin_rewards.reading.thoughts import after_thinking, unframed
+from builtin_rewards.reading.thoughts import after_thinking, strip_frame
 from rewardkit import Reward, Score, reward
 
 DEADLINE_S = 60.0
 """Seconds that one call may take; loading langdetect's profiles is part of a worker's first one."""
-_NAMED = 10
+_MAX_LISTED = 10
 _SHOWN_CHARS = 80
 
 
@@ -31,25 +31,26 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-_Wanted = tuple[str, Callable[[Any], bool]]
-_TEXT: _Wanted = ("a text that is not blank", _is_text)
-_NUMBER: _Wanted = ("a whole number of at least 0", _is_number)
-_PLACE: _Wanted = ("a whole number of at least 1", lambda value: _is_number(value) and value > 0)
-_RELATION: _Wanted = (f"{LESS!r} or {LEAST!r}", lambda value: value in (LESS, LEAST))
-_TEXTS: _Wanted = (
+_Requirement = tuple[str, Callable[[Any], bool]]
+_TEXT: _Requirement = ("a text that is not blank", _is_text)
+_NUMBER: _Requirement = ("a whole number of at least 0", _is_number)
+_POSITION: _Requirement = ("a whole number of at least 1", lambda value: _is_number(value) and value > 0)
+_RELATION: _Requirement = (f"{LESS!r} or {LEAST!r}", lambda value: value in (LESS, LEAST))
+_TEXTS: _Requirement = (
     "a list of texts that are not blank",
     lambda value: isinstance(value, list | tuple) and bool(value) and all(map(_is_text, value)),
 )
-_WANTED: Mapping[str, _Wanted] = {
+_REQUIREMENTS: Mapping[
+    str, _Requirement
+] = {  # what an argument must be, by its name; those that are not named are texts
     **dict.fromkeys(("keywords", "forbidden_words"), _TEXTS),
     **dict.fromkeys(("relation", "let_relation", "capital_relation"), _RELATION),
-    **dict.fromkeys(("num_paragraphs", "nth_paragraph"), _PLACE),
+    **dict.fromkeys(("num_paragraphs", "nth_paragraph"), _POSITION),
     **dict.fromkeys(("frequency", "let_frequency", "capital_frequency", "num_words", "num_sentences"), _NUMBER),
     **dict.fromkeys(("num_placeholders", "num_bullets", "num_highlights", "num_sections"), _NUMBER),
     "letter": ("one character", lambda value: _is_text(value) and len(value.strip()) == 1),
     "language": ("a language that can be told", lambda value: _is_text(value) and value in known_languages()),
 }
-"""What an argument must be, by its name; those that are not named are texts."""
 
 
 def _read_arguments(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -58,23 +59,25 @@ def _read_arguments(values: Mapping[str, Any], names: Iterable[str]) -> dict[str
     Raises:
         UnusableInstructionError: One is missing, ``None`` or of another kind.
     """
-    read = {}
+    arguments = {}
     for name in names:
         value = values.get(name)
         if value is None:
             raise UnusableInstructionError(f"argument {name!r} is missing")
         value = int(value) if isinstance(value, float) and value.is_integer() else value
-        wanted, fits = _WANTED.get(name, _TEXT)
+        requirement, fits = _REQUIREMENTS.get(name, _TEXT)
         if not fits(value):
-            raise UnusableInstructionError(f"argument {name!r}: expected {wanted}, got {repr(value)[:_SHOWN_CHARS]}")
-        read[name] = value.strip() if isinstance(value, str) else value
-    return read
+            raise UnusableInstructionError(
+                f"argument {name!r}: expected {requirement}, got {repr(value)[:_SHOWN_CHARS]}"
+            )
+        arguments[name] = value.strip() if isinstance(value, str) else value
+    return arguments
 
 
-def _described(values: Mapping[str, Any]) -> str:
+def _describe(values: Mapping[str, Any]) -> str:
     """Return the arguments that are given on one line, cut to a width."""
-    known = sorted((name, value) for name, value in values.items() if value is not None)
-    line = ", ".join(f"{name}={repr(value)[:_SHOWN_CHARS]}" for name, value in known)
+    arguments = sorted((name, value) for name, value in values.items() if value is not None)
+    line = ", ".join(f"{name}={repr(value)[:_SHOWN_CHARS]}" for name, value in arguments)
     return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 3] + "..."
 
 
@@ -87,7 +90,7 @@ class Instruction(NamedTuple):
 
     def followed_by(self, text: str, *, loose: bool = False) -> bool:
         """Whether a text follows it; loosely, whether any of its :func:`loose_variants` does."""
-        text = unframed(text)
+        text = strip_frame(text)
         return any(self.check(variant) for variant in (loose_variants(text) if loose else [text]) if shows(variant))
 
 
@@ -101,12 +104,12 @@ def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Inst
     if kind not in KINDS:
         raise UnusableInstructionError(f"unknown instruction {instruction_id[:_SHOWN_CHARS]!r}")
     try:
-        given = _read_arguments(arguments, list(inspect.signature(KINDS[kind]).parameters)[1:])
-    except UnusableInstructionError as fault:
-        raise UnusableInstructionError(f"{kind}: {fault}") from None
-    if given.get("nth_paragraph", 0) > given.get("num_paragraphs", 0):
-        raise UnusableInstructionError(f"{kind}: {given['nth_paragraph']} of {given['num_paragraphs']} paragraphs")
-    return Instruction(kind, _described(arguments), functools.partial(KINDS[kind], **given))
+        checked = _read_arguments(arguments, list(inspect.signature(KINDS[kind]).parameters)[1:])
+    except UnusableInstructionError as error:
+        raise UnusableInstructionError(f"{kind}: {error}") from None
+    if checked.get("nth_paragraph", 0) > checked.get("num_paragraphs", 0):
+        raise UnusableInstructionError(f"{kind}: {checked['nth_paragraph']} of {checked['num_paragraphs']} paragraphs")
+    return Instruction(kind, _describe(arguments), functools.partial(KINDS[kind], **checked))
 
 
 def loose_variants(text: str) -> Iterator[str]:
@@ -120,25 +123,28 @@ def loose_variants(text: str) -> Iterator[str]:
 def _build(ids: Sequence[str], kwargs: Sequence[Mapping[str, Any] | None] | None) -> list[Instruction]:
     if not ids:
         raise UnusableInstructionError("the row has no instructions: 'instruction_id_list' is missing or empty")
-    given = [None] * len(ids) if kwargs is None else kwargs
-    if len(given) != len(ids):
-        raise UnusableInstructionError(f"{len(ids)} instructions and {len(given)} objects in 'kwargs'")
-    return [build_instruction(one, arguments or {}) for one, arguments in zip(ids, given, strict=True)]
+    objects = [None] * len(ids) if kwargs is None else kwargs
+    if len(objects) != len(ids):
+        raise UnusableInstructionError(f"{len(ids)} instructions and {len(objects)} objects in 'kwargs'")
+    return [
+        build_instruction(instruction_id, arguments or {})
+        for instruction_id, arguments in zip(ids, objects, strict=True)
+    ]
 
 
-def _score(instructions: Sequence[Instruction], followed: Sequence[bool], *, all_or_nothing: bool) -> Score:
+def _score(instructions: Sequence[Instruction], results: Sequence[bool], *, all_or_nothing: bool) -> Score:
     verdicts: dict[str, list[bool]] = {}
-    missed = []
-    for one, right in zip(instructions, followed, strict=True):
-        verdicts.setdefault(one.kind, []).append(right)
-        if not right:
-            missed.append(f"{one.kind} ({one.details})" if one.details else one.kind)
-    reason = f"{sum(followed)} of {len(followed)} instructions followed"
-    reason += f"; not followed: {', '.join(missed[:_NAMED])}" if missed else ""
-    reason += f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
-    share = sum(followed) / len(followed)
+    misses = []
+    for instruction, is_followed in zip(instructions, results, strict=True):
+        verdicts.setdefault(instruction.kind, []).append(is_followed)
+        if not is_followed:
+            misses.append(f"{instruction.kind} ({instruction.details})" if instruction.details else instruction.kind)
+    reason = f"{sum(results)} of {len(results)} instructions followed"
+    reason += f"; not followed: {', '.join(misses[:_MAX_LISTED])}" if misses else ""
+    reason += f" and {len(misses) - _MAX_LISTED} more" if len(misses) > _MAX_LISTED else ""
+    share = sum(results) / len(results)
     metrics = {kind: sum(rights) / len(rights) for kind, rights in verdicts.items()}
-    return Score(float(not missed) if all_or_nothing else share, reason=reason, metrics=metrics)
+    return Score(float(not misses) if all_or_nothing else share, reason=reason, metrics=metrics)
 
 
 @adjustable
@@ -173,11 +179,11 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
         ``None`` where the row has no instructions, an unknown one, or arguments that cannot be used.
         """
         try:
-            built = _build(instruction_id_list or (), kwargs)
-        except UnusableInstructionError as fault:
-            return Score(None, reason=f"the row's instructions cannot be used: {fault}")
-        said = after_thinking(completion)
-        followed = [one.followed_by(said, loose=loose) for one in built]
-        return _score(built, followed, all_or_nothing=all_or_nothing)
+            checks = _build(instruction_id_list or (), kwargs)
+        except UnusableInstructionError as error:
+            return Score(None, reason=f"the row's instructions cannot be used: {error}")
+        answer = after_thinking(completion)
+        results = [check.followed_by(answer, loose=loose) for check in checks]
+        return _score(checks, results, all_or_nothing=all_or_nothing)
 
     return instructions

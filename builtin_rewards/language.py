@@ -21,10 +21,10 @@ _CODES = (
 )
 _LANGUAGES = frozenset(_CODES.split())
 _ALIASES = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "fil": "tl", "zh-hans": "zh-cn", "zh-hant": "zh-tw"}
+# Varieties that the detector tells apart, by the code that covers them too.
 _VARIETIES = {"zh": ("wuu", "yue"), "no": ("nn",), "ar": ("ary", "arz"), "he": ("hbo",), "el": ("grc",), "en": ("pcm",)}
-"""Varieties that the detector tells apart, by the code that covers them too."""
+# The character set made for each way of writing Chinese, and the one for the other way.
 _CHINESE = {"zh-cn": ("gb2312", "big5"), "zh-tw": ("big5", "gb2312")}
-"""The character set made for each way of writing Chinese, and the one for the other way."""
 _NO_LANGUAGE = "zxx"
 _LEAST, _DOUBT, _SURE, _SURE_LATIN = 0.25, 0.2, 0.5, 0.6
 _PIECES = 12
@@ -32,14 +32,14 @@ _PIECE_CHARS = 1_000
 _PIECE_LETTERS = 40
 _LINE_CHARS = 240
 _NO_WORDS = re.compile(r"https?://\S+|\\[A-Za-z]+|[0-9=+*/<>^{}$\\|#%_~-]+")
+# Chinese, Japanese and Korean letters: each weighs as much as three others.
 _WIDE = re.compile("[\u1100-\u11ff\u3005-\u3007\u3041-\ua4cf\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
-"""Chinese, Japanese and Korean letters: each is a syllable or a word, and weighs as much as three others."""
+# South and South-East Asian letters weigh two, their vowel signs one.
 _SYLLABIC = re.compile("[\u0900-\u109f\u1780-\u17ff]")
-"""Letters of South and South-East Asia, which weigh two, and their vowel signs, which weigh one."""
 _LATIN = re.compile("[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+")
 _NOT_LATIN = re.compile("[^\x00-\u036f\u1e00-\u206f]+")
+# The marks of fenced blocks that hold text and no code.
 _PROSE = ("", "text", "txt", "plaintext", "plain", "markdown", "md", "json")
-"""The marks of fenced blocks that hold text and no code."""
 
 
 @functools.cache
@@ -50,10 +50,10 @@ def _detector() -> Any:
 
 def _code(language: str) -> str | None:
     tag = language.strip().lower().replace("_", "-")
-    for known in (tag, tag.partition("-")[0]):
-        known = _ALIASES.get(known, known)
-        if known in _LANGUAGES or known in _CHINESE:
-            return known
+    for code in (tag, tag.partition("-")[0]):
+        code = _ALIASES.get(code, code)
+        if code in _LANGUAGES or code in _CHINESE:
+            return code
     return None
 
 
@@ -65,8 +65,8 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
         language: The code of ISO 639, or ``zh-cn`` and ``zh-tw``, for rows without a column ``language``.
         min_letters: Texts with fewer letters, at least 1, are too short to tell.
     """
-    usual = _code(language)
-    require(usual, f"one of {', '.join(sorted(_LANGUAGES))}", language=language)
+    default = _code(language)
+    require(default, f"one of {', '.join(sorted(_LANGUAGES))}", language=language)
     require(min_letters >= 1, "at least 1", min_letters=min_letters)
 
     @reward(score_range=(0, 1))
@@ -85,52 +85,56 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
         if the row has one. ``None`` where too few letters (20, unless set) have a language that can be told, or the
         row's is unknown.
         """
-        code = _code(language) if language else usual
+        code = _code(language) if language else default
         if code is None:
             return Score(None, reason=f"the row's language {language!r} is not known")
-        said = after_thinking(completion)
-        if not fold(said).strip():
+        answer = after_thinking(completion)
+        if not fold(answer).strip():
             return Score(0.0, reason="the completion is empty")
-        text = _NO_WORDS.sub(" ", without_code(said))
+        text = _NO_WORDS.sub(" ", without_code(answer))
         if _letters(text) < min_letters:
-            fenced = [block.body for block in split_fences(said)[0] if block.mark in _PROSE]
+            fenced = [block.body for block in split_fences(answer)[0] if block.mark in _PROSE]
             text += _NO_WORDS.sub(" ", "\n".join(["", *fenced]))
         letters = _letters(text)
         if letters < min_letters:
             return Score(None, reason=f"{letters} letters are too few to tell the language")
-        spoken, other = map(sum, zip(*(_told(piece, code) for piece in _pieces(text)), strict=True))
-        if spoken + other < min_letters:
-            return Score(None, reason=f"the language of {letters - spoken - other} of {letters} letters cannot be told")
-        share = spoken / (spoken + other)
-        metrics = {"letters": float(spoken + other)}
-        return Score(share, reason=f"{share:.0%} of {spoken + other} letters are {code}", metrics=metrics)
+        matches, misses = map(sum, zip(*(_count_letters(piece, code) for piece in _pieces(text)), strict=True))
+        if matches + misses < min_letters:
+            return Score(
+                None, reason=f"the language of {letters - matches - misses} of {letters} letters cannot be told"
+            )
+        share = matches / (matches + misses)
+        metrics = {"letters": float(matches + misses)}
+        return Score(share, reason=f"{share:.0%} of {matches + misses} letters are {code}", metrics=metrics)
 
     return language_is
 
 
-def _told(piece: str, code: str) -> tuple[int, int]:
+def _count_letters(piece: str, code: str) -> tuple[int, int]:
     """Return how many letters of a piece are in the language, and how many in another."""
     parts = [part for part in (_NOT_LATIN.sub(" ", piece), _LATIN.sub(" ", piece)) if _letters(part)]
-    told = {True: 0, False: 0, None: 0}
+    counts = {True: 0, False: 0, None: 0}
     for part in parts:
-        told[_is_spoken(part, code, alone=len(parts) == 1)] += _letters(part)
-    return told[True], told[False]
+        counts[_is_in_language(part, code, alone=len(parts) == 1)] += _letters(part)
+    return counts[True], counts[False]
 
 
-def _is_spoken(text: str, code: str, *, alone: bool) -> bool | None:
+def _is_in_language(text: str, code: str, *, alone: bool) -> bool | None:
     """Whether a text is in the language; ``None`` where that cannot be told.
 
     Names and terms in Latin letters stand in texts of every language, so only alone is being the likeliest enough.
     """
     shares = dict(_detector().rank(text[:_PIECE_CHARS]))
     language = code.partition("-")[0]
-    share = sum(shares.pop(known) for known in (language, *_VARIETIES.get(language, ())))
+    share = sum(shares.pop(variety) for variety in (language, *_VARIETIES.get(language, ())))
     likeliest = max(shares, key=shares.__getitem__)
-    sure = _SURE_LATIN if _LATIN.search(text) else _SURE
-    if share < max(_LEAST if alone else sure, shares[likeliest]):
-        return False if share < _DOUBT and shares[likeliest] >= sure and likeliest != _NO_LANGUAGE else None
-    own, other = (len(text.encode(charset, "ignore")) for charset in _CHINESE.get(code, ("utf-8", "utf-8")))
-    return own >= other
+    threshold = _SURE_LATIN if _LATIN.search(text) else _SURE
+    if share < max(_LEAST if alone else threshold, shares[likeliest]):
+        return False if share < _DOUBT and shares[likeliest] >= threshold and likeliest != _NO_LANGUAGE else None
+    code_length, other_length = (
+        len(text.encode(charset, "ignore")) for charset in _CHINESE.get(code, ("utf-8", "utf-8"))
+    )
+    return code_length >= other_length
 
 
 def _letters(text: str) -> int:
@@ -139,15 +143,15 @@ def _letters(text: str) -> int:
 
 
 def _pieces(text: str) -> list[str]:
-    least = max(_PIECE_LETTERS, _letters(text) // _PIECES)
-    width = max(_LINE_CHARS, least)
+    minimum = max(_PIECE_LETTERS, _letters(text) // _PIECES)
+    width = max(_LINE_CHARS, minimum)
     pieces, size = [""], 0
     for line in text.splitlines():
         for start in range(0, len(line), width):
-            if size >= least:
+            if size >= minimum:
                 pieces.append("")
                 size = 0
             pieces[-1] += line[start : start + width] + "\n"
             size += _letters(line[start : start + width])
-    rest = pieces.pop() if size < _PIECE_LETTERS and len(pieces) > 1 else ""
-    return [*pieces[:-1], pieces[-1] + rest]
+    remainder = pieces.pop() if size < _PIECE_LETTERS and len(pieces) > 1 else ""
+    return [*pieces[:-1], pieces[-1] + remainder]

@@ -11,11 +11,11 @@ from builtin_rewards.reading.normalisation import fold
 from rewardkit import Kind, Reward, Score, reward
 
 UNITS = ("words", "characters", "tokens")
-_GIVEN = {"completion", "completion_ids", "answer"}
+_ARGUMENTS = {"completion", "completion_ids", "answer"}
 _NO_TOKENS = Score(None, reason="the caller gave no completion_ids, so tokens cannot be counted")
 
 
-def measured(text: str, token_ids: list[int] | None, unit: str) -> int | None:
+def measure_length(text: str, token_ids: list[int] | None, unit: str) -> int | None:
     """Return a completion's length without invisible characters, or ``None`` for tokens that are not given."""
     if unit == "tokens":
         return None if token_ids is None else len(token_ids)
@@ -43,7 +43,7 @@ def length_between(lo: int = 10, hi: int = 400, *, unit: str = "words") -> Rewar
         ``None`` where the unit is tokens and the caller gave no ``completion_ids``.
         """
         # audit: skip long the length is what it pays for; what fills it, another reward must judge
-        length = measured(completion, completion_ids, unit)
+        length = measure_length(completion, completion_ids, unit)
         if length is None:
             return _NO_TOKENS
         score = length / lo if length < lo else max(0.0, 1 - max(0, length - hi) / hi)
@@ -107,11 +107,13 @@ def cosine_length(
         exceeded: Score of a completion of ``max_length`` or more.
     """
     # The usual numbers are those of the paper's appendix E.5.3, whose runs have a context of 16,384 tokens.
-    fits = isinstance(correct, Reward) and correct.spec.kind is Kind.SINGLE and not correct.spec.is_async
-    require(fits, "a reward of one completion that is not async", correct=correct)
-    wanted = {parameter.name for parameter in correct.spec.parameters}
-    other = {one.name for one in correct.spec.parameters if one.required} - _GIVEN
-    require(not other, f"a reward whose only column is 'answer'; this one asks for {', '.join(other)}", correct=correct)
+    is_valid = isinstance(correct, Reward) and correct.spec.kind is Kind.SINGLE and not correct.spec.is_async
+    require(is_valid, "a reward of one completion that is not async", correct=correct)
+    parameters = {parameter.name for parameter in correct.spec.parameters}
+    columns = {parameter.name for parameter in correct.spec.parameters if parameter.required} - _ARGUMENTS
+    require(
+        not columns, f"a reward whose only column is 'answer'; this one asks for {', '.join(columns)}", correct=correct
+    )
     require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
     require(max_length >= 1, "at least 1", max_length=max_length)
     bounds = (r0_correct, rl_correct, r0_wrong, rl_wrong, exceeded)
@@ -127,19 +129,19 @@ def cosine_length(
         row, or where the unit is tokens and the caller gave no ``completion_ids``.
         """
         # audit: skip long,bomb the formula punishes a wrong answer less the longer it is, up to the limit
-        length = measured(completion, completion_ids, unit)
+        length = measure_length(completion, completion_ids, unit)
         if length is None:
             return _NO_TOKENS
-        given = {"completion": completion, "answer": answer, "completion_ids": completion_ids}
-        judged = correct(**{name: given[name] for name in wanted & _GIVEN})
-        value = judged.value if isinstance(judged, Score) else judged
+        arguments = {"completion": completion, "answer": answer, "completion_ids": completion_ids}
+        result = correct(**{name: arguments[name] for name in parameters & _ARGUMENTS})
+        value = result.value if isinstance(result, Score) else result
         if value is None:
-            return Score(None, reason=f"{correct.name} skipped the row: {getattr(judged, 'reason', None)}")
-        right = value >= threshold
-        start, end = (r0_correct, rl_correct) if right else (r0_wrong, rl_wrong)
-        bent = end + (start - end) * (1 + math.cos(math.pi * length / max_length)) / 2
-        score = exceeded if length >= max_length else min(max(bent, min(bounds)), max(bounds))
-        reason = f"{'right' if right else 'wrong'} by {correct.name}, {length} {unit} of {max_length}"
-        return Score(score, reason=reason, metrics={"length": length, "correct": float(right)})
+            return Score(None, reason=f"{correct.name} skipped the row: {getattr(result, 'reason', None)}")
+        is_right = value >= threshold
+        start, end = (r0_correct, rl_correct) if is_right else (r0_wrong, rl_wrong)
+        curve = end + (start - end) * (1 + math.cos(math.pi * length / max_length)) / 2
+        score = exceeded if length >= max_length else min(max(curve, min(bounds)), max(bounds))
+        reason = f"{'right' if is_right else 'wrong'} by {correct.name}, {length} {unit} of {max_length}"
+        return Score(score, reason=reason, metrics={"length": length, "correct": float(is_right)})
 
     return cosine_length

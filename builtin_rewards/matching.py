@@ -17,7 +17,7 @@ from builtin_rewards.reading.answer import answer_as_text, final_answer
 from builtin_rewards.reading.choices import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed, plain_item
 from builtin_rewards.reading.negation import negations
-from builtin_rewards.reading.normalisation import fold, normalise, prepared, struck_out, uses
+from builtin_rewards.reading.normalisation import fold, normalise, prepare_lookup, preview, struck_out, uses
 from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
@@ -25,29 +25,24 @@ _NO_GOLD = Score(None, reason="the row has no answer")
 _NO_TERMS = Score(None, reason="no terms: neither the column 'answer' nor the setting has any")
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DIGITS = re.compile(r"[-+]?\d[\d.,/:]*")
-_SHOWN_CHARS = 60
 _SHOWN_TERMS = 5
 
 
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "...")
-
-
-def _compared(
+def _compare_answers(
     completion: str, answer: str | None, form: Callable[[str], str], compare: Callable[[str, str], Score]
 ) -> Score:
     """Return how the final answer compares with the gold, both in a form; the reason names the rule that found it."""
     gold = form(final_answer(answer).strip()) if answer else ""
     if not gold:
         return _NO_GOLD
-    found = answer_as_text(completion)
-    score = compare(form((found.answer or "").strip()), gold)
-    rule = f"{found.rule}, {found.problem}" if found.problem else found.rule
+    extraction = answer_as_text(completion)
+    score = compare(form((extraction.answer or "").strip()), gold)
+    rule = f"{extraction.rule}, {extraction.problem}" if extraction.problem else extraction.rule
     return Score(score.value, reason=f"{score.reason} ({rule})", metrics=score.metrics)
 
 
-def _same(said: str, gold: str) -> Score:
-    return Score(float(said == gold), reason=f"{_shown(said)} is {'' if said == gold else 'not '}{_shown(gold)}")
+def _equality_score(text: str, gold: str) -> Score:
+    return Score(float(text == gold), reason=f"{preview(text)} is {'' if text == gold else 'not '}{preview(gold)}")
 
 
 @reward(score_range=(0, 1))
@@ -59,7 +54,7 @@ def exact_match(completion: str, answer: str | None) -> Score:
     withdrawn, do not count. Blanks and line ends around, and stop tokens at the end (``<|im_end|>``), make no
     difference; case, punctuation and everything else does. Columns: ``answer``, the text.
     """
-    return _compared(completion, answer, str, _same)
+    return _compare_answers(completion, answer, str, _equality_score)
 
 
 @reward(score_range=(0, 1))
@@ -71,7 +66,7 @@ def normalized_match(completion: str, answer: str | None) -> Score:
     not ``5``, ``C++`` not ``C``. The text compared, and the column ``answer``, are those of ``exact_match``: an answer
     inside a sentence, a negated one or several do not match.
     """
-    return _compared(completion, answer, normalise, _same)
+    return _compare_answers(completion, answer, normalise, _equality_score)
 
 
 @adjustable
@@ -83,15 +78,15 @@ def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
     """
     require(0 <= threshold <= 1, "0 to 1", threshold=threshold)
 
-    def compare(said: str, gold: str) -> Score:
-        alike = extra("rapidfuzz.fuzz").ratio(said, gold, score_cutoff=100 * threshold) / 100
-        if not alike:
-            return Score(0.0, reason=f"{len(said)} characters, less than {threshold:.2f} alike")
-        if sorted(_DIGITS.findall(said)) != sorted(_DIGITS.findall(gold)):
+    def compare(text: str, gold: str) -> Score:
+        similarity = extra("rapidfuzz.fuzz").ratio(text, gold, score_cutoff=100 * threshold) / 100
+        if not similarity:
+            return Score(0.0, reason=f"{len(text)} characters, less than {threshold:.2f} alike")
+        if sorted(_DIGITS.findall(text)) != sorted(_DIGITS.findall(gold)):
             return Score(0.0, reason="its numbers are not the answer's")
-        if negations(said) != negations(gold) or struck_out(said) != struck_out(gold):
+        if negations(text) != negations(gold) or struck_out(text) != struck_out(gold):
             return Score(0.0, reason="one of the two is negated or struck out")
-        return Score(alike, reason=f"{alike:.2f} alike")
+        return Score(similarity, reason=f"{similarity:.2f} alike")
 
     @reward(score_range=(0, 1))
     def fuzzy_match(completion: str, answer: str | None) -> Score:
@@ -103,7 +98,7 @@ def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
         other. The text compared, and the column ``answer``, are those of ``exact_match``.
         """
         # audit: skip misplaced a word more or less is a slip that it forgives
-        return _compared(completion, answer, normalise, compare)
+        return _compare_answers(completion, answer, normalise, compare)
 
     return fuzzy_match
 
@@ -117,12 +112,12 @@ def edit_similarity(completion: str, answer: str | None) -> Score:
     The text compared, and the column ``answer``, are those of ``exact_match``.
     """
     # audit: skip misplaced,negated,lookalike a measure of likeness: it pays for what the two texts share
-    return _compared(completion, answer, lambda text: fold(text).strip(), _edited)
+    return _compare_answers(completion, answer, lambda text: fold(text).strip(), _edit_score)
 
 
-def _edited(said: str, gold: str) -> Score:
-    edits = int(extra("rapidfuzz.distance.Levenshtein").distance(said, gold))
-    longest = max(len(said), len(gold))
+def _edit_score(text: str, gold: str) -> Score:
+    edits = int(extra("rapidfuzz.distance.Levenshtein").distance(text, gold))
+    longest = max(len(text), len(gold))
     return Score(1 - edits / longest, reason=f"{edits} edits in {longest} characters", metrics={"edits": edits})
 
 
@@ -136,48 +131,50 @@ def token_f1(completion: str, answer: str | None) -> Score:
     cost precision. The text compared, and the column ``answer``, are those of ``exact_match``.
     """
     # audit: skip misplaced,negated,lookalike a measure of likeness: it pays for what the two texts share
-    return _compared(completion, answer, normalise, _shared)
+    return _compare_answers(completion, answer, normalise, _overlap_score)
 
 
-def _shared(said: str, gold: str) -> Score:
-    words, wanted = Counter(said.split()), Counter(gold.split())
-    return _f1((words & wanted).total(), words.total(), wanted.total(), "words")
+def _overlap_score(text: str, gold: str) -> Score:
+    tokens, gold_tokens = Counter(text.split()), Counter(gold.split())
+    return _f1((tokens & gold_tokens).total(), tokens.total(), gold_tokens.total(), "words")
 
 
-def _f1(shared: int, said: int, gold: int, what: str) -> Score:
-    metrics = {"precision": shared / said if said else 0.0, "recall": shared / gold}
-    reason = f"{shared} of the answer's {gold} {what} among {said}"
-    return Score(2 * shared / (said + gold), reason=reason, metrics=metrics)
+def _f1(overlap: int, size: int, gold_size: int, noun: str) -> Score:
+    metrics = {"precision": overlap / size if size else 0.0, "recall": overlap / gold_size}
+    reason = f"{overlap} of the answer's {gold_size} {noun} among {size}"
+    return Score(2 * overlap / (size + gold_size), reason=reason, metrics=metrics)
 
 
 _Terms = Sequence[str] | str | None
-_Found = tuple[list[str], list[str]]
+_Matches = tuple[list[str], list[str]]
 
 
-def _terms(given: _Terms) -> list[str]:
-    terms = [given] if isinstance(given, str) else given or ()
+def _terms(value: _Terms) -> list[str]:
+    terms = [value] if isinstance(value, str) else value or ()
     return [term for term in dict.fromkeys(" ".join(term.split()) for term in terms) if term]
 
 
-def _search(terms: _Terms, *, words: bool, ignore_case: bool, negated: bool = True) -> Callable[[str, _Terms], _Found]:
+def _search(
+    terms: _Terms, *, whole_words: bool, ignore_case: bool, negated: bool = True
+) -> Callable[[str, _Terms], _Matches]:
     """Return a function that tells which terms, of the setting or else the row, a completion uses and which not."""
-    fixed = _terms(terms)
-    require(terms is None or fixed, "a text or a list of texts", terms=terms)
+    default = _terms(terms)
+    require(terms is None or default, "a text or a list of texts", terms=terms)
 
-    def search(completion: str, column: _Terms) -> _Found:
-        text = prepared(after_thinking(completion), ignore_case=ignore_case)
-        found: _Found = ([], [])
-        for term in fixed or _terms(column):
-            sought = prepared(term, ignore_case=ignore_case) or term
-            found[not uses(text, sought, words=words, negated=negated)].append(term)
-        return found
+    def search(completion: str, column: _Terms) -> _Matches:
+        text = prepare_lookup(after_thinking(completion), ignore_case=ignore_case)
+        matches: _Matches = ([], [])
+        for term in default or _terms(column):
+            needle = prepare_lookup(term, ignore_case=ignore_case) or term
+            matches[not uses(text, needle, whole_words=whole_words, negated=negated)].append(term)
+        return matches
 
     return search
 
 
-def _named(terms: Sequence[str]) -> str:
+def _list_terms(terms: Sequence[str]) -> str:
     more = f" and {len(terms) - _SHOWN_TERMS} more" if len(terms) > _SHOWN_TERMS else ""
-    return ", ".join(map(_shown, terms[:_SHOWN_TERMS])) + more
+    return ", ".join(map(preview, terms[:_SHOWN_TERMS])) + more
 
 
 @adjustable
@@ -192,7 +189,7 @@ def contains_all(
         ignore_case: Upper and lower case are the same.
         negated: A term also counts where one of the three words before it in its clause negates it.
     """
-    search = _search(terms, words=words, ignore_case=ignore_case, negated=negated)
+    search = _search(terms, whole_words=words, ignore_case=ignore_case, negated=negated)
 
     @reward(score_range=(0, 1))
     def contains_all(completion: str, answer: list[str] | str | None = None) -> Score:
@@ -204,12 +201,12 @@ def contains_all(
         or a list of texts, unless the setting ``terms`` is given. ``None`` where there are no terms.
         """
         # audit: skip stuffing,misplaced,negated,lookalike it looks for terms, whatever else the completion says
-        used, unused = search(completion, answer)
-        total = len(used) + len(unused)
+        matches, misses = search(completion, answer)
+        total = len(matches) + len(misses)
         if not total:
             return _NO_TERMS
-        reason = f"missing: {_named(unused)}" if unused else None
-        return Score(len(used) / total, reason=reason, metrics={"found": len(used), "terms": total})
+        reason = f"missing: {_list_terms(misses)}" if misses else None
+        return Score(len(matches) / total, reason=reason, metrics={"found": len(matches), "terms": total})
 
     return contains_all
 
@@ -226,7 +223,7 @@ def contains_any(
         ignore_case: Upper and lower case are the same.
         negated: A term also counts where one of the three words before it in its clause negates it.
     """
-    search = _search(terms, words=words, ignore_case=ignore_case, negated=negated)
+    search = _search(terms, whole_words=words, ignore_case=ignore_case, negated=negated)
 
     @reward(score_range=(0, 1))
     def contains_any(completion: str, answer: list[str] | str | None = None) -> Score:
@@ -236,10 +233,10 @@ def contains_any(
         the right one too: where there is one right answer, compare whole answers instead.
         """
         # audit: skip stuffing,misplaced,negated,lookalike it looks for terms, whatever else the completion says
-        used, unused = search(completion, answer)
-        if not used:
-            return Score(0.0, reason=f"none of {_named(unused)}") if unused else _NO_TERMS
-        return Score(1.0, reason=f"found {_named(used)}")
+        matches, misses = search(completion, answer)
+        if not matches:
+            return Score(0.0, reason=f"none of {_list_terms(misses)}") if misses else _NO_TERMS
+        return Score(1.0, reason=f"found {_list_terms(matches)}")
 
     return contains_any
 
@@ -255,7 +252,7 @@ def contains_none(
         words: Only a term that stands as a word of its own counts: ``ass`` is not in ``class``.
         ignore_case: Upper and lower case are the same.
     """
-    search = _search(terms, words=words, ignore_case=ignore_case)
+    search = _search(terms, whole_words=words, ignore_case=ignore_case)
 
     @reward(score_range=(0, 1))
     def contains_none(completion: str, forbidden: list[str] | str | None = None) -> Score:
@@ -265,11 +262,11 @@ def contains_none(
         ``forbidden``, a text or a list of texts, unless the setting ``terms`` is given. ``None`` where there are no
         terms.
         """
-        used, unused = search(completion, forbidden)
-        if not used and not unused:
+        matches, misses = search(completion, forbidden)
+        if not matches and not misses:
             return _NO_TERMS
-        if used or not fold(after_thinking(completion)).strip():
-            return Score(0.0, reason=f"found {_named(used)}" if used else "the completion is empty")
+        if matches or not fold(after_thinking(completion)).strip():
+            return Score(0.0, reason=f"found {_list_terms(matches)}" if matches else "the completion is empty")
         return Score(1.0)
 
     return contains_none
@@ -284,10 +281,10 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
         first_index: The index of the first choice where ``answer`` is a number: 0 as in MMLU, or 1.
     """
     allowed = letters.upper()
-    fit = len(set(allowed)) == len(allowed) >= 2 and set(allowed) <= set(_ALPHABET)
-    require(fit, "at least two different Latin letters", letters=letters)
+    is_valid = len(set(allowed)) == len(allowed) >= 2 and set(allowed) <= set(_ALPHABET)
+    require(is_valid, "at least two different Latin letters", letters=letters)
     require(first_index >= 0, "0 or more", first_index=first_index)
-    more = "".join(dict.fromkeys(allowed + _ALPHABET))
+    alphabet = "".join(dict.fromkeys(allowed + _ALPHABET))
 
     @reward(score_range=(0, 1))
     def multiple_choice(completion: str, answer: str | None, choices: list[str] | str | None = None) -> Score:
@@ -314,14 +311,14 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
             return _NO_GOLD
         texts = choice_texts((choices,) if isinstance(choices, str) else tuple(choices)) if choices else None
         if texts is None and isinstance(choices, str) and choices.strip():
-            return Score(None, reason=f"the row's choices {_shown(choices)} are no list")
-        letters = more[: len(texts)] if texts else allowed
+            return Score(None, reason=f"the row's choices {preview(choices)} are no list")
+        letters = alphabet[: len(texts)] if texts else allowed
         gold = gold_letter(answer, letters, texts, first_index)
         if gold is None:
-            return Score(None, reason=f"the row's answer {_shown(answer)} is not one of the choices")
-        chosen, rule = letters_chosen(completion, letters, texts)
-        reason = f"{rule} chooses {', '.join(sorted(chosen))}, right is {gold}" if chosen else "no letter chosen"
-        return Score(float(chosen == {gold}), reason=reason, metrics={"letters": len(chosen)})
+            return Score(None, reason=f"the row's answer {preview(answer)} is not one of the choices")
+        selection, rule = letters_chosen(completion, letters, texts)
+        reason = f"{rule} chooses {', '.join(sorted(selection))}, right is {gold}" if selection else "no letter chosen"
+        return Score(float(selection == {gold}), reason=reason, metrics={"letters": len(selection)})
 
     return multiple_choice
 
@@ -353,11 +350,11 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
         gold = _gold_numbers(answer if isinstance(answer, list) else [answer])
         if not gold:
             return Score(None, reason="the row's answer has no numbers")
-        said, fault = numbers_listed(completion)
+        numbers, fault = numbers_listed(completion)
         if fault:
             return Score(0.0, reason=fault)
-        lists = [([a], [b]) for a, b in zip(said, gold, strict=False)] if ordered else [(said, gold)]
-        return _f1(sum(matched_numbers(a, b, rel, abs) for a, b in lists), len(said), len(gold), "numbers")
+        lists = [([a], [b]) for a, b in zip(numbers, gold, strict=False)] if ordered else [(numbers, gold)]
+        return _f1(sum(matched_numbers(a, b, rel, abs) for a, b in lists), len(numbers), len(gold), "numbers")
 
     return numeric_list
 
@@ -365,10 +362,10 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
 def _gold_numbers(answer: Sequence[float | str | None]) -> list[float]:
     numbers: list[float] = []
     for part in answer:
-        read = numbers_listed(part)[0] if isinstance(part, str) else [] if part is None else [float(part)]
-        if not read or any(number != number for number in read):
+        values = numbers_listed(part)[0] if isinstance(part, str) else [] if part is None else [float(part)]
+        if not values or any(number != number for number in values):
             return []
-        numbers += read
+        numbers += values
     return numbers
 
 
@@ -386,14 +383,14 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
     are``), ``Sure!`` and a table's head are no items. Columns: ``answer``, a list of texts, or a text that lists them.
     ``None`` where it has no item.
     """
-    whole = answer if isinstance(answer, list) else []
-    gold = frozenset(items_listed(answer)[0] if isinstance(answer, str) else map(plain_item, whole)) - {""}
+    gold_items = answer if isinstance(answer, list) else []
+    gold = frozenset(items_listed(answer)[0] if isinstance(answer, str) else map(plain_item, gold_items)) - {""}
     if not gold:
         return Score(None, reason="the row's answer has no items")
-    written = "".join(whole or answer or "")
-    marks = "".join(mark for mark in "|/" if mark not in written)
-    listed, fault = items_listed(completion, gold, whole, marks)
+    gold_text = "".join(gold_items or answer or "")
+    marks = "".join(mark for mark in "|/" if mark not in gold_text)
+    items, fault = items_listed(completion, gold, gold_items, marks)
     if fault:
         return Score(0.0, reason=fault)
-    said = set(listed)
-    return _f1(len(said & gold), len(said), len(gold), "items")
+    item_set = set(items)
+    return _f1(len(item_set & gold), len(item_set), len(gold), "items")

@@ -23,29 +23,30 @@ _SPARE_CHARS = 20_000
 _TIMES_AS_LONG = 50
 
 
-def _compared(
+def _compare_references(
     completion: str, answer: list[str] | str | None, compare: Callable[[str, tuple[str, ...]], Score]
 ) -> Score:
     """Return the score of the final answer by its references; the reason names the rule that found it."""
-    references = tuple(one for one in ([answer] if isinstance(answer, str) else answer or []) if one.strip())
+    texts = [answer] if isinstance(answer, str) else answer or []
+    references = tuple(reference for reference in texts if reference.strip())
     if not references:
         return Score(None, reason="the row has no reference")
-    found = answer_as_text(completion)
-    said = found.answer or ""
-    if not said.strip():
+    extraction = answer_as_text(completion)
+    text = extraction.answer or ""
+    if not text.strip():
         return Score(0.0, reason="the completion is empty")
-    most = max(_SPARE_CHARS, _TIMES_AS_LONG * max(map(len, references)))
-    if len(said) > most:
-        return Score(0.0, reason=f"{len(said)} characters ({found.rule}), over {most}")
-    score = compare(said, references)
+    limit = max(_SPARE_CHARS, _TIMES_AS_LONG * max(map(len, references)))
+    if len(text) > limit:
+        return Score(0.0, reason=f"{len(text)} characters ({extraction.rule}), over {limit}")
+    score = compare(text, references)
     value = score.value if score.value is None else min(1.0, max(0.0, score.value))
-    return Score(value, reason=f"{score.reason} ({found.rule})", metrics=score.metrics)
+    return Score(value, reason=f"{score.reason} ({extraction.rule})", metrics=score.metrics)
 
 
 @functools.lru_cache(maxsize=16)
 def _metric(kind: str, references: tuple[str, ...], **settings: Any) -> Any:
     """Return sacrebleu's metric with the references' n-grams counted, for all completions of a group."""
-    return getattr(extra("sacrebleu.metrics"), kind)(references=[[one] for one in references], **settings)
+    return getattr(extra("sacrebleu.metrics"), kind)(references=[[reference] for reference in references], **settings)
 
 
 @adjustable
@@ -62,12 +63,13 @@ def bleu(*, max_order: int = 4, tokenize: str = "13a", lowercase: bool = False) 
 
     settings = {"effective_order": True, "max_ngram_order": max_order, "tokenize": tokenize, "lowercase": lowercase}
 
-    def compare(said: str, references: tuple[str, ...]) -> Score:
+    def compare(text: str, references: tuple[str, ...]) -> Score:
         metric = _metric("BLEU", references, **settings)
-        found = metric.corpus_score([said], None)
+        result = metric.corpus_score([text], None)
         for kind in (type(metric.tokenizer), extra("sacrebleu.tokenizers.tokenizer_re").TokenizerRegexp):
             getattr(kind.__call__, "cache_clear", tuple)()  # each would keep the last 65,536 texts
-        return Score(found.score / 100, reason=f"BLEU {found.score:.1f}", metrics={"brevity_penalty": float(found.bp)})
+        metrics = {"brevity_penalty": float(result.bp)}
+        return Score(result.score / 100, reason=f"BLEU {result.score:.1f}", metrics=metrics)
 
     @reward(score_range=(0, 1))
     def bleu(completion: str, answer: list[str] | str | None) -> Score:
@@ -78,7 +80,7 @@ def bleu(*, max_order: int = 4, tokenize: str = "13a", lowercase: bool = False) 
         ``answer``.
         """
         # audit: skip echo,misplaced,negated a measure of likeness: it pays for what the two texts share
-        return _compared(completion, answer, compare)
+        return _compare_references(completion, answer, compare)
 
     return bleu
 
@@ -97,8 +99,8 @@ def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: 
     fit = 1 <= char_order <= 9 and 0 <= word_order <= 9 and 1 <= beta <= 9
     require(fit, "1 to 9, or 0 for word_order", **settings)
 
-    def compare(said: str, references: tuple[str, ...]) -> Score:
-        score = _metric("CHRF", references, **settings).corpus_score([said], None).score
+    def compare(text: str, references: tuple[str, ...]) -> Score:
+        score = _metric("CHRF", references, **settings).corpus_score([text], None).score
         return Score(score / 100, reason=f"chrF {score:.1f}")
 
     @reward(score_range=(0, 1))
@@ -109,7 +111,7 @@ def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: 
         for one sentence, divided by 100. Column: ``answer``.
         """
         # audit: skip echo,stuffing,misplaced,negated a measure of likeness: it pays for what the two texts share
-        return _compared(completion, answer, compare)
+        return _compare_references(completion, answer, compare)
 
     return chrf
 
@@ -130,17 +132,17 @@ def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Sco
     """
     require(kind in _ROUGE, "rougeL or rouge1 to rouge9", kind=kind)
 
-    def compare(said: str, references: tuple[str, ...]) -> Score:
-        tokens, scorer = _rouge(kind, use_stemmer)
-        gold = list(map(tokens, references))
+    def compare(text: str, references: tuple[str, ...]) -> Score:
+        tokenise, scorer = _rouge(kind, use_stemmer)
+        gold = list(map(tokenise, references))
         if not any(gold):
             return Score(None, reason="the references have no Latin letter or digit, which is all that ROUGE reads")
         if kind == "rougeL":  # rapidfuzz finds the subsequence: rouge-score's own table takes quadratic time
-            words, common = tokens(said), extra("rapidfuzz.distance.LCSseq").similarity
-            best = max(2 * common(words, one) / (len(words) + len(one)) for one in gold if one)
+            tokens, common = tokenise(text), extra("rapidfuzz.distance.LCSseq").similarity
+            score = max(2 * common(tokens, other) / (len(tokens) + len(other)) for other in gold if other)
         else:
-            best = scorer.score_multi(references, said)[kind].fmeasure
-        return Score(best, reason=f"{kind} {best:.3f}")
+            score = scorer.score_multi(references, text)[kind].fmeasure
+        return Score(score, reason=f"{kind} {score:.3f}")
 
     @reward(score_range=(0, 1))
     def rouge(completion: str, answer: list[str] | str | None) -> Score:
@@ -151,6 +153,6 @@ def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Sco
         letters and digits, in lower case. Column: ``answer``. ``None`` also where no reference has any of these.
         """
         # audit: skip echo,misplaced,negated a measure of likeness: it pays for what the two texts share
-        return _compared(completion, answer, compare)
+        return _compare_references(completion, answer, compare)
 
     return rouge

@@ -9,8 +9,7 @@ from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Score, reward
 
 _EDGE_CHARS = 300
-_APOSTROPHES = str.maketrans("\u00b4`", "''", "*_~")
-"""Characters typed as apostrophes, and emphasis, which is removed."""
+_APOSTROPHES = str.maketrans("\u00b4`", "''", "*_~")  # characters typed as apostrophes, and emphasis, which is removed
 
 _IS = r"(?:'?m| am|'re| are|'ll| will|'d| would|'ve| have)? "
 _ADVERBS = (
@@ -32,11 +31,10 @@ _OBJECT = (
     r"|information|advice|details)\b|(?: [\w-]+)?(?: or [\w-]+)? (?:content|materials?|images|questions|data)\b"
     r"| the (?:question|request|prompt|rest|story|essay)\b)"
 )
-_ASSIST = (
+_ASSIST = (  # verbs of a refusal also with `we` (`We cannot help you`) and without a subject (`Cannot comply.`)
     r"(?:[a-z]{2,12}ly )?(?:(?:assist|comply|fulfill?)(?:ing)?\b|help(?:ing)?(?= (?:you|with|here)\b|[.,;!]|$)"
     r"|(?:do|answer)(?:ing)? (?:that|this)(?= for you\b| because\b|[.,;!]|$)|provid(?:e|ing) you\b)"
 )
-"""Verbs of a refusal also with ``we`` (``We cannot help you``) and without a subject (``Cannot comply.``)."""
 _HELP = (
     r"(?:(?!(?:but|wait|agree|understand|think|find|see)\b)[\w'-]{1,15},? ){0,2}?(?:help(?:ing)?"
     r"(?! (?:but|feeling|thinking|wondering|noticing|being|it|myself|ourselves|falling|smiling|laughing)\b)"
@@ -84,10 +82,10 @@ def no_refusal(completion: str) -> Score:
     are no refusals. Refusals further inside or in another language are not read. 0.0 for an empty completion. No
     columns; never ``None``. Rewarding this alone teaches to answer what should be refused.
     """
-    said = after_thinking(completion).strip()
-    if not fold(said).strip():
+    text = after_thinking(completion).strip()
+    if not fold(text).strip():
         return Score(0.0, reason="the completion is empty")
-    edges = [said] if len(said) <= 2 * _EDGE_CHARS else [said[:_EDGE_CHARS], said[-_EDGE_CHARS:]]
+    edges = [text] if len(text) <= 2 * _EDGE_CHARS else [text[:_EDGE_CHARS], text[-_EDGE_CHARS:]]
     for edge in edges:
         plain = " ".join(fold(edge.translate(_APOSTROPHES)).lower().split())
         if plain[:1] == plain[-1:] == '"' and plain.count('"') == 2:

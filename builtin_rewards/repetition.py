@@ -17,21 +17,21 @@ def units(text: str) -> list[str]:
 
     Where they have over 16 characters on average, as in languages without blanks, those of over 32 count as characters.
     """
-    words = fold(text).lower().split()
-    if len(text) > _LONG_WORDS * len(words):
-        return [part for word in words for part in (word if len(word) > _LONGEST_WORD else (word,))]
-    return words
+    tokens = fold(text).lower().split()
+    if len(text) > _LONG_WORDS * len(tokens):
+        return [part for token in tokens for part in (token if len(token) > _LONGEST_WORD else (token,))]
+    return tokens
 
 
-def grams(words: list[str], n: int) -> Iterable[tuple[str, ...]]:
+def grams(tokens: list[str], n: int) -> Iterable[tuple[str, ...]]:
     """Return the n-grams of a list of words, in order; fewer words make one n-gram."""
-    n = min(n, len(words))
-    return zip(words, *(words[place:] for place in range(1, n)), strict=False)
+    n = min(n, len(tokens))
+    return zip(tokens, *(tokens[offset:] for offset in range(1, n)), strict=False)
 
 
-def _counted(text: str, n: int) -> tuple[int, int]:
-    found = list(grams(units(text), n))
-    return len(set(found)), len(found)
+def _count_grams(text: str, n: int) -> tuple[int, int]:
+    ngrams = list(grams(units(text), n))
+    return len(set(ngrams)), len(ngrams)
 
 
 @adjustable
@@ -53,7 +53,7 @@ def repetition_penalty(n: int = 3, *, max_penalty: float = 1.0) -> Reward[..., S
         empty completion: a penalty is not a judge of content. Source: the n-gram penalty of arXiv 2502.03373, as its
         code at eddycmu/demystify-long-cot gives one number for a completion. No columns; never ``None``.
         """
-        distinct, total = _counted(completion, n)
+        distinct, total = _count_grams(completion, n)
         share = (total - distinct) / max(1, total)
         reason = f"{total - distinct} of {total} {n}-grams repeated"
         return Score(0.0 - max_penalty * share, reason=reason, metrics={"repeated_share": share})
@@ -78,7 +78,7 @@ def distinct_n(n: int = 2) -> Reward[..., Score]:
         n-gram. Source: distinct-1 and distinct-2 of Li et al., arXiv 1510.03055, which divide by words instead. 0.0
         for an empty completion. Short texts repeat little, so ask for length too. No columns; never ``None``.
         """
-        distinct, total = _counted(completion, n)
+        distinct, total = _count_grams(completion, n)
         return Score(distinct / total if total else 0.0, reason=f"{distinct} of {total} {n}-grams distinct")
 
     return distinct_n

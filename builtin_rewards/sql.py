@@ -26,10 +26,8 @@ from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.markdown import last_code
 from rewardkit import Reward, Score, reward
 
-_STEPS = 10_000
-"""How many instructions SQLite's machine runs between two looks at the clock."""
-_MAX_BYTES = 32_000_000
-"""The most bytes of text and blobs in one result."""
+_STEPS = 10_000  # how many instructions SQLite's machine runs between two looks at the clock
+_MAX_BYTES = 32_000_000  # the most bytes of text and blobs in one result
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
@@ -41,17 +39,15 @@ _LIMITS = {
 }
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _REFUSED_FUNCTIONS = {"load_extension", "random", "randomblob", "fts3_tokenizer"}
+# Marks of fenced blocks that hold SQL.
 _MARKS = ("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql", "pgsql", "mysql", "mariadb", "tsql")
-"""Marks of fenced blocks that hold SQL."""
-_ABSOLUTE = 1e-9
-"""Absolute difference up to which two numbers are equal, for those near 0."""
+_ABSOLUTE = 1e-9  # absolute difference up to which two numbers are equal, for those near 0
 _SHOWN_CHARS = 200
 _LIMIT = re.compile(r"(?i)(?:limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*)?")
 _HIDDEN = re.compile(r"""--[^\n]*+|/\*(?>[^*]|\*(?!/))*+(?:\*/)?|'[^']*+'?|"[^"]*+"?|`[^`]*+`?|\[[^\]]*+\]?""")
 _INNER = re.compile(r"\([^()]*\)")
 _Value = tuple[int, Any]
-_Row = tuple[_Value, ...]
-"""A row, each value behind the number of its kind."""
+_Row = tuple[_Value, ...]  # a row, each value behind the number of its kind
 _KINDS = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
 
 
@@ -118,21 +114,21 @@ def sql_result(
             try:
                 _build(connection, schema, timeout_s)
                 gold = run(answer)
-                asked = _asked(gold, answer, run if ties else None)
-            except _QueryError as fault:
-                return Score(None, reason=f"the row's schema or answer cannot be used: {fault}")
+                expectation = _expected_rows(gold, answer, run if ties else None)
+            except _QueryError as error:
+                return Score(None, reason=f"the row's schema or answer cannot be used: {error}")
             if not gold.rows:
                 return Score(None, reason="the gold query returns no rows: any query that finds nothing would match")
             query = last_code(final_answer(completion, (AnswerRule.TAG,)), _MARKS)
             if query is None:
                 return Score(0.0, reason="no query in the completion")
             try:
-                found = run(query)
-            except _QueryError as fault:
-                return Score(0.0, reason=str(fault))
-        fault_found = _difference(gold, found, *asked, tolerance, any_column_order)
-        metrics = {"rows": float(len(found.rows)), "gold_rows": float(len(gold.rows))}
-        return Score(float(not fault_found), reason=fault_found or "the same result", metrics=metrics)
+                result = run(query)
+            except _QueryError as error:
+                return Score(0.0, reason=str(error))
+        difference = _difference(gold, result, *expectation, tolerance, any_column_order)
+        metrics = {"rows": float(len(result.rows)), "gold_rows": float(len(gold.rows))}
+        return Score(float(not difference), reason=difference or "the same result", metrics=metrics)
 
     return sql_result
 
@@ -142,8 +138,8 @@ def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> Non
     connection.executescript("PRAGMA temp_store = FILE; PRAGMA cache_size = -8192;")
     connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
 
-    def allow(action: int, *about: str | None) -> int:
-        if action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH) or about[1] == "load_extension":
+    def allow(action: int, *details: str | None) -> int:
+        if action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH) or details[1] == "load_extension":
             return sqlite3.SQLITE_DENY
         return sqlite3.SQLITE_IGNORE if action == sqlite3.SQLITE_PRAGMA else sqlite3.SQLITE_OK  # dumps begin with one
 
@@ -160,23 +156,23 @@ def _run(connection: sqlite3.Connection, timeout_s: float, max_rows: int, query:
     """Return a query's result; raise where it is not one query, fails, or goes beyond a bound."""
     tables: set[str] = set()
 
-    def allow(action: int, *about: str | None) -> int:
-        if action == sqlite3.SQLITE_READ and about[0]:
-            tables.add(about[0].lower())
-        refused = action == sqlite3.SQLITE_FUNCTION and (about[1] or "").lower() in _REFUSED_FUNCTIONS
-        return sqlite3.SQLITE_OK if action in _ALLOWED and not refused else sqlite3.SQLITE_DENY
+    def allow(action: int, *details: str | None) -> int:
+        if action == sqlite3.SQLITE_READ and details[0]:
+            tables.add(details[0].lower())
+        is_refused = action == sqlite3.SQLITE_FUNCTION and (details[1] or "").lower() in _REFUSED_FUNCTIONS
+        return sqlite3.SQLITE_OK if action in _ALLOWED and not is_refused else sqlite3.SQLITE_DENY
 
     connection.set_authorizer(allow)
     rows: list[_Row] = []
-    held = 0
+    size = 0
     with _bounded(connection, timeout_s), closing(connection.cursor()) as cursor:
         cursor.execute(query)
         if cursor.description is None:
             raise _QueryError("it is not a query")
         for row in cursor:
             rows.append(tuple((_KINDS[type(value)], value) for value in row))
-            held += sum(len(value) for value in row if isinstance(value, str | bytes))
-            if len(rows) > max_rows or held > _MAX_BYTES:
+            size += sum(len(value) for value in row if isinstance(value, str | bytes))
+            if len(rows) > max_rows or size > _MAX_BYTES:
                 raise _QueryError(f"it returns more than {max_rows} rows or {_MAX_BYTES} bytes")
     return _Result(len(cursor.description), rows, frozenset(tables))
 
@@ -187,91 +183,93 @@ def _bounded(connection: sqlite3.Connection, timeout_s: float) -> Iterator[None]
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:
         yield
-    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as fault:
-        late = f"it takes more than {timeout_s} s" if time.monotonic() > deadline else ""
-        raise _QueryError(late or f"it does not run: {str(fault)[:_SHOWN_CHARS]}") from None
+    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
+        message = f"it takes more than {timeout_s} s" if time.monotonic() > deadline else ""
+        raise _QueryError(message or f"it does not run: {str(error)[:_SHOWN_CHARS]}") from None
     finally:
         connection.set_progress_handler(None, 0)
 
 
 def _bare(query: str) -> str:
-    bare = _HIDDEN.sub(lambda found: " " * len(found[0]), query)
-    while (outer := _INNER.sub(lambda found: " " * len(found[0]), bare)) != bare:
+    bare = _HIDDEN.sub(lambda match: " " * len(match[0]), query)
+    while (outer := _INNER.sub(lambda match: " " * len(match[0]), bare)) != bare:
         bare = outer
     return bare
 
 
-def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> tuple[list[_Row], list[int]]:
+def _expected_rows(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> tuple[list[_Row], list[int]]:
     """Return the rows that the gold may give, each behind the number of its tie, and the ties in their order.
 
     Without an order all rows are tied. Two more runs break ties by all columns, up and down: both give the same rows up
     to the end of a tie. Raises a :class:`_QueryError` where a run fails, or the limit is not a plain number.
     """
     bare = _bare(query).partition(";")[0]
-    ordered = re.search(r"(?i)\border\s+by\b", bare) is not None
-    cut = next(re.finditer(r"(?i)\blimit\b|\Z", bare)).start()
-    if run is None or not (ordered or bare[cut:]):
-        turns = [*range(len(gold.rows))] if ordered else [0] * len(gold.rows)
-        return _tied(turns, gold.rows), turns
-    limit = _LIMIT.fullmatch(bare, cut)
+    is_ordered = re.search(r"(?i)\border\s+by\b", bare) is not None
+    limit_start = next(re.finditer(r"(?i)\blimit\b|\Z", bare)).start()
+    if run is None or not (is_ordered or bare[limit_start:]):
+        turns = [*range(len(gold.rows))] if is_ordered else [0] * len(gold.rows)
+        return _with_ties(turns, gold.rows), turns
+    limit = _LIMIT.fullmatch(bare, limit_start)
     if limit is None:
         raise _QueryError("its LIMIT is not a plain number, so its ties are not known")
     columns = range(1, gold.columns + 1)
-    ways = ("".join(f"\n, {place} COLLATE BINARY {way}" for place in columns) for way in ("ASC", "DESC"))
-    up, down = (run(query[:cut] + (way if ordered else "")).rows for way in ways)
-    turns = _turns(up, down) if ordered else [0] * len(up)
+    orders = ("".join(f"\n, {column} COLLATE BINARY {way}" for column in columns) for way in ("ASC", "DESC"))
+    up, down = (run(query[:limit_start] + (way if is_ordered else "")).rows for way in orders)
+    turns = _turns(up, down) if is_ordered else [0] * len(up)
     start = int(limit["before"] or limit["offset"] or 0)
-    taken = turns[start : start + len(gold.rows)]
-    rows = [row for row in _tied(turns, up) if taken[0] <= row[0][1] <= taken[-1]] if taken else []
-    if not set(_tied(taken, gold.rows)) <= set(rows):
+    turns_taken = turns[start : start + len(gold.rows)]
+    rows = (
+        [row for row in _with_ties(turns, up) if turns_taken[0] <= row[0][1] <= turns_taken[-1]] if turns_taken else []
+    )
+    if not set(_with_ties(turns_taken, gold.rows)) <= set(rows):
         raise _QueryError("it does not return the same rows each time, so its ties are not known")
-    return rows, taken
+    return rows, turns_taken
 
 
 def _turns(up: list[_Row], down: list[_Row]) -> list[int]:
     """Return the number of each row's tie; a tie ends where both ways have given the same rows."""
     turns, turn, balance = [], 0, Counter[_Row]()
-    for one, other in zip(up, down, strict=True):
+    for row, other_row in zip(up, down, strict=True):
         turns.append(turn)
-        balance[one] += 1
-        balance[other] -= 1
+        balance[row] += 1
+        balance[other_row] -= 1
         if not any(balance.values()):  # within a tie the first one stays till its end
             balance.clear()
             turn += 1
     return turns
 
 
-def _tied(turns: list[int], rows: list[_Row]) -> list[_Row]:
+def _with_ties(turns: list[int], rows: list[_Row]) -> list[_Row]:
     return [((1, turn), *row) for turn, row in zip(turns, rows, strict=True)]
 
 
 def _difference(
-    gold: _Result, found: _Result, rows: list[_Row], turns: list[int], tolerance: float, any_column_order: bool
+    gold: _Result, result: _Result, rows: list[_Row], turns: list[int], tolerance: float, any_column_order: bool
 ) -> str | None:
-    if gold.tables and not found.tables:
+    if gold.tables and not result.tables:
         return "the query reads no table: its result is a guess"
-    if gold.columns != found.columns:
-        return f"{found.columns} columns, {gold.columns} expected"
-    if len(gold.rows) != len(found.rows):
-        return f"{len(found.rows)} rows, {len(gold.rows)} expected"
-    given = _tied(turns, found.rows)
+    if gold.columns != result.columns:
+        return f"{result.columns} columns, {gold.columns} expected"
+    if len(gold.rows) != len(result.rows):
+        return f"{len(result.rows)} rows, {len(gold.rows)} expected"
+    given_rows = _with_ties(turns, result.rows)
     if any_column_order:
-        rows, given = _in_order(rows), _in_order(given)
-    left, right = _rest(rows, given), _rest(given, rows)
+        rows, given_rows = _in_order(rows), _in_order(given_rows)
+    left, right = _unmatched_rows(rows, given_rows), _unmatched_rows(given_rows, rows)
     pairs = zip(left, right, strict=True) if len(left) == len(right) else ()
     unequal = len(right) - sum(all(map(functools.partial(_same, tolerance), *pair)) for pair in pairs)
-    ordered = " in value or order" if len(set(turns)) > 1 else ""
-    return f"{unequal} of {len(gold.rows)} rows differ{ordered}" if unequal else None
+    suffix = " in value or order" if len(set(turns)) > 1 else ""
+    return f"{unequal} of {len(gold.rows)} rows differ{suffix}" if unequal else None
 
 
 def _in_order(rows: list[_Row]) -> list[_Row]:
-    order = sorted(range(1, len(rows[0])), key=lambda place: sorted(_order(row[place]) for row in rows))
-    return [(row[0], *(row[place] for place in order)) for row in rows]
+    order = sorted(range(1, len(rows[0])), key=lambda column: sorted(_order(row[column]) for row in rows))
+    return [(row[0], *(row[column] for column in order)) for row in rows]
 
 
-def _rest(rows: list[_Row], others: list[_Row]) -> list[_Row]:
+def _unmatched_rows(rows: list[_Row], other_rows: list[_Row]) -> list[_Row]:
     """Return the rows that the others lack, sorted so that nearly equal rows meet."""
-    return sorted((Counter(rows) - Counter(others)).elements(), key=lambda row: [*map(_order, row)])
+    return sorted((Counter(rows) - Counter(other_rows)).elements(), key=lambda row: [*map(_order, row)])
 
 
 def _order(value: _Value) -> _Value:
@@ -279,6 +277,6 @@ def _order(value: _Value) -> _Value:
     return (1, float(f"{value[1]:.6g}")) if value[0] == 1 else value
 
 
-def _same(tolerance: float, wanted: _Value, given: _Value) -> bool:
-    real = wanted[0] == given[0] and float in (type(wanted[1]), type(given[1]))
-    return wanted == given or (real and math.isclose(wanted[1], given[1], rel_tol=tolerance, abs_tol=_ABSOLUTE))
+def _same(tolerance: float, gold: _Value, value: _Value) -> bool:
+    is_real = gold[0] == value[0] and float in (type(gold[1]), type(value[1]))
+    return gold == value or (is_real and math.isclose(gold[1], value[1], rel_tol=tolerance, abs_tol=_ABSOLUTE))

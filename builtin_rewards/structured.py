@@ -12,17 +12,23 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
-from builtin_rewards.reading.json_values import count_leaves, deeper_than, expected_json, json_text, read_json, same
+from builtin_rewards.reading.json_values import (
+    count_leaves,
+    deeper_than,
+    expected_json,
+    json_text,
+    read_json,
+    same_json,
+)
 from builtin_rewards.reading.normalisation import normalise
 from rewardkit import Reward, Score, reward
 
 _DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
 _KINDS: dict[str, type] = {"any": object, "object": dict, "array": list}
-_SURELY_SHALLOW = 64
-"""Where a value is no deeper than this, a validation that recurses too deep is the schema's fault."""
+_SURELY_SHALLOW = 64  # where a value is no deeper than this, a validation that recurses too deep is the schema's fault
 _SHOWN_CHARS = 200
+# What the library raises for broken schemas that their draft's own schema accepts.
 _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError, re.error)
-"""What the library raises for broken schemas that their draft's own schema accepts."""
 
 
 def _value_in(completion: str) -> Any:
@@ -32,8 +38,8 @@ def _value_in(completion: str) -> Any:
         return Score(0.0, reason="no JSON in the completion")
     try:
         return read_json(text)
-    except ValueError as fault:
-        return Score(0.0, reason=f"not JSON: {fault}")
+    except ValueError as error:
+        return Score(0.0, reason=f"not JSON: {error}")
 
 
 @adjustable
@@ -69,25 +75,26 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
 
 def _read_schema(draft: str, remotes: Any, text: str) -> Any:
     """Return jsonschema's validator of a schema's text, or what is wrong with it."""
-    library, specified = extra("jsonschema"), extra("referencing.jsonschema").specification_with
+    library, specification = extra("jsonschema"), extra("referencing.jsonschema").specification_with
     try:
         schema = read_json(text)
         if not isinstance(schema, dict | bool):
             return f"a schema is an object or a bool, not {type(schema).__name__}"
-        usual = getattr(library, f"Draft{draft.replace('-', '')}Validator")
-        kind = library.validators.validator_for(schema, default=usual)
-        kind.check_schema(schema)
-        usual, drafted = (specified(one.META_SCHEMA["$schema"]) for one in (usual, kind))
+        default = getattr(library, f"Draft{draft.replace('-', '')}Validator")
+        validator = library.validators.validator_for(schema, default=default)
+        validator.check_schema(schema)
         if not isinstance(remotes, extra("referencing").Registry):
-            made = extra("referencing").Registry()  # unlike jsonschema's own, it fetches nothing
-            remotes = made.with_contents((remotes or {}).items(), default_specification=usual)
+            registry = extra("referencing").Registry()  # unlike jsonschema's own, it fetches nothing
+            default_specification = specification(default.META_SCHEMA["$schema"])
+            remotes = registry.with_contents((remotes or {}).items(), default_specification=default_specification)
         registry = extra("jsonschema_specifications").REGISTRY.combine(remotes)
-        _check_references(drafted.create_resource(schema), registry)
-        return kind(schema, registry=registry)
-    except library.SchemaError as fault:
-        return f"{fault.json_path}: {fault.message}"[:_SHOWN_CHARS]
-    except (*_BROKEN, extra("referencing.exceptions").Unresolvable) as fault:
-        return f"{type(fault).__name__}: {fault}"[:_SHOWN_CHARS]
+        root = specification(validator.META_SCHEMA["$schema"]).create_resource(schema)
+        _check_references(root, registry)
+        return validator(schema, registry=registry)
+    except library.SchemaError as error:
+        return f"{error.json_path}: {error.message}"[:_SHOWN_CHARS]
+    except (*_BROKEN, extra("referencing.exceptions").Unresolvable) as error:
+        return f"{type(error).__name__}: {error}"[:_SHOWN_CHARS]
 
 
 def _check_references(root: Any, registry: Any) -> None:
@@ -96,42 +103,43 @@ def _check_references(root: Any, registry: Any) -> None:
     Otherwise a completion could choose between a score and a skip.
     """
     pending = [(registry.resolver_with_root(root), root)]
-    seen: set[int] = set()
+    visits: set[int] = set()
     while pending:
         resolver, resource = pending.pop()
-        if id(resource.contents) in seen or not isinstance(resource.contents, Mapping):
+        if id(resource.contents) in visits or not isinstance(resource.contents, Mapping):
             continue
-        seen.add(id(resource.contents))
-        for reference in (resource.contents.get(word) for word in ("$ref", "$dynamicRef")):
+        visits.add(id(resource.contents))
+        for reference in (resource.contents.get(keyword) for keyword in ("$ref", "$dynamicRef")):
             if isinstance(reference, str):
-                found = resolver.lookup(reference)
-                target = type(resource).from_contents(found.contents, default_specification=resource._specification)
-                pending.append((found.resolver, target))
+                match = resolver.lookup(reference)
+                target = type(resource).from_contents(match.contents, default_specification=resource._specification)
+                pending.append((match.resolver, target))
         pending.extend((resolver.in_subresource(part), part) for part in resource.subresources())
 
 
-def _judged(validator: Any, value: Any, partial: bool) -> Score:
-    listed = validator.schema.get("required") if isinstance(validator.schema, dict) else None
-    required = set(listed if isinstance(listed, list) else ())
+def _schema_score(validator: Any, value: Any, partial: bool) -> Score:
+    names = validator.schema.get("required") if isinstance(validator.schema, dict) else None
+    required = set(names if isinstance(names, list) else ())
     present = required & value.keys() if isinstance(value, dict) else set()
-    spoiled: set[Any] = set()
+    faulty: set[object] = set()
     first = None
     try:
         for error in validator.iter_errors(value):
             first = first or error
-            spoiled.update(present.intersection(list(error.absolute_path)[:1]))
+            faulty.update(present.intersection(list(error.absolute_path)[:1]))
     except RecursionError:
         if deeper_than(value, _SURELY_SHALLOW):
             return Score(0.0, reason="nested too deep to be validated")
         return Score(None, reason="the row's schema cannot be used: its references lead round in a circle")
-    except (re.error, OverflowError, extra("referencing.exceptions").Unresolvable) as fault:
-        return Score(None, reason=f"the row's schema cannot be used: {type(fault).__name__}: {fault}"[:_SHOWN_CHARS])
-    wanted, satisfied = len(required), len(present) - len(spoiled)
-    metrics = {"required": float(wanted), "satisfied": float(satisfied)}
+    except (re.error, OverflowError, extra("referencing.exceptions").Unresolvable) as problem:
+        reason = f"the row's schema cannot be used: {type(problem).__name__}: {problem}"
+        return Score(None, reason=reason[:_SHOWN_CHARS])
+    total, good = len(required), len(present) - len(faulty)
+    metrics = {"required": float(total), "satisfied": float(good)}
     if first is None:
         return Score(1.0, reason="valid", metrics=metrics)
-    share = satisfied / wanted if satisfied < wanted else wanted / (wanted + 1)
-    reason = f"not valid, {satisfied} of {wanted} required properties satisfied; {first.json_path}: {first.message}"
+    share = good / total if good < total else total / (total + 1)
+    reason = f"not valid, {good} of {total} required properties satisfied; {first.json_path}: {first.message}"
     return Score(share if partial else 0.0, reason=reason[:_SHOWN_CHARS], metrics=metrics)
 
 
@@ -150,8 +158,8 @@ def json_schema(
     """
     require(draft in _DRAFTS, f"one of {', '.join(_DRAFTS)}", draft=draft)
     schema_in = functools.lru_cache(256)(functools.partial(_read_schema, draft, remotes))
-    usual = schema if schema is None or isinstance(schema, str) else json.dumps(schema)
-    fault = None if usual is None else schema_in(usual)
+    default = schema if schema is None or isinstance(schema, str) else json.dumps(schema)
+    fault = None if default is None else schema_in(default)
     require(not isinstance(fault, str), f"a valid schema: {fault}", schema=schema)
 
     @reward(score_range=(0, 1))
@@ -171,23 +179,23 @@ def json_schema(
         ``None`` where the row has no schema or a broken one: no JSON, not valid by its draft, a reference that leads
         nowhere or round in a circle.
         """
-        given = schema if usual is None else usual
-        if given is None or (isinstance(given, str) and given.strip() in ("", "null", "None")):
+        source = schema if default is None else default
+        if source is None or (isinstance(source, str) and source.strip() in ("", "null", "None")):
             return Score(None, reason="the row has no schema")
         try:
-            read = schema_in(given if isinstance(given, str) else json.dumps(given))
-        except (TypeError, ValueError, RecursionError) as fault:
-            read = f"no JSON: {fault}"
-        if isinstance(read, str):
-            return Score(None, reason=f"the row's schema cannot be used: {read}")
+            validator = schema_in(source if isinstance(source, str) else json.dumps(source))
+        except (TypeError, ValueError, RecursionError) as error:
+            validator = f"no JSON: {error}"
+        if isinstance(validator, str):
+            return Score(None, reason=f"the row's schema cannot be used: {validator}")
         value = _value_in(completion)
-        return value if isinstance(value, Score) else _judged(read, value, partial)
+        return value if isinstance(value, Score) else _schema_score(validator, value, partial)
 
     return json_schema
 
 
+# How many times the expected fields may be given, and how many fields may be compared without order.
 _MAX_EXTRA, _MAX_UNORDERED = 10, 200
-"""How many times the expected fields may be given, and how many fields may be compared without order."""
 _MISSING = object()
 _normal = functools.lru_cache(maxsize=4096)(normalise)
 
@@ -200,47 +208,51 @@ class _Comparison(NamedTuple):
     rel: float
     abs: float
 
-    def tally(self, wanted: Any, given: Any) -> Counter[str]:
+    def tally(self, expected: Any, value: Any) -> Counter[str]:
         """Count the fields expected, those that are right, and what is extra: under ``names``, and ``items``."""
-        self._count(wanted, given, tally := Counter[str]())
+        self._count(expected, value, tally := Counter[str]())
         return tally
 
-    def _count(self, wanted: Any, given: Any, tally: Counter[str]) -> None:
-        lists = isinstance(wanted, list) and isinstance(given, list)
-        if not wanted or not (lists or (isinstance(wanted, dict) and isinstance(given, dict))):
-            tally["right"] += self._is_right(wanted, given)
-            tally["fields"] += count_leaves(wanted)
+    def _count(self, expected: Any, value: Any, tally: Counter[str]) -> None:
+        lists = isinstance(expected, list) and isinstance(value, list)
+        if not expected or not (lists or (isinstance(expected, dict) and isinstance(value, dict))):
+            tally["right"] += self._is_right(expected, value)
+            tally["fields"] += count_leaves(expected)
             return
         if lists:
-            given = dict(enumerate(given)) if self.ordered else self._arranged(wanted, given)
-            wanted = dict(enumerate(wanted))
-        for name, value in wanted.items():
-            self._count(value, given.get(name, _MISSING), tally)
-        tally["items" if lists else "names"] += sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
+            value = dict(enumerate(value)) if self.ordered else self._arrange(expected, value)
+            expected = dict(enumerate(expected))
+        for name, part in expected.items():
+            self._count(part, value.get(name, _MISSING), tally)
+        extra_names = value.keys() - expected.keys()
+        tally["items" if lists else "names"] += sum(count_leaves(value[name]) for name in extra_names)
 
-    def _arranged(self, wanted: list[Any], given: list[Any]) -> dict[int, Any]:
+    def _arrange(self, expected: list[Any], values: list[Any]) -> dict[int, Any]:
         """Return the items at the places of those that they are paired with, the others at free places."""
-        rest, placed = dict(enumerate(given)), dict[int, Any]()
-        likeness = (
-            (-self._likeness(one, other), place, behind)
-            for place, one in enumerate(wanted)
-            for behind, other in enumerate(given)
+        items, arrangement = dict(enumerate(values)), dict[int, Any]()
+        pairs = (
+            (-self._likeness(item, value), index, position)
+            for index, item in enumerate(expected)
+            for position, value in enumerate(values)
         )
-        for worth, place, behind in sorted(likeness):
-            if worth and place not in placed and behind in rest:
-                placed[place] = rest.pop(behind)
-        free = [place for place in range(len(wanted) + len(rest)) if place not in placed]
-        return placed | dict(zip(free, rest.values(), strict=False))
+        for worth, index, position in sorted(pairs):
+            if worth and index not in arrangement and position in items:
+                arrangement[index] = items.pop(position)
+        gaps = [index for index in range(len(expected) + len(items)) if index not in arrangement]
+        return arrangement | dict(zip(gaps, items.values(), strict=False))
 
-    def _likeness(self, wanted: Any, given: Any) -> float:
-        tally = self.tally(wanted, given)
-        return 2.0 if same(wanted, given) else tally["right"] / (tally["fields"] + tally["names"] + tally["items"])
+    def _likeness(self, expected: Any, value: Any) -> float:
+        tally = self.tally(expected, value)
+        total = tally["fields"] + tally["names"] + tally["items"]
+        return 2.0 if same_json(expected, value) else tally["right"] / total  # equal items are paired first
 
-    def _is_right(self, wanted: Any, given: Any) -> bool:
-        if self.text == "normalised" and isinstance(wanted, str) and isinstance(given, str):
-            return _normal(wanted) == _normal(given)
-        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (wanted, given))
-        return same(wanted, given) or (numbers and abs(given - wanted) <= max(self.abs, self.rel * abs(wanted)))
+    def _is_right(self, expected: Any, value: Any) -> bool:
+        if self.text == "normalised" and isinstance(expected, str) and isinstance(value, str):
+            return _normal(expected) == _normal(value)
+        if same_json(expected, value):
+            return True
+        are_numbers = all(isinstance(side, int | float) and not isinstance(side, bool) for side in (expected, value))
+        return are_numbers and bool(abs(value - expected) <= max(self.abs, self.rel * abs(expected)))
 
 
 @adjustable
@@ -289,24 +301,24 @@ def json_fields(
         Metrics: ``right``, ``fields``, ``extra``.
         """
         try:
-            wanted = expected_json(answer)
-        except ValueError as fault:
-            return Score(None, reason=str(fault))
-        fields = count_leaves(wanted)
-        if not isinstance(wanted, dict | list) or not wanted:
+            expected = expected_json(answer)
+        except ValueError as error:
+            return Score(None, reason=str(error))
+        fields = count_leaves(expected)
+        if not isinstance(expected, dict | list) or not expected:
             return Score(None, reason="the row's answer has no fields: expected an object or a list that is not empty")
         if not ordered and fields > _MAX_UNORDERED:
             return Score(None, reason=f"the row's answer has more than {_MAX_UNORDERED} fields, too many without order")
         value = _value_in(completion)
         if isinstance(value, Score):
             return value
-        if (given := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
-            return Score(0.0, reason=f"{given} values given, {fields} expected")
-        tally = comparison.tally(wanted, value)
-        more = tally["names"] + tally["items"]
+        if (value_count := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
+            return Score(0.0, reason=f"{value_count} values given, {fields} expected")
+        tally = comparison.tally(expected, value)
+        extra_count = tally["names"] + tally["items"]
         share = tally["right"] / (fields + extra * tally["names"] + tally["items"])
-        metrics = {"right": float(tally["right"]), "fields": float(fields), "extra": float(more)}
-        reason = f"{tally['right']} of {fields} fields right, {more} extra"
+        metrics = {"right": float(tally["right"]), "fields": float(fields), "extra": float(extra_count)}
+        reason = f"{tally['right']} of {fields} fields right, {extra_count} extra"
         return Score(share if partial or share == 1.0 else 0.0, reason=reason, metrics=metrics)
 
     return json_fields

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.reading.json_values import expected_json, same, spoken
+from builtin_rewards.reading.json_values import answer_part, expected_json, same_json
 from builtin_rewards.reading.tool_calls import BROKEN, ToolCall, call_of, calls_in, calls_of
 from rewardkit import Message, Reward, Score, reward
 
-_MAX_EXTRA = 10
-"""More calls than this many times the expected ones, and this many more, score 0.0 without a comparison."""
+_MAX_EXTRA = 10  # more calls than this many times the expected ones, and this many more, score 0.0 without a comparison
 _SHOWN_CHARS = 80
 
 
@@ -23,8 +22,8 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
         weights: What the name, the arguments' names and the arguments' values of a call are worth, 0 or more each;
             they sum to 1. ``(0, 0, 1)`` pays for values alone; ``tool_call`` never pays for a call with another name.
     """
-    fit = len(weights) == 3 and min(weights) >= 0 and abs(sum(weights) - 1.0) <= 1e-9
-    require(fit, "three numbers from 0 up that sum to 1", weights=weights)
+    is_valid = len(weights) == 3 and min(weights) >= 0 and abs(sum(weights) - 1.0) <= 1e-9
+    require(is_valid, "three numbers from 0 up that sum to 1", weights=weights)
 
     @reward(score_range=(0, 1))
     def tool_call(completion: str | list[Message], answer: Any) -> Score:
@@ -61,28 +60,28 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
         """
         try:
             expected = calls_of(expected_json(answer))
-        except ValueError as fault:
-            return Score(None, reason=str(fault))
+        except ValueError as error:
+            return Score(None, reason=str(error))
         if any(not call.name or call.arguments is None for call in expected):
             return Score(
                 None,
                 reason="the row's answer is neither a call ({'name': ..., 'arguments': {...}}) nor a list of calls",
             )
-        made = _calls(completion)
-        if made is None:
+        calls = _calls(completion)
+        if calls is None:
             return Score(None, reason="a call in a form that is not read")
-        metrics = {"expected": float(len(expected)), "made": float(len(made))}
-        reason = f"{len(made)} calls made, {len(expected)} expected"
-        if not expected or not made or len(made) > _MAX_EXTRA * (len(expected) + 1):
-            return Score(float(not expected and not made), reason=reason, metrics=metrics)
-        pairs = _paired(expected, made, weights)
-        exact = sum(equal for equal, _ in pairs)
-        missed = [call.name for call, (equal, _) in zip(expected, pairs, strict=True) if not equal]
-        reason = f"{exact} of {len(expected)} expected calls made exactly, {len(made)} calls made"
-        reason += "".join(f"; differs: {name[:_SHOWN_CHARS]!r}" for name in missed[:1])
-        most = max(len(expected), len(made))
-        score = min(sum(worth for _, worth in pairs) / most, 1.0)
-        return Score(1.0 if exact == most else score, reason=reason, metrics=metrics)
+        metrics = {"expected": float(len(expected)), "made": float(len(calls))}
+        reason = f"{len(calls)} calls made, {len(expected)} expected"
+        if not expected or not calls or len(calls) > _MAX_EXTRA * (len(expected) + 1):
+            return Score(float(not expected and not calls), reason=reason, metrics=metrics)
+        matches = _pair_calls(expected, calls, weights)
+        exact = sum(is_equal for is_equal, _ in matches)
+        misses = [call.name for call, (is_equal, _) in zip(expected, matches, strict=True) if not is_equal]
+        reason = f"{exact} of {len(expected)} expected calls made exactly, {len(calls)} calls made"
+        reason += "".join(f"; differs: {name[:_SHOWN_CHARS]!r}" for name in misses[:1])
+        call_count = max(len(expected), len(calls))
+        score = min(sum(worth for _, worth in matches) / call_count, 1.0)
+        return Score(1.0 if exact == call_count else score, reason=reason, metrics=metrics)
 
     return tool_call
 
@@ -90,22 +89,26 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
 def _calls(completion: str | Sequence[Message]) -> list[ToolCall] | None:
     """Return the calls in a completion; ``None`` where some are in a form that is not read."""
     messages: Sequence[Any] = [{"content": completion}] if isinstance(completion, str) else completion
-    own = [one for one in messages if isinstance(one, Mapping) and one.get("role", "assistant") == "assistant"]
-    if given := [call for message in own for call in _given(message)]:
-        return given
-    said = [[block.get("text") for block in _blocks(message)] for message in own]
-    found = [calls_in(spoken("".join(text for text in texts if isinstance(text, str)))) for texts in said]
-    made = [call for calls in found for call in calls or ()]
-    return None if None in found and not made else made + [BROKEN] * found.count(None)
+    turns = [
+        message
+        for message in messages
+        if isinstance(message, Mapping) and message.get("role", "assistant") == "assistant"
+    ]
+    if native_calls := [call for message in turns for call in _native_calls(message)]:
+        return native_calls
+    turn_texts = [[block.get("text") for block in _blocks(message)] for message in turns]
+    results = [calls_in(answer_part("".join(text for text in texts if isinstance(text, str)))) for texts in turn_texts]
+    calls = [call for calls in results for call in calls or ()]
+    return None if None in results and not calls else calls + [BROKEN] * results.count(None)
 
 
-def _given(message: Message) -> list[ToolCall]:
+def _native_calls(message: Message) -> list[ToolCall]:
     """Return the calls beside a message's text: ``tool_calls``, ``function_call``, blocks ``tool_use``."""
     calls = message.get("tool_calls") or []
-    given = [*(calls if isinstance(calls, list | tuple) else [None]), *filter(None, [message.get("function_call")])]
-    used = [block for block in _blocks(message) if block.get("type") == "tool_use"]
-    given += ({"name": block.get("name"), "arguments": block.get("input")} for block in used)
-    return [call_of(one) for one in given]
+    entries = [*(calls if isinstance(calls, list | tuple) else [None]), *filter(None, [message.get("function_call")])]
+    blocks = [block for block in _blocks(message) if block.get("type") == "tool_use"]
+    entries += ({"name": block.get("name"), "arguments": block.get("input")} for block in blocks)
+    return [call_of(entry) for entry in entries]
 
 
 def _blocks(message: Message) -> list[Mapping[str, Any]]:
@@ -114,33 +117,33 @@ def _blocks(message: Message) -> list[Mapping[str, Any]]:
     return [block if isinstance(block, Mapping) else {"text": block} for block in blocks]
 
 
-def _paired(
-    expected: Sequence[ToolCall], made: Sequence[ToolCall], weights: Sequence[float]
+def _pair_calls(
+    expected: Sequence[ToolCall], calls: Sequence[ToolCall], weights: Sequence[float]
 ) -> list[tuple[bool, float]]:
     """Return for each expected call the :func:`_worth` of the call that it is paired with, the best pairs first."""
     pairs = [
-        (_worth(wanted, given, weights), -place, -other)
-        for place, wanted in enumerate(expected)
-        for other, given in enumerate(made)
-        if wanted.name == given.name
+        (_worth(expected_call, call, weights), -index, -position)
+        for index, expected_call in enumerate(expected)
+        for position, call in enumerate(calls)
+        if expected_call.name == call.name
     ]
-    found: dict[int, tuple[bool, float]] = {}
-    taken: set[int] = set()
-    for worth, place, other in sorted(pairs, reverse=True):
-        if -place not in found and other not in taken:
-            found[-place] = worth
-            taken.add(other)
-    return [found.get(place, (False, 0.0)) for place in range(len(expected))]
+    worths: dict[int, tuple[bool, float]] = {}
+    used_positions: set[int] = set()
+    for worth, index, position in sorted(pairs, reverse=True):
+        if -index not in worths and position not in used_positions:
+            worths[-index] = worth
+            used_positions.add(position)
+    return [worths.get(index, (False, 0.0)) for index in range(len(expected))]
 
 
-def _worth(wanted: ToolCall, given: ToolCall, weights: Sequence[float]) -> tuple[bool, float]:
+def _worth(expected: ToolCall, call: ToolCall, weights: Sequence[float]) -> tuple[bool, float]:
     """Return whether two calls of one name are the same, and the worth of the one made."""
-    if given.arguments is None or wanted.arguments is None:
+    if call.arguments is None or expected.arguments is None:
         return False, weights[0]
-    either = wanted.arguments.keys() | given.arguments.keys()
-    both = wanted.arguments.keys() & given.arguments.keys()
-    if not either:
+    all_names = expected.arguments.keys() | call.arguments.keys()
+    common_names = expected.arguments.keys() & call.arguments.keys()
+    if not all_names:
         return True, sum(weights)
-    equal = sum(same(wanted.arguments[name], given.arguments[name]) for name in both)
-    worth = weights[0] + weights[1] * len(both) / len(either) + weights[2] * equal / len(either)
-    return equal == len(either), worth
+    equal_count = sum(same_json(expected.arguments[name], call.arguments[name]) for name in common_names)
+    worth = weights[0] + weights[1] * len(common_names) / len(all_names) + weights[2] * equal_count / len(all_names)
+    return equal_count == len(all_names), worth

@@ -10,15 +10,14 @@ from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
-_SHOWN = 5
+_MAX_LISTED = 5
 _SHOWN_CHARS = 80
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*+:"
 _REST = r"(?>(?!\]\(|\)\[)[^\s<>\"`{}|^\x00-\x1f\x7f]){0,4096}+"
 _URL = re.compile(
     rf"(?<![A-Za-z0-9+.-]){_SCHEME}[/\\]{_REST}|(?<![A-Za-z0-9/@.:_-])(?://|www\.)(?!/){_REST}"
     rf"|(?:(?<=\]\()|(?<=\]\(<)|(?<=\]\( ))(?:{_SCHEME}|\\)[^\s<>()]++"
-)
-"""What begins with a scheme and a slash, with ``//`` or ``www.``, and the target of a Markdown link with a scheme."""
+)  # what begins with a scheme and a slash, with `//` or `www.`, and the target of a Markdown link with a scheme
 _CLOSES = {")": "(", "]": "["}
 _SENTENCE_MARKS = ".,;:!?'*_\u2019\u201d"
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
@@ -43,12 +42,14 @@ def url_valid(
         all_or_nothing: Score 1.0 or 0.0, with no partial credit.
     """
     require(minimum >= 0, "0 or more", minimum=minimum)
-    kinds = frozenset(scheme.lower() for scheme in ([schemes] if isinstance(schemes, str) else schemes))
-    known = kinds and all(re.fullmatch(_SCHEME, f"{scheme}:") for scheme in kinds)
-    require(known, "names of schemes, such as 'https'", schemes=schemes)
-    allowed = None if hosts is None else tuple(host.lower() for host in ([hosts] if isinstance(hosts, str) else hosts))
-    named = allowed is None or (allowed and all(map(_is_named, allowed)))
-    require(named, "names of hosts, such as 'example.com'", hosts=hosts)
+    allowed_schemes = frozenset(scheme.lower() for scheme in ([schemes] if isinstance(schemes, str) else schemes))
+    are_schemes = allowed_schemes and all(re.fullmatch(_SCHEME, f"{scheme}:") for scheme in allowed_schemes)
+    require(are_schemes, "names of schemes, such as 'https'", schemes=schemes)
+    allowed_hosts = (
+        None if hosts is None else tuple(host.lower() for host in ([hosts] if isinstance(hosts, str) else hosts))
+    )
+    are_hosts = allowed_hosts is None or (allowed_hosts and all(map(_is_named, allowed_hosts)))
+    require(are_hosts, "names of hosts, such as 'example.com'", hosts=hosts)
 
     @reward(score_range=(0, 1))
     def url_valid(completion: str) -> Score:
@@ -65,21 +66,23 @@ def url_valid(
         unless the settings name it, and addresses in numbers. With ``hosts``, ``good.com.evil.com`` and
         ``evilgood.com`` are not ``good.com``. Whether a page exists is not checked. Never ``None``.
         """
-        urls = map(_trimmed, _URL.findall(after_thinking(completion)))
-        faults = {url: _fault(url, kinds, allowed) for url in urls}
-        bad = [f"{url[:_SHOWN_CHARS]!r}: {fault}" for url, fault in faults.items() if fault is not None]
-        good = len(faults) - len(bad)
-        metrics = {"good": float(good), "bad": float(len(bad))}
+        urls = map(_trim, _URL.findall(after_thinking(completion)))
+        faults = {url: _fault(url, allowed_schemes, allowed_hosts) for url in urls}
+        complaints = [f"{url[:_SHOWN_CHARS]!r}: {fault}" for url, fault in faults.items() if fault is not None]
+        good_count = len(faults) - len(complaints)
+        metrics = {"good": float(good_count), "bad": float(len(complaints))}
         if not faults:
             return Score(float(minimum == 0), reason="there is no URL", metrics=metrics)
-        score = good / len(faults) * (min(good / minimum, 1.0) if minimum else 1.0)
-        reason = "; ".join([f"{good} of {len(faults)} URLs are good, {minimum} asked for", *bad[:_SHOWN]])
+        score = good_count / len(faults) * (min(good_count / minimum, 1.0) if minimum else 1.0)
+        reason = "; ".join(
+            [f"{good_count} of {len(faults)} URLs are good, {minimum} asked for", *complaints[:_MAX_LISTED]]
+        )
         return Score(float(score == 1.0) if all_or_nothing else score, reason=reason, metrics=metrics)
 
     return url_valid
 
 
-def _trimmed(url: str) -> str:
+def _trim(url: str) -> str:
     """Return a URL without the punctuation of the sentence around it; it keeps brackets that it opens."""
     while url:
         opens = _CLOSES.get(url[-1])
@@ -93,19 +96,21 @@ def _fault(url: str, schemes: frozenset[str], hosts: tuple[str, ...] | None) -> 
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as fault:
-        return f"not well-formed: {fault}"
+    except ValueError as error:
+        return f"not well-formed: {error}"
     host = (parts.hostname or "").removesuffix(".")
-    fits = _is_public(host) if hosts is None else any(host == one or host.endswith(f".{one}") for one in hosts)
-    right = {
+    is_allowed = (
+        _is_public(host) if hosts is None else any(host == domain or host.endswith(f".{domain}") for domain in hosts)
+    )
+    checks = {
         "a backslash": "\\" not in url,
         f"the scheme {parts.scheme[:_SHOWN_CHARS]!r}": parts.scheme in schemes,
         "a user name before the host": "@" not in parts.netloc,
         "no such port": port != 0 and not parts.netloc.endswith(":"),
         "a broken percent escape": not _BAD_PERCENT.search(url),
-        f"the host {host[:_SHOWN_CHARS]!r} is not one of those allowed": fits and _is_named(host),
+        f"the host {host[:_SHOWN_CHARS]!r} is not one of those allowed": is_allowed and _is_named(host),
     }
-    return next((fault for fault, holds in right.items() if not holds), None)
+    return next((error for error, is_fine in checks.items() if not is_fine), None)
 
 
 def _is_public(host: str) -> bool:

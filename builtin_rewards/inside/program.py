@@ -32,17 +32,19 @@ def assemble(blocks: list[str], entry_point: str | None, tests: str, prefix: str
     The prompt's code comes first where the program looks for a name that only the prompt binds. Where the prompt ends
     in the entry point without a body and no block defines it, the last block is its body, at any indentation.
     """
-    read = [(block, _names(block)) for block in blocks]
-    read = [(block, names) for block, names in read if any(names)] or read
-    asked = _names(tests)
-    wanted = [entry_point.split(".")[0]] if entry_point else sorted(asked.used - asked.bound - _BUILTIN)
-    taken = _needed([names for _, names in read], wanted)
-    program = "\n".join(block for place, (block, _) in enumerate(read) if place in taken)
+    named_blocks = [(block, _names(block)) for block in blocks]
+    named_blocks = [(block, names) for block, names in named_blocks if any(names)] or named_blocks
+    test_names = _names(tests)
+    targets = [entry_point.split(".")[0]] if entry_point else sorted(test_names.used - test_names.bound - _BUILTIN)
+    selection = _select_blocks([names for _, names in named_blocks], targets)
+    program = "\n".join(block for index, (block, _) in enumerate(named_blocks) if index in selection)
     header = next((text for text in (prefix, prefix.rstrip() + "\n        pass") if _definition(text)), "")
-    if entry_point and not any(wanted[0] in names.bound for _, names in read):
-        return _completed(header, read[-1][0], prefix, entry_point) or program
-    found, given = _names(program), _names(header).bound - _BUILTIN
-    if (found.used - found.bound) & given and not (given - found.bound).intersection(wanted):
+    if entry_point and not any(targets[0] in names.bound for _, names in named_blocks):
+        return _complete_stub(header, named_blocks[-1][0], prefix, entry_point) or program
+    program_names, header_names = _names(program), _names(header).bound - _BUILTIN
+    if (program_names.used - program_names.bound) & header_names and not (
+        header_names - program_names.bound
+    ).intersection(targets):
         program = f"{header}\n{program}"
     return "\n".join([*_FUTURE.findall(program), _FUTURE.sub("", program)])
 
@@ -57,44 +59,46 @@ def _names(code: str) -> _Names:
     try:
         tables = [symtable.symtable(code, "main.py", "exec")]
     except _UNREADABLE:
-        begun = set(re.findall(r"^(?:async +)?(?:def|class) +(\w+)", code, re.MULTILINE))
-        return _Names(begun, begun, {""})
+        definitions = set(re.findall(r"^(?:async +)?(?:def|class) +(\w+)", code, re.MULTILINE))
+        return _Names(definitions, definitions, {""})
     names = _Names(set(), set(), set())
     while tables:
         table = tables.pop()
         tables += table.get_children()
         for symbol in table.get_symbols():
-            ways = (symbol.is_namespace(), symbol.is_assigned() or symbol.is_imported(), symbol.is_referenced())
-            for known, so in zip(names, ways, strict=True):
-                if so and (table.get_type() == "module" or symbol.is_global()):
-                    known.add(symbol.get_name())
+            roles = (symbol.is_namespace(), symbol.is_assigned() or symbol.is_imported(), symbol.is_referenced())
+            for name_set, is_member in zip(names, roles, strict=True):
+                if is_member and (table.get_type() == "module" or symbol.is_global()):
+                    name_set.add(symbol.get_name())
     return names
 
 
-def _needed(read: list[_Names], wanted: list[str]) -> set[int]:
+def _select_blocks(block_names: list[_Names], targets: list[str]) -> set[int]:
     """Return the places of the blocks that the wanted names need, or else that the last block needs."""
-    defining, binding = ({name: place for place, names in enumerate(read) for name in names[way]} for way in (0, 1))
-    taken: set[int] = set()
-    asked = [binding[name] for name in wanted if name in binding] or [len(read) - 1]
-    while asked:
-        place = asked.pop()
-        if place not in taken:
-            taken.add(place)
-            used, bound = read[place].used - _BUILTIN, read[place].bound
-            asked += [defining[name] for name in used & bound if name in defining]
-            asked += [binding[name] for name in used - bound if name in binding]
-    return taken
+    defining, binding = (
+        {name: index for index, names in enumerate(block_names) for name in names[field]} for field in (0, 1)
+    )
+    selection: set[int] = set()
+    pending = [binding[name] for name in targets if name in binding] or [len(block_names) - 1]
+    while pending:
+        index = pending.pop()
+        if index not in selection:
+            selection.add(index)
+            used, bound = block_names[index].used - _BUILTIN, block_names[index].bound
+            pending += [defining[name] for name in used & bound if name in defining]
+            pending += [binding[name] for name in used - bound if name in binding]
+    return selection
 
 
-def _completed(header: str, body: str, prefix: str, entry_point: str) -> str:
+def _complete_stub(header: str, body: str, prefix: str, entry_point: str) -> str:
     """Return the prompt with a body for its last function; an empty text where this makes no function."""
     stub, start = _definition(header, entry_point), prefix.rstrip() + "\n"
     if not _is_stub(stub):
         return ""
     pad = " " * (stub.col_offset + 4)
-    ways = (prefix + body, start + body, start + pad + body.lstrip(), start + textwrap.indent(body, pad))
-    made = [(text, _definition(text, entry_point)) for text in ways]
-    return next((text for text, function in made if function is not None and not _is_stub(function)), "")
+    variants = (prefix + body, start + body, start + pad + body.lstrip(), start + textwrap.indent(body, pad))
+    programs = [(text, _definition(text, entry_point)) for text in variants]
+    return next((text for text, function in programs if function is not None and not _is_stub(function)), "")
 
 
 def _definition(code: str, path: str = "") -> Any:
@@ -105,12 +109,16 @@ def _definition(code: str, path: str = "") -> Any:
     except _UNREADABLE:
         return None
     for name in path.split(".") if path else ():
-        node = next((one for one in reversed(getattr(node, "body", ())) if getattr(one, "name", "") == name), None)
+        node = next(
+            (child for child in reversed(getattr(node, "body", ())) if getattr(child, "name", "") == name), None
+        )
     return node
 
 
 def _is_stub(node: Any) -> bool:
     """Whether a function has only a docstring, ``pass`` and imports."""
-    said = [one.value if isinstance(one, _ast.Expr) else one for one in getattr(node, "body", ())]
-    nothing = (_ast.Constant, _ast.Pass, _ast.Import, _ast.ImportFrom)
-    return bool(said) and all(isinstance(one, nothing) for one in said)
+    statements = [
+        statement.value if isinstance(statement, _ast.Expr) else statement for statement in getattr(node, "body", ())
+    ]
+    placeholders = (_ast.Constant, _ast.Pass, _ast.Import, _ast.ImportFrom)
+    return bool(statements) and all(isinstance(statement, placeholders) for statement in statements)

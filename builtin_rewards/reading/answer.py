@@ -20,11 +20,10 @@ from builtin_rewards.reading.negation import (
 )
 from builtin_rewards.reading.normalisation import SHOWN_OTHERWISE, shown_otherwise, without_markup
 from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, in_latex, read_quantity
-from builtin_rewards.reading.stated_answers import DENIED, MAX_MARKS, announced, wordless
+from builtin_rewards.reading.stated_answers import DENIED, MAX_MARKS, StatedAnswer, stated_answers, wordless
 from builtin_rewards.reading.thoughts import after_thinking
 
-MAX_ANSWER_CHARS = 4_000
-"""A longer marked text is no answer."""
+MAX_ANSWER_CHARS = 4_000  # a longer marked text is no answer
 
 
 class AnswerRule(StrEnum):
@@ -47,10 +46,9 @@ class AnswerRule(StrEnum):
     """There is no answer."""
 
 
-MARKED = (AnswerRule.BOXED, AnswerRule.TAG)
-"""The rules for marked answers, in the order in which they are tried."""
+MARKED = (AnswerRule.BOXED, AnswerRule.TAG)  # the rules for marked answers, in the order in which they are tried
+# The rules of a completion that neither marks nor announces an answer.
 UNMARKED = (AnswerRule.WHOLE, AnswerRule.LAST_NUMBER, AnswerRule.NONE)
-"""The rules of a completion that neither marks nor announces an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +100,16 @@ def extract_answer(completion: str) -> Extraction:
         return Extraction(None, AnswerRule.LAST_NUMBER, (), SHOWN_OTHERWISE)
     text = in_latex(text) if _FULL_WIDTH.search(text) else text
     text = _THOUSANDS_MARK.sub(",", text) if "\\" in text or "{,}" in text else text
-    marked = _marked(text, MARKED)
-    if marked is None:
-        return _stated(text) or _whole(text) or _last_number(text)
-    answers, rule, problem = marked
+    marks = _marked_answers(text, MARKED)
+    if marks is None:
+        return _stated_answer(text) or _whole_answer(text) or _last_number_answer(text)
+    answers, rule, problem = marks
     if answers and len(answers[-1]) > MAX_ANSWER_CHARS:
         return Extraction(None, rule, (), f"the answer is longer than {MAX_ANSWER_CHARS} characters")
     if answers and calls_wrong(answers[-1]):
         problem = problem or "the answer is said to be wrong"
     if rule is AnswerRule.TAG:
-        answers = [said for answer in answers for said in _spoken(answer)]
+        answers = [phrase for answer in answers for phrase in _phrased_answers(answer)]
     return _extraction(answers, rule, problem) if answers else Extraction(None, rule, (), problem)
 
 
@@ -141,7 +139,7 @@ def _alternatives(answer: str) -> list[str]:
     if not text or read_quantity(text) is not None:
         return [answer]
     parts = [part for part in _ALTERNATIVE.split(text.removeprefix("either ").removeprefix("Either ")) if part]
-    pieces = [each for part in parts for each in ([part] if read_quantity(part) else _LIST_GAP.split(part)) if each]
+    pieces = [piece for part in parts for piece in ([part] if read_quantity(part) else _LIST_GAP.split(part)) if piece]
     if len(pieces) > 1 and all(map(read_quantity, pieces)):
         return pieces
     return parts if len(parts) > 1 and re.search(r"\bor\b", text) else [answer]
@@ -150,53 +148,61 @@ def _alternatives(answer: str) -> list[str]:
 # Boxes, tags and phrases
 
 
-def _marked(text: str, rules: Sequence[AnswerRule]) -> tuple[list[str], AnswerRule, str] | None:
+def _marked_answers(text: str, rules: Sequence[AnswerRule]) -> tuple[list[str], AnswerRule, str] | None:
     """Return the boxes, or else the tags, that stand, the last one at the end; the rule; and the last one's problem.
 
     A tag without a box, and a number that a phrase announces, come before the boxes as other answers.
     """
-    tagged = tags(text) if AnswerRule.TAG in rules else []
-    found = (boxes(text) if AnswerRule.BOXED in rules else []) or tagged
-    if not found:
+    tag_marks = tags(text) if AnswerRule.TAG in rules else []
+    marks = (boxes(text) if AnswerRule.BOXED in rules else []) or tag_marks
+    if not marks:
         return None
-    last, rule, others = found[-1], AnswerRule.TAG if found is tagged else AnswerRule.BOXED, []
+    last, rule, answers = marks[-1], AnswerRule.TAG if marks is tag_marks else AnswerRule.BOXED, list[str]()
     if rule is AnswerRule.BOXED:
         if not last.closed:
             return [], rule, "the last box never closes"
-        others = [said for tag in tagged[-1:] if not boxes(tag.content) for said in _spoken(tag.content)]
-        others += [each.answer for each in announced(text) if not each.problem and read_quantity(clean(each.answer))]
-    marks = [mark for mark in found[-MAX_MARKS:-1] if not objection(text, mark.start, mark.end, mark.content)]
-    problem = objection(text, last.start, last.end, last.content)
-    return [*others, *(mark.content for mark in marks), last.content], rule, problem
+        if tag_marks and not boxes(tag_marks[-1].content):
+            answers += _phrased_answers(tag_marks[-1].content)
+        answers += filter(lambda answer: read_quantity(clean(answer)), _unopposed(stated_answers(text)))
+    answers += (
+        mark.content for mark in marks[-MAX_MARKS:-1] if not objection(text, mark.start, mark.end, mark.content)
+    )
+    return [*answers, last.content], rule, objection(text, last.start, last.end, last.content)
 
 
-def _spoken(content: str) -> list[str]:
+def _unopposed(statements: Sequence[StatedAnswer]) -> list[str]:
+    return [statement.answer for statement in statements if not statement.problem]
+
+
+def _phrased_answers(content: str) -> list[str]:
     """Return the answers that phrases in a tag announce, if the last one stands, else the tag's content."""
-    said = announced(content) if len(content) <= MAX_ANSWER_CHARS else []
-    return [each.answer for each in said if not each.problem] if said and not said[-1].problem else [content]
+    statements = stated_answers(content) if len(content) <= MAX_ANSWER_CHARS else []
+    return _unopposed(statements) if statements and not statements[-1].problem else [content]
 
 
 _CLOSING_MARK = re.compile(r"^[ *_]{0,4}####[ \t]*([^\d\n]{1,100})\s*\Z", re.MULTILINE)
+# Text behind an earlier phrase that is a remark and no answer: `a multiple of 7`.
 _REMARK = re.compile(r"[A-Za-z]{3,} +[A-Za-z]{2,} |^\W*(?:(?:an?|the|not)\b|$)", re.IGNORECASE)
-"""Text behind an earlier phrase that is a remark and no answer: ``a multiple of 7``."""
 
 
-def _stated(text: str) -> Extraction | None:
+def _stated_answer(text: str) -> Extraction | None:
     """Return the last answer that a phrase announces; a denial of another number does not count against it."""
     if (closing := _CLOSING_MARK.search(text, max(0, len(text) - 200))) is not None:
         return _extraction([closing[1]], AnswerRule.PHRASE)
-    said = announced(text)
-    if not said:
+    statements = stated_answers(text)
+    if not statements:
         return None
-    plain = next((_key(each.answer) for each in reversed(said) if not each.problem), None)
-    while plain and said[-1].problem == DENIED:
-        other = clean(said[-1].answer.partition("not ")[2])
-        if read_quantity(other) is None or _key(other) == plain:
+    standing_key = next((_key(statement.answer) for statement in reversed(statements) if not statement.problem), None)
+    while standing_key and statements[-1].problem == DENIED:
+        denied_number = clean(statements[-1].answer.partition("not ")[2])
+        if read_quantity(denied_number) is None or _key(denied_number) == standing_key:
             break
-        said.pop()
-    stand = [each.answer for each in said[:-1] if not each.problem]
-    before = [answer for answer in stand if read_quantity(clean(answer)) or not _REMARK.search(answer)]
-    return _extraction([*before, said[-1].answer], AnswerRule.PHRASE, said[-1].problem)
+        statements.pop()
+    standing_answers = [statement.answer for statement in statements[:-1] if not statement.problem]
+    earlier_answers = [
+        answer for answer in standing_answers if read_quantity(clean(answer)) or not _REMARK.search(answer)
+    ]
+    return _extraction([*earlier_answers, statements[-1].answer], AnswerRule.PHRASE, statements[-1].problem)
 
 
 # The completion itself, and its last number
@@ -204,36 +210,35 @@ def _stated(text: str) -> Extraction | None:
 _FIRST_ITEM = re.compile(r"(?:#{1,6}|>|1[.)])\s+(?=[^\s#>]+\s*$)")
 
 
-def _whole(text: str) -> Extraction | None:
+def _whole_answer(text: str) -> Extraction | None:
     text = text.strip()
     item = _FIRST_ITEM.match(text)
-    stripped = text[item.end() :] if item else text
-    if not stripped or len(stripped) > 200 or "\n" in stripped:
+    line = text[item.end() :] if item else text
+    if not line or len(line) > 200 or "\n" in line:
         return None
-    numbers = any(map(str.isdigit, stripped))
-    ending = None if numbers else _formula_at(stripped, -1)
-    head = stripped[: ending[0]] if ending else stripped if numbers and not read_label(clean(stripped)) else ""
+    numbers = any(map(str.isdigit, line))
+    ending = None if numbers else _formula_at(line, -1)
+    head = line[: ending[0]] if ending else line if numbers and not read_label(clean(line)) else ""
     if not wordless(head):
         return None
-    denied = (numbers or re.search("[\\\\$=+^*/<>\u2260\u00ac]", stripped)) and denies(stripped)
-    return _extraction([stripped], AnswerRule.WHOLE, "the answer is denied" if denied else "")
+    is_denied = (numbers or re.search("[\\\\$=+^*/<>\u2260\u00ac]", line)) and denies(line)
+    return _extraction([line], AnswerRule.WHOLE, "the answer is denied" if is_denied else "")
 
 
 _NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?!\d|\.\d))?"
 _FIRST_UNIT = re.compile(r"(?<![\w.,/-])-?[\d.,]*\d ?[A-Za-z]{1,7}\.?(?:,? and|,)? $")
+# The end of a quantity in two units: `minutes` in `3 hours and 30 minutes`.
 _SECOND_UNIT = re.compile(r"\s?[A-Za-z]{1,7}\b(?=\W*$|[.!?)*\n]| (?:in|to|for|of|per|long|tall|high|old|and|total)\b)")
-"""The end of a quantity in two units: ``minutes`` in ``3 hours and 30 minutes``."""
 _TOKEN = re.compile(
     r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}"
     rf"|\d+ \d+ ?/ ?\d+(?!\d|\.\d)|{_NUMBER_OR_FRACTION})|{_NUMBER_OR_FRACTION}"
 )
-_BEHIND = re.compile(
+_BEHIND = re.compile(  # the text that continues a number: a sign, a formula, or words such as its unit
     r"(?:\s|\\,)?(?:\s?\\?[%\u2030]|\$)|[\u00b9\u00b2\u00b3\u2070-\u2079]+"
     r"|[^\S\n]*(?:[+*\u00d7\u00b7\u00f7](?=\s*(?:[A-Za-z]{1,2}\b|[\\(]))|\u221a"
     rf"|\\(?:cdot|times|div|pm|[dt]?frac|pi|int|sum|{FUNCTION})\b)"
     r"[^\S\n]*\S*|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*"
 )
-"""The text that continues a number: a sign, a formula, or words such as its unit."""
 _FUNCTION = rf"\b(?:{FUNCTION}|base)(?![A-Za-z])"
 _JOINED = re.compile(
     r"(?:(?:[\d)}\]]|(?<![A-Za-z</])[A-Za-z\u03c0])[ \t]*"
@@ -243,13 +248,11 @@ _JOINED = re.compile(
     r"|(?P<words>(?:\d[\d.,/]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|[a-z](?= to the)))"
     r"[ \t](?:to(?: the)?|in|of|out of|per|through|from|by|remainder)[ \t])$"
     rf"|{_FUNCTION}[ \t]$|[A-Za-z]-$|[A-Za-z)}}\]]$|[\w)}}\]][({{]$"
-)
-"""Text that makes the number behind it part of an expression: an operation, a function, words such as ``3 to 4``."""
-_CHANGES_TO = re.compile(
+)  # an operation, a function or words such as `3 to 4`, which make an expression of the number behind
+_CHANGES_TO = re.compile(  # a change, whose second number stands alone: `It rises from 30 to 40`
     r"(?:\b(?:ris|ros|rais|increas|gr[eo]w|drop|f[ae]ll|decreas|climb|reduc|improv|jump|shr[ia]nk)\w*"
     r"|\b(?:goes|went|changes|changed|moves|moved))\s[^.;\n]{0,40}?\bfrom \S{1,20} to (?:the )?$"
 )
-"""A change, whose second number stands alone: ``It rises from 30 to 40``."""
 _RUN = re.compile(
     r"(?:[\d\s+*/^_().{}<>\u221a\u00d7\u00f7\u00b7\u2212\u2013\u2261\u2264\u2265\u03c0-]"
     rf"|{_FUNCTION}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<=[A-Za-z])-|\\[A-Za-z]+)*$"
@@ -260,32 +263,32 @@ _INSTEAD_OF = re.compile(
 _NEAR, _LONGEST = 400, 200  # characters around the last digit that are read, and those of a number
 
 
-def _last_number(text: str) -> Extraction:
+def _last_number_answer(text: str) -> Extraction:
     """Return the last number with its expression; in ``5, not 4`` the one before."""
     if (instead := _INSTEAD_OF.search(text, max(0, len(text) - _NEAR))) is not None:
         text = text[: instead.start("not")]
     last = max(map(text.rfind, "0123456789"))
     if (formula := _formula_at(text, last)) is not None:
-        return _standing(text, *formula, formula=True)
+        return _number_answer(text, *formula, formula=True)
     if last < 0:
         return _NOTHING
     low, high = max(0, last - _LONGEST), last + _NEAR
     label = label_at(text, last)
     if label is not None and not _JOINED.search(text[max(0, label[0] - 20) : label[0]]):
-        return _standing(text, *label)
-    token = next((each for each in _TOKEN.finditer(text, low, high) if each.start() <= last < each.end()), None)
+        return _number_answer(text, *label)
+    token = next((match for match in _TOKEN.finditer(text, low, high) if match.start() <= last < match.end()), None)
     if token is None or (low and token.start() == low):
         return Extraction(None, AnswerRule.LAST_NUMBER, (), "the last number is too long")
     start, end = label or token.span()
     ahead, behind = "", _BEHIND.match(text, end, high)
     first, second = _FIRST_UNIT.search(text, max(0, start - 20), start), _SECOND_UNIT.match(text, end, high)
     if first and second and read_quantity(clean(text[first.start() : second.end()])):
-        return _standing(text, first.start(), second.end())
+        return _number_answer(text, first.start(), second.end())
     joined = _JOINED.search(text[max(0, start - 20) : start])
     if joined is not None and _CHANGES_TO.search(text[max(0, start - 100) : start]) is None:
         run = _RUN.search(text[max(0, start - 120) : start])
         ahead = joined["words"] or joined["sign"] or (run[0].lstrip() if run else "")
-    return _standing(text, start, end, ahead, behind[0].rstrip() if behind else "")
+    return _number_answer(text, start, end, ahead, behind[0].rstrip() if behind else "")
 
 
 _FORMULA = r"\$\$?([^$\n]{1,200})\$\$?|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,200}?)\\\]|(?<!\S)(\u03c0)"
@@ -304,10 +307,10 @@ def _formula_at(text: str, last: int) -> tuple[int, int] | None:
         start = text.rfind(opening, low, last) + len(opening)
         end = text.find(closing, last, last + _NEAR)
         if opening == "$":
-            inside = text.count("$", max(line, low), last) % 2 and "\n" not in text[last:end]
+            is_inside = text.count("$", max(line, low), last) % 2 and "\n" not in text[last:end]
         else:
-            inside = start > 1 and (opening == closing or closing not in text[start:last])
-        if inside and end >= 0:
+            is_inside = start > 1 and (opening == closing or closing not in text[start:last])
+        if is_inside and end >= 0:
             return start, end
     return None
 
@@ -329,7 +332,7 @@ _LISTED = re.compile(
 _LISTED_ONE = re.compile(rf"{_OTHER}|\$[^$\n]{{1,100}}\$|\\\([^\n]{{1,100}}?\\\)")
 
 
-def _standing(
+def _number_answer(
     text: str, start: int, end: int, ahead: str = "", behind: str = "", *, formula: bool = False
 ) -> Extraction:
     """Return the answer at a place, with those listed right before it, and its problem.
@@ -348,12 +351,12 @@ def _standing(
         problem = DENIED
     head = _BULLET.sub("", before[-160:])
     run = None if ahead else _LISTED.search(head)
-    listed = _LISTED_ONE.findall(run[0]) if run else []
+    alternatives = _LISTED_ONE.findall(run[0]) if run else []
     head = _NAMED.sub("", head[: run.start()] if run else head)
     if not problem and denied_before(head, len(head)):
         contrast = run is not None and "it's" in run[0].lower()
-        listed, problem = ([], "") if contrast else (listed, "the answer is denied before it")
-    return _extraction([*listed, ahead + answer + behind], AnswerRule.LAST_NUMBER, problem)
+        alternatives, problem = ([], "") if contrast else (alternatives, "the answer is denied before it")
+    return _extraction([*alternatives, ahead + answer + behind], AnswerRule.LAST_NUMBER, problem)
 
 
 _VERDICT = re.compile(
@@ -394,7 +397,7 @@ def answer_as_text(completion: str, rules: Sequence[AnswerRule] = MARKED) -> Ext
     text = after_thinking(completion)
     if shown_otherwise(text):
         return Extraction(None, AnswerRule.WHOLE, (), SHOWN_OTHERWISE)
-    answers, rule, problem = _marked(text, rules) or ([], AnswerRule.WHOLE, "")
+    answers, rule, problem = _marked_answers(text, rules) or ([], AnswerRule.WHOLE, "")
     if not problem and len(set(map(_key, answers))) > 1:
         problem = f"marked answers that differ ({rule})"
     if problem or not answers:

@@ -41,15 +41,15 @@ def boxes(text: str) -> list[Mark]:
     Blanks, dots, question marks, underscores and phantoms are no content: ``\\boxed{?}`` only shows how to write an
     answer.
     """
-    found: list[Mark] = []
+    marks: list[Mark] = []
     for box in _BOX.finditer(text):
         content = box["open"] or (box["bare"] or "").rstrip(".,;:)")
         inner: re.Match[str] | None = box
         while inner is not None and inner["content"] is not None:
             content = inner["content"]
             inner = _BOX.fullmatch(content.strip())
-        found.append(Mark(box.start(), box.end(), content, closed=box["open"] is None))
-    return [mark for mark in found if not mark.closed or not _BLANK.fullmatch(mark.content)]
+        marks.append(Mark(box.start(), box.end(), content, closed=box["open"] is None))
+    return [mark for mark in marks if not mark.closed or not _BLANK.fullmatch(mark.content)]
 
 
 def tags(text: str, name: str = "(?:final[_ -]?)?answer") -> list[Mark]:
@@ -58,12 +58,12 @@ def tags(text: str, name: str = "(?:final[_ -]?)?answer") -> list[Mark]:
     Among tags opened twice the last one counts; one that never closes is the last mark, and not closed. ``name`` may be
     a pattern of names.
     """
-    found: list[Mark] = []
-    opened: re.Match[str] | None = None
+    marks: list[Mark] = []
+    opening: re.Match[str] | None = None
     for tag in re.finditer(rf"<\s{{0,3}}(/?)\s{{0,3}}(?:{name})\s{{0,3}}>", text, re.IGNORECASE):
-        if opened is not None and tag[1]:
-            found.append(Mark(opened.start(), tag.end(), text[opened.end() : tag.start()]))
-        opened = None if tag[1] else tag
-    if opened is not None:
-        found.append(Mark(opened.start(), len(text), text[opened.end() :], closed=False))
-    return [mark for mark in found if mark.content.strip()]
+        if opening is not None and tag[1]:
+            marks.append(Mark(opening.start(), tag.end(), text[opening.end() : tag.start()]))
+        opening = None if tag[1] else tag
+    if opening is not None:
+        marks.append(Mark(opening.start(), len(text), text[opening.end() :], closed=False))
+    return [mark for mark in marks if mark.content.strip()]

@@ -14,20 +14,17 @@ from typing import NamedTuple
 
 from builtin_rewards.reading.boxes_and_tags import boxes, tags
 from builtin_rewards.reading.negation import TAKEN_BACK, clause_denies, denies, objection, supposed_before
-from builtin_rewards.reading.normalisation import fold, lowered, normalise
+from builtin_rewards.reading.normalisation import fold, lower_in_step, normalise
 from builtin_rewards.reading.thoughts import after_thinking
 
-_READ_CHARS = 50_000
-"""How many of the last characters are searched for a choice."""
-_WINDOW_CHARS = 160
-"""How many characters around a cue may hold its letter."""
+_READ_CHARS = 50_000  # how many of the last characters are searched for a choice
+_WINDOW_CHARS = 160  # how many characters around a cue may hold its letter
+# The longest line that names a letter; a line that spells out a choice may be twice that choice longer.
 _SPARE_CHARS = 60
-"""The longest line that names a letter; a line that spells out a choice may be twice that choice longer."""
-_MOST_SAID = 200
-"""How many statements, judgements or lines are read, from the end."""
+_MAX_STATEMENTS = 200  # how many statements, judgements or lines are read, from the end
 _TAGS = "(?:final[_ -]?)?(?:answer|choice|option|letter|response)"
 
-_CUES = {
+_CUES = {  # the words that name an answer, by what they do
     "noun": "answer|ans|choice|option|letter|response|solution|selection|conclusion|result|verdict|final|chosen|"
     "selected|statement|the one|exception|antwort|lösung|respuesta|solución|opción|réponse|choix|lettre|resposta|"
     "gabarito|alternativa|opção|letra|risposta|soluzione|opzione|antwoord|jawaban|ответ|вариант|الإجابة|الاجابة|إجابة|"
@@ -46,8 +43,7 @@ _CUES = {
     "corrects": "wait|actually|sorry|oops|correction|rather|i mean|i meant|make that|on second thought|"
     "应该是|應該是|更正|いや|아니요",
 }
-"""The words that name an answer, by what they do."""
-_FOLLOWING = dict.fromkeys(_CUES, r"[\s,:*_]{0,4}") | {
+_FOLLOWING = dict.fromkeys(_CUES, r"[\s,:*_]{0,4}") | {  # what stands between such a word and the letter
     "noun": r"(?:[\s*_`\"')]{1,4}(?:(?:to|for) (?:the|this) (?:question|problem)|choice|option|letter|here|finale?|"
     r"(?:that|which) [^.,:;!?\n]{1,40}?|corre(?:ct|kt)\w{0,2}|corret+a|richtig\w{0,2}|الصحيحة|الصحيح|النهائية|"
     r"yang benar)){0,3}(?:,\s[^,.\n]{1,30},)?[\s*_`\"')\]]{0,6}"
@@ -57,79 +53,73 @@ _FOLLOWING = dict.fromkeys(_CUES, r"[\s,:*_]{0,4}") | {
     "denies": r"\s?[,.:;!-]{1,3}\s{0,3}",
     "corrects": r"[\s,.:;!*_-]{0,4}",
 }
-"""What stands between such a word and the letter."""
-_LEADING = (
+_LEADING = (  # more words that a line may say before its letter
     "definitely|clearly|simply|indeed|most likely|likely|probably|maybe|perhaps|possibly|i'd say|i would say|that's|"
     "the|my|correct|right|best|first|second|third|fourth|fifth|last|is|was|should be|must be|la|le|el|lo|il|die|der|"
     "das|es ist|es|est|è|é|это|richtige|lettera|buchstabe|под буквой|буква|الحرف"
 )
-"""More words that a line may say before its letter."""
 
 
-def _either(*words: str) -> str:
+def _alternation(*alternatives: str) -> str:
     """Return a pattern of any of some words, a longer one before what it begins with."""
-    return "|".join(sorted("|".join(words).split("|"), reverse=True))
+    return "|".join(sorted("|".join(alternatives).split("|"), reverse=True))
 
 
-_KINDS = {word: kind for kind, words in _CUES.items() for word in words.split("|")}
-_PARTED = rf"(?<!\w)(?:{_either(*(word for word in _KINDS if word < chr(0x3000)))})(?!\w)"
-_SOLID = _either(*(word for word in _KINDS if word > chr(0x3000)))
-"""The cues of languages without blanks between words."""
+_KINDS = {word: kind for kind, alternatives in _CUES.items() for word in alternatives.split("|")}
+_PARTED = rf"(?<!\w)(?:{_alternation(*(word for word in _KINDS if word < chr(0x3000)))})(?!\w)"
+_SOLID = _alternation(
+    *(word for word in _KINDS if word > chr(0x3000))
+)  # the cues of languages without blanks between words
 _CUE = re.compile(_PARTED)
 _ANY_CUE = re.compile(f"{_PARTED}|{_SOLID}")
-_WORDS = _either(_CUES["noun"], _CUES["concludes"], _LEADING)
+_WORDS = _alternation(_CUES["noun"], _CUES["concludes"], _LEADING)
 _PREFIX = re.compile(rf"(?!(?:first|second|third),)(?:(?:{_WORDS})\b[\s:,*_]{{1,4}}|l'){{0,6}}", re.IGNORECASE)
 _FILLER = (
     rf"(?:(?:{_WORDS}|no|wait)\b[\s:,*_]{{1,4}}|l'|(?:选项|選項|選択肢|보기)\s?"
     r"|(?-i:[ao])\s(?=[(*\"]{0,3}(?-i:[A-Z])\b|letra|alternativa|opção)){0,6}"
 )
 _FOLLOWS = {kind: re.compile(follow + _FILLER, re.IGNORECASE) for kind, follow in _FOLLOWING.items()}
-_PICKER = re.compile(
+_PICKER = re.compile(  # the subject before a verb of choosing, such as `I`; not `those who` or `to`
     r"(?i)(?:^|[.:#*]|\b(?:i|we|me|us|let's|\w{1,4}'(?:d|ll)|would|will|must|should|so|therefore|also|now|then|have to"
     r"|je|ich|eu)\b,?)\s{0,3}$"
 )
-"""The subject before a verb of choosing, such as ``I``; not ``those who`` or ``to``."""
 _GOES_THROUGH = (
     r"\b(?:each|every|chaque|jede|cada|ogni|any|other|another|possible|which|what|whichever|following|two|three|four|five|these|those"
     r"|(?:choos|determin|evaluat|compar|examin|analy[sz]|eliminat)(?:e|ing)|(?:select|pick|find|identify|consider|check"
     r"|assess|test|review|look)(?:ing)?)\s(?:\w{1,12}\s){0,3}"
 )
+# Words before `option:` that begin a discussion of the options, without a choice.
 _SURVEYS = re.compile(rf"{_GOES_THROUGH}$|(?<!my )\b(?:first|second|third|fourth|last)\s$", re.IGNORECASE)
-"""Words before ``option:`` that begin a discussion of the options, without a choice."""
 _INTRODUCES = re.compile(
     r"(?i)(?<!\bis)(?<!\bare):[\s*_]*$|\b(?:one by one|in turn|step by step|go through)\b"
     rf"|{_GOES_THROUGH}(?:option|choice|answer|letter|statement|candidate)s?\b"
-)
-"""A line that introduces a list of the options: it ends in a colon, or announces their discussion."""
-_ENDS = (
+)  # a line that introduces a list of the options: it ends in a colon, or announces their discussion
+_ENDS = (  # what ends the sentence behind a letter, or gives a reason for it
     r"\s{0,16}(?:$|\n|[.!;:](?:[\s*_]|$)|[\u3001\u3002(]|です|だ|입니다|,?\s(?i:because|since|as|for|which|over|here|given"
     r"|hence|so|thus|therefore|but|not|and not|rather than|instead of|porque|weil|denn|parce|car|perché|pois|потому)\b)"
 )
-"""What ends the sentence behind a letter, or gives a reason for it."""
-_GOES_ON = (
+_GOES_ON = (  # what may follow a letter, but no article or pronoun
     rf"{_ENDS}|\s{{0,16}}(?:[.,;:!)\]\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7af-]"
     r"|(?i:that|with|due|and|or|by|in|from|the|answer|final|ya|da|так|है|لأن)\b)"
 )
-"""What may follow a letter, but no article or pronoun."""
+# A verb that makes a statement about a letter, instead of choosing it.
 _SAYS = r"(?:is|was|are|were|isn't|ha[sd]|have|would|could|can|cannot|can't|does|says|states|means|refers|lies)\b"
-"""A verb that makes a statement about a letter, instead of choosing it."""
 _SPOKEN_OF = rf"\s{{1,3}}{_SAYS}|\s?[ではじ가이]{{1,3}}\s?(?:ない|なく|아니|아닙)|不"
 _JOINED = (
     r"[\s*_]{0,3}(?i:[,;/&、或和]|または|\b(?:or|and|oder|und|ou|et|o|y|или|и)\b){1,2}[\s*_]{0,3}"
     r"(?i:(?:or|and|option|choice)\s)?"
 )
-_ONE = r"[(\[*_\"'`]{0,3}(?-i:[A-Z])[)\]*_\"'`]{0,3}(?![\w'])"
-_OPEN_TOO = re.compile(
+_SINGLE = r"[(\[*_\"'`]{0,3}(?-i:[A-Z])[)\]*_\"'`]{0,3}(?![\w'])"
+_OPEN_TOO = re.compile(  # words that leave another letter open: `or A`, `B; A too`, `B. But A is possible`.
     r"(?i)(?:^[^.!?\n]*(?:\b(?:or|oder|ou|или|as well as|possibly|maybe|perhaps)\b|或|和|または|또는)\s{0,3}"
     rf"(?:(?:option|choice|maybe|possibly|perhaps|even|also|rather)\s){{0,2}}|[.,;]\s(?:(?:but|and|though|although)\s)?"
-    rf"(?={_ONE}(?::?\s(?:too|as well|for others|(?:with |at )?\d{{1,3}}%)"
-    rf"|\sis (?:also )?(?:acceptable|possible|plausible|valid)\b(?! (?:only|if)))))({_ONE})"
+    rf"(?={_SINGLE}(?::?\s(?:too|as well|for others|(?:with |at )?\d{{1,3}}%)"
+    rf"|\sis (?:also )?(?:acceptable|possible|plausible|valid)\b(?! (?:only|if)))))({_SINGLE})"
 )
-"""Words that leave another letter open: ``or A``, ``B; A too``, ``B. But A is possible``."""
-_CONTRAST = re.compile(
-    rf"(?i)(?<!if )(?:\b(?:and|but)\s)?\b(?:not|rather than|instead of|over)\s(?:{_ONE}(?:,?\s(?:or|and|nor)\s|,\s)?)+"
+_CONTRAST = re.compile(  # letters that are excluded: `B, not A or C`
+    r"(?i)(?<!if )(?:\b(?:and|but)\s)?\b(?:not|rather than|instead of|over)\s"
+    rf"(?:{_SINGLE}(?:,?\s(?:or|and|nor)\s|,\s)?)+"
 )
-"""Letters that are excluded: ``B, not A or C``."""
 _LED = re.compile(
     r"[*_`#>\s-]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s{1,3})?(?:[(\[](?P<inside>[A-Za-z])[)\]]|(?P<plain>[A-Z])"
     r"(?:[*_]{0,3}[).:]|\s{1,3}-(?=\s)|,?(?=\s{1,3}(?:because|since)\b)))[*_:.]{0,4}(?:\s|$)"
@@ -149,8 +139,8 @@ _VERDICT = re.compile(
     r"|[^.!\n]{0,30}\?)"
 )
 _SUBJECT = re.compile(
-    rf"(?i)(?:(?<![\w'-])|(?<=[\u3000-\u9fff\uac00-\ud7af]))(?:{_ONE}|[(\[*\"'`]{{1,3}}[a-z][)\]*\"'`]{{1,4}}"
-    rf"|(?:option|choice|answer|letter) \(?[a-z]\)?)(?:\s?(?:,|/|\b(?:or|and|nor)\b)\s?{_ONE}){{0,5}}$"
+    rf"(?i)(?:(?<![\w'-])|(?<=[\u3000-\u9fff\uac00-\ud7af]))(?:{_SINGLE}|[(\[*\"'`]{{1,3}}[a-z][)\]*\"'`]{{1,4}}"
+    rf"|(?:option|choice|answer|letter) \(?[a-z]\)?)(?:\s?(?:,|/|\b(?:or|and|nor)\b)\s?{_SINGLE}){{0,5}}$"
 )
 _ALONE = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 _TICKS = "\u2705\u2713\u2714\u2611"
@@ -171,7 +161,7 @@ class Chosen(NamedTuple):
     rule: str
 
 
-class _Said(NamedTuple):
+class _Statement(NamedTuple):
     """Letters that a text names, where they begin and end, and whether they correct those before."""
 
     start: int
@@ -191,36 +181,36 @@ def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None)
         letters: The letters that may be chosen, in upper case.
         choices: The choices' own texts, in the order of the letters.
     """
-    whole = fold(after_thinking(completion)[-_READ_CHARS:])
-    text = _without_latex(whole)
+    folded = fold(after_thinking(completion)[-_READ_CHARS:])
+    text = _without_latex(folded)
     reader = _Reader(letters, _by_text(letters, tuple(choices or ())))
-    for rule, read, where in (
-        ("a box or tags", reader.marked, whole),
-        ("a statement", reader.stated, text),
-        ("a judgement", reader.judged, text),
-        ("a line of its own", reader.alone, text),
-        ("a marked line", reader.led_line, text),
-        ("the text of a choice", reader.spelled_out, text),
+    for rule, find_statements, source in (
+        ("a box or tags", reader.marks, folded),
+        ("a statement", reader.statements, text),
+        ("a judgement", reader.judgements, text),
+        ("a line of its own", reader.lone_lines, text),
+        ("a marked line", reader.edge_lines, text),
+        ("the text of a choice", reader.edge_texts, text),
     ):
-        if standing := _standing(where, read(where)):
+        if standing := _standing_letters(source, find_statements(source)):
             return Chosen(standing, rule)
     return Chosen(frozenset(), "")
 
 
-def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
+def _standing_letters(text: str, statements: Iterable[_Statement]) -> frozenset[str]:
     """Return the letters that are not denied, supposed or withdrawn."""
-    kept: list[_Said] = []
-    taken_back = False
-    for one in deque(said, _MOST_SAID):
-        if one.corrects and kept and not taken_back:
-            kept = [other for other in kept if other.letters != kept[-1].letters]
-        against = objection(text, one.start, one.end, min(one.letters))
-        taken_back = against == TAKEN_BACK
-        if taken_back:
-            kept = [other for other in kept if other.letters != one.letters]
-        elif not against and not supposed_before(text, one.start):
-            kept.append(one)
-    return frozenset().union(*(one.letters for one in kept))
+    survivors: list[_Statement] = []
+    is_withdrawn = False
+    for statement in deque(statements, _MAX_STATEMENTS):
+        if statement.corrects and survivors and not is_withdrawn:
+            survivors = [earlier for earlier in survivors if earlier.letters != survivors[-1].letters]
+        reason = objection(text, statement.start, statement.end, min(statement.letters))
+        is_withdrawn = reason == TAKEN_BACK
+        if is_withdrawn:
+            survivors = [earlier for earlier in survivors if earlier.letters != statement.letters]
+        elif not reason and not supposed_before(text, statement.start):
+            survivors.append(statement)
+    return frozenset().union(*(statement.letters for statement in survivors))
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
@@ -239,27 +229,27 @@ def _by_text(letters: str, choices: tuple[str, ...]) -> dict[str, str]:
 
 
 @functools.lru_cache(maxsize=64)
-def _listed(letters: str, firm: bool) -> re.Pattern[str]:
+def _letter_pattern(letters: str, firm: bool) -> re.Pattern[str]:
     """Return the pattern of a letter that may be chosen, no word, article or formula, and of those joined to it.
 
     If ``firm``, a small letter must have a mark behind it, and the sentence must end behind them.
     """
     close = r"(?=[*_`\"')\]>])" if firm else ""
-    one = (
+    letter = (
         rf"[\s*_`\"'(\[<{_TICKS}]{{0,16}}(?:[{letters}]|[{letters.lower()}]{close})"
         rf"(?!\?|['+#%^=\\.-]\w)(?:[*_`\"')\]>]{{1,6}}(?!\?)|(?={_GOES_ON}))(?!{_SPOKEN_OF})"
     )
-    return re.compile(f"{one}(?:{_JOINED}{one})*")
+    return re.compile(f"{letter}(?:{_JOINED}{letter})*")
 
 
 @functools.lru_cache(maxsize=1024)
-def _bare(letters: str, line: str) -> frozenset[str]:
+def _bare_letters(letters: str, line: str) -> frozenset[str]:
     line = re.sub(r"\sit is\b", "", _CONTRAST.sub("", line)).strip(f" \t*_`\"'.#:=>\u2192\u21d2\u2234,{_TICKS}")
     rest = _PREFIX.sub("", line, count=1)
-    listed = _listed(letters, rest != line).match(rest)  # "It is the c" is cut off
-    if listed is None or rest[listed.end() :].strip(" *_`\"'()[]<>.:!\u3002"):
+    match = _letter_pattern(letters, rest != line).match(rest)  # "It is the c" is cut off
+    if match is None or rest[match.end() :].strip(" *_`\"'()[]<>.:!\u3002"):
         return frozenset()
-    return frozenset(map(str.upper, _ALONE.findall(listed[0]))) & set(letters)
+    return frozenset(map(str.upper, _ALONE.findall(match[0]))) & set(letters)
 
 
 class _Reader(NamedTuple):
@@ -268,97 +258,99 @@ class _Reader(NamedTuple):
     letters: str
     by_text: dict[str, str]
 
-    def marked(self, text: str) -> Iterator[_Said]:
+    def marks(self, text: str) -> Iterator[_Statement]:
         """Return the letters in boxes and answer tags that are closed."""
         marks = [mark for mark in (*boxes(text), *tags(text, _TAGS)) if mark.closed]
         for mark in sorted(marks, key=lambda mark: mark.start):
             plain = _without_latex(mark.content).strip()
-            found = self.bare(plain) or self.led(plain) or _standing(plain, self.stated(plain)) or self.spelled(plain)
-            if found:
-                yield _Said(mark.start, mark.end, frozenset(found))
+            letters = self.find_bare(plain) or self.find_leading(plain)
+            if letters := letters or _standing_letters(plain, self.statements(plain)) or self.find_spelled(plain):
+                yield _Statement(mark.start, mark.end, frozenset(letters))
 
-    def stated(self, text: str) -> Iterator[_Said]:
+    def statements(self, text: str) -> Iterator[_Statement]:
         """Return the letters of statements, and of the choices that statements spell out."""
-        for cue in (_CUE if text.isascii() else _ANY_CUE).finditer(lowered(text)):
+        for cue in (_CUE if text.isascii() else _ANY_CUE).finditer(lower_in_step(text)):
             kind = _KINDS[cue[0]]
             follow = _FOLLOWS[kind].match(text, cue.end(), cue.end() + _WINDOW_CHARS)
             before = text[max(0, cue.start() - 60) : cue.start()].rpartition("\n")[2]
             if follow is None or _misses(kind, before, follow[0]):
                 continue
-            place = follow.end()
-            found, end = self.said(text[place : place + _WINDOW_CHARS], firm=kind not in ("noun", "solid"))
-            below = itertools.islice(_LINE.finditer(text, place, place + 10 * _WINDOW_CHARS), 8)
-            if found and ("\n" not in follow[0] or len(self.leaders(line[0] for line in below)) < 2):
-                yield _Said(place, place + end, frozenset(found), kind in ("corrects", "denies"))
+            start = follow.end()
+            letters, end = self.find_at(text[start : start + _WINDOW_CHARS], firm=kind not in ("noun", "solid"))
+            below = itertools.islice(_LINE.finditer(text, start, start + 10 * _WINDOW_CHARS), 8)
+            if letters and ("\n" not in follow[0] or len(self.leaders(line[0] for line in below)) < 2):
+                yield _Statement(start, start + end, frozenset(letters), kind in ("corrects", "denies"))
 
-    def said(self, said: str, *, firm: bool) -> tuple[set[str], int]:
+    def find_at(self, text: str, *, firm: bool) -> tuple[set[str], int]:
         """Return the letters at the start of a text, and where they end; if ``firm``, the sentence ends there too."""
-        line = said.partition("\n")[0]
-        listed = _listed(self.letters, firm).match(said)
-        if listed is None or (firm and not _END.match(said, listed.end())):
-            found = self.led(line)
-            return (found, 0) if found or firm else (self.spelled(line), len(line))
-        return self.among(listed[0]) | self.led(line) | self.open_too(said[listed.end() :]), listed.end()
+        line = text.partition("\n")[0]
+        leading = self.find_leading(line)
+        match = _letter_pattern(self.letters, firm).match(text)
+        if match is None or (firm and not _END.match(text, match.end())):
+            return (leading, 0) if leading or firm else (self.find_spelled(line), len(line))
+        return self.find_all(match[0]) | leading | self.find_open(text[match.end() :]), match.end()
 
-    def among(self, said: str) -> set[str]:
-        return {letter.upper() for letter in _ALONE.findall(said)} & set(self.letters)
+    def find_all(self, text: str) -> set[str]:
+        return {letter.upper() for letter in _ALONE.findall(text)} & set(self.letters)
 
-    def open_too(self, behind: str) -> set[str]:
+    def find_open(self, behind: str) -> set[str]:
         """Return the further letters that the text behind a statement leaves open."""
-        return self.among(" ".join(_OPEN_TOO.findall(_CONTRAST.sub("", behind))))
+        return self.find_all(" ".join(_OPEN_TOO.findall(_CONTRAST.sub("", behind))))
 
-    def judged(self, text: str) -> Iterator[_Said]:
+    def judgements(self, text: str) -> Iterator[_Statement]:
         """Return the letters that are called correct, or ticked."""
-        for verdict in _VERDICT.finditer(lowered(text)):
+        for verdict in _VERDICT.finditer(lower_in_step(text)):
             window = text[max(0, verdict.start() - _WINDOW_CHARS) : verdict.start()]
             before = window.rstrip().rpartition("\n")[2]
             subject = _SUBJECT.search(before[-40:])
-            said = subject[0] if subject else _CLAUSE.split(before)[-1]
-            found = self.among(said) if subject else self.spelled(_PREFIX.sub("", said, count=1)) or self.led(before)
-            place = verdict.start() - len(window) + len(window.rstrip()) - len(said)
-            if found and not clause_denies(text, place):
-                yield _Said(place, verdict.end(), frozenset(found))
-        for place, line in _lines(text):
-            if _TICKED.search(line) and (ticked := self.bare(line) or self.led(line.strip(_TICKS + " "))):
-                yield _Said(place, place + len(line), frozenset(ticked))
+            phrase = subject[0] if subject else _CLAUSE.split(before)[-1]
+            letters = self.find_all(phrase) if subject else self.find_spelled(_PREFIX.sub("", phrase, count=1))
+            letters = letters or (set() if subject else self.find_leading(before))
+            start = verdict.start() - len(window) + len(window.rstrip()) - len(phrase)
+            if letters and not clause_denies(text, start):
+                yield _Statement(start, verdict.end(), frozenset(letters))
+        for start, line in _lines(text):
+            ticks = _TICKED.search(line) and (self.find_bare(line) or self.find_leading(line.strip(_TICKS + " ")))
+            if ticks:
+                yield _Statement(start, start + len(line), frozenset(ticks))
 
     def leaders(self, lines: Iterable[str]) -> set[str]:
-        return {self.leader(line) or "".join(sorted(self.bare(line))) for line in lines} - {""}
+        return {self.leader(line) or "".join(sorted(self.find_bare(line))) for line in lines} - {""}
 
-    def alone(self, text: str) -> Iterator[_Said]:
+    def lone_lines(self, text: str) -> Iterator[_Statement]:
         """Return the letter of lines without anything else, except headings in a list of the options."""
         lines = _lines(text)
-        is_first = bool(lines and self.bare(lines[0][1]))
+        is_first = bool(lines and self.find_bare(lines[0][1]))
         if len(self.leaders(line for _, line in lines if not (is_first and _RULED_OUT.search(line)))) == 1:
-            for (_, before), (place, line) in itertools.pairwise([(0, ""), *lines]):
+            for (_, before), (start, line) in itertools.pairwise([(0, ""), *lines]):
                 is_heading = line[0] in "#|" or line.rstrip("*_`").endswith(":") or _INTRODUCES.search(before)
-                if (found := self.bare(line)) and not is_heading:
-                    yield _Said(place, place + len(line), frozenset(found))
+                if (letters := self.find_bare(line)) and not is_heading:
+                    yield _Statement(start, start + len(line), frozenset(letters))
 
-    def bare(self, line: str) -> Set[str]:
+    def find_bare(self, line: str) -> Set[str]:
         """Return the letters of a short line without anything else, apart from words such as ``option``."""
-        return _bare(self.letters, line) if len(line) <= _SPARE_CHARS else frozenset()
+        return _bare_letters(self.letters, line) if len(line) <= _SPARE_CHARS else frozenset()
 
-    def led_line(self, text: str) -> Iterator[_Said]:
+    def edge_lines(self, text: str) -> Iterator[_Statement]:
         """Return the letter that leads the first or the last line, where no line begins with another letter."""
         lines = _lines(text)
         if len(self.leaders(line for _, line in lines)) != 1:
             return
-        (place, line), before = lines[0], ""
+        (start, line), before = lines[0], ""
         is_cut = not _FINISHED.search(text) and (len(lines) > 1 or _TELLS.match(line))
-        if not self.led(line):
-            (_, before), (place, line) = lines[-2:] if len(lines) > 1 else lines * 2
+        if not self.find_leading(line):
+            (_, before), (start, line) = lines[-2:] if len(lines) > 1 else lines * 2
             is_cut = _TELLS.match(line) or _INTRODUCES.search(before)
         is_list = len({*re.findall(r"\b[A-Z](?=[).:](?:\s|$))", line)}) > 1
-        if (found := self.led(line)) and not (is_cut or is_list or _RULED_OUT.search(line)):
-            yield _Said(place, place + len(line), frozenset(found))
+        if (letters := self.find_leading(line)) and not (is_cut or is_list or _RULED_OUT.search(line)):
+            yield _Statement(start, start + len(line), frozenset(letters))
 
     def leader(self, line: str) -> str:
         match = _LED.match(line)
         letter = (match["inside"] or match["plain"]).upper() if match else ""
         return letter if letter in self.letters else ""
 
-    def led(self, line: str) -> set[str]:
+    def find_leading(self, line: str) -> set[str]:
         """Return the letter that leads a line with a mark after it, and that of another choice's text after it.
 
         A letter that the line goes on to call wrong does not count.
@@ -366,34 +358,34 @@ class _Reader(NamedTuple):
         match = _LED.match(line)
         if match is None or not self.leader(line) or _RULED_OUT.match(line, match.end()):
             return set()
-        said = line[match.end() :]
-        return {self.leader(line)} | self.spelled(said) | self.open_too(said[:_WINDOW_CHARS])
+        text = line[match.end() :]
+        return {self.leader(line)} | self.find_spelled(text) | self.find_open(text[:_WINDOW_CHARS])
 
-    def spelled_out(self, text: str) -> Iterator[_Said]:
+    def edge_texts(self, text: str) -> Iterator[_Statement]:
         """Return the letter whose choice the first sentence or the last line spells out, if no other one does."""
         parts = [(part.start(), part[0]) for part in _SENTENCE.finditer(text)] if self.by_text else []
-        named = [(number, letter) for number, (_, part) in enumerate(parts) for letter in self.spelled(part)]
-        if len({letter for _, letter in named}) == 1:
-            number, letter = named[-1]
-            place, part = parts[number]
+        hits = [(number, letter) for number, (_, part) in enumerate(parts) for letter in self.find_spelled(part)]
+        if len({letter for _, letter in hits}) == 1:
+            number, letter = hits[-1]
+            start, part = parts[number]
             if number in (0, len(parts) - 1) and not (number and _INTRODUCES.search(parts[number - 1][1])):
-                yield _Said(place, place + len(part), frozenset(letter))
+                yield _Statement(start, start + len(part), frozenset(letter))
 
-    def spelled(self, said: str) -> set[str]:
+    def find_spelled(self, text: str) -> set[str]:
         """Return the letter whose choice a phrase spells out, as a whole or in its first sentence."""
-        if not self.by_text or self.leader(said):
+        if not self.by_text or self.leader(text):
             return set()  # "A) Rome" would be "Rome" without its article
-        longest = 2 * max(map(len, self.by_text)) + _SPARE_CHARS
-        phrases = {said, said[: longest + 2].partition(". ")[0]}
+        limit = 2 * max(map(len, self.by_text)) + _SPARE_CHARS
+        phrases = {text, text[: limit + 2].partition(". ")[0]}
         return {
-            self.by_text.get(normalise(_without_latex(phrase)), "") for phrase in phrases if len(phrase) <= longest
+            self.by_text.get(normalise(_without_latex(phrase)), "") for phrase in phrases if len(phrase) <= limit
         } - {""}
 
 
-def _misses(kind: str, before: str, behind: str) -> bool:
+def _misses(kind: str, before: str, gap: str) -> bool:
     """Whether a cue names no answer, by what stands before it in its line and behind it."""
     if kind == "pick":  # "Choose the correct answer: A) Rome B) Paris"
-        return (":" in behind and not before.strip()) or (before[-1:].isascii() and not _PICKER.search(before))
+        return (":" in gap and not before.strip()) or (before[-1:].isascii() and not _PICKER.search(before))
     if kind == "contrasts":  # "It is not A but B"
         return not denies(before)
     if kind == "guesses":
@@ -402,22 +394,22 @@ def _misses(kind: str, before: str, behind: str) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def choice_texts(given: tuple[str, ...]) -> tuple[str, ...] | None:
+def choice_texts(choices: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the texts of choices without counting letters; one text is split into its lines."""
-    texts = [text.strip() for text in (given[0].splitlines() if len(given) == 1 else given) if text.strip()]
-    found = [match for text in texts if (match := _LETTERED.match(text))]
-    if len(texts) > 1 and [match[1].upper() for match in found] == [chr(65 + place) for place in range(len(texts))]:
-        return tuple(match.string[match.end() :] for match in found)
-    return given if len(given) > 1 else None
+    texts = [text.strip() for text in (choices[0].splitlines() if len(choices) == 1 else choices) if text.strip()]
+    matches = [match for text in texts if (match := _LETTERED.match(text))]
+    if len(texts) > 1 and [match[1].upper() for match in matches] == [chr(65 + index) for index in range(len(texts))]:
+        return tuple(match.string[match.end() :] for match in matches)
+    return choices if len(choices) > 1 else None
 
 
 @functools.lru_cache(maxsize=256)
 def gold_letter(answer: str, letters: str, choices: tuple[str, ...] | None, first_index: int) -> str | None:
     """Return the letter that a row's answer stands for (see ``multiple_choice``); ``None`` for none or two."""
     reader = _Reader(letters, _by_text(letters, tuple(choices or ())))
-    meant = set(reader.bare(fold(answer).strip()))
+    letter_set = set(reader.find_bare(fold(answer).strip()))
     index = re.fullmatch(r"\s*(\d{1,3})\s*", answer, re.ASCII)
-    if index and 0 <= (place := int(index[1]) - first_index) < len(letters):
-        meant.add(letters[place])
-    meant |= reader.spelled(answer) or reader.led(answer.strip())
-    return meant.pop() if len(meant) == 1 else None
+    if index and 0 <= (position := int(index[1]) - first_index) < len(letters):
+        letter_set.add(letters[position])
+    letter_set |= reader.find_spelled(answer) or reader.find_leading(answer.strip())
+    return letter_set.pop() if len(letter_set) == 1 else None

@@ -17,12 +17,10 @@ from typing import Any
 from builtin_rewards.extras import extra
 
 DIGITS = 700
-MAX_DIGITS = 600
-"""A number with more digits before or after its point is not compared."""
+MAX_DIGITS = 600  # a number with more digits before or after its point is not compared
 MAX_FACTORIAL = 200
 MAX_ARGUMENT = 1_000_000
-POINTS = 4
-"""How many points expressions are compared at: small, above 1, negative, and of both signs."""
+POINTS = 4  # how many points expressions are compared at: small, above 1, negative, and of both signs
 
 
 class UnreadError(Exception):
@@ -44,8 +42,8 @@ _MARKS = "vec|hat|bar|tilde|d?dot|overline|wide(?:hat|tilde)|overrightarrow|math
 _CALLS = ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "exp", "ln", "log")
 _FUNCTIONS = {f"\\{name}": name for name in _CALLS} | {f"\\arc{name}": f"a{name}" for name in _CALLS[:3]}
 FUNCTION_NAMES = (*_CALLS, *(name[1:] for name in _FUNCTIONS if name.startswith("\\arc")), "lg", "sqrt", "mod")
+# A pattern of a function's name with its index: `log_2`.
 FUNCTION = rf"(?:{'|'.join(sorted(FUNCTION_NAMES, key=len, reverse=True))})(?:_(?:\{{\w+\}}|\w+))?"
-"""A pattern of a function's name with its index: ``log_2``."""
 _PLAIN = "|".join(("pi|sqrt|inf(?:inity)?|degrees|or|and", _GREEK, *(name[1:] for name in _FUNCTIONS)))
 _SPACES = frozenset(("\\,", "\\;", "\\:", "\\!", "\\ ", "\\quad", "\\qquad", "$", "\\left", "\\right"))
 _SAME = r"""
@@ -57,15 +55,15 @@ _SAME_TOKEN = {other: first for first, *others in map(str.split, _SAME.split("|"
 _SAME_TOKEN |= dict.fromkeys(("\\lvert", "\\rvert", "\\vert"), "|")
 
 
-def _repeating(found: re.Match[str]) -> str:
-    fixed, period = found[2], found[3] or found[4]
+def _repeating(match: re.Match[str]) -> str:
+    prefix, period = match[2], match[3] or match[4]
     nines = 10 ** len(period) - 1
-    return f"\\frac{{{int(found[1] + fixed or 0) * nines + int(period)}}}{{{nines * 10 ** len(fixed)}}}"
+    return f"\\frac{{{int(match[1] + prefix or 0) * nines + int(period)}}}{{{nines * 10 ** len(prefix)}}}"
 
 
-def _mixed(found: re.Match[str]) -> str:
-    above, below = found[2] or found[4], found[3] or found[5]
-    return f"({found[1]}+\\frac{{{above}}}{{{below}}})" if 0 < int(above) < int(below) else found[0]
+def _mixed(match: re.Match[str]) -> str:
+    top, bottom = match[2] or match[4], match[3] or match[5]
+    return f"({match[1]}+\\frac{{{top}}}{{{bottom}}})" if 0 < int(top) < int(bottom) else match[0]
 
 
 _REWRITTEN: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
@@ -76,8 +74,7 @@ _REWRITTEN: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
     (re.compile(r"(?<=\d) ?x ?(?=\d)"), "*"),
     (re.compile(r"^([^,(\[{]*(?<!\d)\d{1,3}),(\d{3}(?!\d|\s*[)\]}])[^,]*)$"), r"\1\2"),
     (re.compile(rf"(?<![\\A-Za-z])(?:{_PLAIN})(?![A-Za-z])"), r"\\\g<0> "),
-)
-"""Other writings, and what they become: repeating decimals, mixed numbers, and plain text."""
+)  # other writings, and what they become: repeating decimals, mixed numbers, and plain text
 _GROUP = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 _CHANGE = r"\{\s*(?:d|\\partial(?![A-Za-z]))"
 _TOKEN = re.compile(
@@ -97,15 +94,15 @@ def tokens_of(text: str) -> tuple[str, ...]:
     A run of letters is one token. A name with its index, primes or accent, and a derivative, are one that begins with
     ``@``.
     """
-    for pattern, written in _REWRITTEN:
-        text = pattern.sub(written, text)
-    return tuple(map(_token, (found for found in _TOKEN.finditer(text) if found[0] not in _SPACES)))
+    for pattern, replacement in _REWRITTEN:
+        text = pattern.sub(replacement, text)
+    return tuple(map(_token, (match for match in _TOKEN.finditer(text) if match[0] not in _SPACES)))
 
 
-def _token(found: re.Match[str]) -> str:
-    if not found["name"] or found[0].isalpha():
-        return _SAME_TOKEN.get(found[0], found[0])
-    return "@" + re.sub(r"[\s{}]", "", found[0])
+def _token(match: re.Match[str]) -> str:
+    if not match["name"] or match[0].isalpha():
+        return _SAME_TOKEN.get(match[0], match[0])
+    return "@" + re.sub(r"[\s{}]", "", match[0])
 
 
 def is_name(sign: str) -> bool:
@@ -114,15 +111,15 @@ def is_name(sign: str) -> bool:
 
 def names_in(tokens: Iterable[str]) -> frozenset[str]:
     """Return the names among tokens, each letter for itself, that stand for something unknown."""
-    letters = (letter for sign in tokens if is_name(sign) for letter in (sign if sign.isalpha() else [sign]))
-    return frozenset(each for each in letters if each not in "ei")
+    names = (letter for token in tokens if is_name(token) for letter in (token if token.isalpha() else [token]))
+    return frozenset(name for name in names if name not in "ei")
 
 
 _SUM, _PRODUCT, _OF_FUNCTION, _SIDE_BY_SIDE, _BEHIND, _POWER = range(1, 7)
 _STRENGTHS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "^": _POWER}
 _STRENGTHS |= dict.fromkeys(("!", "%", "\\degrees"), _BEHIND) | dict.fromkeys(_FUNCTIONS, _OF_FUNCTION)
 _GROUPS = {"(": ")", "[": "]", "{": "}", "\\lfloor": "\\rfloor", "\\lceil": "\\rceil", "|": "|"}
-_MADE = {"\\lfloor": "floor", "\\lceil": "ceil", "|": "fabs"}
+_BRACKET_FUNCTIONS = {"\\lfloor": "floor", "\\lceil": "ceil", "|": "fabs"}
 _STRENGTHS |= dict.fromkeys((*_GROUPS, "\\frac", "\\sqrt", "\\binom", "\\pi", "\\infty"), _SIDE_BY_SIDE)
 """How strongly a sign binds, or a factor right behind another."""
 _CALLED = frozenset(("f", "g", "F", "G", "\\Gamma", "\\zeta"))
@@ -181,10 +178,10 @@ class _Expression:
         """Return the factorial; between integers any function with n! = n * (n - 1)! that is cheap."""
         if value.imag or not -MAX_FACTORIAL <= value.real <= MAX_FACTORIAL or self.next == "!":
             raise UnreadError(f"a double factorial, or one of more than {MAX_FACTORIAL}")
-        whole = int(_mp().floor(value.real))
-        part = value.real - whole
-        above = math.prod((part + each for each in range(1, whole + 1)), start=1 + part * (1 - part))
-        return above / math.prod(part - each for each in range(-whole))
+        steps = int(_mp().floor(value.real))
+        fraction = value.real - steps
+        numerator = math.prod((fraction + step for step in range(1, steps + 1)), start=1 + fraction * (1 - fraction))
+        return numerator / math.prod(fraction - step for step in range(-steps))
 
     def _argument(self) -> Any:
         sign = self.next
@@ -199,7 +196,7 @@ class _Expression:
             return _mp().mpf(sign)
         if sign in _GROUPS:
             value = self._inside(_GROUPS[sign])
-            return getattr(_mp(), _MADE[sign])(value) if sign in _MADE else value
+            return getattr(_mp(), _BRACKET_FUNCTIONS[sign])(value) if sign in _BRACKET_FUNCTIONS else value
         if sign in _FUNCTIONS:
             return self._function(_FUNCTIONS[sign])
         if sign == "\\frac":
@@ -218,11 +215,11 @@ class _Expression:
         raise UnreadError(f"{sign!r} is not understood" if sign else "something is missing")
 
     def _inside(self, end: str) -> Any:
-        outside, self._in_bars = self._in_bars, end == "|"
+        was_in_bars, self._in_bars = self._in_bars, end == "|"
         value = self.joined()
         if not self._take(end):
             raise UnreadError(f"{end!r} is missing")
-        self._in_bars = outside
+        self._in_bars = was_in_bars
         return value
 
     def _function(self, name: str) -> Any:
@@ -231,9 +228,9 @@ class _Expression:
             base, power = (base, self.joined(_POWER)) if sign == "^" else (self._argument(), power)
         if power == -1 and name in ("sin", "cos", "tan"):
             name, power = f"a{name}", None
-        outside, self._in_function = self._in_function, True
+        was_in_function, self._in_function = self._in_function, True
         argument = self._atom() if self.next in ("(", "{", "[") else self.joined(_SIDE_BY_SIDE)
-        self._in_function = outside
+        self._in_function = was_in_function
         if not abs(argument) <= MAX_ARGUMENT:
             raise UnreadError(f"an argument of more than {MAX_ARGUMENT}")
         value = getattr(_mp(), name)(argument, *([base or 10] if name == "log" else []))
@@ -242,8 +239,8 @@ class _Expression:
     def _root(self) -> Any:
         index = self._inside("]") if self._take("[") else _mp().mpf(2)
         value = self._argument()
-        odd = not value.imag and value.real < 0 and not index.imag and index.real % 2 == 1
-        return -_power(-value, 1 / index) if odd else _power(value, 1 / index)
+        is_odd_root = not value.imag and value.real < 0 and not index.imag and index.real % 2 == 1
+        return -_power(-value, 1 / index) if is_odd_root else _power(value, 1 / index)
 
     def _name(self, name: str) -> Any:
         """Return the number that a name stands for at the point; applied to an argument, that of a function."""
@@ -268,8 +265,8 @@ def value_at(tokens: tuple[str, ...], point: int = 0) -> Any:
     expression = _Expression(tokens, point)
     try:
         value = expression.joined()
-    except (ArithmeticError, ValueError, TypeError, RecursionError, _mp().NoConvergence) as fault:
-        raise UnreadError("an expression without a value") from fault
+    except (ArithmeticError, ValueError, TypeError, RecursionError, _mp().NoConvergence) as error:
+        raise UnreadError("an expression without a value") from error
     if expression.next:
         raise UnreadError(f"{expression.next!r} is not understood")
     if value and not -MAX_DIGITS < _mp().mag(value) / 3.33 < MAX_DIGITS:
@@ -277,29 +274,33 @@ def value_at(tokens: tuple[str, ...], point: int = 0) -> Any:
     return value
 
 
-def near(one: Any, other: Any) -> bool:
+def near(first: Any, second: Any) -> bool:
     """Whether two values agree in all digits but the last few."""
     tolerance = _mp().mpf(10) ** -(MAX_DIGITS + 40)
-    return bool(abs(one - other) <= tolerance * max(1, abs(one), abs(other)))
+    return bool(abs(first - second) <= tolerance * max(1, abs(first), abs(second)))
 
 
-def equal(gold: tuple[str, ...], given: tuple[str, ...]) -> bool:
+def equal(gold: tuple[str, ...], answer: tuple[str, ...]) -> bool:
     """Whether two expressions have the same value at all points; where letters are negative, only if both are real."""
-    if gold == given:
+    if gold == answer:
         return True
     for point in range(POINTS):
         try:
-            one, other = (value_at(each, point) for each in (gold, given))
+            gold_value, answer_value = (value_at(side, point) for side in (gold, answer))
         except UnreadError:
             return False
-        if point > 1 and (one.imag or other.imag):
+        if point > 1 and (gold_value.imag or answer_value.imag):
             continue
-        if not near(one, other) and not _stands_for(gold, one, other) and not _stands_for(given, other, one):
+        if (
+            not near(gold_value, answer_value)
+            and not _stands_for(gold, gold_value, answer_value)
+            and not _stands_for(answer, answer_value, gold_value)
+        ):
             return False
     return True
 
 
-def _stands_for(tokens: tuple[str, ...], decimal: Any, value: Any) -> bool:
+def _stands_for(tokens: tuple[str, ...], decimal: Any, exact: Any) -> bool:
     """Whether the first is a decimal of six places or more, and the second rounds to it."""
     places = len(tokens[-1].partition(".")[2]) if len(tokens) == 1 or (tokens[0] == "-" and len(tokens) == 2) else 0
-    return places >= 6 and abs(decimal - value) <= min(0.501 * _mp().mpf(10) ** -places, 2e-6 * abs(value))
+    return places >= 6 and abs(decimal - exact) <= min(0.501 * _mp().mpf(10) ** -places, 2e-6 * abs(exact))

@@ -20,8 +20,7 @@ from builtin_rewards.reading.numbers import Unit, clean, read_unit
 
 MAX_CHARS = 600
 MAX_DEPTH = 10
-_ROUGHEST = 0.05
-"""The largest relative error of a number behind an approximate sign."""
+_ROUGHEST = 0.05  # the largest relative error of a number behind an approximate sign
 
 _Tokens = tuple[str, ...]
 
@@ -58,10 +57,10 @@ def _depths(tokens: _Tokens) -> list[int]:
 
 def _split(tokens: _Tokens, marks: Collection[str]) -> tuple[list[_Tokens], _Tokens]:
     """Return the parts of tokens between marks that stand in no brackets, and the marks."""
-    found = zip(tokens, _depths(tokens), strict=True)
-    places = [place for place, (token, depth) in enumerate(found) if token in marks and not depth]
-    ends = zip([-1, *places], [*places, len(tokens)], strict=True)
-    return [tokens[start + 1 : end] for start, end in ends], tuple(tokens[place] for place in places)
+    pairs = zip(tokens, _depths(tokens), strict=True)
+    indices = [index for index, (token, depth) in enumerate(pairs) if token in marks and not depth]
+    bounds = zip([-1, *indices], [*indices, len(tokens)], strict=True)
+    return [tokens[start + 1 : end] for start, end in bounds], tuple(tokens[index] for index in indices)
 
 
 def _shape(tokens: _Tokens) -> _Shape:
@@ -87,17 +86,17 @@ def _shape(tokens: _Tokens) -> _Shape:
         parts, marks = _split(tokens, (operator,))
         if marks and all(parts):
             return _Shape(operator, tokens, tuple(map(_shape, parts)))
-    bracketed = tokens and tokens[0] in _DEPTHS and _depths(tokens).index(0) == len(tokens) - 1
-    return _bracketed(tokens) if bracketed else _value(tokens)
+    is_bracketed = tokens and tokens[0] in _DEPTHS and _depths(tokens).index(0) == len(tokens) - 1
+    return _bracketed(tokens) if is_bracketed else _value(tokens)
 
 
-def _may_be_rounded(exact: _Tokens, rounded: _Tokens) -> bool:
+def _may_be_rounded(formula: _Tokens, approximation: _Tokens) -> bool:
     """Whether the second may be the first one's last side rounded; names and units may be any number."""
-    sides, _ = _split(exact, _RELATIONS)
-    if names_in(sides[-1]) or names_in(rounded):
+    sides, _ = _split(formula, _RELATIONS)
+    if names_in(sides[-1]) or names_in(approximation):
         return True
     value = value_at(sides[-1])
-    return bool(abs(value - value_at(rounded)) <= abs(value) * _ROUGHEST)
+    return bool(abs(value - value_at(approximation)) <= abs(value) * _ROUGHEST)
 
 
 def _value(tokens: _Tokens) -> _Shape:
@@ -110,19 +109,19 @@ def _items(parts: list[_Tokens]) -> tuple[_Shape, ...]:
     """Return the shapes of items; one with plus or minus is two, in which all such signs agree."""
     if any(part.count("\\pm") > 1 or part.count("\\mp") > 1 for part in parts):
         raise UnreadError("several signs of plus or minus")
-    spread = (
-        tuple({"\\pm": one, "\\mp": other}.get(token, token) for token in part)
+    variants = (
+        tuple({"\\pm": upper, "\\mp": lower}.get(token, token) for token in part)
         for part in filter(None, parts)
-        for one, other in [("+", "-"), ("-", "+")][: 1 + (not {"\\pm", "\\mp"}.isdisjoint(part))]
+        for upper, lower in [("+", "-"), ("-", "+")][: 1 + (not {"\\pm", "\\mp"}.isdisjoint(part))]
     )
-    return tuple(map(_shape, spread))
+    return tuple(map(_shape, variants))
 
 
 def _bracketed(tokens: _Tokens) -> _Shape:
-    kind, inside = tokens[0] + tokens[-1], tokens[1:-1]
-    parts, marks = _split(inside, ("&", "\\\\") if kind == _MATRIX else (",", ";"))
+    kind, content = tokens[0] + tokens[-1], tokens[1:-1]
+    parts, marks = _split(content, ("&", "\\\\") if kind == _MATRIX else (",", ";"))
     if kind == "\\{\\}" or (kind == "{}" and marks):
-        return _Shape("\\{\\}", tokens, _items(parts)) if inside else _value(_EMPTY)
+        return _Shape("\\{\\}", tokens, _items(parts)) if content else _value(_EMPTY)
     if kind == _MATRIX or (kind in {*_INTERVALS, "\\langle\\rangle"} and marks and all(parts)):
         return _Shape(kind, tokens, tuple(map(_shape, parts)), marks if kind == _MATRIX else ())
     return _value(tokens)
@@ -135,22 +134,22 @@ def _read(text: str) -> _Shape | str:
     if not text.isascii():
         return "characters that cannot be read"
     tokens = tokens_of(text)
-    deep = [0, *_depths(tokens)]
-    if min(deep) < 0 or deep[-1] or max(deep) > MAX_DEPTH:
+    depths = [0, *_depths(tokens)]
+    if min(depths) < 0 or depths[-1] or max(depths) > MAX_DEPTH:
         return f"braces or brackets that do not balance, or are nested deeper than {MAX_DEPTH}"
     try:
         return _shape(tokens)
-    except UnreadError as fault:
-        return str(fault)
+    except UnreadError as error:
+        return str(error)
 
 
-def unread(text: str) -> str | None:
+def reading_fault(text: str) -> str | None:
     """Return why a cleaned formula can be compared only as text, or ``None`` if it has a value."""
     shape = _read(text)
     return shape if isinstance(shape, str) else None
 
 
-def same_formula(gold: str, given: str) -> bool:
+def same_formula(gold: str, answer: str) -> bool:
     """Whether two cleaned formulas are equal.
 
     - Expressions are equal if they have the same value at every point; a decimal of six places or more is the number
@@ -164,60 +163,60 @@ def same_formula(gold: str, given: str) -> bool:
       name. An inequality is the same as its interval.
     - Capital and small letters differ only where one of the formulas has both.
     """
-    if len(gold) <= MAX_CHARS < len(given):
+    if len(gold) <= MAX_CHARS < len(answer):
         return False
-    if gold.split() == given.split() or tokens_of(gold) == tokens_of(given):
+    if gold.split() == answer.split() or tokens_of(gold) == tokens_of(answer):
         return True
-    names = [names_in(tokens_of(text)) for text in (gold, given)]
-    if not any(name != name.lower() and name.lower() in each for each in names for name in each):
-        gold, given = (_CAPITAL.sub(lambda found: found[1] or found[0].lower(), text) for text in (gold, given))
-    one, other = _read(gold), _read(given)
+    names = [names_in(tokens_of(text)) for text in (gold, answer)]
+    if not any(name != name.lower() and name.lower() in others for others in names for name in others):
+        gold, answer = (_CAPITAL.sub(lambda match: match[1] or match[0].lower(), text) for text in (gold, answer))
+    gold_shape, answer_shape = _read(gold), _read(answer)
     try:
-        return isinstance(one, _Shape) and isinstance(other, _Shape) and _same(one, other)
+        return isinstance(gold_shape, _Shape) and isinstance(answer_shape, _Shape) and _same(gold_shape, answer_shape)
     except UnreadError:  # what has a value at the first point alone
         return False
 
 
-def _same(gold: _Shape, given: _Shape) -> bool:
-    if not {"relation", *_SET_OPERATORS}.isdisjoint((gold.kind, given.kind)) and _same_set(gold, given):
+def _same(gold: _Shape, answer: _Shape) -> bool:
+    if not {"relation", *_SET_OPERATORS}.isdisjoint((gold.kind, answer.kind)) and _same_set(gold, answer):
         return True
-    if gold.kind == given.kind == "relation":
-        return _same_relation(gold, given)
-    if _assigns(given, _is_plain):
-        given = given.parts[-1]
+    if gold.kind == answer.kind == "relation":
+        return _same_relation(gold, answer)
+    if _assigns(answer, _is_plain):
+        answer = answer.parts[-1]
     elif _assigns(gold, _is_quantity):
         gold = gold.parts[-1]
-    elif "()" in (gold.kind, given.kind):
-        gold, given = _pair(gold), _pair(given)
-    if gold.kind == given.kind in ("\\cup", "\\cap") or {gold.kind, given.kind} <= _UNORDERED:
-        return _paired(gold.parts, given.parts)
-    if gold.kind == given.kind and gold.signs == given.signs:
+    elif "()" in (gold.kind, answer.kind):
+        gold, answer = _pair(gold), _pair(answer)
+    if gold.kind == answer.kind in ("\\cup", "\\cap") or {gold.kind, answer.kind} <= _UNORDERED:
+        return _pairs_off(gold.parts, answer.parts)
+    if gold.kind == answer.kind and gold.signs == answer.signs:
         value = gold.kind == "value"
-        return equal(gold.tokens, given.tokens) if value else _alike(gold.parts, given.parts)
-    parts = [shape.parts if shape.kind in _UNORDERED else (shape,) for shape in (gold, given)]
-    return len(parts[0]) == 1 and parts != [(gold,), (given,)] and _alike(parts[0], parts[1])
+        return equal(gold.tokens, answer.tokens) if value else _all_same(gold.parts, answer.parts)
+    parts = [shape.parts if shape.kind in _UNORDERED else (shape,) for shape in (gold, answer)]
+    return len(parts[0]) == 1 and parts != [(gold,), (answer,)] and _all_same(parts[0], parts[1])
 
 
-def _alike(golds: Sequence[_Shape], givens: Sequence[_Shape]) -> bool:
-    return len(golds) == len(givens) and all(map(_same, golds, givens))
+def _all_same(golds: Sequence[_Shape], answers: Sequence[_Shape]) -> bool:
+    return len(golds) == len(answers) and all(map(_same, golds, answers))
 
 
-def _paired(golds: Sequence[_Shape], givens: Sequence[_Shape]) -> bool:
-    if not golds or len(golds) != len(givens):
-        return not golds and not givens
-    place = next((place for place, given in enumerate(givens) if _same(golds[0], given)), None)
-    return place is not None and _paired(golds[1:], (*givens[:place], *givens[place + 1 :]))
+def _pairs_off(golds: Sequence[_Shape], answers: Sequence[_Shape]) -> bool:
+    if not golds or len(golds) != len(answers):
+        return not golds and not answers
+    index = next((index for index, answer in enumerate(answers) if _same(golds[0], answer)), None)
+    return index is not None and _pairs_off(golds[1:], (*answers[:index], *answers[index + 1 :]))
 
 
-def _assigns(shape: _Shape, named: Callable[[_Tokens], bool]) -> bool:
+def _assigns(shape: _Shape, is_named: Callable[[_Tokens], bool]) -> bool:
     """Whether a shape states the value of something named; a chain of equations states it last."""
-    return {*shape.signs} == {"="} and _says_last([side.tokens for side in shape.parts], named)
+    return {*shape.signs} == {"="} and _states_last([side.tokens for side in shape.parts], is_named)
 
 
-def _says_last(sides: Sequence[_Tokens], named: Callable[[_Tokens], bool]) -> bool:
+def _states_last(sides: Sequence[_Tokens], is_named: Callable[[_Tokens], bool]) -> bool:
     """Whether each side of a chain is named, equal to the last one, or follows a name in other names."""
-    from_name = named(sides[0])
-    return all(named(side) or (from_name and names_in(side)) or equal(side, sides[-1]) for side in sides)
+    starts_with_name = is_named(sides[0])
+    return all(is_named(side) or (starts_with_name and names_in(side)) or equal(side, sides[-1]) for side in sides)
 
 
 def _pair(shape: _Shape) -> _Shape:
@@ -230,32 +229,32 @@ def _pair(shape: _Shape) -> _Shape:
     return _Shape("()", shape.tokens, tuple(values[name] for name in sorted(values)))
 
 
-def _same_relation(gold: _Shape, given: _Shape) -> bool:
-    gold, given = (
+def _same_relation(gold: _Shape, answer: _Shape) -> bool:
+    gold, answer = (
         replace(shape, parts=(shape.parts[0], shape.parts[-1]), signs=("=",)) if _assigns(shape, _is_name) else shape
-        for shape in (gold, given)
+        for shape in (gold, answer)
     )
-    if gold.signs != given.signs:
+    if gold.signs != answer.signs:
         return False
-    turned = given.parts[::-1] if {*given.signs} <= {"=", "\\ne"} else given.parts
-    solved = any(_is_name(part.tokens) for part in gold.parts) and len(names_in(gold.tokens)) == 1
-    same = _alike(gold.parts, given.parts) or _alike(gold.parts, turned)
-    return same or (not solved and len(gold.signs) == 1 and _proportional(gold, given))
+    mirror = answer.parts[::-1] if {*answer.signs} <= {"=", "\\ne"} else answer.parts
+    is_solved = any(_is_name(part.tokens) for part in gold.parts) and len(names_in(gold.tokens)) == 1
+    is_same = _all_same(gold.parts, answer.parts) or _all_same(gold.parts, mirror)
+    return is_same or (not is_solved and len(gold.signs) == 1 and _proportional(gold, answer))
 
 
-def _proportional(gold: _Shape, given: _Shape) -> bool:
+def _proportional(gold: _Shape, answer: _Shape) -> bool:
     """Whether one relation is the other times a number, both as a difference of their sides."""
-    if any(side.kind != "value" for side in (*gold.parts, *given.parts)):
+    if any(side.kind != "value" for side in (*gold.parts, *answer.parts)):
         return False
     ratios = []
     for point in range(POINTS):
-        sides = [[value_at(side.tokens, point) for side in shape.parts] for shape in (gold, given)]
-        one, other = (left - right for left, right in sides)
-        if near(one, 0) or near(other, 0):
+        sides = [[value_at(side.tokens, point) for side in shape.parts] for shape in (gold, answer)]
+        gold_difference, answer_difference = (left - right for left, right in sides)
+        if near(gold_difference, 0) or near(answer_difference, 0):
             return False
-        ratios.append(one / other)
-    same = all(near(ratio, ratios[0]) for ratio in ratios)
-    return same and (gold.signs[0] in ("=", "\\ne") or ratios[0].real > 0)
+        ratios.append(gold_difference / answer_difference)
+    is_constant = all(near(ratio, ratios[0]) for ratio in ratios)
+    return is_constant and (gold.signs[0] in ("=", "\\ne") or ratios[0].real > 0)
 
 
 # Sets of real numbers
@@ -263,39 +262,39 @@ def _proportional(gold: _Shape, given: _Shape) -> bool:
 _END = 10**650
 
 
-def _same_set(one: _Shape, other: _Shape) -> bool:
+def _same_set(first: _Shape, second: _Shape) -> bool:
     """Whether two sets hold the same numbers at all their ends, and between these."""
-    names = [names_in(shape.tokens) - {*_REALS} for shape in (one, other)]
+    names = [names_in(shape.tokens) - {*_REALS} for shape in (first, second)]
     if all(names) and names[0] != names[1]:
         return False
     try:
-        ends = sorted({-_END, _END, *_ends_of(one), *_ends_of(other)})
-        places = [*ends[1:-1], *((low + high) / 2 for low, high in pairwise(ends))]
-        return all(_holds(one, place) == _holds(other, place) for place in places)
+        bounds = sorted({-_END, _END, *_ends_of(first), *_ends_of(second)})
+        points = [*bounds[1:-1], *((low + high) / 2 for low, high in pairwise(bounds))]
+        return all(_contains(first, point) == _contains(second, point) for point in points)
     except UnreadError:
         return False
 
 
 def _ends_of(shape: _Shape) -> list[Any]:
     if shape.parts:
-        return [end for part in shape.parts for end in _ends_of(part)]
+        return [bound for part in shape.parts for bound in _ends_of(part)]
     return [] if _is_name(shape.tokens) or shape.tokens == _EMPTY else [_end(shape)]
 
 
-def _holds(shape: _Shape, place: Any) -> bool:
+def _contains(shape: _Shape, point: Any) -> bool:
     """Whether a set holds a number; raise ``UnreadError`` unless it is a set of real numbers."""
     if shape.kind in _SET_OPERATORS:
-        return functools.reduce(_SET_OPERATORS[shape.kind], (_holds(part, place) for part in shape.parts))
+        return functools.reduce(_SET_OPERATORS[shape.kind], (_contains(part, point) for part in shape.parts))
     if shape.tokens in (_EMPTY, _REALS):
         return shape.tokens == _REALS
-    signs, named = shape.signs, [_is_name(part.tokens) for part in shape.parts]
-    sides = [place if name else _end(part) for name, part in zip(named, shape.parts, strict=True)]
-    if shape.kind in _UNORDERED and not any(named):
-        return any(near(place, side) for side in sides)
-    if shape.kind in _INTERVALS and not any(named) and len(sides) == 2 and sides[0] < sides[1]:
-        signs, named = tuple("\\le" if bracket in "[]" else "<" for bracket in shape.kind), [True]
-        sides.insert(1, place)
-    if named.count(True) != 1 or not {*signs} <= {*_FLIPPED, "\\ne"}:
+    signs, name_flags = shape.signs, [_is_name(part.tokens) for part in shape.parts]
+    sides = [point if is_name else _end(part) for is_name, part in zip(name_flags, shape.parts, strict=True)]
+    if shape.kind in _UNORDERED and not any(name_flags):
+        return any(near(point, side) for side in sides)
+    if shape.kind in _INTERVALS and not any(name_flags) and len(sides) == 2 and sides[0] < sides[1]:
+        signs, name_flags = tuple("\\le" if bracket in "[]" else "<" for bracket in shape.kind), [True]
+        sides.insert(1, point)
+    if name_flags.count(True) != 1 or not {*signs} <= {*_FLIPPED, "\\ne"}:
         raise UnreadError("no set of real numbers")
     return all(map(_compares, signs, sides, sides[1:]))
 
@@ -309,10 +308,10 @@ def _end(shape: _Shape) -> Any:
     return value.real
 
 
-def _compares(sign: str, one: Any, other: Any) -> bool:
-    if near(one, other):
+def _compares(sign: str, first: Any, second: Any) -> bool:
+    if near(first, second):
         return sign in ("\\le", "\\ge")
-    return sign == "\\ne" or (one < other) == (sign in ("<", "\\le"))
+    return sign == "\\ne" or (first < second) == (sign in ("<", "\\le"))
 
 
 # Left sides
@@ -325,28 +324,28 @@ def _is_name(side: _Tokens) -> bool:
     """Whether a side is one name, perhaps of a function with its arguments, or a tuple of names."""
     if side[:1] == ("(",) and side[-1:] == (")",):
         return all(map(_is_name, _split(side[1:-1], (",",))[0]))
-    applied = side[1:2] == ("(",) and side[-1] == ")" and {"(", ")", "="}.isdisjoint(side[2:-1])
-    return bool(side) and is_name(side[0]) and side not in (("e",), ("i",)) and (len(side) == 1 or applied)
+    is_applied = side[1:2] == ("(",) and side[-1] == ")" and {"(", ")", "="}.isdisjoint(side[2:-1])
+    return bool(side) and is_name(side[0]) and side not in (("e",), ("i",)) and (len(side) == 1 or is_applied)
 
 
 def _is_quantity(side: _Tokens) -> bool:
     """Whether a side is a name, or the size or an angle's function of one: ``|z|``, ``\\cos A``."""
-    within = side[1:-1] if side[:1] == ("|",) == side[-1:] else side[1:] if side[:1] and side[0] in _OF_ANGLES else side
-    return _is_name(within)
+    inner = side[1:-1] if side[:1] == ("|",) == side[-1:] else side[1:] if side[:1] and side[0] in _OF_ANGLES else side
+    return _is_name(inner)
 
 
 def _is_plain(side: _Tokens) -> bool:
     """Whether a side is words, a quantity, a calculation with units, or several names without a factor."""
     signs = re.sub(r"\^\{?\d+", "", "".join(sign for sign in side if not is_name(sign)))
-    several = len(names_in(side)) > 1 and not re.search(r"\d", signs) and _RELATIONS.isdisjoint(side)
-    plain = several or all(map(str.isalpha, side)) or _is_quantity(side)
-    return bool(side) and (plain or _CALCULATION.fullmatch(" ".join(side)) is not None)
+    has_names = len(names_in(side)) > 1 and not re.search(r"\d", signs) and _RELATIONS.isdisjoint(side)
+    is_plain = has_names or all(map(str.isalpha, side)) or _is_quantity(side)
+    return bool(side) and (is_plain or _CALCULATION.fullmatch(" ".join(side)) is not None)
 
 
 def right_side(text: str) -> str:
     """Return the last side of a cleaned equation whose other sides do not tell its value, else the text."""
     sides = _split(tokens_of(text), ("=",))[0] if "=" in text else []
-    is_equation = len(sides) - 1 == text.count("=") and _says_last(sides, _is_plain)  # no <=
+    is_equation = len(sides) - 1 == text.count("=") and _states_last(sides, _is_plain)  # no <=
     return text.rpartition("=")[2].strip() if is_equation else text
 
 
@@ -354,15 +353,15 @@ def right_side(text: str) -> str:
 
 _UNIT_AT = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*[A-Za-z]|(?<![\\A-Za-z])[A-Za-z]{2}")
 _LARGEST = 10**300
+# The words of a unit that names no thing, as :func:`read_unit` returns them: `square units`.
 _NO_THING = frozenset(("unit", "squar", "cubic"))
-"""The words of a unit that names no thing, as :func:`read_unit` returns them: ``square units``."""
 
 
 def split_unit(text: str) -> tuple[str, Unit | None]:
     """Return an answer's formula, cleaned, and the unit after it."""
-    for place in _UNIT_AT.finditer(text) if len(text) <= 2 * MAX_CHARS else ():
-        formula, behind = clean(text[: place.start()]), clean(text[place.start() :])
-        unit, rest = read_unit(f" {behind}")
+    for match in _UNIT_AT.finditer(text) if len(text) <= 2 * MAX_CHARS else ():
+        formula, suffix = clean(text[: match.start()]), clean(text[match.start() :])
+        unit, rest = read_unit(f" {suffix}")
         if formula and unit is not None and unit.words <= _NO_THING and not rest.strip(" $"):
             return formula, unit
     return clean(text), None

@@ -11,11 +11,13 @@ from typing import Any
 
 from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.markdown import last_code
-from builtin_rewards.reading.thoughts import unframed
+from builtin_rewards.reading.thoughts import strip_frame
 
-_MAX_DEPTH = 100
-"""The deepest value that a row may expect, so that comparing with it cannot recurse too deep."""
+_MAX_DEPTH = 100  # the deepest value that a row may expect, so that comparing with it cannot recurse too deep
 _SHOWN_CHARS = 200
+
+
+_PYTHON_CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 
 
 class Untyped(str):
@@ -23,16 +25,16 @@ class Untyped(str):
 
 
 def json_text(completion: str) -> str | None:
-    """Return the last block marked ``json`` of the :func:`spoken` part, else the last unmarked one, else all of it."""
-    return last_code(spoken(completion), ("json",))
+    """Return the last block marked ``json`` of :func:`answer_part`, else the last unmarked one, else all of it."""
+    return last_code(answer_part(completion), ("json",))
 
 
-def spoken(completion: str) -> str:
+def answer_part(completion: str) -> str:
     """Return the final answer by its tags, or all of a completion that is one JSON value as it stands.
 
     Text in JSON may itself hold tags and boxes.
     """
-    bare = unframed(completion)
+    bare = strip_frame(completion)
     if bare.lstrip()[:1] in ("{", "[", '"'):
         with contextlib.suppress(ValueError):
             read_json(bare)
@@ -52,20 +54,20 @@ def read_json(text: str) -> Any:
         raise ValueError("nested too deep") from None
 
 
-def read_json_at(text: str, place: int) -> tuple[Any, int]:
+def read_json_at(text: str, start: int) -> tuple[Any, int]:
     """Return the JSON value at a place, and the place behind it; as strict as :func:`read_json`."""
     try:
-        return _DECODER.raw_decode(text, place)
+        return _DECODER.raw_decode(text, start)
     except RecursionError:
         raise ValueError("nested too deep") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ValueError(f"the key {twice[:_SHOWN_CHARS]!r} stands twice in an object")
-    return made
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the key {key[:_SHOWN_CHARS]!r} stands twice in an object")
+    return result
 
 
 def _number(text: str) -> int | float:
@@ -85,35 +87,30 @@ def expected_json(answer: Any) -> Any:
         value = read_json(answer if isinstance(answer, str) else json.dumps(answer))
         if deeper_than(value, _MAX_DEPTH):
             raise ValueError(f"nested more than {_MAX_DEPTH} deep")
-    except (TypeError, ValueError, RecursionError) as fault:
-        raise ValueError(f"the row's answer is not JSON that can be used: {fault}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"the row's answer is not JSON that can be used: {error}") from None
     return value
 
 
-def same(wanted: Any, given: Any) -> bool:
+def same_json(expected: object, value: object) -> bool:
     """Whether two JSON values are equal: 1 is 1.0, and neither ``true`` nor ``"1"``; text counts to the letter.
 
     An :class:`Untyped` value equals its own text, and any other value whose JSON it is.
     """
-    if isinstance(given, Untyped):
-        return wanted == str(given) if isinstance(wanted, str) else _is_written(wanted, given.strip())
-    if isinstance(wanted, bool) or isinstance(given, bool):
-        return wanted is given
-    if isinstance(wanted, Mapping) and isinstance(given, Mapping):
-        return wanted.keys() == given.keys() and all(same(value, given[name]) for name, value in wanted.items())
-    if isinstance(wanted, list) and isinstance(given, list | tuple):
-        return len(wanted) == len(given) and all(map(same, wanted, given))
-    numbers = isinstance(wanted, int | float) and isinstance(given, int | float)
-    return (numbers or type(wanted) is type(given)) and bool(wanted == given)
-
-
-_PYTHON_CONSTANTS = {"True": "true", "False": "false", "None": "null"}
-
-
-def _is_written(wanted: Any, text: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return same(wanted, read_json(_PYTHON_CONSTANTS.get(text, text)))
-    return False
+    if isinstance(value, Untyped):
+        if isinstance(expected, str):
+            return expected == str(value)
+        with contextlib.suppress(ValueError):
+            return same_json(expected, read_json(_PYTHON_CONSTANTS.get(value.strip(), value.strip())))
+        return False
+    if isinstance(expected, bool) or isinstance(value, bool):
+        return expected is value
+    if isinstance(expected, Mapping) and isinstance(value, Mapping):
+        return expected.keys() == value.keys() and all(same_json(part, value[name]) for name, part in expected.items())
+    if isinstance(expected, list) and isinstance(value, list | tuple):
+        return len(expected) == len(value) and all(map(same_json, expected, value))
+    are_numbers = isinstance(expected, int | float) and isinstance(value, int | float)
+    return (are_numbers or type(expected) is type(value)) and bool(expected == value)
 
 
 def _inner(value: Any) -> Collection[Any]:
@@ -122,10 +119,10 @@ def _inner(value: Any) -> Collection[Any]:
 
 def deeper_than(value: Any, levels: int) -> bool:
     """Whether a JSON value is nested deeper than so many levels; text and numbers are one level."""
-    row = [value]
+    values = [value]
     for _ in range(levels):
-        row = [inner for outer in row for inner in _inner(outer)]
-    return bool(row)
+        values = [part for value in values for part in _inner(value)]
+    return bool(values)
 
 
 def count_leaves(value: Any) -> int:

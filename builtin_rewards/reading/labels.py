@@ -10,8 +10,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-MAX_CHARS = 60
-"""A longer text is not a label."""
+MAX_CHARS = 60  # a longer text is not a label
 _Parts = tuple[int | str, ...]
 
 
@@ -54,8 +53,8 @@ _LABEL = re.compile(
 _IN_TEXT = re.compile(rf"(?<![\w.:/^+*-])(?:{_LABEL.pattern})(?![\w:/^*+]|[.-]\d)", re.ASCII)
 _RATIO_IN_WORDS = re.compile(rf"({_TERM}) (?:is )?to ({_TERM})", re.ASCII)
 _BASES = {"x": 16, "o": 8, "b": 2}
+# A code of so many digits is compared by them alone: how an ISBN or a telephone number is grouped says nothing.
 _MANY_DIGITS = 7
-"""A code of so many digits is compared by them alone: how an ISBN or a telephone number is grouped says nothing."""
 
 
 @functools.lru_cache(maxsize=512)
@@ -63,49 +62,49 @@ def read_label(text: str) -> Label | None:
     """Return the label that a cleaned answer is; ``None`` for anything else."""
     if len(text) > MAX_CHARS or text.isdecimal():
         return None
-    found = _LABEL.fullmatch(_RATIO_IN_WORDS.sub(r"\1:\2", text))
-    if found is None or found.lastgroup is None:
+    match = _LABEL.fullmatch(_RATIO_IN_WORDS.sub(r"\1:\2", text))
+    if match is None or match.lastgroup is None:
         return None
-    parts = _PARTS_OF[found.lastgroup](found)
-    return Label(found.lastgroup, parts, (found["half"] or "").lower()) if parts else None
+    parts = _PARTS_OF[match.lastgroup](match)
+    return Label(match.lastgroup, parts, (match["half"] or "").lower()) if parts else None
 
 
 def labels_in(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
     """Return where the labels in a short text, or in a part of it, stand, outside of formulas."""
-    return [found.span() for found in _IN_TEXT.finditer(text, start, len(text) if end is None else end)]
+    return [match.span() for match in _IN_TEXT.finditer(text, start, len(text) if end is None else end)]
 
 
-def label_at(text: str, place: int) -> tuple[int, int] | None:
+def label_at(text: str, index: int) -> tuple[int, int] | None:
     """Return where the label around a place begins and ends, if there is one."""
-    near = labels_in(text, max(0, place - MAX_CHARS), place + MAX_CHARS)
-    return next((span for span in near if span[0] <= place < span[1]), None)
+    spans = labels_in(text, max(0, index - MAX_CHARS), index + MAX_CHARS)
+    return next((span for span in spans if span[0] <= index < span[1]), None)
 
 
-def _numeral(found: re.Match[str]) -> _Parts:
-    digits = found["digits"] or found[0][2:]
-    base = int(found["base"] or _BASES[found[0][1].lower()])
+def _numeral(match: re.Match[str]) -> _Parts:
+    digits = match["digits"] or match[0][2:]
+    base = int(match["base"] or _BASES[match[0][1].lower()])
     try:
         return (base, int(digits, base))
     except ValueError:
         return ()
 
 
-def _terms(found: re.Match[str]) -> _Parts:
-    first, *others = (term.strip().replace(",", "") for term in (found["clock"] or found[0]).split(":"))
-    return (int(first) if first.isdecimal() else first, *others)
+def _terms(match: re.Match[str]) -> _Parts:
+    first, *rest = (term.strip().replace(",", "") for term in (match["clock"] or match[0]).split(":"))
+    return (int(first) if first.isdecimal() else first, *rest)
 
 
-def _date(found: re.Match[str]) -> _Parts:
-    numbers = [int(number) for number in re.findall(r"\d+", found[0])]
-    if (month := re.search(r"[A-Z][a-z]{2}", found[0])) is None:
+def _date(match: re.Match[str]) -> _Parts:
+    numbers = [int(number) for number in re.findall(r"\d+", match[0])]
+    if (month := re.search(r"[A-Z][a-z]{2}", match[0])) is None:
         return (*numbers[1:], numbers[0])
-    day = next((each for each in numbers if each <= _LAST_DAY), "")
-    year = next((each for each in numbers if each > _LAST_DAY), "")
+    day = next((number for number in numbers if number <= _LAST_DAY), "")
+    year = next((number for number in numbers if number > _LAST_DAY), "")
     return ([name[:3] for name in _MONTHS].index(month[0]) + 1, day, year)
 
 
-def _code(found: re.Match[str]) -> _Parts:
-    code = found[0].lower().removeprefix("v")
+def _code(match: re.Match[str]) -> _Parts:
+    code = match[0].lower().removeprefix("v")
     digits = re.sub(r"[-+() ]", "", code)
     return (digits if "." not in code and len(digits) >= _MANY_DIGITS else code,)
 
@@ -113,7 +112,7 @@ def _code(found: re.Match[str]) -> _Parts:
 _PARTS_OF = {"numeral": _numeral, "time": _terms, "date": _date, "ratio": _terms, "code": _code}
 
 
-def same_label(gold: Label, given: Label) -> bool:
+def same_label(gold: Label, answer: Label) -> bool:
     """Whether two labels are the same.
 
     - Numerals: the same base and number. ``0x1F`` is ``0x1f`` and ``1F_{16}``, and not 31.
@@ -124,13 +123,13 @@ def same_label(gold: Label, given: Label) -> bool:
     - Ratios: the same terms in the same order, never reduced: ``2:4`` is not ``1:2``, since scores and scales are not.
     - Codes: the same characters in any case; with seven digits or more the same digits in any grouping.
     """
-    if "time" in (gold.kind, given.kind):
-        moment, said = _moment(gold, gold.half), _moment(given, given.half)
-        open_half = not gold.half and moment == _moment(given, "")
-        return None not in (moment, said) and (moment == said or open_half)
-    if gold.kind == given.kind == "date":
-        return all(part in ("", other) for part, other in zip(gold.parts, given.parts, strict=True))
-    return gold == given
+    if "time" in (gold.kind, answer.kind):
+        moment, answer_moment = _moment(gold, gold.half), _moment(answer, answer.half)
+        is_half_open = not gold.half and moment == _moment(answer, "")
+        return None not in (moment, answer_moment) and (moment == answer_moment or is_half_open)
+    if gold.kind == answer.kind == "date":
+        return all(part in ("", other) for part, other in zip(gold.parts, answer.parts, strict=True))
+    return gold == answer
 
 
 def bare_number(label: Label) -> int | str | None:
@@ -138,18 +137,18 @@ def bare_number(label: Label) -> int | str | None:
 
     It is the hour of ``5 pm``, the day of ``March 5``, and the number itself in base 10.
     """
-    first, *others = label.parts
+    first, *rest = label.parts
     if label.kind == "time":
-        return first if label.half and {*others} <= {"00"} else None
-    return others[0] if (label.kind == "numeral" and first == 10) or (label.kind == "date" and not others[1]) else None
+        return first if label.half and {*rest} <= {"00"} else None
+    return rest[0] if (label.kind == "numeral" and first == 10) or (label.kind == "date" and not rest[1]) else None
 
 
 def _moment(label: Label, half: str) -> tuple[int, ...] | None:
     """Return the hour, minute and second of a time, or of a ratio that may be one; else ``None``."""
-    first, *others = map(str, label.parts)
-    if label.kind not in ("time", "ratio") or not re.fullmatch(r"\d+(:\d\d){0,2}", ":".join((first, *others))):
+    first, *rest = map(str, label.parts)
+    if label.kind not in ("time", "ratio") or not re.fullmatch(r"\d+(:\d\d){0,2}", ":".join((first, *rest))):
         return None
-    hour, minute, second = (*map(int, (first, *others)), 0, 0)[:3]
+    hour, minute, second = (*map(int, (first, *rest)), 0, 0)[:3]
     if hour > (12 if half else 24) or max(minute, second) > 59:
         return None
     return (hour % 12 + 12 * (half == "p") if half else hour, minute, second)

@@ -33,36 +33,34 @@ _NUMBER = re.compile(
 )
 _THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
 _MARKER = re.compile(r"[ \t]*(?:\(?(?:(?P<number>\d{1,4})|(?P<letter>[A-Za-z]))[.)]|[-*+\u2022])[ \t]+")
+# The longest number and text (without thoughts) that are read, and how much of an item is searched for a denial.
 _LONGEST_NUMBER, _LONGEST_TEXT, _DENIAL_CHARS = 400, 100_000, 160
-"""The longest number and text (without thoughts) that are read, and how much of an item is searched for a denial."""
-_MOST_LISTS = 200
-"""How many boxes, tags or bracketed lists are compared, from the end."""
+_MOST_LISTS = 200  # how many boxes, tags or bracketed lists are compared, from the end
 
 _SQUARE = re.compile(r"\[(?>[^\[\]]++|\[[^\[\]]*+\])*+\]")
 _CURLY = re.compile(r"\{(?>[^{}]++|\{[^{}]*+\})*+\}")
 _FRACTION = re.compile(r"\\[dt]?frac\{([-+]?\d{1,40})\}\{(\d{1,40})\}")
 _BEFORE_FRACTION = re.compile(r"(?<=\d)(?=\\[dt]?frac)")
+# A whole number and a fraction: `12 3/5`.
 _MIXED = re.compile(r"(?<![\w./])(?<!\d[ \t])(\d{1,40})[ \t]{1,2}(\d{1,40})/(\d{1,40})(?![\w/]|\.\d)")
-"""A whole number and a fraction: ``12 3/5``."""
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|rm|bf)\b|\\[{}\[\](),;! ]|[{}$]")
-_JOINING = re.compile(r"(?<!\w)(?:and|or)(?!\w)|[&\n]")
-"""What stands between items, besides commas."""
+_JOINING = re.compile(r"(?<!\w)(?:and|or)(?!\w)|[&\n]")  # what stands between items, besides commas
+# The bold head of a list item, before a colon or a dash.
 _BOLD_HEAD = re.compile(r"(?:\*\*|__)([^*_]{1,200})(?::(?:\*\*|__)|(?:\*\*|__)[ \t]{0,3}(?::|[-\u2013\u2014][ \t])).*")
-"""The bold head of a list item, before a colon or a dash."""
 _BLANK = " \t\r*_`$\"'.:-"
 _TABLE_HEAD = re.compile(r"^.*\n(?=.*\|)(?=.*--)[ \t:|-]+$", re.MULTILINE)
+# The label of a line: the text before its first colon, except in a time or a URL.
 _LABEL = re.compile(r"^(?>[^:\n]|(?<=\d):(?=\d)|:(?=//))*+:", re.MULTILINE)
-"""The label of a line: the text before its first colon, except in a time or a URL."""
 _OPENING = re.compile(r"\A[\s*_]{0,4}(?:sure|certainly|of course|okay|ok)(?: thing)?[!.,][ \t]{1,4}", re.IGNORECASE)
+# The words before a list in a sentence: `The fruits are`.
 _LEAD = re.compile(r"[^,;:\n|&]{1,80}?\s(?:is|are|was|were|includes?)\s{1,3}(?!not\b)", re.IGNORECASE)
-"""The words before a list in a sentence: ``The fruits are``."""
 _PARTING = " ,;&:/|"
-_SET_ASIDE = {ord(mark): chr(0x10600 + place) for place, mark in enumerate(_PARTING)}
-_RESTORED = {ord(stand_in): chr(mark) for mark, stand_in in _SET_ASIDE.items()}
-"""Letters of Linear A replace separators and blanks in items that are kept whole."""
+_STAND_INS = {ord(mark): chr(0x10600 + index) for index, mark in enumerate(_PARTING)}
+# Letters of Linear A replace separators and blanks in items that are kept whole.
+_RESTORED = {ord(stand_in): chr(mark) for mark, stand_in in _STAND_INS.items()}
 _SENTENCE_BEFORE = re.compile(r"[^.!?\n]+(?=:[\s$*(\\]*$)")
+# A word behind the last number, such as its unit, before a denial.
 _UNIT = re.compile(r"\\?(?!(?:is|was|are|were|and|or|but)\b)\s?\\?[A-Za-z\u00b0/]{1,12}\b")
-"""A word behind the last number, such as its unit, before a denial."""
 
 
 def numbers_listed(text: str) -> tuple[list[float], str]:
@@ -72,11 +70,11 @@ def numbers_listed(text: str) -> tuple[list[float], str]:
     markers. ``1/2`` is one half; ``1,000`` outside brackets is a thousand. ``not 42``, and a number beyond a float, are
     NaN, which equals nothing. Lists of the same numbers in another order do not differ.
     """
-    return _listed(text, _number_lists, _same_numbers)
+    return _find_list(text, _number_lists, _same_numbers)
 
 
 def items_listed(
-    text: str, known: Collection[str] = (), whole: Sequence[str] = (), marks: str = ""
+    text: str, literals: Collection[str] = (), wholes: Sequence[str] = (), marks: str = ""
 ) -> tuple[list[str], str]:
     """Return the items that a text lists, each once and normalised, and why the list does not count, or ``""``.
 
@@ -85,21 +83,21 @@ def items_listed(
 
     Args:
         text: The completion.
-        known: Normalised items that are no denials whatever their words, such as ``never say never``.
-        whole: The items sought as they are written; one with a separator in it (``Washington, D.C.``) is one item.
+        literals: Normalised items that are no denials whatever their words, such as ``never say never``.
+        wholes: The items sought as they are written; one with a separator in it (``Washington, D.C.``) is one item.
         marks: Further separators, of ``|`` and ``/``.
     """
-    kept = _kept_whole(tuple(whole))
+    pattern = _whole_items(tuple(wholes))
 
-    def lists(inside: str) -> tuple[list[str], str]:
-        inside = inside.translate(dict.fromkeys(_RESTORED, "\ufffd"))
-        inside = kept.sub(lambda found: found[0].translate(_SET_ASIDE), inside) if kept else inside
-        return _item_lists(inside, known, marks)
+    def lists(content: str) -> tuple[list[str], str]:
+        content = content.translate(dict.fromkeys(_RESTORED, "\ufffd"))
+        content = pattern.sub(lambda match: match[0].translate(_STAND_INS), content) if pattern else content
+        return _item_lists(content, literals, marks)
 
-    return _listed(text, lists, frozenset)
+    return _find_list(text, lists, frozenset)
 
 
-def _listed(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
+def _find_list(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
     """Return the list in the boxes and answer tags, if all that stand agree; without any, that of the whole text."""
     text = after_thinking(text)
     if len(text) > _LONGEST_TEXT or shown_otherwise(text):
@@ -109,28 +107,27 @@ def _listed(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -
     if not marks:
         return lists(text)
     marks = sorted(marks, key=lambda mark: mark.start)[-_MOST_LISTS:]
-    reads = {inside: lists(inside) for inside in {mark.content for mark in marks}}
-    standing, fault = _standing([(reads[m.content][0], _is_denied(text, m.start, m.end)) for m in marks], key)
-    return standing, reads[marks[-1].content][1] or fault
+    readings = {content: lists(content) for content in {mark.content for mark in marks}}
+    items, fault = _last_standing([(readings[m.content][0], _is_denied(text, m.start, m.end)) for m in marks], key)
+    return items, readings[marks[-1].content][1] or fault
 
 
-def _standing(found: list[tuple[list[_T], bool]], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
+def _last_standing(lists: list[tuple[list[_T], bool]], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
     """Return the last list that is not denied, and why it does not count: a list that differs, or a denial."""
-    kept = [each for each, denied in found if not denied]
-    last = kept[-1] if kept else found[-1][0]
-    denied = {key(each) for each, denied in found if denied}
-    if key(last) in denied:
+    standing = [items for items, is_denied in lists if not is_denied]
+    last = standing[-1] if standing else lists[-1][0]
+    if key(last) in {key(items) for items, is_denied in lists if is_denied}:
         return last, DENIED
-    return last, SEVERAL if len(set(map(key, kept))) > 1 else ""
+    return last, SEVERAL if len(set(map(key, standing))) > 1 else ""
 
 
 def _last_of(
     text: str, brackets: re.Pattern[str], read: Callable[[str], list[_T]], key: Callable[[list[_T]], Hashable]
 ) -> tuple[list[_T], str] | None:
     """Return the last list in outermost brackets with content, and why it does not count."""
-    lists = [(read(each[0][1:-1]), each) for each in [*brackets.finditer(text)][-_MOST_LISTS:]]
-    filled = [(found, _is_denied(text, *each.span())) for found, each in lists if found]
-    return _standing(filled, key) if filled else None
+    lists = [(read(match[0][1:-1]), match) for match in [*brackets.finditer(text)][-_MOST_LISTS:]]
+    nonempty = [(items, _is_denied(text, *match.span())) for items, match in lists if items]
+    return _last_standing(nonempty, key) if nonempty else None
 
 
 def _is_denied(text: str, start: int, end: int) -> bool:
@@ -139,7 +136,7 @@ def _is_denied(text: str, start: int, end: int) -> bool:
     return bool(
         clause_denies(text, start)
         or supposed_before(text, start)
-        or _mislabelled(text, start)
+        or _is_mislabelled(text, start)
         or objection(text, start, end)
         or (unit and objection(text, start, unit.end()))
         or struck_out(text[start:end])
@@ -147,7 +144,7 @@ def _is_denied(text: str, start: int, end: int) -> bool:
     )
 
 
-def _mislabelled(text: str, start: int) -> bool:
+def _is_mislabelled(text: str, start: int) -> bool:
     """Whether the label before a list and its colon calls it wrong: ``Wrong answer:``."""
     label = _SENTENCE_BEFORE.search(text[max(0, start - _DENIAL_CHARS) : start])
     return denied_before(text, start) or (label is not None and objection(label[0], 0, 0) != "")
@@ -159,16 +156,16 @@ def _number_lists(text: str) -> tuple[list[float], str]:
         if (bracketed := _last_of(text, brackets, _numbers, _same_numbers)) is not None:
             return bracketed
     lines = dict(enumerate(text.split("\n")))
-    text = "\n".join({**lines, **_marked([*lines.values()])}.values())
+    text = "\n".join({**lines, **_behind_markers([*lines.values()])}.values())
     text = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), text)
-    found = list(_NUMBER.finditer(text))
-    denied = found and _is_denied(text, found[0].start(), found[-1].end())
-    return _numbers(text), DENIED if denied else ""
+    matches = list(_NUMBER.finditer(text))
+    is_denied = matches and _is_denied(text, matches[0].start(), matches[-1].end())
+    return _numbers(text), DENIED if is_denied else ""
 
 
 def _improper(mixed: re.Match[str]) -> str:
-    whole, above, below = map(int, mixed.groups())
-    return f"{whole * below + above}/{below}" if above < below else mixed[0]
+    units, top, bottom = map(int, mixed.groups())
+    return f"{units * bottom + top}/{bottom}" if top < bottom else mixed[0]
 
 
 def _same_numbers(numbers: list[float]) -> tuple[str, ...]:
@@ -182,27 +179,34 @@ def _numbers(text: str) -> list[float]:
 def _value(match: re.Match[str]) -> float:
     if match["negated"] or len(match[0]) > _LONGEST_NUMBER:
         return math.nan
-    below = float(match["below"] or 1)
-    value = float(match["number"]) / below if below else math.nan
+    divisor = float(match["below"] or 1)
+    value = float(match["number"]) / divisor if divisor else math.nan
     return value if math.isfinite(value) else math.nan
 
 
-def _marked(lines: Sequence[str], *, items: bool = False) -> dict[int, str]:
+def _behind_markers(lines: Sequence[str], *, items: bool = False) -> dict[int, str]:
     """Return the text behind list markers by line: dashes, and counters from 1 or ``a``, also restarted.
 
     Before items any two numbers are markers, and ``A.`` alone is an initial.
     """
-    found = {place: marker for place, line in enumerate(lines) if (marker := _MARKER.match(line))}
-    numbers = [int(marker["number"]) for marker in found.values() if marker["number"]]
-    letters = [ord(marker["letter"].lower()) - 96 for marker in found.values() if marker["letter"]]
-    count = [all(b in (1, a + 1) for a, b in itertools.pairwise([0, *counters])) for counters in (numbers, letters)]
-    stands = {None: True, "number": count[0] or (items and len(numbers) > 1), "letter": count[1] and {*letters} != {1}}
-    return {place: marker.string[marker.end() :] for place, marker in found.items() if stands[marker.lastgroup]}
+    markers = {index: marker for index, line in enumerate(lines) if (marker := _MARKER.match(line))}
+    numbers = [int(marker["number"]) for marker in markers.values() if marker["number"]]
+    letters = [ord(marker["letter"].lower()) - 96 for marker in markers.values() if marker["letter"]]
+    kinds: set[str | None] = {None}
+    if _counts_up(numbers) or (items and len(numbers) > 1):
+        kinds.add("number")
+    if _counts_up(letters) and {*letters} != {1}:
+        kinds.add("letter")
+    return {index: marker.string[marker.end() :] for index, marker in markers.items() if marker.lastgroup in kinds}
 
 
-def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, absolute: float) -> int:
+def _counts_up(counters: Sequence[int]) -> bool:
+    return all(b in (1, a + 1) for a, b in itertools.pairwise([0, *counters]))
+
+
+def matched_numbers(numbers: Sequence[float], gold: Sequence[float], rel: float, absolute: float) -> int:
     """Return how many numbers of two lists pair off within the tolerance, each used once."""
-    left, right = sorted(filter(math.isfinite, found)), sorted(filter(math.isfinite, gold))
+    left, right = sorted(filter(math.isfinite, numbers)), sorted(filter(math.isfinite, gold))
     i = j = pairs = 0
     while i < len(left) and j < len(right):
         if math.isclose(left[i], right[j], rel_tol=rel, abs_tol=absolute):
@@ -215,32 +219,32 @@ def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, a
 
 
 @functools.lru_cache(maxsize=256)
-def _kept_whole(written: tuple[str, ...]) -> re.Pattern[str] | None:
+def _whole_items(items: tuple[str, ...]) -> re.Pattern[str] | None:
     """Return the pattern of the items with a separator in them, the longest first."""
-    held = {fold(item).strip() for item in written}
-    parted = sorted((item for item in held if any(map(_PARTING.__contains__, item))), key=len, reverse=True)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, parted))})(?!\w)", re.IGNORECASE) if parted else None
+    texts = (text for text in {fold(item).strip() for item in items} if not {*_PARTING}.isdisjoint(text))
+    listing = "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
+    return re.compile(rf"(?<!\w)(?:{listing})(?!\w)", re.IGNORECASE) if listing else None
 
 
-def _item_lists(text: str, known: Collection[str], marks: str = "") -> tuple[list[str], str]:
-    bracketed = _last_of(text, _SQUARE, lambda inside: _items(re.split("[,;\n]", inside)), frozenset)
-    if bracketed is not None:
-        return bracketed
+def _item_lists(text: str, literals: Collection[str], marks: str = "") -> tuple[list[str], str]:
+    listing = _last_of(text, _SQUARE, lambda content: _items(re.split("[,;\n]", content)), frozenset)
+    if listing is not None:
+        return listing
     parts = [part for part in _parts(text, marks) if part.strip(_BLANK)]
-    ends = [part[:_DENIAL_CHARS] for part in (*parts[:1], *parts[-1:]) if plain_item(part) not in known]
-    denied = _mislabelled(text, text.find(":") + 1) or any(map(denies, ends)) or struck_out(text)
-    return _items(parts), DENIED if denied else ""
+    edges = [part[:_DENIAL_CHARS] for part in (*parts[:1], *parts[-1:]) if plain_item(part) not in literals]
+    is_denied = _is_mislabelled(text, text.find(":") + 1) or any(map(denies, edges)) or struck_out(text)
+    return _items(parts), DENIED if is_denied else ""
 
 
 def _parts(text: str, marks: str = "") -> list[str]:
     """Return the items of a text without brackets; ``marks`` part them too."""
-    if marked := _marked(text.splitlines(), items=True):
-        return [part for line in marked.values() for part in _BOLD_HEAD.sub(r"\1", line).split(";")]
-    said = _OPENING.sub("", _LABEL.sub("", _TABLE_HEAD.sub("", text) if "|" in marks else text))
+    if lines := _behind_markers(text.splitlines(), items=True):
+        return [part for line in lines.values() for part in _BOLD_HEAD.sub(r"\1", line).split(";")]
+    text = _OPENING.sub("", _LABEL.sub("", _TABLE_HEAD.sub("", text) if "|" in marks else text))
     for mark in marks:
-        said = said.replace(mark, ",")
-    lead = _LEAD.match(said)
-    return re.split("[,;]", _JOINING.sub(",", said[lead.end() :] if lead and not denies(lead[0]) else said))
+        text = text.replace(mark, ",")
+    lead = _LEAD.match(text)
+    return re.split("[,;]", _JOINING.sub(",", text[lead.end() :] if lead and not denies(lead[0]) else text))
 
 
 def _items(parts: Iterable[str]) -> list[str]:

@@ -61,8 +61,8 @@ def code_blocks(text: str, marks: Container[str]) -> list[str]:
     if not blocks:
         return [text] if text.strip() else []
     code = [block for block in blocks if not block.body.lstrip().startswith(">>>")]
-    found = [block for block in code if block.mark in marks] or [block for block in code if not block.mark]
-    return [block.body + ("\n" if block.closed and block.body else "") for block in found]
+    matches = [block for block in code if block.mark in marks] or [block for block in code if not block.mark]
+    return [block.body + ("\n" if block.closed and block.body else "") for block in matches]
 
 
 def last_code(text: str, marks: Container[str]) -> str | None:
@@ -94,33 +94,39 @@ def read_markdown(text: str) -> Markdown:
     headings: dict[str, bool] = {}
     open_titles: list[tuple[int, str]] = []
     items: set[str] = set()
-    fresh = False
-    for line, behind in zip(lines, [*lines[1:], ""], strict=True):
-        if heading := _heading(line, behind):
+    is_awaiting = False
+    for line, next_line in zip(lines, [*lines[1:], ""], strict=True):
+        if heading := _heading(line, next_line):
             open_titles = [title for title in open_titles if title[0] < heading[0]]
             if shows(heading[1]):
                 headings.setdefault(heading[1], False)
                 open_titles.append(heading)
-            fresh = bool(open_titles)
+            is_awaiting = bool(open_titles)
             continue
-        if fresh and not _is_rule(line) and shows(line):
+        if is_awaiting and not _is_rule(line) and shows(line):
             headings.update((name, True) for _, name in open_titles)
-            fresh = False
+            is_awaiting = False
         if (item := _LIST_ITEM.match(line)) and any(map(str.isalnum, item[1])):
             items.add(item[1].strip())
     tables = sum(map(_begins_table, lines, lines[1:], lines[2:]))
     return Markdown(headings, len(items), tables, sum(block.closed and shows(block.body) for block in blocks))
 
 
-def _heading(line: str, behind: str) -> tuple[int, str] | None:
+def _heading(line: str, next_line: str) -> tuple[int, str] | None:
     """Return a heading's level and title, for ``#`` and for a line that the next one underlines."""
-    if found := _HEADING.match(line):
-        return len(found[1]), heading_title(found[2])
-    under = behind.rstrip()
-    if under[:1] not in ("=", "-") or len(under) < 2 or under.strip(under[0]) or "|" in line or not shows(line):
+    if match := _HEADING.match(line):
+        return len(match[1]), heading_title(match[2])
+    underline = next_line.rstrip()
+    if (
+        underline[:1] not in ("=", "-")
+        or len(underline) < 2
+        or underline.strip(underline[0])
+        or "|" in line
+        or not shows(line)
+    ):
         return None
-    other = _LIST_ITEM.match(line) or _is_rule(line) or line.strip()[:3] in _FENCES
-    return None if other else (1 if under[0] == "=" else 2, heading_title(line))
+    is_other = _LIST_ITEM.match(line) or _is_rule(line) or line.strip()[:3] in _FENCES
+    return None if is_other else (1 if underline[0] == "=" else 2, heading_title(line))
 
 
 def _is_rule(line: str) -> bool:
@@ -134,5 +140,5 @@ def _begins_table(*lines: str) -> bool:
         return False
     bare = (line.strip().replace("\\|", "").removeprefix("|").removesuffix("|") for line in lines)
     head, rule, row = ([cell.strip() for cell in line.split("|")] for line in bare)
-    dashes = len(head) == len(rule) and all(re.fullmatch(":*-+:*", cell) for cell in rule)
-    return dashes and all(any(not _is_rule(cell) and shows(cell) for cell in cells) for cells in (head, row))
+    is_ruled = len(head) == len(rule) and all(re.fullmatch(":*-+:*", cell) for cell in rule)
+    return is_ruled and all(any(not _is_rule(cell) and shows(cell) for cell in cells) for cells in (head, row))

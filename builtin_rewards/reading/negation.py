@@ -10,10 +10,8 @@ from __future__ import annotations
 import re
 
 TAKEN_BACK = "the answer is taken back"
-BEFORE_CHARS = 100
-"""How many characters before an answer are searched for a denial."""
-BEHIND_CHARS = 160
-"""How many characters behind an answer are searched for a denial or a withdrawal."""
+BEFORE_CHARS = 100  # how many characters before an answer are searched for a denial
+BEHIND_CHARS = 160  # how many characters behind an answer are searched for a denial or a withdrawal
 
 _NOT = r"(?:\b(?:not|never|cannot|neither|nor|isnt|nobody|no one|no es|nicht|n['\u2019]est pas|не)\b|n['\u2019]t\b|不)"
 _SIGN = r"(?:\\neq?(?![a-z])|\\not(?![a-z])|\\(?:neg|lnot)(?![a-z])|(?<![\w)])!=|=/=|[≠¬≢∉])"
@@ -55,8 +53,7 @@ _OF_SUBJECT = re.compile(
     rf"(?:\s(?!(?:think|believe|say|claim|mean|imply|show|suppose|agree|that|it|really|quite|exactly|just|ever|even|equal"
     rf"|be|is|are|was|were|equals)\b){_WORD}){{1,14}}?"
     rf"\s?{_VERB_LAST.pattern.removeprefix('(?i)')}"
-)
-"""A subject with a negation of its own, up to its verb: ``the number of those who did not pass is``."""
+)  # a subject with a negation of its own, up to its verb: `the number of those who did not pass is`
 _CLAUSE_ENDS = re.compile(r"[.,;:!?\n]|\b(?:but|so|hence|therefore)\b")
 _CALLS_WRONG = re.compile(rf"\b(?:is|are|was|were) {_WRONG}\b", re.IGNORECASE)
 _IS_WRONG = re.compile(rf"[^A-Za-z]*\d[^A-Za-z]*(?:\\text)?[\s{{]+(?:is|was)\s(?:not\s|{_WRONG}\b)", re.IGNORECASE)
@@ -103,7 +100,7 @@ _SIGH = (
     r"|on second thoughts?|in fact|please|nein|non|нет)\b[\s,.!:;…\u2013—-]*)"
 )
 _LAST = rf"(?:that|this|my|the)(?: (?:last|previous|above|first))? {_NOUN}"
-_WITHDRAWS = re.compile(
+_WITHDRAWS = re.compile(  # words that withdraw an answer; `other` is a number in its place: `I mean 41`
     r"(?i)[\s$)\]}\\*_\"'`,;—-]{0,8}(?:</\w{1,12}>)?[\s.!?…。*\"'`$)\u2013—-]*"
     rf"(?:{_SIGH}{{0,5}}(?:i (?:think|believe) )?(?:"
     rf"(?:(?:that|this|it|which|the above|{_LAST})\s?|(?P<named>(?!my\b)\S{{1,40}})\s){_VERB}{_PREDICATE}"
@@ -123,7 +120,6 @@ _WITHDRAWS = re.compile(
     r"(?:(?:it|that)(?: is|['\u2019]s)|the (?:\w{1,12} )?answer (?:is|should be))?)"
     r"[,:]?\s?[$\\(*]{0,4}(?:boxed\{)?(?P<other>[-+]?\d[\d.,/]*)(?=[$\\)*}]{0,4}\s*(?:$|[.,;!\n])))"
 )
-"""Words that withdraw an answer; ``other`` is a number in its place: ``I mean 41``."""
 _ASKED = re.compile(rf"{_CLOSE}\?(?![\s*\"'`)]{{0,4}}(?:yes|yep|right|correct|indeed|it is)\b)", re.IGNORECASE)
 
 
@@ -192,16 +188,16 @@ def withdrawn_after(text: str, end: int, answer: str = "") -> bool:
     """
     behind = text[end : end + BEHIND_CHARS]
     rest = _REST.match(behind)
-    found = [_WITHDRAWS.match(behind, place) for place in {0, rest.end() if rest else 0}]
+    matches = [_WITHDRAWS.match(behind, start) for start in {0, rest.end() if rest else 0}]
     return any(
-        _bare(match["named"] or answer) == _bare(answer)
-        and (not match["other"] or _bare(match["other"]) != _bare(answer))
-        for match in found
+        _core(match["named"] or answer) == _core(answer)
+        and (not match["other"] or _core(match["other"]) != _core(answer))
+        for match in matches
         if match
     )
 
 
-def _bare(answer: str) -> str:
+def _core(answer: str) -> str:
     return answer.strip(" \t\r\n.,;:$*_`\"'()[]{}\\").casefold()
 
 
@@ -217,8 +213,8 @@ def objection(text: str, start: int, end: int, answer: str = "", *, since: int =
             not true that the answer is 42``).
     """
     line = text[max(0, since - BEFORE_CHARS) : since].rpartition("\n")[2].rstrip(" \t\"'*_")
-    told = text[max(since, start - BEFORE_CHARS) : start]
-    if denied_before(f"{line} it is ", len(line) + 7) or denied_before(told, len(told)):
+    lead = text[max(since, start - BEFORE_CHARS) : start]
+    if denied_before(f"{line} it is ", len(line) + 7) or denied_before(lead, len(lead)):
         return "the answer is denied before it"
     if denied_after(text, end):
         return "the answer is denied after it"

@@ -13,28 +13,27 @@ import string
 import unicodedata
 
 _ARTICLES = frozenset(("a", "an", "the"))
-_MEANT = re.compile(
+_MEANINGFUL = re.compile(  # punctuation that changes what is said
     r"(?<=\d)(?!,\d{3}(?!\d)).(?=\d)|(?<=[^\W\d_])[+#]|(?<=[^\W\d_]\+)\+|(?<=[^\W\d_]#)#"
     r"|(?<![^\W_])(?:[-+.](?=\d)|[-+](?=\.\d))|(?<=\d)%|(?<=\d\\)%"
 )
-"""Punctuation that changes what is said."""
 _MARK = re.compile(rf"[{re.escape(string.punctuation)}]|[^\w\s\x00-\x7f]")
-_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {
+    chr(code) for code in range(0xFE00, 0xFE10)
+}
 _QUOTES = dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'") | dict.fromkeys(
     "\u201c\u201d\u201e\u201f\u2033", '"'
 )
-FRACTIONS = {
+FRACTIONS = {  # what fraction signs are read as, for `str.translate`
     code: " " + unicodedata.normalize("NFKC", chr(code)).replace("\u2044", "/")
     for code in (0xBC, 0xBD, 0xBE, *range(0x2150, 0x215F), 0x2189)
 }
-"""What fraction signs are read as, for ``str.translate``."""
 _FRACTION = re.compile(f"[{''.join(map(chr, FRACTIONS))}]")
 _MINUS = "\u2212"
 _SMALL = re.compile("([\u2070\u00b9\u00b2\u00b3\u2074-\u207b]+)|[\u2080-\u208b]+")
-_BECOME_MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
-"""Characters that NFKC makes combining marks of."""
+_BECOME_MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")  # characters that NFKC makes combining marks of
+# Combining marks in a row that are kept: the limit of Unicode's Stream-Safe Text Format, UAX #15, section 13.
 _MOST_MARKS = 30
-"""Combining marks in a row that are kept: the limit of Unicode's Stream-Safe Text Format, UAX #15, section 13."""
 _STROKES = re.compile("[\u0334-\u0338\u20d2\u20d3\u20e5\u20eb]")
 SHOWN_OTHERWISE = "marks of direction show the text otherwise than it is read"
 _EMPHASIS = re.compile(
@@ -49,8 +48,8 @@ _PICTURES = re.compile(
     "(?:[\u2600-\u26d3\u26d5-\u2715\u2719-\u274b\u274d-\u2775\u2794-\u27bf\u2b50\u2b55"
     "\U0001f300-\U0001f44d\U0001f44f-\U0001f644\U0001f646-\U0001f6aa\U0001f6ac-\U0001faff][\u200d\ufe0f]*)+"
 )
+# Characters that are letters or symbols by category and yet show nothing.
 _SHOWING_NOTHING = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Characters that are letters or symbols by category and yet show nothing."""
 
 
 def fold(text: str) -> str:
@@ -81,7 +80,7 @@ def struck_out(text: str) -> bool:
     return not text.isascii() and _STROKES.search(unicodedata.normalize("NFC", text)) is not None
 
 
-def lowered(text: str) -> str:
+def lower_in_step(text: str) -> str:
     """Return the text in lower case, every character in its place."""
     lower = text.lower()
     if len(lower) == len(text):
@@ -100,7 +99,7 @@ def _plain(char: str) -> str:
     if char in _QUOTES:
         return _QUOTES[char]
     category = unicodedata.category(char)
-    if category == "Cf" or char in _UNSEEN:
+    if category == "Cf" or char in _INVISIBLE:
         return ""
     if category == "Pd" or char == _MINUS:
         return "-"
@@ -133,16 +132,21 @@ def normalise(text: str) -> str:
 
 def normal_words(text: str) -> list[str]:
     folded = fold(text).casefold()
-    said = _MARK.sub(
+    text = _MARK.sub(
         lambda mark: (
             mark[0]
-            if _MEANT.match(folded, mark.start()) or (mark[0] > "\x7f" and unicodedata.category(mark[0])[0] != "P")
+            if _MEANINGFUL.match(folded, mark.start()) or (mark[0] > "\x7f" and unicodedata.category(mark[0])[0] != "P")
             else ""
         ),
         folded,
     )
-    words = said.split()
-    return [word for word in words if word not in _ARTICLES] or words or folded.split()
+    tokens = text.split()
+    return [token for token in tokens if token not in _ARTICLES] or tokens or folded.split()
+
+
+def preview(text: str, chars: int = 60) -> str:
+    """Return the text in quotation marks for a reason, cut after so many characters."""
+    return repr(text if len(text) <= chars else text[:chars] + "...")
 
 
 def shows(text: str) -> bool:
@@ -152,27 +156,26 @@ def shows(text: str) -> bool:
 
 def says(text: str) -> bool:
     """Whether a text has a letter, a digit or a sign such as ``+``; ``.`` and ``&nbsp;`` do not count."""
-    said = set(html.unescape(text)) - _SHOWING_NOTHING - {*"^`|~"}
-    return any(unicodedata.category(char)[0] in "LNS" for char in said)
+    characters = set(html.unescape(text)) - _SHOWING_NOTHING - {*"^`|~"}
+    return any(unicodedata.category(char)[0] in "LNS" for char in characters)
 
 
 _NEAR_CHARS = 48
-_NEGATED = re.compile(
+_NEGATED = re.compile(  # a negation among the three words before a place, in the same clause, or a sign right before it
     r"(?:\b(?:(?<!why )not?|never|neither|nor|cannot|without|isnt|arent|wasnt)\b|n't\b)[^\w.,;!?\n]*"
     r"(?:(?<![^\W_])(?!(?:but|only|rather|instead)\b)[^\s.,;!?]+[^\S\n]+){0,2}[^\w\s.,;!?]*$"
     r"|(?:[\u2260\u00ac\u2262\u2209]|!=)\s*$",
     re.IGNORECASE,
 )
-"""A negation among the three words before a place, in the same clause, or a sign right before it."""
 
 
-def prepared(text: str, *, ignore_case: bool) -> str:
+def prepare_lookup(text: str, *, ignore_case: bool) -> str:
     """Return the text for looking up terms: folded, with its blanks."""
     folded = fold(text)
     return folded.casefold() if ignore_case else folded
 
 
-def uses(text: str, term: str, *, words: bool, negated: bool) -> bool:
+def uses(text: str, term: str, *, whole_words: bool, negated: bool) -> bool:
     """Whether a prepared text holds a prepared term.
 
     Args:
@@ -185,24 +188,24 @@ def uses(text: str, term: str, *, words: bool, negated: bool) -> bool:
     if not all(map(text.__contains__, term.split())):
         return False
     return any(
-        negated or not _NEGATED.search(text[max(0, found.start() - _NEAR_CHARS) : found.start()])
-        for found in _occurrences(term, words).finditer(text)
+        negated or not _NEGATED.search(text[max(0, match.start() - _NEAR_CHARS) : match.start()])
+        for match in _occurrences(term, whole_words).finditer(text)
     )
 
 
 @functools.lru_cache(maxsize=1024)
-def _occurrences(term: str, words: bool) -> re.Pattern[str]:
-    sought, first, last = r"\s+".join(map(re.escape, term.split())) or re.escape(term), term[0], term[-1]
-    if words:
-        ahead = r"(?<!(?<!\w)[-+.])(?<!\d[.,/:^])" if first.isdigit() else ""
-        ahead += r"(?<!\w)" if _is_spaced(first) else ""
-        behind = (r"(?!\w)" if _is_spaced(last) else "") + (r"(?!%|[.,/:^]\d)" if last.isdigit() else "")
-        sought = ahead + sought + behind
-    return re.compile(sought)
+def _occurrences(term: str, whole_words: bool) -> re.Pattern[str]:
+    pattern, first, last = r"\s+".join(map(re.escape, term.split())) or re.escape(term), term[0], term[-1]
+    if whole_words:
+        before = r"(?<!(?<!\w)[-+.])(?<!\d[.,/:^])" if first.isdigit() else ""
+        before += r"(?<!\w)" if _is_spaced(first) else ""
+        after = (r"(?!\w)" if _is_spaced(last) else "") + (r"(?!%|[.,/:^]\d)" if last.isdigit() else "")
+        pattern = before + pattern + after
+    return re.compile(pattern)
 
 
 def _is_spaced(char: str) -> bool:
     """Whether a letter or digit belongs to a script with blanks between words."""
     code = ord(char)
-    unspaced = 0x0E00 <= code < 0x10A0 or 0x1780 <= code < 0x1800 or 0x2E80 <= code < 0x30000
-    return (char.isalnum() or char == "_") and not unspaced
+    is_unspaced = 0x0E00 <= code < 0x10A0 or 0x1780 <= code < 0x1800 or 0x2E80 <= code < 0x30000
+    return (char.isalnum() or char == "_") and not is_unspaced

@@ -13,8 +13,8 @@ from fractions import Fraction
 from builtin_rewards.reading.expressions import FUNCTION, FUNCTION_NAMES
 from builtin_rewards.reading.normalisation import FRACTIONS
 
+# The limits of numbers, and the places from which a decimal may stand for a fraction without a finite decimal.
 MAX_DIGITS, MAX_POWER_OF_TEN, MIN_PLACES = 1_000, 400, 6
-"""The limits of numbers, and the places from which a decimal may stand for a fraction without a finite decimal."""
 
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _AROUND, _AT_END = " \t\r\n*`", ".,;: \t\r\n*`"
@@ -32,7 +32,7 @@ _SMALL = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇�
 _RUN = re.compile("(⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|[₀₁₂₃₄₅₆₇₈₉]+")
 _ROOT = re.compile("√\\s*(?:\\(([^()]*)\\)|(\\d+|[a-z]))")
 _COLOUR = r"\\(?:text)?color\s*\{[^{}]*\}"
-_COMMANDS = (
+_COMMANDS = (  # what LaTeX's commands are read as, in this order; `\0` stands for a dollar that is money
     (r"\0", " "),
     (r"\\\$", "\0"),
     (r",\\!\s*|\{,\}", ","),
@@ -44,7 +44,6 @@ _COMMANDS = (
     (r"\^\s*\{?\s*\\circ\s*\}?|\\degrees?\b", " degrees "),
     (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
 )
-"""What LaTeX's commands are read as, in this order; ``\\0`` stands for a dollar that is money."""
 
 
 def in_latex(text: str) -> str:
@@ -123,12 +122,12 @@ _MONEY = {"$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee"
 _SPEEDS = {"mph": ("mile", "hour"), "kmh": ("km", "hour"), "kph": ("km", "hour")}
 
 
-def _times(one: Unit, other: Unit, power: int) -> Unit:
-    powers = dict(one.dimensions)
-    for name, given in other.dimensions:
-        powers[name] = powers.get(name, 0) + given * power
-    kept = tuple(sorted((name, given) for name, given in powers.items() if given))
-    return Unit(one.scale * other.scale**power, kept)
+def _times(unit: Unit, factor: Unit, power: int) -> Unit:
+    powers = dict(unit.dimensions)
+    for name, exponent in factor.dimensions:
+        powers[name] = powers.get(name, 0) + exponent * power
+    dimensions = tuple(sorted((name, exponent) for name, exponent in powers.items() if exponent))
+    return Unit(unit.scale * factor.scale**power, dimensions)
 
 
 _UNITS = {name: Unit(Fraction(scale, 10**6), (("length", 3),)) for name, scale in _VOLUMES.items()}
@@ -167,7 +166,7 @@ _QUANTITY = re.compile(
     rf"|(?P<number>{NUMBER})(?: ?/ ?(?P<under>\d+(?:\.\d+)?(?![\d.,]\d))|[eE](?P<e>[+-]?\d+))?)",
     re.ASCII,
 )
-CHANGES_NUMBER = (
+CHANGES_NUMBER = (  # a pattern of words before a number that change it or make it a bound
     r"\b(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger|older|younger|longer|shorter|taller)"
     r"(?: than(?: or equal to)?| or equal to)"
     r"|\bat (?:least|most)|\b(?:under|over|below|above|beyond|is up to|are up to|almost|nearly)"
@@ -176,7 +175,6 @@ CHANGES_NUMBER = (
     r"|\b(?:half|thirds?|quarters?|square|cube|root|logarithm|factorial|opposite|inverse|reciprocal|multiple) of"
     r"|(?<![<\w/])\w{1,21}[ \t]?(?:[<>]=?|[\u2264\u2265]|\\[lg]eq?\b)"
 )
-"""A pattern of words before a number that change it or make it a bound."""
 
 _MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 _WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
@@ -194,20 +192,19 @@ _PARTS_TEXT = "half third fourth fifth sixth seventh eighth ninth tenth"
 _ONES, _TENS = f"{_ONES_TEXT} seventeen eighteen nineteen".split(), _TENS_TEXT.split()
 _SPELLED = {name: each for each, name in enumerate(_ONES)} | {name: 10 * each for each, name in enumerate(_TENS, 2)}
 _PARTS = {name: each for each, name in enumerate(_PARTS_TEXT.split(), 2)} | {"halve": 2, "quarter": 4}
-_BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
-_BELOW_1000 = rf"(?:(?:{_BELOW_100}|a) hundred\b(?: (?:and )?{_BELOW_100})?|{_BELOW_100})"
+_UNDER_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
+_UNDER_1000 = rf"(?:(?:{_UNDER_100}|a) hundred\b(?: (?:and )?{_UNDER_100})?|{_UNDER_100})"
 _IN_WORDS = re.compile(
     rf"(?P<sign>minus |negative )?(?:(?:(?P<top>an?|{'|'.join(_ONES[1:])})[ -]|(?=half))(?P<part>{'|'.join(_PARTS)})s?"
-    rf"|(?P<number>{_BELOW_1000}(?: thousand\b(?:,? (?:and )?{_BELOW_1000})?)?|a(?= (?:{'|'.join(_MAGNITUDES)})$))"
+    rf"|(?P<number>{_UNDER_1000}(?: thousand\b(?:,? (?:and )?{_UNDER_1000})?)?|a(?= (?:{'|'.join(_MAGNITUDES)})$))"
     r"(?P<unit> (?!\w*(?:th|rd|halve|quarter|les)s$)(?:[a-z]+s|feet|inch|percent|thousand|million|billion|dozen))?)",
     re.IGNORECASE,
 )
 _MARK = re.compile(
     rf"(?i:(?P<percent>\s*(?:%|percent\b|per cent\b|pct\b)(?:\s*age)?)|\s*(?P<magnitude>{'|'.join(_MAGNITUDES)})s?\b"
     rf"|[ -](?P<part>{'|'.join(_PARTS)})s\b)|(?:\^\s*\{{?\s*)?(?:st|nd|rd|th)\b\s*\}}?|"
-)
-"""A percent sign, a magnitude, a part such as ``thirds`` or the ending of an ordinal behind a number, or nothing."""
-_MULTIPLIED = re.compile(rf" ?times (?:{_BELOW_1000}|an? )", re.IGNORECASE)
+)  # a percent sign, a magnitude, a part such as `thirds` or the ending of an ordinal behind a number, or nothing
+_MULTIPLIED = re.compile(rf" ?times (?:{_UNDER_1000}|an? )", re.IGNORECASE)
 
 
 @functools.lru_cache(maxsize=512)
@@ -223,19 +220,19 @@ def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
 
 def _in_digits(text: str) -> str:
     """Return a number in words, alone or before one noun, in digits: ``twenty-five apples`` is ``25 apples``."""
-    written = _IN_WORDS.fullmatch(text)
-    if written is None:
+    match = _IN_WORDS.fullmatch(text)
+    if match is None:
         return text
-    sign = "-" if written["sign"] else ""
-    if written["part"]:
-        return f"{sign}{_SPELLED.get((written['top'] or '').lower(), 1)}/{_PARTS[written['part'].lower()]}"
+    sign = "-" if match["sign"] else ""
+    if match["part"]:
+        return f"{sign}{_SPELLED.get((match['top'] or '').lower(), 1)}/{_PARTS[match['part'].lower()]}"
     total = part = 0
-    for word in re.findall(r"[a-z]+", written["number"].lower()):
+    for word in re.findall(r"[a-z]+", match["number"].lower()):
         if word == "thousand":
             total, part = 1_000 * part, 0
         else:
             part = part * 100 if word == "hundred" else part + _SPELLED.get(word, word == "a")
-    return f"{sign}{total + part}{written['unit'] or ''}"
+    return f"{sign}{total + part}{match['unit'] or ''}"
 
 
 def match_quantity(text: str) -> tuple[Quantity, int] | None:
@@ -243,16 +240,16 @@ def match_quantity(text: str) -> tuple[Quantity, int] | None:
     match = _QUANTITY.match(text)
     if match is None or len(match[0]) > MAX_DIGITS:
         return None
-    top, under = match["mn"] or match["n1"] or match["n2"], match["md"] or match["d1"] or match["d2"] or match["under"]
+    top, bottom = match["mn"] or match["n1"] or match["n2"], match["md"] or match["d1"] or match["d2"] or match["under"]
     number, power = match["number"] or match["mantissa"] or "1", match["e"] or match["t1"] or match["t2"] or "0"
-    if len(power) > 5 or abs(int(power)) > MAX_POWER_OF_TEN or (under and not _decimal(under)):
+    if len(power) > 5 or abs(int(power)) > MAX_POWER_OF_TEN or (bottom and not _decimal(bottom)):
         return None
-    value = _decimal(top or number) / _decimal(under or "1") * Fraction(10) ** int(power)
+    value = _decimal(top or number) / _decimal(bottom or "1") * Fraction(10) ** int(power)
     value += int(match["mixed"] or match["whole"] or 0)
-    places = None if under else len(number.partition(".")[2])
+    places = None if bottom else len(number.partition(".")[2])
     unit = _UNITS[_MONEY[match["money"]]] if match["money"] else None
-    negative = (match["sign"] == "-") != (match["inner"] == "-")
-    return Quantity(-value if negative else value, unit, places=places), match.end()
+    is_negative = (match["sign"] == "-") != (match["inner"] == "-")
+    return Quantity(-value if is_negative else value, unit, places=places), match.end()
 
 
 def _decimal(text: str) -> Fraction:
@@ -265,29 +262,29 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
         return replace(quantity, unit=_UNITS["dollar"])
     if _MULTIPLIED.match(rest):
         return None
-    mark, percent = _MARK.match(rest), False
-    if mark is not None:
-        percent = mark["percent"] is not None
+    suffix, is_percent = _MARK.match(rest), False
+    if suffix is not None:
+        is_percent = suffix["percent"] is not None
         scale = Fraction(
-            _MAGNITUDES.get((mark["magnitude"] or "").lower(), 1), _PARTS.get((mark["part"] or "").lower(), 1)
+            _MAGNITUDES.get((suffix["magnitude"] or "").lower(), 1), _PARTS.get((suffix["part"] or "").lower(), 1)
         )
-        quantity, rest = replace(quantity, value=quantity.value * scale), rest[mark.end() :]
+        quantity, rest = replace(quantity, value=quantity.value * scale), rest[suffix.end() :]
     if rest[:1] == "/" and quantity.unit is not None:
         rest = f" per {rest[1:]}"
-    named, rest = read_unit(rest, attached=attached)
-    more = _MORE.match(rest) if named and not named.words and not percent else None
-    other = read_quantity(rest[more.end() :]) if more else None
-    if named and other and other.unit and other.unit.dimensions == named.dimensions:
-        part = other.value * other.unit.scale / named.scale
+    unit, rest = read_unit(rest, attached=attached)
+    joint = _MORE.match(rest) if unit and not unit.words and not is_percent else None
+    remainder = read_quantity(rest[joint.end() :]) if joint else None
+    if unit and remainder and remainder.unit and remainder.unit.dimensions == unit.dimensions:
+        part = remainder.value * remainder.unit.scale / unit.scale
         value = quantity.value + (-part if quantity.value < 0 else part)
-        return replace(quantity, value=value, unit=named, places=None) if 0 <= part < 1 else None
-    if (named is None and rest[:1].isalpha()) or not harmless(rest):
+        return replace(quantity, value=value, unit=unit, places=None) if 0 <= part < 1 else None
+    if (unit is None and rest[:1].isalpha()) or not harmless(rest):
         return None
-    return replace(quantity, unit=quantity.unit or named, percent=percent)
+    return replace(quantity, unit=quantity.unit or unit, percent=is_percent)
 
 
+# The text between the parts of a quantity in two units: `3 hours and 30 minutes`.
 _MORE = re.compile(r"\.?(?:,? and|,)? (?=\d)")
-"""The text between the parts of a quantity in two units: ``3 hours and 30 minutes``."""
 _HARM = re.compile(
     r"^[!'\"]|[^A-Za-z .,;:'\"!()-]|(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])"
     rf"|(?i:(?<![a-z'])(?:{'|'.join(_NO_UNIT)})(?![a-z'])"
@@ -305,58 +302,58 @@ def read_unit(text: str, *, attached: bool = False) -> tuple[Unit | None, str]:
 
     Compound units (``miles per hour``, ``m/s^2``) are read; a noun that is not in the table is a unit of its own.
     """
-    over, rest = _single(text, attached)
-    if over is None:
+    numerator, rest = _single(text, attached)
+    if numerator is None:
         return _noun(text)
-    unit = over
-    while (per := _PER.match(rest)) and (under := _single(" " + rest[per.end() :], True))[0] is not None:
-        unit, rest = _times(unit, under[0], -1), under[1]
-    money = over.scale if unit is not over and over.dimensions[0][0] in _MONEY.values() else None
+    unit = numerator
+    while (slash := _PER.match(rest)) and (denominator := _single(" " + rest[slash.end() :], True))[0] is not None:
+        unit, rest = _times(unit, denominator[0], -1), denominator[1]
+    money = numerator.scale if unit is not numerator and numerator.dimensions[0][0] in _MONEY.values() else None
     return replace(unit, money=money), rest
 
 
 def _single(text: str, attached: bool) -> tuple[Unit | None, str]:
-    found = _SINGLE.match(text)
-    if found is None:
+    match = _SINGLE.match(text)
+    if match is None:
         return None, text
-    rest = text[found.end() :]
-    name = f"deg{found['name'][0].lower()}" if found["degrees"] else found["name"].lower()
+    rest = text[match.end() :]
+    name = f"deg{match['name'][0].lower()}" if match["degrees"] else match["name"].lower()
     unit = None if name == "in" and _WORD.match(rest.lstrip(".")) else _UNITS.get(name)
     if unit is None or (len(name) == 1 and not attached and not text[:1].isspace()):
         return None, text
-    raised = (found["before"] or found["behind"] or "").lower()
-    power = int(found["power"] or (2 if raised.startswith("s") else 3 if raised else 1))
+    exponent_word = (match["before"] or match["behind"] or "").lower()
+    power = int(match["power"] or (2 if exponent_word.startswith("s") else 3 if exponent_word else 1))
     return _times(Unit(Fraction(1), ()), unit, power), rest
 
 
 def _noun(text: str) -> tuple[Unit | None, str]:
     """Return a noun of at most four words, or the unit of the table among them, and the rest."""
-    words: list[str] = []
+    stems: list[str] = []
     rest = text
-    while len(words) < 4 and (word := _WORD.match(rest)) is not None and (words or not text[:1].isalpha()):
-        name = word[1].lower()
+    while len(stems) < 4 and (match := _WORD.match(rest)) is not None and (stems or not text[:1].isalpha()):
+        name = match[1].lower()
         if name in _NO_NOUN or name in _NO_UNIT or len(name) == 1:
             break
         unit, after = _single(rest, False)
         if unit is not None and len(name) > 1:
             return unit, after
-        words.append(name.rstrip("seiy") or name)
-        rest = rest[word.end() :]
-    return (Unit(Fraction(1), (), frozenset(words)), rest) if words else (None, text)
+        stems.append(name.rstrip("seiy") or name)
+        rest = rest[match.end() :]
+    return (Unit(Fraction(1), (), frozenset(stems)), rest) if stems else (None, text)
 
 
-def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
+def factor_between(gold: Unit | None, answer: Unit | None) -> Fraction | None:
     """Return the factor from the given unit to the gold's; ``None`` where the units do not agree.
 
     A unit that only one side has changes nothing. ``$18 per day`` answers ``$18``: the question says per what.
     """
-    if gold is None or given is None or gold == given or (gold, given) == (_UNITS["gbp"], _UNITS["pound"]):
+    if gold is None or answer is None or gold == answer or (gold, answer) == (_UNITS["gbp"], _UNITS["pound"]):
         return Fraction(1)
-    if gold.words or given.words:
-        return Fraction(1) if gold.words & given.words else None
-    if given.money is not None and gold.money is None and gold.dimensions[0] in given.dimensions:
-        return given.money / gold.scale
-    return given.scale / gold.scale if gold.dimensions == given.dimensions else None
+    if gold.words or answer.words:
+        return Fraction(1) if gold.words & answer.words else None
+    if answer.money is not None and gold.money is None and gold.dimensions[0] in answer.dimensions:
+        return answer.money / gold.scale
+    return answer.scale / gold.scale if gold.dimensions == answer.dimensions else None
 
 
 _OPERATION = re.compile(
@@ -371,32 +368,32 @@ def has_operation(text: str) -> bool:
     return _OPERATION.search(text) is not None
 
 
-def readings(gold: Quantity, given: Quantity) -> tuple[Fraction, ...]:
+def readings(gold: Quantity, answer: Quantity) -> tuple[Fraction, ...]:
     """Return what a number may mean in the gold's unit; nothing where the units do not agree.
 
     ``x%`` is ``x / 100``, and no number with another unit. Where one side has the sign and the gold is above 1, it is x
     as well: 60 answers ``60%``, and only ``100%`` answers 1.
     """
-    factor = factor_between(gold.unit, given.unit)
-    if factor is None or (gold.percent != given.percent and (given if gold.percent else gold).unit is not None):
+    factor = factor_between(gold.unit, answer.unit)
+    if factor is None or (gold.percent != answer.percent and (answer if gold.percent else gold).unit is not None):
         return ()
-    value = given.value * factor
-    if gold.percent == given.percent:
+    value = answer.value * factor
+    if gold.percent == answer.percent:
         return (value,)
-    scaled = value / 100 if given.percent else value * 100
-    return (value, scaled) if abs(gold.value) > 1 else (scaled,)
+    converted = value / 100 if answer.percent else value * 100
+    return (value, converted) if abs(gold.value) > 1 else (converted,)
 
 
-def same_quantity(gold: Quantity, given: Quantity) -> bool:
+def same_quantity(gold: Quantity, answer: Quantity) -> bool:
     """Whether two numbers with their units are the same.
 
     They are compared exactly, but a decimal of six places and six digits or more stands for the fraction it
     approximates.
     """
-    values = readings(gold, given)
+    values = readings(gold, answer)
     if gold.value in values:
         return True
-    return len(values) == 1 and (_rounded(gold, given, values[0]) or _rounded(given, gold, values[0]))
+    return len(values) == 1 and (_rounded(gold, answer, values[0]) or _rounded(answer, gold, values[0]))
 
 
 def _rounded(decimal: Quantity, fraction: Quantity, value: Fraction) -> bool:
@@ -406,5 +403,5 @@ def _rounded(decimal: Quantity, fraction: Quantity, value: Fraction) -> bool:
     if decimal.unit is not None and fraction.unit is not None and value not in (decimal.value, fraction.value):
         return False
     step = Fraction(1, 10**decimal.places)
-    precise = abs(decimal.value) >= step * 10 ** (MIN_PLACES - 1)
-    return precise and abs(decimal.value - fraction.value) < step and (fraction.value / step).denominator != 1
+    is_precise = abs(decimal.value) >= step * 10 ** (MIN_PLACES - 1)
+    return is_precise and abs(decimal.value - fraction.value) < step and (fraction.value / step).denominator != 1

@@ -8,30 +8,28 @@ from typing import NamedTuple
 from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.labels import read_label
 from builtin_rewards.reading.negation import begins_denied, denied_after, objection
-from builtin_rewards.reading.normalisation import lowered
+from builtin_rewards.reading.normalisation import lower_in_step
 from builtin_rewards.reading.numbers import clean, read_quantity
 
-MAX_MARKS = 200
-"""How many boxes, tags or phrases are compared, from the end."""
+MAX_MARKS = 200  # how many boxes, tags or phrases are compared, from the end
+# A text of words alone, in which a denial may be the answer: `not enough information`.
 WORDS = re.compile(r"[^\W\d_]{2,}(?>[\s',-]+[^\W\d_]{2,})*+[\s',.!-]*")
-"""A text of words alone, in which a denial may be the answer: ``not enough information``."""
 
 _TAIL_CHARS = 600
 _LEAD_CHARS = 60
 
 
-class Announced(NamedTuple):
+class StatedAnswer(NamedTuple):
     """An answer that a phrase states, and its problem, such as a denial before it; empty if it stands."""
 
     answer: str
     problem: str
 
 
-_OURS, _ASIAN = ("answer", "ans", "result"), ("答案", "答え")
-_NOUN = re.compile(
+_ENGLISH, _ASIAN = ("answer", "ans", "result"), ("答案", "答え")
+_NOUN = re.compile(  # the nouns in lower case
     r"answer|ans\b|result\b|respuesta\b|réponse\b|risposta\b|resposta\b|antwort\b|ответ\b|" + "|".join(_ASIAN)
 )
-"""The nouns in lower case."""
 _SHORT_MARK = re.compile(r"^[ *_]{0,4}(?:####(?= ?(?:[A-Za-z]\w{0,9} ?= ?)?[-+$\d\\.(])|A:)", re.MULTILINE)
 _LEAD = re.compile(
     r"(?i)(?:(?m:^)(?P<line>[\s*_>#-]{0,12}(?:final\s+)?)|\b(?:(?:the|my|our|your|final|correct|right|overall|exact|simplified"
@@ -51,10 +49,10 @@ _ANNOUNCES, _ANNOUNCES_ON_LINE, _FOREIGN = (
         r"(?:(?:es|est|ist|lautet|è|é)\b|[:=是为為は]|[-\u2013\u2014](?=\s))",
     )
 )
-_SAID_BEFORE = re.compile(
+_STATED_BEFORE = re.compile(
     r"(?i)(?:^|[\s(])(\S{0,40}?\d\S{0,40})\s+is\s+(?:the|my|our)\s+(?:(?:final|correct|right)\s+)?answer(?=\s*(?:$|[.!,;)\n]))"
 )
-_LEADS_TO = [
+_LEADS_TO = [  # text that may stand between a phrase and its answer, in order
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         # words: "therefore", "not 41, but"
@@ -69,7 +67,6 @@ _LEADS_TO = [
         r"(?:,?\s(?:which|that|this))?\s(?:is|equals|makes|gives|comes to)\s(?=[-$\\(]{0,3}\d)",
     )
 ]
-"""Text that may stand between a phrase and its answer, in order."""
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*\u4e00-\u9fff]|$)|[\n\u3002]")
 _CLAUSE = re.compile(
     r"(?i),?\s+(?:because|since|as|so|which|where|when|if|after|that|who|according)\b"
@@ -84,18 +81,17 @@ _CONFIRMS = re.compile(
     r"(?i)\W*(?:(?:it|that|this)(?:'s|\u2019s| is| was) )?(?:(?:indeed|also|thus|clearly|definitely|now|very|quite) )*"
     r"(?:correct|right|reasonable|plausible|sensible|valid|verified|confirmed|consistent|exact)\W*"
 )
+# A line up to its explanation, but not the first item of a list.
 _LINE = re.compile(r"(?!1[.)]\s)[^\n]*?(?=[.!?]?[\s*_`]*(?:\n|$)|[.!?]\s|,?\s(?:because|since|as)\b)")
-"""A line up to its explanation, but not the first item of a list."""
 _FEW_WORDS = re.compile(r"(?:[\s'\u2019().-]{0,3}[^\W\d_]+){1,3}[\s().]{0,3}")
-_NO_SENTENCE = re.compile(
+_NO_SENTENCE = re.compile(  # the words in a formula that do not make it a sentence
     r"\\(?:text|mbox|mathrm|begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+"
     rf"|\b(?:{FUNCTION}|pi|or|and|inf|infty|frac|oo|d[a-z])\b"
 )
-"""The words in a formula that do not make it a sentence."""
 _WORD = re.compile(r"[^\W\d_\u00b2\u00b3\u00b9\u2070-\u209c]{2,}")
 
 
-def announced(text: str) -> list[Announced]:
+def stated_answers(text: str) -> list[StatedAnswer]:
     """Return the answer behind each phrase that states one.
 
     A phrase is "the answer is", "final answer:", "Answer:" or "Ans." at the start of a line, "the final result is",
@@ -104,33 +100,36 @@ def announced(text: str) -> list[Announced]:
     most three words. After a number or another answer, "the answer is correct" states nothing.
     """
     phrases = [mark.span() for mark in _SHORT_MARK.finditer(text)] if "####" in text or "A:" in text else []
-    found: list[tuple[int, Announced]] = []
-    for noun in [*_NOUN.finditer(lowered(text))][-5 * MAX_MARKS :]:
+    statements: list[tuple[int, StatedAnswer]] = []
+    for noun in [*_NOUN.finditer(lower_in_step(text))][-5 * MAX_MARKS :]:
         if noun[0] not in ("answer", *_ASIAN) and text[noun.start() - 1 : noun.start()].isalnum():
             continue
         if (phrase := _phrase(text, noun)) is not None:
             phrases.append(phrase)
-        elif said := [*_SAID_BEFORE.finditer(text, max(0, noun.start() - 2 * _LEAD_CHARS), noun.end() + 2)]:
-            start, answer = said[-1].start(1), said[-1][1]
-            found.append((start, Announced(answer, objection(text, start, said[-1].end(), answer, since=start))))
+        elif matches := [*_STATED_BEFORE.finditer(text, max(0, noun.start() - 2 * _LEAD_CHARS), noun.end() + 2)]:
+            start, answer = matches[-1].start(1), matches[-1][1]
+            problem = objection(text, start, matches[-1].end(), answer, since=start)
+            statements.append((start, StatedAnswer(answer, problem)))
     phrases = sorted(phrases)[-MAX_MARKS:]
     for (start, end), until in zip(phrases, [*(start for start, _ in phrases[1:]), len(text)], strict=False):
-        tail, place = _tail(text, end, min(until, end + _TAIL_CHARS))
-        if tail.strip(" \t*_`.:$") and ("\n" not in text[end - 1 : place] or _answers(text, place)):
-            denied = denied_after(tail, 0) or (begins_denied(tail) and not WORDS.fullmatch(tail))
-            problem = objection(text, place, place + len(tail), tail, since=start)
-            behind = found or (tail != "right" and re.search(r"\d", text[max(0, start - _TAIL_CHARS) : start]))
-            if denied or problem or not behind or not _CONFIRMS.fullmatch(tail):
-                found.append((start, Announced(tail, DENIED if denied else problem)))
-    return [each for _, each in sorted(found, key=lambda each: each[0])[-MAX_MARKS:]]
+        tail, tail_start = _tail(text, end, min(until, end + _TAIL_CHARS))
+        if tail.strip(" \t*_`.:$") and ("\n" not in text[end - 1 : tail_start] or _answers(text, tail_start)):
+            is_denied = denied_after(tail, 0) or (begins_denied(tail) and not WORDS.fullmatch(tail))
+            problem = objection(text, tail_start, tail_start + len(tail), tail, since=start)
+            lead = text[max(0, start - _TAIL_CHARS) : start]
+            confirms = (statements or (tail != "right" and re.search(r"\d", lead))) and _CONFIRMS.fullmatch(tail)
+            if is_denied or problem or not confirms:
+                statements.append((start, StatedAnswer(tail, DENIED if is_denied else problem)))
+    return [statement for _, statement in sorted(statements, key=lambda entry: entry[0])[-MAX_MARKS:]]
 
 
-def _answers(text: str, place: int) -> bool:
+def _answers(text: str, start: int) -> bool:
     """Whether the line at a place, below a heading or a colon, is an answer and not prose."""
-    line = _LINE.match(text, place)
-    said = clean(line[0]) if line and len(line[0]) <= _TAIL_CHARS else ""
-    bare = read_quantity(said) or read_label(said) or (said and wordless(said)) or _FEW_WORDS.fullmatch(said)
-    return bool(bare) or text[place - 2 : place] in ("\\[", "$$")
+    line = _LINE.match(text, start)
+    answer = clean(line[0]) if line and len(line[0]) <= _TAIL_CHARS else ""
+    if read_quantity(answer) or read_label(answer) or (answer and wordless(answer)) or _FEW_WORDS.fullmatch(answer):
+        return True
+    return text[start - 2 : start] in ("\\[", "$$")
 
 
 def wordless(text: str) -> bool:
@@ -140,7 +139,7 @@ def wordless(text: str) -> bool:
 
 def _phrase(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
     """Return where the phrase around a noun begins and ends, if it is one."""
-    if noun[0] not in _OURS:
+    if noun[0] not in _ENGLISH:
         after = _FOREIGN.match(text, noun.end())
         return (noun.start(), after.end()) if after else None
     line = text.rfind("\n", 0, noun.start()) + 1
@@ -166,7 +165,7 @@ def _tail(text: str, end: int, until: int) -> tuple[str, int]:
             return window[2:length], start + 2
     end_of_sentence = _SENTENCE_END.search(window)
     sentence = window[: end_of_sentence.start()] if end_of_sentence else window
-    clauses = (each for each in _CLAUSE.finditer(sentence) if each.start() and not _open(sentence[: each.start()]))
+    clauses = (match for match in _CLAUSE.finditer(sentence) if match.start() and not _open(sentence[: match.start()]))
     clause = next(clauses, None)  # it goes on to explain, or to hedge
     if clause is None or _HEDGE.search(sentence, clause.start()):
         return sentence, start

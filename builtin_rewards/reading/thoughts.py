@@ -11,18 +11,18 @@ _PIPED = """
 end im_end endoftext end_of_text end_of_turn end_of_sentence end_of_document eot_id eom_id eot eom eos EOT return call
 END_OF_TURN_TOKEN END_RESPONSE end_of_solution assistant_end user observation pad finetune_right_pad_id
 """
-_OTHERS = """
+_BARE_TOKENS = """
 </s> <eos> <eod> <pad> <end_of_turn> <turn|> <eoa> <seed:eos> </longcat_s> [EOS] [EOT] [|endofturn|] [e~[
 <\uff5cend\u2581of\u2581sentence\uff5c>
 """
-_STOP_TOKENS = (*(f"<|{name}|>" for name in _PIPED.split()), *_OTHERS.split())
-"""The tokens that end and pad a turn: of ChatML, Llama, Mistral, Gemma, Phi, Command, GLM, gpt-oss, DeepSeek, Kimi,
-Seed, EXAONE, InternLM, MiniMax, Granite, Apertus and OpenThinker."""
+# Of ChatML, Llama, Mistral, Gemma, Phi, Command, GLM, gpt-oss, DeepSeek, Kimi, Seed, EXAONE, InternLM, MiniMax,
+# Granite, Apertus and OpenThinker.
+_STOP_TOKENS = (*(f"<|{name}|>" for name in _PIPED.split()), *_BARE_TOKENS.split())
+# Stop tokens and blanks at the end of a text, read from its end.
 _PADDING = re.compile(rf"(?>\s*+(?:{'|'.join(re.escape(token[::-1]) for token in _STOP_TOKENS)}))++\s*+")
-"""Stop tokens and blanks at the end of a text, read from its end."""
 
 _NAMES = r"\s{0,3}(?:think|thinking|thoughts?|reasoning|scratchpad|seed:think|longcat_think)\s{0,3}>"
-_MARK = re.compile(
+_MARK = re.compile(  # the marks of thoughts, none of them right behind a backtick, and whole code fences
     r"[<\[\u25c1`](?:(?<!`.)(?:"
     rf"(?P<opens>(?<=<)(?:\s{{0,3}}{_NAMES}|\|START_THINKING\|>|\|begin_of_thought\|>|\|channel\|>analysis\b"
     r"|\|channel>thought\b|\|inner_prefix\|>|unused94>)|(?<=\[)THINK\]|(?<=\u25c1)think\u25b7)"
@@ -33,12 +33,10 @@ _MARK = re.compile(
     r"|(?P<fence>(?<=^`)``[^\n`]*\n(?>(?!```)[^\n]*\n)*+```[ \t]*$))",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The marks of thoughts, none of them right behind a backtick, and whole code fences."""
-_BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"
-"""The rest of gpt-oss's channels without its special tokens."""
+_BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"  # the rest of gpt-oss's channels without its special tokens
 
 
-def unframed(text: str) -> str:
+def strip_frame(text: str) -> str:
     """Return the text without a byte order mark before it and without stop tokens such as ``</s>`` at its very end.
 
     Blanks go with the tokens around them, and stay where there are no tokens.
@@ -61,20 +59,20 @@ def after_thinking(text: str) -> str:
     OpenThinker and Gemma, or in gpt-oss's channel ``analysis``. Its end counts without its beginning, which may be in
     the prompt. A mark right behind a backtick, or in a code fence outside a thought, does not count.
     """
-    text = unframed(text)
+    text = strip_frame(text)
     if text.startswith(_BARE_CHANNEL) and _BARE_FINAL in text:
         text = text.rpartition(_BARE_FINAL)[2]
     if "<" not in text and "[" not in text and "\u25c1" not in text:
         return text
-    start, opened, place = 0, None, 0
-    while (mark := _MARK.search(text, place)) is not None:
-        place = mark.end()
+    start, opening, position = 0, None, 0
+    while (mark := _MARK.search(text, position)) is not None:
+        position = mark.end()
         if mark["closes"]:
-            start, opened = mark.end(), None
+            start, opening = mark.end(), None
         elif mark["opens"]:
-            opened = mark.start() if opened is None else opened
-        elif mark["speaks"] and opened is not None:
-            start, opened = mark.start(), None
-        elif mark["fence"] and opened is not None:
-            place = mark.start() + 1
-    return text[start:opened]
+            opening = mark.start() if opening is None else opening
+        elif mark["speaks"] and opening is not None:
+            start, opening = mark.start(), None
+        elif mark["fence"] and opening is not None:
+            position = mark.start() + 1
+    return text[start:opening]

@@ -15,8 +15,7 @@ from builtin_rewards.reading.markdown import last_code
 from sandbox import parse
 
 _MOST_CALLS = 100
-_MAX_CODE_CHARS = 20_000
-"""How many calls, and how much Python, are read; longer code is not a call."""
+_MAX_CODE_CHARS = 20_000  # how many calls, and how much Python, are read; longer code is not a call
 
 
 class ToolCall(NamedTuple):
@@ -26,11 +25,10 @@ class ToolCall(NamedTuple):
     arguments: dict[str, Any] | None
 
 
-BROKEN = ToolCall("", None)
-"""Text in the place of a call that is not a call."""
+BROKEN = ToolCall("", None)  # text in the place of a call that is not a call
 _NS = r"(?:[\w\uff5c]{1,12}[:_\uff5c])?"
 _SEP = "<\uff5ctool\u2581sep\uff5c>"
-_FORMS = {
+_FORMS = {  # the marks that begin a call in each form, and those that must close it
     # Hermes, Qwen, GLM, LongCat; Llama 3.1, Qwen3-Coder, Seed; DeepSeek V3.2, MiniMax, Step
     "tool_call": (rf"<{_NS}tool_call>", rf"\s*</{_NS}tool_call>"),
     "function": ("<function=", r"\s*</function>"),
@@ -44,13 +42,11 @@ _FORMS = {
         "",
     ),
 }
-"""The marks that begin a call in each form, and those that must close it."""
-_UNREAD = (
+_UNREAD = (  # text that looks like the mark of a call
     r"[<\[]\|?(?!\w*end\b)(?:\w{1,20}[_:])?(?i:tool|function)[_ -]?(?i:call|use|request|invoke)(?i:s?)(?=[^A-Za-z_])"
     rf"|<{_NS}(?:tools?|tool_code|function|call|execute|invoke|action)(?=[\s>])|<\|(?:tools_prefix|recipient)\|>"
     r"|Action: ?[\w.-]+[ \t]*\n+Action Input:"
 )
-"""Text that looks like the mark of a call."""
 _MARK = re.compile(
     r"(?=[<\[`]|functools\[|to=functions|Action:)(?:"
     + "|".join(f"(?P<{name}>{mark})" for name, (mark, _) in _FORMS.items())
@@ -60,10 +56,9 @@ _CLOSES = {name: re.compile(close) for name, (_, close) in _FORMS.items()}
 _KEY = r'"(?:name|function|tool|tool_name|action)"\s*:\s*"[^"\n]{1,200}"'
 _ARGUMENTS = r'"(?:arguments|parameters|args|input|action_input)"\s*:'
 _JSON_IN_PROSE = re.compile(rf"\{{\s*(?:{_KEY}\s*,\s*{_ARGUMENTS}|{_ARGUMENTS}\s*\{{[^{{}}]*\}}\s*,\s*{_KEY})")
-_BARE = re.compile(
+_BARE = re.compile(  # an answer that is nothing but a name with its arguments
     r'\W{0,4}(?:\w+: ?)?[\w.-]+(?:\s*\{\s*"[^"]*"\s*:.*\}|\((?:[\w.]+\()?\s*(?:\w+\s*=[^=].*|\)*)\))\s*', re.DOTALL
 )
-"""An answer that is nothing but a name with its arguments."""
 
 
 def calls_in(text: str) -> list[ToolCall] | None:
@@ -73,24 +68,24 @@ def calls_in(text: str) -> list[ToolCall] | None:
     call only as a whole: as JSON, or as a list of calls in Python's syntax. Where some form is read, the mark of a form
     that is not counts as a broken call.
     """
-    unmarked = _unmarked(text)
-    if unmarked and BROKEN not in unmarked and text.lstrip().startswith(("{", "[")):
-        return unmarked
+    whole_calls = _unmarked_calls(text)
+    if whole_calls and BROKEN not in whole_calls and text.lstrip().startswith(("{", "[")):
+        return whole_calls
     calls: list[ToolCall] = []
-    place, unread = 0, 0
-    while len(calls) <= _MOST_CALLS and (mark := _MARK.search(text, place)) is not None:
-        place = mark.end()
+    position, unread_count = 0, 0
+    while len(calls) <= _MOST_CALLS and (mark := _MARK.search(text, position)) is not None:
+        position = mark.end()
         if text[mark.start() - 1 : mark.start()] == "`" and mark[0][0] != "`":
             continue
         if mark["unread"]:
-            unread += 1
+            unread_count += 1
         else:
-            made, place = _read(text, place, _CLOSES[mark.lastgroup or ""])
-            calls += made
+            new_calls, position = _read_calls(text, position, _CLOSES[mark.lastgroup or ""])
+            calls += new_calls
     if calls:
-        return calls + [BROKEN] * min(unread, _MOST_CALLS)
-    looks_so = not unmarked and (_BARE.fullmatch(text) or _JSON_IN_PROSE.search(text))
-    return None if unread or looks_so else unmarked
+        return calls + [BROKEN] * min(unread_count, _MOST_CALLS)
+    looks_like_call = not whole_calls and (_BARE.fullmatch(text) or _JSON_IN_PROSE.search(text))
+    return None if unread_count or looks_like_call else whole_calls
 
 
 def call_of(value: Any) -> ToolCall:
@@ -109,10 +104,10 @@ def call_of(value: Any) -> ToolCall:
 
 def calls_of(value: Any) -> list[ToolCall]:
     """Return the calls in a JSON value: one, a list of them, or an object with ``tool_calls``."""
-    return [call_of(one) for one in _listed(value)]
+    return [call_of(item) for item in _as_list(value)]
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     if isinstance(value, dict) and "name" not in value and isinstance(value.get("tool_calls"), list):
         value = value["tool_calls"]
     return value if isinstance(value, list) else [value]
@@ -121,7 +116,7 @@ def _listed(value: Any) -> list[Any]:
 # How calls are written
 
 _NEXT = re.compile(r"\s*;\s*|\s*\n\s*(?=\{)")
-_CODED_LIST = re.compile(r"\[\s*[A-Za-z_][\w.]*\(\s*(?:\)|[A-Za-z_]\w*\s*=)")
+_CODE_LIST = re.compile(r"\[\s*[A-Za-z_][\w.]*\(\s*(?:\)|[A-Za-z_]\w*\s*=)")
 _END_OF_CODE = re.compile(r"<\|\w+\|>|</[\w:]*(?:tool|function)_calls?>|```|\Z")
 _HEAD = re.compile(
     rf"(?:functions\.|function{_SEP}\s*)?(?P<name>[\w.-]+)(?::\d+)?(?:\s|\[CALL_ID\][\w-]*|\[ARGS\]|{_SEP}|\"?>|```"
@@ -134,103 +129,103 @@ _PAIR = re.compile(
 )
 
 
-def _unmarked(text: str) -> list[ToolCall]:
+def _unmarked_calls(text: str) -> list[ToolCall]:
     """Return the calls that a text without marks is; other data may have a name too."""
-    written = (last_code(text, ("json",)) or "").strip()
-    if _CODED_LIST.match(written):
-        return _coded(written)
-    values, end = _json_values(written, 0)
-    if not values or end < len(written):
-        return [BROKEN] if '"name"' in written and written[0] in "{[" else []
+    source = (last_code(text, ("json",)) or "").strip()
+    if _CODE_LIST.match(source):
+        return _parse_code(source)
+    values, end = _json_values(source, 0)
+    if not values or end < len(source):
+        return [BROKEN] if '"name"' in source and source[0] in "{[" else []
     return [call_of(value) for value in values] if any(map(_is_call, values)) else []
 
 
 def _is_call(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    known = value.keys() & {"arguments", "parameters"} or value.keys() <= {"name", "id", "type"}
-    return isinstance(value.get("function"), dict) or ("name" in value and bool(known))
+    has_arguments = value.keys() & {"arguments", "parameters"} or value.keys() <= {"name", "id", "type"}
+    return isinstance(value.get("function"), dict) or ("name" in value and bool(has_arguments))
 
 
-def _json_values(text: str, place: int) -> tuple[list[Any], int]:
+def _json_values(text: str, position: int) -> tuple[list[Any], int]:
     """Return the JSON values from a place on, with lists taken apart, and the place behind them."""
     values: list[Any] = []
     end = -1
-    while place != end and text.startswith(("{", "["), place):
+    while position != end and text.startswith(("{", "["), position):
         try:
-            value, end = read_json_at(text, place)
+            value, end = read_json_at(text, position)
         except ValueError:
             break
-        values += _listed(value)
-        place = found.end() if (found := _NEXT.match(text, end)) else end
-    return values, place
+        values += _as_list(value)
+        position = match.end() if (match := _NEXT.match(text, end)) else end
+    return values, position
 
 
-def _read(text: str, place: int, close: re.Pattern[str]) -> tuple[list[ToolCall], int]:
+def _read_calls(text: str, start: int, close: re.Pattern[str]) -> tuple[list[ToolCall], int]:
     """Return the calls behind a mark, as JSON, a name with arguments, or Python, and the place behind them."""
-    if _MARK.match(text, place):
-        return [], place
-    values, end = _json_values(text, place)
+    if _MARK.match(text, start):
+        return [], start
+    values, end = _json_values(text, start)
     if values:
         calls = [call_of(value) for value in values]
-    elif head := _HEAD.match(text, place):
-        calls, end = _named(head["name"], text, head.end(), bool(close.pattern))
+    elif head := _HEAD.match(text, start):
+        calls, end = _read_named_call(head["name"], text, head.end(), bool(close.pattern))
     else:
-        end = next(_END_OF_CODE.finditer(text, place)).start()
-        calls = _coded(text[place:end])
-    closed = close.match(text, end)
-    return ([BROKEN], place) if closed is None else (calls, closed.end())
+        end = next(_END_OF_CODE.finditer(text, start)).start()
+        calls = _parse_code(text[start:end])
+    closing = close.match(text, end)
+    return ([BROKEN], start) if closing is None else (calls, closing.end())
 
 
-def _named(name: str, text: str, place: int, tags: bool) -> tuple[list[ToolCall], int]:
+def _read_named_call(name: str, text: str, position: int, has_tags: bool) -> tuple[list[ToolCall], int]:
     """Return the call whose name stood before its arguments, as JSON or in tags without types, and the place behind.
 
     A key that stands twice makes no call, as in JSON.
     """
-    if not tags or text[place] == "{":
+    if not has_tags or text[position] == "{":
         try:
-            value, place = read_json_at(text, place)
+            value, position = read_json_at(text, position)
         except ValueError:
-            return [BROKEN], place
-        return [ToolCall(name, value if isinstance(value, dict) else None)], place
+            return [BROKEN], position
+        return [ToolCall(name, value if isinstance(value, dict) else None)], position
     pairs: list[tuple[str, str]] = []
-    while (pair := _PAIR.match(text, place)) is not None:
+    while (pair := _PAIR.match(text, position)) is not None:
         value = pair["value"].removeprefix("\n").removesuffix("\n")
         pairs.append((pair["key"].strip(), value if pair["text"] == "true" else Untyped(value)))
-        place = pair.end()
-    return [ToolCall(name, dict(pairs)) if len(dict(pairs)) == len(pairs) else BROKEN], place
+        position = pair.end()
+    return [ToolCall(name, dict(pairs)) if len(dict(pairs)) == len(pairs) else BROKEN], position
 
 
 _PRINTED = re.compile(r"^\s*print\((\w[\w.]*\(.*\))\)\s*$", re.MULTILINE)
 _STRING_OR_WORD = re.compile(r"""(["'])(?>(?!\1)[^\\]|\\.)*+\1|\b(?:true|false|null)\b""", re.DOTALL)
-_WORDS = {"true": "True", "false": "False", "null": "None"}
+_JSON_CONSTANTS = {"true": "True", "false": "False", "null": "None"}
 
 
-def _coded(code: str) -> list[ToolCall]:
+def _parse_code(code: str) -> list[ToolCall]:
     """Return the calls in Python code that does nothing else, in lines, in a list, or printed."""
     if len(code) > _MAX_CODE_CHARS:
         return [BROKEN]
-    code = _STRING_OR_WORD.sub(lambda found: _WORDS.get(found[0], found[0]), _PRINTED.sub(r"\1", code))
+    code = _STRING_OR_WORD.sub(lambda match: _JSON_CONSTANTS.get(match[0], match[0]), _PRINTED.sub(r"\1", code))
     try:
         with warnings.catch_warnings():  # a text with "\d" in it is warned of
             warnings.simplefilter("ignore")
             lines = parse(code.strip()).body
         values = [line.value if isinstance(line, ast.Expr) else None for line in lines]
         parts = [part for value in values for part in (value.elts if isinstance(value, ast.List) else [value])]
-        return [_coded_call(part) for part in parts] or [BROKEN]
+        return [_parse_coded_call(part) for part in parts] or [BROKEN]
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return [BROKEN]
 
 
-def _coded_call(node: ast.expr | None) -> ToolCall:
+def _parse_coded_call(node: ast.expr | None) -> ToolCall:
     name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
     if not isinstance(node, ast.Call) or not re.fullmatch(r"[\w.]+", name):
         return BROKEN
-    given = {keyword.arg: keyword.value for keyword in node.keywords}
-    if node.args or None in given or len(given) < len(node.keywords):
+    keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+    if node.args or None in keywords or len(keywords) < len(node.keywords):
         return ToolCall(name, None)
     try:
-        arguments = {key: ast.literal_eval(value) for key, value in given.items()}
+        arguments = {key: ast.literal_eval(value) for key, value in keywords.items()}
         return ToolCall(name.removesuffix(".call"), read_json(json.dumps(arguments)))
     except (TypeError, ValueError):
         return ToolCall(name, None)

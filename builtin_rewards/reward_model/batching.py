@@ -14,8 +14,7 @@ from typing import Generic, TypeVar
 
 from rewardkit import InfrastructureError
 
-MOST_AT_ONCE = 512
-"""Texts that are scored together at most: what comes later waits no longer than these take."""
+MOST_AT_ONCE = 512  # texts that are scored together at most: what comes later waits no longer than these take
 _IDLE_S = 60.0
 
 A = TypeVar("A")
@@ -37,11 +36,11 @@ class Batcher(Generic[A, B]):
         self._lock = threading.Lock()
         self._runs = False
 
-    def submit(self, one: A) -> Future[B]:
+    def submit(self, text: A) -> Future[B]:
         """Return the future of one; starts the thread where none runs."""
         future: Future[B] = Future()
         with self._lock:
-            self._queue.put((one, future))
+            self._queue.put((text, future))
             if not self._runs:
                 self._runs = True
                 threading.Thread(target=self._run, name="reward-model", daemon=True).start()
@@ -49,7 +48,7 @@ class Batcher(Generic[A, B]):
 
     def _run(self) -> None:
         while True:
-            batch = self._collected()
+            batch = self._collect()
             if batch:
                 self._answer(batch)
                 continue
@@ -58,25 +57,25 @@ class Batcher(Generic[A, B]):
                     self._runs = False
                     return
 
-    def _collected(self) -> list[tuple[A, Future[B]]]:
+    def _collect(self) -> list[tuple[A, Future[B]]]:
         """Return what came until nothing did for ``wait_s``; nothing after a while without any."""
-        found: list[tuple[A, Future[B]]] = []
+        batch: list[tuple[A, Future[B]]] = []
         try:
-            found.append(self._queue.get(timeout=_IDLE_S))
-            end = time.monotonic() + 20 * self._wait_s
-            while len(found) < MOST_AT_ONCE and time.monotonic() < end:
-                found.append(self._queue.get(timeout=self._wait_s))
+            batch.append(self._queue.get(timeout=_IDLE_S))
+            deadline = time.monotonic() + 20 * self._wait_s
+            while len(batch) < MOST_AT_ONCE and time.monotonic() < deadline:
+                batch.append(self._queue.get(timeout=self._wait_s))
         except queue.Empty:
             pass
-        return [one for one in found if one[1].set_running_or_notify_cancel()]
+        return [entry for entry in batch if entry[1].set_running_or_notify_cancel()]
 
     def _answer(self, batch: list[tuple[A, Future[B]]]) -> None:
         try:
-            results = self._work([one for one, _ in batch])
+            results = self._work([text for text, _ in batch])
         except Exception as error:
             results = [error] * len(batch)
-        except BaseException as ending:  # the thread goes on: the callers that wait must be told
-            results = [InfrastructureError(f"the model's thread was ended by {type(ending).__name__}")] * len(batch)
+        except BaseException as error:  # the thread goes on: the callers that wait must be told
+            results = [InfrastructureError(f"the model's thread was ended by {type(error).__name__}")] * len(batch)
         for (_, future), result in zip(batch, results, strict=True):
             if isinstance(result, Exception):
                 future.set_exception(result)

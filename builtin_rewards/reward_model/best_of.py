@@ -6,19 +6,17 @@ Owns the choice and the curve. How completions are scored is the runtime's, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from builtin_rewards.reward_model.encoding import Turns
 from rewardkit import DataError, Outcome, RewardDefinitionError, Rollout, Runtime, Status
 from rewardkit.extending import group_places, shorten
 from rewardkit.statistics import Interval, best_of_n_kl, best_of_n_weights, mean_interval
-
-Said: TypeAlias = str | Sequence[Mapping[str, Any]]
-"""A prompt or a completion: text, or chat messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +35,8 @@ class BestChoice:
         kl: The most by which choosing moves the policy, in nats: log n - (n - 1) / n.
     """
 
-    prompt: Said
-    completion: Said | None
+    prompt: Turns
+    completion: Turns | None
     score: float | None
     place: int | None
     ties: tuple[int, ...]
@@ -81,7 +79,7 @@ class BestOfN:
         self.n = n
         self._runtime = Runtime([reward], lane=lane, workers=workers, max_infrastructure_rate=1.0)
 
-    def __call__(self, prompt: Said, completions: Sequence[Said], **columns: Any) -> BestChoice:
+    def __call__(self, prompt: Turns, completions: Sequence[Turns], **columns: Any) -> BestChoice:
         """Return the best of the first n completions of a prompt; ``columns`` are those of its row.
 
         Raises:
@@ -97,18 +95,18 @@ class BestOfN:
         Raises:
             DataError: There are no rollouts, or a prompt has fewer than n.
         """
-        listed = list(rollouts)
-        if not listed:
+        rows = list(rollouts)
+        if not rows:
             raise DataError("best_of_n: no completions to choose from")
-        groups = group_places(listed)
-        for places in groups:
-            if len(places) < self.n:
+        groups = group_places(rows)
+        for group in groups:
+            if len(group) < self.n:
                 raise DataError(
-                    f"best_of_n: prompt {shorten(listed[places[0]].prompt)} has {len(places)} completions, fewer than "
+                    f"best_of_n: prompt {shorten(rows[group[0]].prompt)} has {len(group)} completions, fewer than "
                     f"n={self.n}; generate more of them, or choose a smaller n"
                 )
-        (outcomes,) = self._runtime.score(listed).outcomes.values()
-        return [_choice([listed[at] for at in places], [outcomes[at] for at in places], self.n) for places in groups]
+        (outcomes,) = self._runtime.score(rows).outcomes.values()
+        return [_choice([rows[i] for i in group], [outcomes[i] for i in group], self.n) for group in groups]
 
     def close(self) -> None:
         """End the workers."""
@@ -165,29 +163,26 @@ def best_of_n_curve(
     Raises:
         DataError: The two do not fit each other, or no prompt has n completions with scores.
     """
-    by = scores if chosen_by is None else chosen_by
-    if [len(one) for one in scores] != [len(one) for one in by]:
+    choice_scores = scores if chosen_by is None else chosen_by
+    if [len(row) for row in scores] != [len(row) for row in choice_scores]:
         raise DataError("best_of_n_curve: scores and chosen_by differ in their prompts, or in a prompt's completions")
-    known = [[(b, s) for b, s in zip(*both, strict=True) if b is not None and s is not None]
-             for both in zip(by, scores, strict=True)]  # fmt: skip
-    ready = [one for one in known if len(one) >= n]
-    if n < 1 or not ready:
+    rows = [
+        [(proxy, gold) for proxy, gold in zip(*columns, strict=True) if proxy is not None and gold is not None]
+        for columns in zip(choice_scores, scores, strict=True)
+    ]
+    rows = [row for row in rows if len(row) >= n]
+    if n < 1 or not rows:
         raise DataError(f"best_of_n_curve: n={n}: no prompt has so many completions with scores")
     sizes = tuple(range(1, n + 1))
-    means = [mean_interval([_expected(one, size) for one in ready]) for size in sizes]
+    means = [mean_interval([_expected(row, size) for row in rows]) for size in sizes]
     return BestOfNCurve(sizes, tuple(means), tuple(best_of_n_kl(size) for size in sizes))
 
 
 def _choice(rollouts: Sequence[Rollout], outcomes: Sequence[Outcome], n: int) -> BestChoice:
-    scored = {
-        at: outcome.score
-        for at, outcome in enumerate(outcomes)
-        if outcome.status is Status.SCORED and outcome.score is not None
-    }
-    first = {at: score for at, score in scored.items() if at < n}
-    best = max(first.values(), default=None)
-    ties = tuple(at for at, score in first.items() if score == best)
-    every = [(score, score) for score in scored.values()]
+    scores = [outcome.score if outcome.status is Status.SCORED else None for outcome in outcomes]
+    best = max((score for score in scores[:n] if score is not None), default=None)
+    ties = tuple(index for index, score in enumerate(scores[:n]) if score is not None and score == best)
+    pairs = [(score, score) for score in scores if score is not None]
     return BestChoice(
         prompt=rollouts[0].prompt,
         completion=rollouts[ties[0]].completion if ties else None,
@@ -195,16 +190,16 @@ def _choice(rollouts: Sequence[Rollout], outcomes: Sequence[Outcome], n: int) ->
         place=ties[0] if ties else None,
         ties=ties,
         outcomes=tuple(outcomes),
-        expected=tuple(_expected(every, k) if k <= len(every) else None for k in range(1, n + 1)),
+        expected=tuple(_expected(pairs, k) if k <= len(pairs) else None for k in range(1, n + 1)),
         kl=best_of_n_kl(n),
     )
 
 
-def _expected(known: Sequence[tuple[float, float]], n: int) -> float:
+def _expected(pairs: Sequence[tuple[float, float]], n: int) -> float:
     """Return the expected second number of the pair whose first is the best of n; equals share their weight."""
-    ordered = sorted(known, key=lambda one: one[0])
-    weights = best_of_n_weights(len(ordered), n)
-    by, values = np.array(ordered, dtype=float).T
-    _, of = np.unique(by, return_inverse=True)
-    means = np.bincount(of, values) / np.bincount(of)
-    return float(weights @ means[of])
+    ranking = sorted(pairs, key=lambda pair: pair[0])
+    weights = best_of_n_weights(len(ranking), n)
+    proxies, values = np.array(ranking, dtype=float).T
+    _, groups = np.unique(proxies, return_inverse=True)
+    means = np.bincount(groups, values) / np.bincount(groups)
+    return float(weights @ means[groups])

@@ -29,8 +29,7 @@ from rewardkit.extending import decode, read_rows, resolve
 from rewardkit.testing import rollouts_from_rows
 
 Rows: TypeAlias = str | Path | Iterable[Mapping[str, Any] | Rollout]
-_LEAST_EXAMPLES = 10
-"""Fewer labels or pairs than this fit noise."""
+_LEAST_EXAMPLES = 10  # fewer labels or pairs than this fit noise
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -64,11 +63,11 @@ class Calibrated(Composite):
     label: str
 
     def __init__(self, reward: Any, calibration: Calibration | str | Path, *, name: str | None = None) -> None:
-        found = resolve(reward)
-        made = calibration if isinstance(calibration, Calibration) else _read(calibration)
-        object.__setattr__(self, "reward", found)
-        object.__setattr__(self, "calibration", made)
-        object.__setattr__(self, "label", found.name if name is None else name)
+        leaf = resolve(reward)
+        fit = calibration if isinstance(calibration, Calibration) else _read(calibration)
+        object.__setattr__(self, "reward", leaf)
+        object.__setattr__(self, "calibration", fit)
+        object.__setattr__(self, "label", leaf.name if name is None else name)
 
     @property
     def name(self) -> str:
@@ -102,22 +101,22 @@ class Calibrated(Composite):
         """
         if not callable(self.reward):
             raise TypeError(f"{self.name!r} is made of a composition; score it with Runtime([...])")
-        said = self.reward(*arguments, **columns)
-        return self._awaited(said) if inspect.isawaitable(said) else self._mapped(said)
+        result = self.reward(*arguments, **columns)
+        return self._map_awaited(result) if inspect.isawaitable(result) else self._map_result(result)
 
-    async def _awaited(self, said: Awaitable[Any]) -> Any:
-        return self._mapped(await said)
+    async def _map_awaited(self, result: Awaitable[Any]) -> Any:
+        return self._map_result(await result)
 
-    def _mapped(self, said: Any) -> Any:
+    def _map_result(self, result: Any) -> Any:
         """Return what a call returned, with calibrated scores."""
-        if isinstance(said, list | tuple):
-            return [self._mapped(one) for one in said]
-        if isinstance(said, Score):
-            if said.value is None:
-                return said
-            metrics = {**said.metrics, "raw": float(said.value)}
-            return replace(said, value=self.calibration(float(said.value)), metrics=metrics)
-        return said if said is None or isinstance(said, BaseException) else self.calibration(float(said))
+        if isinstance(result, list | tuple):
+            return [self._map_result(part) for part in result]
+        if isinstance(result, Score):
+            if result.value is None:
+                return result
+            metrics = {**result.metrics, "raw": float(result.value)}
+            return replace(result, value=self.calibration(float(result.value)), metrics=metrics)
+        return result if result is None or isinstance(result, BaseException) else self.calibration(float(result))
 
     @classmethod
     def fit(
@@ -152,30 +151,33 @@ class Calibrated(Composite):
             DataError: A row lacks a column or a label, fewer than 10 rows have scores, or no calibration fits.
             ImportError: The method is isotonic and scikit-learn is not installed.
         """
-        found = resolve(reward)
+        target = resolve(reward)
         rows = rows if isinstance(rows, str | Path) else list(rows)
         pairs = _pairs(rows)
-        rollouts = _labelled(rows) if pairs is None else [one for pair in pairs for one in pair.rollouts]
+        rollouts = _labelled_rollouts(rows) if pairs is None else [row for pair in pairs for row in pair.rollouts]
         if not rollouts:
             raise DataError("Calibrated.fit: there are no rows to fit on")
-        labels = [truth(one.example, label, f"row {at}") for at, one in enumerate(rollouts)] if pairs is None else []
-        with Runtime([found], lane=lane, workers=workers, max_infrastructure_rate=1.0) as runtime:
+        labels = [] if pairs else [truth(row.example, label, f"row {index}") for index, row in enumerate(rollouts)]
+        with Runtime([target], lane=lane, workers=workers, max_infrastructure_rate=1.0) as runtime:
             (outcomes,) = runtime.score(rollouts).outcomes.values()
-        scores = [one.score if one.status is Status.SCORED else None for one in outcomes]
+        scores = [outcome.score if outcome.status is Status.SCORED else None for outcome in outcomes]
         if pairs is None:
-            known = [(score, good) for score, good in zip(scores, labels, strict=True) if score is not None]
-            _check_enough(len(known), len(rollouts), "rows", outcomes)
-            made = Calibration.fit([score for score, _ in known], [good for _, good in known], method, output=output)
+            examples = [(score, is_good) for score, is_good in zip(scores, labels, strict=True) if score is not None]
+            _check_enough(len(examples), len(rollouts), "rows", outcomes)
+            values, truths = zip(*examples, strict=True)
+            calibration = Calibration.fit(values, truths, method, output=output)
         else:
-            both = [(c, r) for c, r in zip(scores[::2], scores[1::2], strict=True) if c is not None and r is not None]
-            _check_enough(len(both), len(pairs), "pairs", outcomes)
-            made = Calibration.fit_pairs([c for c, _ in both], [r for _, r in both], method, output=output)
-        return cls(found, made, name=name)
+            sides = zip(scores[::2], scores[1::2], strict=True)
+            duels = [(chosen, rejected) for chosen, rejected in sides if chosen is not None and rejected is not None]
+            _check_enough(len(duels), len(pairs), "pairs", outcomes)
+            winners, losers = zip(*duels, strict=True)
+            calibration = Calibration.fit_pairs(winners, losers, method, output=output)
+        return cls(target, calibration, name=name)
 
     def save(self, path: str | Path) -> None:
         """Write the calibration to a JSON file, with the name and version of the reward that it is for."""
-        held = {**self.calibration.as_json(), "reward": self.reward.name, "version": self.reward.version}
-        Path(path).write_text(json.dumps(held, indent=2) + "\n", encoding="utf-8")
+        content = {**self.calibration.as_json(), "reward": self.reward.name, "version": self.reward.version}
+        Path(path).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, reward: Any, path: str | Path, *, name: str | None = None) -> Calibrated:
@@ -184,23 +186,23 @@ class Calibrated(Composite):
         Raises:
             ConfigError: The file holds no calibration, or that of another reward or of another version of it.
         """
-        found = resolve(reward)
-        held = _object(path)
-        meant = held.get("version")
-        if meant is not None and meant != found.version:
+        target = resolve(reward)
+        content = _read_object(path)
+        version = content.get("version")
+        if version is not None and version != target.version:
             raise ConfigError(
-                f"{path}: fitted for {held.get('reward')!r} version {meant}, and {found.name!r} is version "
-                f"{found.version}; fit it again, or take the map as it is: Calibrated(reward, Calibration.load(path))"
+                f"{path}: fitted for {content.get('reward')!r} version {version}, and {target.name!r} is version "
+                f"{target.version}; fit it again, or take the map as it is: Calibrated(reward, Calibration.load(path))"
             )
-        return cls(found, _read(path), name=name)
+        return cls(target, _read(path), name=name)
 
 
-def _object(path: str | Path) -> Mapping[str, Any]:
+def _read_object(path: str | Path) -> Mapping[str, Any]:
     try:
-        held = decode(Path(path).read_text(encoding="utf-8"))
+        content = decode(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return held if isinstance(held, Mapping) else {}
+    return content if isinstance(content, Mapping) else {}
 
 
 def _read(path: Any) -> Calibration:
@@ -212,32 +214,32 @@ def _read(path: Any) -> Calibration:
 def _pairs(rows: Rows) -> list[PreferenceRow] | None:
     """Return the pairs; ``None`` where rows are labelled completions."""
     if isinstance(rows, str | Path):
-        return _one_to_one(read_preferences(rows)) if "chosen" in read_rows(rows, limit=1)[0].values else None
+        return _check_one_to_one(read_preferences(rows)) if "chosen" in read_rows(rows, limit=1)[0].values else None
     plain = [row for row in rows if not isinstance(row, Rollout)]
-    return _one_to_one(preferences_of(plain)) if plain and "chosen" in plain[0] else None
+    return _check_one_to_one(preferences_of(plain)) if plain and "chosen" in plain[0] else None
 
 
-def _one_to_one(found: list[PreferenceRow]) -> list[PreferenceRow]:
-    for one in found:
-        if len(one.chosen) != 1 or len(one.rejected) != 1:
+def _check_one_to_one(rows: list[PreferenceRow]) -> list[PreferenceRow]:
+    for row in rows:
+        if len(row.chosen) != 1 or len(row.rejected) != 1:
             raise DataError(
-                f"{one.where}: {len(one.chosen)} chosen and {len(one.rejected)} rejected; expected one each"
+                f"{row.where}: {len(row.chosen)} chosen and {len(row.rejected)} rejected; expected one each"
             )
-    return found
+    return rows
 
 
-def _labelled(rows: Rows) -> list[Rollout]:
+def _labelled_rollouts(rows: Rows) -> list[Rollout]:
     """Return rollouts with their labels."""
     if isinstance(rows, str | Path):
         return rollouts_from_rows(rows)
-    each = [[row] if isinstance(row, Rollout) else rollouts_from_rows([row]) for row in rows]
-    return [rollout for rollouts in each for rollout in rollouts]
+    groups = [[row] if isinstance(row, Rollout) else rollouts_from_rows([row]) for row in rows]
+    return [rollout for rollouts in groups for rollout in rollouts]
 
 
-def _check_enough(known: int, given: int, what: str, outcomes: Sequence[Outcome]) -> None:
-    if known < _LEAST_EXAMPLES:
-        error = next((one.error for one in outcomes if one.error), None)
-        why = f"; the first failure: {error}" if error else ""
+def _check_enough(count: int, total: int, noun: str, outcomes: Sequence[Outcome]) -> None:
+    if count < _LEAST_EXAMPLES:
+        error = next((outcome.error for outcome in outcomes if outcome.error), None)
+        detail = f"; the first failure: {error}" if error else ""
         raise DataError(
-            f"Calibrated.fit: {known} of {given} {what} have scores; expected {_LEAST_EXAMPLES} or more{why}"
+            f"Calibrated.fit: {count} of {total} {noun} have scores; expected {_LEAST_EXAMPLES} or more{detail}"
         )

@@ -22,13 +22,11 @@ from rewardkit.extending import decode, shorten
 
 METHODS = ("temperature", "platt", "isotonic")
 OUTPUTS = ("probability", "logit")
-FORM = 1
-"""The version of the file."""
-_BESIDE = ("calibration", "reward", "version")
-"""What a file has beside the fields: its form, and the name and version of the reward that it is for."""
+FORMAT_VERSION = 1  # the version of the file
+# What a file has beside the fields: its form, and the name and version of the reward that it is for.
+_HEADER = ("calibration", "reward", "version")
 _STEPS, _TOLERANCE = 200, 1e-10
-_LEAST = 1e-9
-"""The steepest and the flattest sigmoid that a fit may give are this far from a step and from a line."""
+_MINIMUM = 1e-9  # the steepest and the flattest sigmoid that a fit may give are this far from a step and from a line
 
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -76,7 +74,7 @@ class Calibration:
                 raise ConfigError(f"calibration: {name}={getattr(self, name)!r}: expected a finite number")
         if self.method == "temperature" and (self.slope <= 0 or self.intercept):
             raise ConfigError(f"calibration: slope={self.slope!r}: a temperature has a slope above 0, and no intercept")
-        object.__setattr__(self, "knots", _checked_knots(self.knots) if self.method == "isotonic" else ())
+        object.__setattr__(self, "knots", _check_knots(self.knots) if self.method == "isotonic" else ())
         if self.method == "isotonic" and self.output == "logit":
             raise ConfigError("calibration: output='logit': isotonic gives 0 and 1, whose log-odds are infinite")
 
@@ -112,11 +110,11 @@ class Calibration:
                 not above 0: good completions score no higher than bad ones.
             ImportError: The method is isotonic and scikit-learn is not installed.
         """
-        xs, ys = _checked(scores, labels)
+        xs, ys = _check_scores(scores, labels)
         if method == "isotonic":
             return cls(method, output, knots=_isotonic(xs, ys), examples=len(xs))
-        good = float(ys.sum())
-        targets = np.where(ys == 1, (good + 1) / (good + 2), 1 / (len(ys) - good + 2))
+        good_count = float(ys.sum())
+        targets = np.where(ys == 1, (good_count + 1) / (good_count + 2), 1 / (len(ys) - good_count + 2))
         slope, intercept = _sigmoid_fit(xs, targets, with_intercept=method == "platt")
         _check_rises(method, slope, "good completions score no higher than bad ones")
         return cls(method, output, slope, intercept, examples=len(xs))
@@ -143,21 +141,21 @@ class Calibration:
         """
         if len(chosen) != len(rejected):
             raise DataError(f"calibration: {len(chosen)} chosen and {len(rejected)} rejected scores; expected pairs")
-        xs, ys = _checked([*chosen, *rejected], [1] * len(chosen) + [0] * len(rejected))
+        xs, ys = _check_scores([*chosen, *rejected], [1] * len(chosen) + [0] * len(rejected))
         if method == "isotonic":
             return cls(method, output, knots=_isotonic(xs, ys), examples=len(chosen), fitted_on="pairs")
-        ahead = xs[: len(chosen)] - xs[len(chosen) :]
-        if not ahead.any():
+        margins = xs[: len(chosen)] - xs[len(chosen) :]
+        if not margins.any():
             raise DataError("calibration: each chosen completion scores as its rejected one; pairs say nothing then")
-        targets = np.full(len(ahead), (len(ahead) + 1) / (len(ahead) + 2))
-        slope, _ = _sigmoid_fit(ahead, targets, with_intercept=False)
+        targets = np.full(len(margins), (len(margins) + 1) / (len(margins) + 2))
+        slope, _ = _sigmoid_fit(margins, targets, with_intercept=False)
         _check_rises(method, slope, "chosen completions score no higher than rejected ones")
         intercept = _centre(xs, slope) if method == "platt" else 0.0
         return cls(method, output, slope, intercept, examples=len(chosen), fitted_on="pairs")
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain values, as a file has them."""
-        return {"calibration": FORM, **asdict(self), "knots": [list(knot) for knot in self.knots]}
+        return {"calibration": FORMAT_VERSION, **asdict(self), "knots": [list(knot) for knot in self.knots]}
 
     def save(self, path: str | Path) -> None:
         """Write it to a JSON file."""
@@ -171,42 +169,42 @@ class Calibration:
             ConfigError: There is no such file, or it holds no calibration; says what is wrong.
         """
         try:
-            held = decode(Path(path).read_text(encoding="utf-8"))
-        except OSError as reason:
-            raise ConfigError(f"{path}: {reason.strerror or reason}") from reason
-        except ValueError as wrong:
-            raise ConfigError(f"{path}: not JSON, so not a calibration: {wrong}") from None
-        if not isinstance(held, Mapping) or held.get("calibration") != FORM:
-            raise ConfigError(f"{path}: no calibration; expected an object with 'calibration': {FORM}")
-        fields = {name: value for name, value in held.items() if name not in _BESIDE}
-        unknown = sorted(fields.keys() - cls.__dataclass_fields__)
-        if unknown:
-            raise ConfigError(f"{path}: unknown field {unknown[0]!r}; fields are {', '.join(cls.__dataclass_fields__)}")
+            content = decode(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise ConfigError(f"{path}: not JSON, so not a calibration: {error}") from None
+        if not isinstance(content, Mapping) or content.get("calibration") != FORMAT_VERSION:
+            raise ConfigError(f"{path}: no calibration; expected an object with 'calibration': {FORMAT_VERSION}")
+        fields = {name: value for name, value in content.items() if name not in _HEADER}
+        strays = sorted(fields.keys() - cls.__dataclass_fields__)
+        if strays:
+            raise ConfigError(f"{path}: unknown field {strays[0]!r}; fields are {', '.join(cls.__dataclass_fields__)}")
         try:
             return cls(**fields)
-        except (ConfigError, TypeError) as wrong:
-            raise ConfigError(f"{path}: {wrong}") from None
+        except (ConfigError, TypeError) as error:
+            raise ConfigError(f"{path}: {error}") from None
 
 
-def _checked_knots(given: Any) -> tuple[tuple[float, float], ...]:
+def _check_knots(value: Any) -> tuple[tuple[float, float], ...]:
     try:
-        knots = tuple((float(x), float(y)) for x, y in given)
+        knots = tuple((float(x), float(y)) for x, y in value)
     except (TypeError, ValueError):
-        raise ConfigError(f"calibration: knots={shorten(given)}: expected pairs of a score and a probability") from None
-    rises = all(one[0] < other[0] and one[1] <= other[1] for one, other in itertools.pairwise(knots))
+        raise ConfigError(f"calibration: knots={shorten(value)}: expected pairs of a score and a probability") from None
+    rises = all(left[0] < right[0] and left[1] <= right[1] for left, right in itertools.pairwise(knots))
     if not knots or not rises or not all(math.isfinite(x) and 0 <= y <= 1 for x, y in knots):
         raise ConfigError("calibration: knots: expected rising finite scores with probabilities that never fall")
     return knots
 
 
-def _checked(scores: Sequence[float], labels: Sequence[bool | int]) -> tuple[_Floats, _Floats]:
+def _check_scores(scores: Sequence[float], labels: Sequence[bool | int]) -> tuple[_Floats, _Floats]:
     if len(scores) != len(labels):
         raise DataError(f"calibration: {len(scores)} scores and {len(labels)} labels; expected one a score")
-    for place, (score, label) in enumerate(zip(scores, labels, strict=True)):
+    for index, (score, label) in enumerate(zip(scores, labels, strict=True)):
         if not _is_number(score):
-            raise DataError(f"calibration: score {place} is {score!r}; leave out what failed or was skipped")
+            raise DataError(f"calibration: score {index} is {score!r}; leave out what failed or was skipped")
         if label not in (0, 1):
-            raise DataError(f"calibration: label {place} is {label!r}; expected 1 for good and 0 for bad")
+            raise DataError(f"calibration: label {index} is {label!r}; expected 1 for good and 0 for bad")
     if len(set(labels)) < 2:
         raise DataError(f"calibration: {len(labels)} labels, and not both kinds among them; it takes good and bad")
     if len(set(scores)) < 2:
@@ -218,9 +216,9 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.floating) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _check_rises(method: str, slope: float, why: str) -> None:
+def _check_rises(method: str, slope: float, reason: str) -> None:
     if method == "temperature" and slope <= 0:
-        raise DataError(f"calibration: no temperature fits, because {why}; use another reward, or method='platt'")
+        raise DataError(f"calibration: no temperature fits, because {reason}; use another reward, or method='platt'")
 
 
 def _sigmoid(logit: float) -> float:
@@ -231,20 +229,20 @@ def _sigmoid_fit(xs: _Floats, targets: _Floats, *, with_intercept: bool) -> tupl
     """Return the slope and intercept of the greatest likelihood, by Newton's method on scaled scores."""
     size = float(np.abs(xs).max())
     columns = np.stack([xs / size, np.ones_like(xs)], axis=1) if with_intercept else (xs / size)[:, None]
-    found = np.zeros(columns.shape[1])
-    loss = _loss(columns @ found, targets)
+    weights = np.zeros(columns.shape[1])
+    loss = _loss(columns @ weights, targets)
     for _ in range(_STEPS):
-        p = _sigmoids(columns @ found)
+        p = _sigmoids(columns @ weights)
         gradient = columns.T @ (p - targets)
-        curved = columns.T @ (columns * np.maximum(p * (1 - p), _LEAST)[:, None])
-        step = np.linalg.solve(curved + _LEAST * np.eye(len(found)), gradient)
-        share = 1.0
-        while (new := _loss(columns @ (found - share * step), targets)) > loss and share > _TOLERANCE:
-            share /= 2
-        found, moved, loss = found - share * step, float(np.abs(share * step).max()), new
-        if moved <= _TOLERANCE * (1 + float(np.abs(found).max())):
+        curvature = columns.T @ (columns * np.maximum(p * (1 - p), _MINIMUM)[:, None])
+        step = np.linalg.solve(curvature + _MINIMUM * np.eye(len(weights)), gradient)
+        damping = 1.0
+        while (new := _loss(columns @ (weights - damping * step), targets)) > loss and damping > _TOLERANCE:
+            damping /= 2
+        weights, change, loss = weights - damping * step, float(np.abs(damping * step).max()), new
+        if change <= _TOLERANCE * (1 + float(np.abs(weights).max())):
             break
-    return float(found[0]) / size, float(found[1]) if with_intercept else 0.0
+    return float(weights[0]) / size, float(weights[1]) if with_intercept else 0.0
 
 
 def _sigmoids(logits: _Floats) -> _Floats:
@@ -258,19 +256,19 @@ def _loss(logits: _Floats, targets: _Floats) -> float:
 def _centre(xs: _Floats, slope: float) -> float:
     """Return the intercept with which the mean probability of all scores is one half, by bisection."""
     mean: Callable[[float], float] = lambda middle: float(_sigmoids(slope * xs + middle).mean())  # noqa: E731
-    ends = sorted((-slope * float(xs.min()), -slope * float(xs.max())))
+    bounds = sorted((-slope * float(xs.min()), -slope * float(xs.max())))
     for _ in range(_STEPS):
-        middle = (ends[0] + ends[1]) / 2
-        ends = [middle, ends[1]] if mean(middle) < 0.5 else [ends[0], middle]
-    return (ends[0] + ends[1]) / 2
+        middle = (bounds[0] + bounds[1]) / 2
+        bounds = [middle, bounds[1]] if mean(middle) < 0.5 else [bounds[0], middle]
+    return (bounds[0] + bounds[1]) / 2
 
 
 def _isotonic(xs: _Floats, ys: _Floats) -> tuple[tuple[float, float], ...]:
     """Return the knots of scikit-learn's isotonic regression."""
     try:
         from sklearn.isotonic import IsotonicRegression
-    except ImportError as missing:
-        raise ImportError("method='isotonic' needs sklearn: pip install scikit-learn") from missing
-    fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(xs, ys)
-    pairs = zip(fitted.X_thresholds_.tolist(), fitted.y_thresholds_.tolist(), strict=True)
+    except ImportError as error:
+        raise ImportError("method='isotonic' needs sklearn: pip install scikit-learn") from error
+    regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(xs, ys)
+    pairs = zip(regression.X_thresholds_.tolist(), regression.y_thresholds_.tolist(), strict=True)
     return tuple((x, min(1.0, max(0.0, y))) for x, y in pairs)

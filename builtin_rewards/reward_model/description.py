@@ -104,12 +104,12 @@ def read_description(folder: str | os.PathLike[str]) -> RewardModelDescription |
         return RewardModelDescription.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
-    except ValidationError as wrong:
-        first = wrong.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "content"
-        raise ConfigError(f"{path}: {place}: {first['msg']}; train the model again, or remove the file") from wrong
-    except OSError as reason:
-        raise ConfigError(f"{path}: cannot be read: {reason}") from reason
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "content"
+        raise ConfigError(f"{path}: {field}: {first['msg']}; train the model again, or remove the file") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
 
 
 def write_description(folder: str | os.PathLike[str], description: RewardModelDescription) -> Path:

@@ -8,6 +8,7 @@ its completion.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -77,91 +78,88 @@ def encode_text(
         DataError: The completion is empty, a step is not in it, two steps end in the same token, or the form is
             ``"plain"`` and there are several messages to join.
     """
-    asked = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
-    said = [{"role": "assistant", "content": completion}] if isinstance(completion, str) else list(completion)
-    if not any(_words(one).strip() or one.get("tool_calls") for one in said):
+    questions = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+    answers = [{"role": "assistant", "content": completion}] if isinstance(completion, str) else list(completion)
+    if not any(_message_text(message).strip() or message.get("tool_calls") for message in answers):
         raise DataError("the completion is empty")
     if form == "plain":
-        head, text, start = _pasted(tokenizer, asked, said)
+        head, text, start = _paste(tokenizer, questions, answers)
     elif tokenizer.chat_template:
-        head, text, start = _templated(tokenizer, asked, said)
+        head, text, start = _apply_template(tokenizer, questions, answers)
     else:
-        head, text, start = _plain(tokenizer, asked, said)
+        head, text, start = _without_template(tokenizer, questions, answers)
     if head is None:
-        whole = _tokens(tokenizer, text, special=form == "plain")
-        prompt_length = _reach(whole, start)
-        ids, spans = whole.ids, whole.spans
-        fixed = int(bool(ids) and ids[0] in {tokenizer.bos_token_id, tokenizer.cls_token_id})
+        part = _tokens(tokenizer, text, special=form == "plain")
+        prompt_length = _reach(part, start)
+        ids, spans = part.ids, part.spans
+        head_length = int(bool(ids) and ids[0] in {tokenizer.bos_token_id, tokenizer.cls_token_id})
     else:
-        asked_part, said_part = _tokens(tokenizer, head), _tokens(tokenizer, text)
+        question_part, answer_part = _tokens(tokenizer, head), _tokens(tokenizer, text)
         opening, between, closing = _marks(tokenizer)
-        ids = [*opening, *asked_part.ids, *between, *said_part.ids, *closing]
-        prompt_length, fixed = len(opening) + len(asked_part.ids) + len(between), len(opening)
-        none = [(-1, -1)]
-        spans = [*none * prompt_length, *said_part.spans, *none * len(closing)]
+        ids = [*opening, *question_part.ids, *between, *answer_part.ids, *closing]
+        prompt_length, head_length = len(opening) + len(question_part.ids) + len(between), len(opening)
+        gap = [(-1, -1)]
+        spans = [*gap * prompt_length, *answer_part.spans, *gap * len(closing)]
         start = 0
     if prompt_length >= len(ids):
         raise DataError("the completion has no tokens")
     ends = _step_ends(text, start, spans, prompt_length, steps)
-    over = max(0, len(ids) - max_length) if max_length else 0
+    excess = max(0, len(ids) - max_length) if max_length else 0
     marks = 1 if head is not None else 0  # the mark between prompt and completion stays
-    cut = min(over, max(0, prompt_length - fixed - marks))
+    cut = min(excess, max(0, prompt_length - head_length - marks))
     return EncodedText(
-        ids=(*ids[:fixed], *ids[fixed + cut :]),
+        ids=(*ids[:head_length], *ids[head_length + cut :]),
         prompt_length=prompt_length - cut,
         step_ends=tuple(end - cut for end in ends),
         cut=cut,
-        excess=over - cut,
+        excess=excess - cut,
     )
 
 
-def _templated(tokenizer: Any, asked: list[Any], said: list[Any]) -> tuple[None, str, int]:
+def _apply_template(tokenizer: Any, questions: list[Any], answers: list[Any]) -> tuple[None, str, int]:
     """Return the text by the chat template, and where the completion begins in it."""
     try:
-        text = tokenizer.apply_chat_template([*asked, *said], tokenize=False)
-        before = tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
-    except Exception as reason:  # templates raise what they like
-        raise DataError(f"the tokenizer's chat template refuses it: {reason}") from reason
-    shared = next(
-        (place for place, (one, other) in enumerate(zip(text, before, strict=False)) if one != other),
-        min(len(text), len(before)),
-    )
-    return None, text, shared
+        text = tokenizer.apply_chat_template([*questions, *answers], tokenize=False)
+        opening = tokenizer.apply_chat_template(questions, tokenize=False, add_generation_prompt=True)
+    except Exception as error:  # templates raise what they like
+        raise DataError(f"the tokenizer's chat template refuses it: {error}") from error
+    pairs = zip(text, opening, strict=False)
+    return None, text, sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _plain(tokenizer: Any, asked: list[Any], said: list[Any]) -> tuple[str | None, str, int]:
+def _without_template(tokenizer: Any, questions: list[Any], answers: list[Any]) -> tuple[str | None, str, int]:
     """Return prompt and completion apart, for a tokenizer that marks pairs, or else one transcript and its start."""
-    words = _words(said[0]) if len(said) == 1 else _transcript(said)
+    text = _message_text(answers[0]) if len(answers) == 1 else _transcript(answers)
     if tokenizer.cls_token is not None and tokenizer.sep_token is not None:
-        head = _words(asked[0]) if len(asked) == 1 else _transcript(asked)
-        return head, words, 0
-    begin = tokenizer.bos_token or ""
-    names = "" if len(said) != 1 else f"{_SPEAKERS.get(said[0].get('role', ''), 'Assistant')}: "
-    before = f"{begin}{_transcript(asked)}\n\n{names}"
-    return None, f"{before}{words}{tokenizer.eos_token or ''}", len(before)
+        head = _message_text(questions[0]) if len(questions) == 1 else _transcript(questions)
+        return head, text, 0
+    bos = tokenizer.bos_token or ""
+    speaker = "" if len(answers) != 1 else f"{_SPEAKERS.get(answers[0].get('role', ''), 'Assistant')}: "
+    opening = f"{bos}{_transcript(questions)}\n\n{speaker}"
+    return None, f"{opening}{text}{tokenizer.eos_token or ''}", len(opening)
 
 
-def _pasted(tokenizer: Any, asked: list[Any], said: list[Any]) -> tuple[None, str, int]:
+def _paste(tokenizer: Any, questions: list[Any], answers: list[Any]) -> tuple[None, str, int]:
     """Return the texts of prompt and completion, one after the other with the end token, and where the second begins.
 
     Raises:
         DataError: Either has several messages, which pasting would run together.
     """
-    if len(asked) > 1 or len(said) > 1:
+    if len(questions) > 1 or len(answers) > 1:
         raise DataError(
-            f"{len(asked)} and {len(said)} messages, and the form 'plain' pastes one prompt and one completion; "
+            f"{len(questions)} and {len(answers)} messages, and the form 'plain' pastes one prompt and one completion; "
             "give their text, or take the form 'chat'"
         )
-    before, text = (_words(side[0]) if side else "" for side in (asked, said))
+    head, text = (_message_text(side[0]) if side else "" for side in (questions, answers))
     end = tokenizer.eos_token or ""
-    return None, before + (text if text.endswith(end) else text + end), len(before)
+    return None, head + (text if text.endswith(end) else text + end), len(head)
 
 
 def _transcript(messages: list[Any]) -> str:
-    return "\n\n".join(f"{_SPEAKERS.get(one['role'], one['role'])}: {_words(one)}" for one in messages)
+    return "\n\n".join(f"{_SPEAKERS.get(turn['role'], turn['role'])}: {_message_text(turn)}" for turn in messages)
 
 
-def _words(message: Mapping[str, Any]) -> str:
+def _message_text(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str) or content is None:
         return content or ""
@@ -176,15 +174,15 @@ def _tokens(tokenizer: Any, text: str, *, special: bool = False) -> _Part:
     """Return the tokens of a text, perhaps with the special ones that the tokenizer adds, which have no characters."""
     if not tokenizer.is_fast:
         raise DataError("the tokenizer is a slow one, which does not say where its tokens are; give a fast one")
-    told = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True, truncation=False, verbose=False)
-    spans = [(first, last) if first < last else (-1, -1) for first, last in told["offset_mapping"]]
-    return _Part(list(told["input_ids"]), spans)
+    encoding = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True, truncation=False, verbose=False)
+    spans = [(first, last) if first < last else (-1, -1) for first, last in encoding["offset_mapping"]]
+    return _Part(list(encoding["input_ids"]), spans)
 
 
 def _reach(part: _Part, start: int) -> int:
     """Return how many tokens stand before the first that holds a character from ``start`` on."""
-    places = (place for place, (first, last) in enumerate(part.spans) if last > start)
-    return next(places, len(part.ids))
+    indices = (index for index, (first, last) in enumerate(part.spans) if last > start)
+    return next(indices, len(part.ids))
 
 
 def _step_ends(
@@ -192,15 +190,15 @@ def _step_ends(
 ) -> list[int]:
     """Return the place of the last token of each step, found in the text one after the other."""
     ends: list[int] = []
-    place = start
     for number, step in enumerate(steps):
-        words = step.strip()
-        found = text.find(words, place)
-        if not words or found < 0:
-            raise DataError(f"step {number} is {'empty' if not words else f'not in the completion: {words[:60]!r}'}")
-        place = found + len(words)
-        end = max(one for one in range(prompt_length, len(spans)) if 0 <= spans[one][0] < place)
+        content = step.strip()
+        if not content:
+            raise DataError(f"step {number} is empty")
+        if (match := text.find(content, start)) < 0:
+            raise DataError(f"step {number} is not in the completion: {content[:60]!r}")
+        start = match + len(content)
+        end = max(index for index in range(prompt_length, len(spans)) if 0 <= spans[index][0] < start)
         if ends and end <= ends[-1]:
-            raise DataError(f"step {number} ends in the same token as the one before: {words[:60]!r}")
+            raise DataError(f"step {number} ends in the same token as the one before: {content[:60]!r}")
         ends.append(end)
     return ends

@@ -71,7 +71,7 @@ class GenerativeRewardModel(LLMJudge):
         if settings.get("template") is None:
             settings["template"] = _template(mode, settings)
         super().__init__(
-            model, [_named(criterion, settings)], scale=scale, samples=samples, likelihoods=True, **settings
+            model, [_as_criterion(criterion, settings)], scale=scale, samples=samples, likelihoods=True, **settings
         )
         grading = self._judging
         if mode == "yes" and isinstance(grading, GradingFunction):
@@ -91,7 +91,7 @@ def _template(mode: str, settings: JudgeSettings) -> str:
     return names[mode, settings.get("reference") is not None]
 
 
-def _named(criterion: Criterion | str | None, settings: JudgeSettings) -> Criterion:
+def _as_criterion(criterion: Criterion | str | None, settings: JudgeSettings) -> Criterion:
     """Return the criterion, under the name ``good`` where it is text."""
     if criterion is None:
         return _CRITERION if settings.get("reference") is None else _RIGHT

@@ -22,7 +22,7 @@ from builtin_rewards.reward_model.batching import Batcher
 from builtin_rewards.reward_model.description import Aggregation
 from builtin_rewards.reward_model.encoding import TextForm
 from builtin_rewards.reward_model.loading import DTYPES, check_folder
-from builtin_rewards.reward_model.scoring import (
+from builtin_rewards.reward_model.scorer import (
     NORMALIZATIONS,
     REDUCTIONS,
     TRUNCATIONS,
@@ -74,14 +74,14 @@ class ScoringFunction(RewardFunction, Versioned):
         for folder in self.settings.folders:
             for path in sorted({*folder.path.glob("*.*"), *folder.base.glob("*.*")}):
                 small = path.suffix in (".json", ".jinja", ".txt")
-                digest.update(path.name.encode() + (path.read_bytes() if small else _ends_of(path)))
+                digest.update(path.name.encode() + (path.read_bytes() if small else _digest_part(path)))
         return digest.hexdigest()
 
     @functools.cached_property
     def key(self) -> str:
         """What two rewards that share their loaded models have in common."""
-        told = asdict(self.settings)
-        return repr((sorted((name, repr(value)) for name, value in told.items()), self.steps_column))
+        settings = asdict(self.settings)
+        return repr((sorted((name, repr(value)) for name, value in settings.items()), self.steps_column))
 
     def load(self) -> None:
         """Load the models, so that what is wrong with them is told before the first call."""
@@ -94,15 +94,15 @@ class ScoringFunction(RewardFunction, Versioned):
 
     def scorer(self) -> Scorer:
         """Return the loaded models: those of an equal reward in this process, where there is one."""
-        return _here.scorer(self)
+        return _models.scorer(self)
 
     async def __call__(self, **columns: Any) -> Score | None:
         steps = columns[self.steps_column] if self.steps_column else None
         if self.steps_column and steps is None:
             return None
         text = Text(columns.get("prompt", ""), columns["completion"], None if steps is None else tuple(steps))
-        told = await asyncio.wrap_future(_here.batcher(self).submit(text))
-        return Score(told.value, None, told.metrics)
+        score = await asyncio.wrap_future(_models.batcher(self).submit(text))
+        return Score(score.value, None, score.metrics)
 
 
 class _Models:
@@ -124,8 +124,8 @@ class _Models:
     @property
     def is_used(self) -> bool:
         """Whether something was loaded, or another thread is about to: a fork would keep its lock for ever."""
-        held = self._loading.locked() or self._lock.locked()
-        return self.lost or held or bool(self._scorers or self._batchers)
+        is_locked = self._loading.locked() or self._lock.locked()
+        return self.lost or is_locked or bool(self._scorers or self._batchers)
 
     def scorer(self, function: ScoringFunction) -> Scorer:
         if self.lost:
@@ -154,29 +154,29 @@ def _has_one_thread() -> bool:
         return False  # it cannot be known here
 
 
-_here = _Models()
+_models = _Models()
 
 
 def _before_fork() -> None:
-    _here.outlive_fork = not _here.is_used or _has_one_thread()
+    _models.outlive_fork = not _models.is_used or _has_one_thread()
 
 
 def _in_fork() -> None:
-    global _here
-    if not _here.outlive_fork:
-        _here = _Models(lost=True)
+    global _models
+    if not _models.outlive_fork:
+        _models = _Models(lost=True)
 
 
 os.register_at_fork(before=_before_fork, after_in_child=_in_fork)
 
 
-def _ends_of(path: Path) -> bytes:
+def _digest_part(path: Path) -> bytes:
     """Return what stands for a large file: its size, and its first and last bytes, where training changes weights."""
-    size, some = path.stat().st_size, 1 << 16
+    size, width = path.stat().st_size, 1 << 16
     with path.open("rb") as file:
-        head = file.read(some)
-        file.seek(max(0, size - some))
-        return b"%d" % size + head + file.read(some)
+        head = file.read(width)
+        file.seek(max(0, size - width))
+        return b"%d" % size + head + file.read(width)
 
 
 class RewardModelReward(Reward[..., Any]):
@@ -249,19 +249,19 @@ class RewardModelReward(Reward[..., Any]):
         paths = [path_or_id] if isinstance(path_or_id, str | Path) else list(path_or_id)
         if not paths:
             raise ConfigError("path_or_id=[]: name a reward model's folder, or several")
-        _one_of("dtype", dtype, DTYPES)
-        _one_of("truncation", truncation, TRUNCATIONS)
-        _one_of("normalize", normalize, (None, *NORMALIZATIONS))
-        _one_of("aggregate", aggregate, (None, *get_args(Aggregation)))
-        _one_of("reduce", reduce, REDUCTIONS)
-        _one_of("steps", steps, _STEPS)
-        _one_of("read_at", read_at, ("trained", "last"))
-        _one_of("text_form", text_form, (None, *get_args(TextForm)))
-        _at_least("max_length", max_length, 1)
-        _at_least("token_budget", token_budget, 1)
-        _at_least("wait_ms", wait_ms, 0)
-        _at_least("spread", spread, 0)
-        folders = tuple(check_folder(str(one), base) for one in paths)
+        _check_choice("dtype", dtype, DTYPES)
+        _check_choice("truncation", truncation, TRUNCATIONS)
+        _check_choice("normalize", normalize, (None, *NORMALIZATIONS))
+        _check_choice("aggregate", aggregate, (None, *get_args(Aggregation)))
+        _check_choice("reduce", reduce, REDUCTIONS)
+        _check_choice("steps", steps, _STEPS)
+        _check_choice("read_at", read_at, ("trained", "last"))
+        _check_choice("text_form", text_form, (None, *get_args(TextForm)))
+        _check_minimum("max_length", max_length, 1)
+        _check_minimum("token_budget", token_budget, 1)
+        _check_minimum("wait_ms", wait_ms, 0)
+        _check_minimum("spread", spread, 0)
+        folders = tuple(check_folder(str(path), base) for path in paths)
         if normalize in ("reference", "quantile"):
             for folder in folders:
                 reference_of(folder)
@@ -293,53 +293,54 @@ class RewardModelReward(Reward[..., Any]):
             InfrastructureError: This process was forked from one that had loaded a reward model.
         """
         column = self._scoring.steps_column
-        texts = [Text(one.prompt, one.completion, _listed(one, column, place)) for place, one in enumerate(rollouts)]
-        found = self._scoring.scorer().score(texts)
+        texts = [Text(row.prompt, row.completion, _steps_of(row, column, index)) for index, row in enumerate(rollouts)]
         values = []
-        for place, one in enumerate(found):
-            if isinstance(one, Exception):
-                one.add_note(f"in rollout {place}")
-                raise one
-            values.append(one.value)
+        for index, result in enumerate(self._scoring.scorer().score(texts)):
+            if isinstance(result, Exception):
+                result.add_note(f"in rollout {index}")
+                raise result
+            values.append(result.value)
         return values
 
     def _having(self, options: RewardOptions) -> RewardModelReward:
-        return _rebuilt(replace(self._scoring, name=options.name), options)
+        return _rebuild(replace(self._scoring, name=options.name), options)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self._scoring, self.options)
+        return _rebuild, (self._scoring, self.options)
 
 
-def _rebuilt(function: ScoringFunction, options: RewardOptions) -> RewardModelReward:
-    made = RewardModelReward.__new__(RewardModelReward)
-    made._start(function, options)
-    return made
+def _rebuild(function: ScoringFunction, options: RewardOptions) -> RewardModelReward:
+    reward = RewardModelReward.__new__(RewardModelReward)
+    reward._start(function, options)
+    return reward
 
 
-def _listed(rollout: Rollout, column: str | None, place: int) -> tuple[str, ...] | None:
+def _steps_of(rollout: Rollout, column: str | None, index: int) -> tuple[str, ...] | None:
     """Return a rollout's steps, read as a run reads them; raise DataError where it has none or they are no list."""
     if column is None:
         return None
     if rollout.example.get(column) is None:
-        raise DataError(f"rollout {place} has no steps in the column {column!r} that steps_column names")
+        raise DataError(f"rollout {index} has no steps in the column {column!r} that steps_column names")
     try:
         steps: Any = _list_of_texts(rollout.example[column])
-    except ColumnValueError as wrong:
-        raise DataError(f"rollout {place}: {wrong.describe(column, None)}") from None
+    except ColumnValueError as error:
+        raise DataError(f"rollout {index}: {error.describe(column, None)}") from None
     return tuple(steps)
 
 
 def _range(settings: ScorerSettings) -> tuple[float, float] | None:
     """Return the range of scores: that of probabilities, or none."""
-    shares = all(one.kind in ("orm", "prm") for one in settings.folders) and settings.normalize is None
-    return (0.0, 1.0) if (shares and settings.reduce != "lower") or settings.normalize == "quantile" else None
+    if settings.normalize is not None:
+        return (0.0, 1.0) if settings.normalize == "quantile" else None
+    are_probabilities = all(folder.kind in ("orm", "prm") for folder in settings.folders)
+    return (0.0, 1.0) if are_probabilities and settings.reduce != "lower" else None
 
 
-def _one_of(option: str, value: object, known: Sequence[object]) -> None:
-    if value not in known:
-        raise ConfigError(f"{option}={value!r}: expected one of {', '.join(map(repr, known))}")
+def _check_choice(option: str, value: object, choices: Sequence[object]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{option}={value!r}: expected one of {', '.join(map(repr, choices))}")
 
 
-def _at_least(option: str, value: float | None, lowest: int) -> None:
+def _check_minimum(option: str, value: float | None, lowest: int) -> None:
     if value is not None and (isinstance(value, bool) or not math.isfinite(value) or value < lowest):
         raise ConfigError(f"{option}={value!r}: expected a number, {lowest} or more")

@@ -89,15 +89,15 @@ def folder_of(path_or_id: str) -> Path:
         return path
     if path.is_absolute() or path_or_id.startswith((".", "~")) or path_or_id.count("/") != 1:
         raise ConfigError(f"reward model {path_or_id!r}: there is no such folder; name the folder that training wrote")
-    with needing("huggingface_hub"):
+    with require_package("huggingface_hub"):
         from huggingface_hub import snapshot_download
     try:
         return Path(snapshot_download(path_or_id, allow_patterns=_FILES))
-    except Exception as reason:  # a hub has many ways not to be there
-        words = " ".join(str(reason).split())[:300]
+    except Exception as error:  # a hub has many ways not to be there
+        message = " ".join(str(error).split())[:300]
         raise ConfigError(
-            f"reward model {path_or_id!r}: there is no such folder, and no hub gave it ({words}); name the folder"
-        ) from reason
+            f"reward model {path_or_id!r}: there is no such folder, and no hub gave it ({message}); name the folder"
+        ) from error
 
 
 def check_folder(path_or_id: str, base: str | None = None) -> CheckedFolder:
@@ -110,19 +110,19 @@ def check_folder(path_or_id: str, base: str | None = None) -> CheckedFolder:
     path = folder_of(path_or_id)
     is_adapter = (path / "adapter_config.json").is_file()
     if is_adapter:
-        told = _json(path / "adapter_config.json")
-        base_path = folder_of(base or str(told.get("base_model_name_or_path")))
+        adapter_config = _json(path / "adapter_config.json")
+        base_path = folder_of(base or str(adapter_config.get("base_model_name_or_path")))
         _need_safetensors(path, "adapter_model")
     else:
         base_path = path
     _need_safetensors(base_path, "model")
     config = _json(base_path / "config.json")
     description = read_description(path)
-    tokenwise, labels = _head(path, config, description, str(told.get("task_type")) if is_adapter else None)
-    fitting: ModelKind = ("orm" if labels == 1 else "prm") if tokenwise else "bradley_terry"
-    if description is not None and tokenwise != (description.kind == "prm" or fitting == "orm"):
+    tokenwise, labels = _head(path, config, description, str(adapter_config.get("task_type")) if is_adapter else None)
+    default_kind: ModelKind = ("orm" if labels == 1 else "prm") if tokenwise else "bradley_terry"
+    if description is not None and tokenwise != (description.kind == "prm" or default_kind == "orm"):
         raise ConfigError(f"{path}: reward_model.json says kind {description.kind!r}, and the head is another's")
-    kind = fitting if description is None or tokenwise else description.kind
+    kind = default_kind if description is None or tokenwise else description.kind
     return CheckedFolder(
         path, base_path, is_adapter, kind, tokenwise, labels, description or RewardModelDescription(kind=kind)
     )
@@ -132,7 +132,7 @@ def _head(
     path: Path, config: dict[str, Any], description: RewardModelDescription | None, task: str | None
 ) -> tuple[bool, int]:
     """Return whether the head is one of tokens, and how many labels it has."""
-    names = [str(one) for one in config.get("architectures") or []]
+    names = [str(name) for name in config.get("architectures") or []]
     if task in ("SEQ_CLS", "TOKEN_CLS"):  # the adapter has a head of its own
         tokenwise = task == "TOKEN_CLS"
         labels = (3 if description is not None and description.kind == "prm" else 1) if description else 1
@@ -162,96 +162,96 @@ def load_members(
     Raises:
         ConfigError: Weights are missing, do not fit or are not finite, or there is no padding token.
     """
-    with needing("torch"):
+    with require_package("torch"):
         import torch
-    chosen = _device(device)
-    weights = getattr(torch, dtype if dtype != "auto" else "bfloat16" if chosen.type == "cuda" else "float32")
+    target = _device(device)
+    weights = getattr(torch, dtype if dtype != "auto" else "bfloat16" if target.type == "cuda" else "float32")
     bases: dict[tuple[Path, bool, int], Any] = {}
     members = []
-    for place, folder in enumerate(folders):
-        tokenizer = _tokenizer(folder, pad_token)
+    for index, folder in enumerate(folders):
+        tokenizer = _load_tokenizer(folder, pad_token)
         key = (folder.base.resolve(), folder.tokenwise, folder.labels)
         if not folder.is_adapter:
-            model = _checkpoint(folder, weights, chosen)
+            model = _load_checkpoint(folder, weights, target)
         else:
-            name = f"adapter_{place}"
-            model = bases[key] = _adapted(bases.get(key), folder, name, weights, chosen)
+            name = f"adapter_{index}"
+            model = bases[key] = _load_adapter(bases.get(key), folder, name, weights, target)
         _check_finite(model, folder.path)
         model.train(False)
         model.requires_grad_(False)
         config = (model.get_base_model() if folder.is_adapter else model).config.get_text_config()
-        length = _most_tokens(folder, config, tokenizer, max_length)
+        length = _token_limit(folder, config, tokenizer, max_length)
         members.append(
             LoadedMember(folder, model, tokenizer, config.pad_token_id, length, name if folder.is_adapter else None)
         )
     return members
 
 
-def _checkpoint(folder: CheckedFolder, dtype: Any, device: Any, *, own_head: bool = True) -> Any:
-    with needing("transformers"):
+def _load_checkpoint(folder: CheckedFolder, dtype: Any, device: Any, *, own_head: bool = True) -> Any:
+    with require_package("transformers"):
         from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
     maker = AutoModelForTokenClassification if folder.tokenwise else AutoModelForSequenceClassification
     try:
-        model, told = maker.from_pretrained(
+        model, report = maker.from_pretrained(
             str(folder.base), num_labels=folder.labels, dtype=dtype, use_safetensors=True, trust_remote_code=False,
             local_files_only=True, output_loading_info=True,
         )  # fmt: skip
-    except (OSError, ValueError, RuntimeError, KeyError) as reason:
-        raise ConfigError(f"{folder.base}: cannot be loaded: {' '.join(str(reason).split())[:400]}") from reason
-    lacking = sorted(told["missing_keys"]) if own_head else []
-    if lacking:
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise ConfigError(f"{folder.base}: cannot be loaded: {' '.join(str(error).split())[:400]}") from error
+    missing_keys = sorted(report["missing_keys"]) if own_head else []
+    if missing_keys:
         raise ConfigError(
-            f"{folder.base}: the weights lack {', '.join(lacking[:3])}, so the head was never trained; train it with "
-            "rewardkit rm train"
+            f"{folder.base}: the weights lack {', '.join(missing_keys[:3])}, so the head was never trained; "
+            "train it with rewardkit rm train"
         )
     return model.to(device)
 
 
-def _adapted(shared: Any, folder: CheckedFolder, name: str, dtype: Any, device: Any) -> Any:
+def _load_adapter(base_model: Any, folder: CheckedFolder, name: str, dtype: Any, device: Any) -> Any:
     """Return the base with one more adapter on it."""
-    with needing("peft"):
+    with require_package("peft"):
         from peft import PeftModel
     try:
-        if shared is not None:
-            shared.load_adapter(str(folder.path), adapter_name=name, is_trainable=False)
-            return shared.to(device)
-        base = _checkpoint(folder, dtype, device, own_head=False)
+        if base_model is not None:
+            base_model.load_adapter(str(folder.path), adapter_name=name, is_trainable=False)
+            return base_model.to(device)
+        base = _load_checkpoint(folder, dtype, device, own_head=False)
         return PeftModel.from_pretrained(base, str(folder.path), adapter_name=name, is_trainable=False).to(device)
-    except (OSError, ValueError, RuntimeError, KeyError) as reason:
-        words = " ".join(str(reason).split())[:400]
-        raise ConfigError(f"{folder.path}: the adapter does not load on {folder.base}: {words}") from reason
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        message = " ".join(str(error).split())[:400]
+        raise ConfigError(f"{folder.path}: the adapter does not load on {folder.base}: {message}") from error
 
 
-def _tokenizer(folder: CheckedFolder, pad_token: str | None) -> Any:
-    with needing("transformers"):
+def _load_tokenizer(folder: CheckedFolder, pad_token: str | None) -> Any:
+    with require_package("transformers"):
         from transformers import AutoTokenizer
     has_own = any((folder.path / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json"))
-    place = folder.path if has_own else folder.base
+    source = folder.path if has_own else folder.base
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(place), trust_remote_code=False, local_files_only=True)
-    except (OSError, ValueError, KeyError, ImportError) as reason:
-        words = " ".join(str(reason).split())[:300]
-        raise ConfigError(f"{place}: its tokenizer cannot be read: {words}; save it beside the weights") from reason
+        tokenizer = AutoTokenizer.from_pretrained(str(source), trust_remote_code=False, local_files_only=True)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        message = " ".join(str(error).split())[:300]
+        raise ConfigError(f"{source}: its tokenizer cannot be read: {message}; save it beside the weights") from error
     if not tokenizer.is_fast:
-        raise ConfigError(f"{place}: its tokenizer is a slow one; save a fast one (tokenizer.json) beside the weights")
+        raise ConfigError(f"{source}: its tokenizer is a slow one; save a fast one (tokenizer.json) beside the weights")
     if pad_token is not None:
         if pad_token not in tokenizer.get_vocab():
-            raise ConfigError(f"pad_token={pad_token!r}: the tokenizer of {place} does not know it")
+            raise ConfigError(f"pad_token={pad_token!r}: the tokenizer of {source} does not know it")
         tokenizer.pad_token = pad_token
     if tokenizer.pad_token_id is None:
-        raise ConfigError(f"{place}: its tokenizer has no padding token; name one, such as pad_token='</s>'")
+        raise ConfigError(f"{source}: its tokenizer has no padding token; name one, such as pad_token='</s>'")
     return tokenizer
 
 
-def _most_tokens(folder: CheckedFolder, config: Any, tokenizer: Any, wanted: int | None) -> int:
+def _token_limit(folder: CheckedFolder, config: Any, tokenizer: Any, limit: int | None) -> int:
     """Return the most tokens of a text: those asked for, those trained with, or those that there are places for."""
-    places = int(getattr(config, "max_position_embeddings", None) or 1 << 20)
+    positions = int(getattr(config, "max_position_embeddings", None) or 1 << 20)
     if config.model_type in ("roberta", "xlm-roberta", "camembert"):
-        places -= 2  # its positions begin after the padding's
-    if wanted is not None and wanted > places:
-        raise ConfigError(f"max_length={wanted}: {folder.path} has places for {places} tokens at most")
-    known = [wanted, folder.description.max_length]
-    return min(places, next((one for one in known if one), min(places, int(tokenizer.model_max_length))))
+        positions -= 2  # its positions begin after the padding's
+    if limit is not None and limit > positions:
+        raise ConfigError(f"max_length={limit}: {folder.path} has places for {positions} tokens at most")
+    limits = [limit, folder.description.max_length]
+    return min(positions, next((limit for limit in limits if limit), min(positions, int(tokenizer.model_max_length))))
 
 
 def _check_finite(model: Any, path: Path) -> None:
@@ -260,17 +260,17 @@ def _check_finite(model: Any, path: Path) -> None:
             raise ConfigError(f"{path}: the weight {name} has values that are not finite (nan or inf); train it again")
 
 
-def _device(wanted: str) -> Any:
+def _device(name: str) -> Any:
     import torch
 
-    if wanted == "auto":
+    if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = torch.device(wanted)
-    except RuntimeError as reason:
-        raise ConfigError(f"device={wanted!r}: expected 'auto', 'cpu', 'cuda' or 'cuda:1'") from reason
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ConfigError(f"device={name!r}: expected 'auto', 'cpu', 'cuda' or 'cuda:1'") from error
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device={wanted!r}: torch sees no such device here; use device='auto'")
+        raise ConfigError(f"device={name!r}: torch sees no such device here; use device='auto'")
     return device
 
 
@@ -285,19 +285,19 @@ def _need_safetensors(folder: Path, stem: str) -> None:
 def _json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_bytes())
-    except OSError as reason:
+    except OSError as error:
         raise ConfigError(
-            f"{path}: cannot be read ({os.strerror(reason.errno or 0)}); is it a model's folder?"
+            f"{path}: cannot be read ({os.strerror(error.errno or 0)}); is it a model's folder?"
         ) from None
-    except ValueError as reason:
-        raise ConfigError(f"{path}: not JSON: {reason}") from reason
+    except ValueError as error:
+        raise ConfigError(f"{path}: not JSON: {error}") from error
     return data if isinstance(data, dict) else {}
 
 
 @contextlib.contextmanager
-def needing(module: str) -> Iterator[None]:
+def require_package(module: str) -> Iterator[None]:
     """Name the packages of scoring where one of them is absent."""
     try:
         yield
-    except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError(_NEEDS.format(missing.name or module), name=missing.name) from missing
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(_NEEDS.format(error.name or module), name=error.name) from error

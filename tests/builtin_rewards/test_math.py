@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from builtin_rewards.math import math_answer, numeric_close
-from builtin_rewards.reading.formulas import unread
+from builtin_rewards.reading.formulas import reading_fault
 from rewardkit import Rollout, Runtime
 
 HONEST = [
@@ -842,7 +842,7 @@ def test_the_reason_says_what_was_compared() -> None:
 def test_the_bounds_on_formulas(formula: str, allowed: bool) -> None:
     if formula == "\\{1":
         formula = "{1"
-    assert allowed == (unread(formula) is None)
+    assert allowed == (reading_fault(formula) is None)
 
 
 def test_plain_numbers_load_no_mpmath() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builtin_rewards.math import math_answer
-from builtin_rewards.reading.formulas import number_of, same_formula, unread
+from builtin_rewards.reading.formulas import number_of, reading_fault, same_formula
 from builtin_rewards.reading.numbers import clean
 
 DIFFERENT = [
@@ -472,7 +472,7 @@ def test_different_things_are_not_equal(gold: str, given: str) -> None:
 @pytest.mark.parametrize(("gold", "given"), SAME)
 def test_the_same_things_are_equal(gold: str, given: str) -> None:
     """Each pair is one thing in two writings."""
-    assert same_formula(clean(gold), clean(given)), unread(clean(given))
+    assert same_formula(clean(gold), clean(given)), reading_fault(clean(given))
 
 
 ANSWERS = [
@@ -705,7 +705,7 @@ def test_formulas_that_are_hard_to_compute_are_not(bomb: str) -> None:
     """Each is refused for its form or its numbers, or computed within the bounds; none takes seconds."""
     assert not same_formula("x^2+1", bomb)
     assert same_formula(bomb, bomb)
-    assert number_of(bomb) is None or unread(bomb) is None
+    assert number_of(bomb) is None or reading_fault(bomb) is None
     assert 0.0 == math_answer(completion=f"\\boxed{{{bomb}}}", answer="x^2+1").value
     assert 0.0 == math_answer(completion=f"x = {bomb} = 7", answer="8").value
 

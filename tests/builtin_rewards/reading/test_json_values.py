@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.reading.json_values import count_leaves, deeper_than, expected_json, json_text, read_json, same
+from builtin_rewards.reading.json_values import (
+    count_leaves,
+    deeper_than,
+    expected_json,
+    json_text,
+    read_json,
+    same_json,
+)
 
 DEEP = "[" * 10_000 + "]" * 10_000
 
@@ -41,7 +48,7 @@ def test_reading() -> None:
 )
 def test_equal_values(wanted: Any, given: Any, equal: bool) -> None:
     """As JSON has them: numbers by value, kinds apart, names in any order."""
-    assert equal is same(wanted, given)
+    assert equal is same_json(wanted, given)
 
 
 def test_leaves_and_levels() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builtin_rewards.reading.thoughts import after_thinking, unframed
+from builtin_rewards.reading.thoughts import after_thinking, strip_frame
 
 STOPS = (
     *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>"),
@@ -32,13 +32,13 @@ def test_what_ends_a_turn_is_no_content(stop: str) -> None:
         f"42<|im_end|>\n{stop}",
         "42" + f"{stop} \n" * 10_000,
     ):
-        assert "42" == unframed(text)
+        assert "42" == strip_frame(text)
 
 
 @pytest.mark.parametrize("text", ["42", "42 \n", "<|im_end|> 42", "42 </s", "a </s> b", "2 < 3 | 4 >", "", "\n"])
 def test_a_text_without_a_stop_token_at_its_end_stays_as_it_is(text: str) -> None:
     """A token inside a text, or a part of one, is content."""
-    assert text == unframed(text)
+    assert text == strip_frame(text)
 
 
 @pytest.mark.parametrize(("opening", "closing"), THOUGHTS)

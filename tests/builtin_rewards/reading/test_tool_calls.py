@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.reading.json_values import Untyped, same
+from builtin_rewards.reading.json_values import Untyped, same_json
 from builtin_rewards.reading.tool_calls import BROKEN, ToolCall, calls_in
 
 ARGUMENTS = {"city": "Oslo", "days": 3, "metric": True, "tags": ["a", "b"], "near": None}
@@ -104,7 +104,7 @@ def test_every_form_gives_the_call(text: str) -> None:
     calls = calls_in(text)
     assert calls is not None
     assert ["weather"] == [call.name for call in calls]
-    assert same(ARGUMENTS, calls[0].arguments), calls
+    assert same_json(ARGUMENTS, calls[0].arguments), calls
 
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
@@ -113,7 +113,9 @@ def test_a_form_that_is_cut_off_is_no_right_call(text: str) -> None:
     last = max(text.rfind(word) for word in ("null", "None"))
     for end in range(1, last + 4):
         calls = calls_in(text[:end]) or []
-        assert not any(call.arguments is not None and same(ARGUMENTS, call.arguments) for call in calls), text[:end]
+        assert not any(call.arguments is not None and same_json(ARGUMENTS, call.arguments) for call in calls), text[
+            :end
+        ]
         assert len(calls) <= 1
 
 
@@ -270,15 +272,15 @@ def test_an_unread_form_is_told_from_no_call(text: str) -> None:
 )
 def test_values_of_forms_without_types(wanted: Any, written: str, equal: bool) -> None:
     """Text is equal to itself, any other value to its JSON."""
-    assert equal is same(wanted, Untyped(written))
+    assert equal is same_json(wanted, Untyped(written))
 
 
 def test_types_are_kept_where_the_form_says_them() -> None:
     """DeepSeek V3.2 marks what is text."""
     written = '<invoke name="a"><parameter name="x" string="true">5</parameter></invoke>'
     assert [ToolCall("a", {"x": "5"})] == calls_in(written)
-    assert not same(5, (calls_in(written) or [BROKEN])[0].arguments)
-    assert not same({"x": 5}, (calls_in(written) or [BROKEN])[0].arguments)
+    assert not same_json(5, (calls_in(written) or [BROKEN])[0].arguments)
+    assert not same_json({"x": 5}, (calls_in(written) or [BROKEN])[0].arguments)
 
 
 @pytest.mark.parametrize(

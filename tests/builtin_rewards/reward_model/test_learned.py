@@ -209,13 +209,13 @@ def test_a_fork_of_a_process_with_a_model_is_refused_and_does_not_wait(tmp_path:
 
 def test_a_fork_while_another_thread_loads_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock of the thread that loads stays held in the fork, where nobody would open it."""
-    monkeypatch.setattr(learned, "_here", learned._Models())
+    monkeypatch.setattr(learned, "_models", learned._Models())
     monkeypatch.setattr(learned, "_has_one_thread", lambda: False)
     learned._before_fork()
-    assert learned._here.outlive_fork
-    with learned._here._loading:
+    assert learned._models.outlive_fork
+    with learned._models._loading:
         learned._before_fork()
-        assert not learned._here.outlive_fork
+        assert not learned._models.outlive_fork
     learned._in_fork()
     reward = RewardModelReward(saved_model(tmp_path / "m"), device="cpu")
     with pytest.raises(InfrastructureError, match="no thread came along"):

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builtin_rewards.reward_model import RewardModelReward, encode_text, scoring
+from builtin_rewards.reward_model import RewardModelReward, encode_text
+from builtin_rewards.reward_model.scorer import Scorer, ScorerSettings, Text, TextScore
 from rewardkit import DataError, RewardFunctionsConfig, Rollout, Runtime
 
 torch = pytest.importorskip("torch")
@@ -134,15 +135,15 @@ def test_threads_take_turns_with_the_adapters_of_a_base(monkeypatch: pytest.Monk
     """A base has one active adapter, so a second thread would be scored with the adapter of the first."""
     both = threading.Barrier(2)
 
-    class Two(scoring.Scorer):
+    class Two(Scorer):
         def _member_scores(self, member: Any, texts: Any) -> Any:
             try:
                 both.wait(0.1)
             except threading.BrokenBarrierError:  # no other thread came here meanwhile
-                return [scoring.TextScore(1.0) for _ in texts]
-            return [scoring.TextScore(0.0) for _ in texts]
+                return [TextScore(1.0) for _ in texts]
+            return [TextScore(0.0) for _ in texts]
 
-    monkeypatch.setattr(scoring, "load_members", lambda *_: ["one"])
-    scorer, text = Two(scoring.ScorerSettings(folders=())), scoring.Text(PROMPT, COMPLETION)
+    monkeypatch.setattr("builtin_rewards.reward_model.scorer.load_members", lambda *_: ["one"])
+    scorer, text = Two(ScorerSettings(folders=())), Text(PROMPT, COMPLETION)
     with ThreadPoolExecutor(2) as threads:
         assert [[1.0], [1.0]] == [[one.value for one in found] for found in threads.map(scorer.score, [[text]] * 2)]

@@ -79,15 +79,15 @@ class Scorer:
         self.members = load_members(
             settings.folders, settings.device, settings.dtype, settings.max_length, settings.pad_token
         )
-        self._told_plain: set[Path] = set()
+        self._warned_folders: set[Path] = set()
         # Members that share a base take turns with it: another thread would score with the adapter of this one.
         self._scoring = threading.Lock()
 
     def score(self, texts: Sequence[Text]) -> list[TextScore | Exception]:
         """Return the score of each text, or the error that tells why it has no score, in order."""
         with self._scoring:
-            found = [self._member_scores(member, texts) for member in self.members]
-        return [self._reduced(one) for one in zip(*found, strict=True)]
+            member_scores = [self._member_scores(member, texts) for member in self.members]
+        return [self._reduce_scores(scores) for scores in zip(*member_scores, strict=True)]
 
     def score_padded(self, input_ids: Any, attention_mask: Any, member: int = 0) -> np.ndarray[Any, Any]:
         """Return the raw scores, shape (N,), of a padded batch of ids and mask, both (N, L), by a sequence head.
@@ -95,7 +95,7 @@ class Scorer:
         The mask alone says what is padding: on which side it is, and what stands there, changes nothing.
         """
         rows = [
-            EncodedText(tuple(one for one, real in zip(ids, mask, strict=True) if real), 0)
+            EncodedText(tuple(token for token, is_real in zip(ids, mask, strict=True) if is_real), 0)
             for ids, mask in zip(np.asarray(input_ids).tolist(), np.asarray(attention_mask).tolist(), strict=True)
         ]
         with self._scoring:
@@ -103,31 +103,31 @@ class Scorer:
         return np.array([row[0] for row in logits], dtype=np.float64).reshape(-1)
 
     def _member_scores(self, member: LoadedMember, texts: Sequence[Text]) -> list[TextScore | Exception]:
-        found: list[TextScore | Exception] = []
+        scores: list[TextScore | Exception] = []
         encoded: list[tuple[int, EncodedText]] = []
-        for place, text in enumerate(texts):
+        for index, text in enumerate(texts):
             try:
-                encoded.append((place, self._encoded(member, text)))
-                found.append(TextScore(math.nan))
+                encoded.append((index, self._encode(member, text)))
+                scores.append(TextScore(math.nan))
             except DataError as error:
-                found.append(error)
-        rows = [one for _, one in encoded]
+                scores.append(error)
+        rows = [row for _, row in encoded]
         try:
             logits = self._logits(member, rows)
         except InfrastructureError as error:
-            return [one if isinstance(one, Exception) else error for one in found]
-        for (place, row), told in zip(encoded, logits, strict=True):
-            found[place] = self._one_score(member, row, told)
-        return found
+            return [score if isinstance(score, Exception) else error for score in scores]
+        for (index, row), row_logits in zip(encoded, logits, strict=True):
+            scores[index] = self._read_score(member, row, row_logits)
+        return scores
 
     def _form_of(self, member: LoadedMember) -> TextForm:
         """Return how a checkpoint was trained to read text: pasted, where it is another's and knows no other way."""
         tokenizer = member.tokenizer
-        knows_another = tokenizer.chat_template or (tokenizer.cls_token is not None and tokenizer.sep_token is not None)
-        if knows_another or (member.folder.path / DESCRIPTION_FILE).is_file():
+        has_chat_form = tokenizer.chat_template or (tokenizer.cls_token is not None and tokenizer.sep_token is not None)
+        if has_chat_form or (member.folder.path / DESCRIPTION_FILE).is_file():
             return "chat"
-        if member.folder.path not in self._told_plain:
-            self._told_plain.add(member.folder.path)
+        if member.folder.path not in self._warned_folders:
+            self._warned_folders.add(member.folder.path)
             _log.warning(
                 "%s: it was not trained by rewardkit and its tokenizer has no chat template, so prompt and completion "
                 "are pasted as TRL's RewardTrainer does with rows of text; say so with text_form='plain', or "
@@ -136,73 +136,74 @@ class Scorer:
             )
         return "plain"
 
-    def _encoded(self, member: LoadedMember, text: Text) -> EncodedText:
+    def _encode(self, member: LoadedMember, text: Text) -> EncodedText:
         """Return the tokens of a text, cut by the rule; raise DataError where it has no content or does not fit."""
-        said = _assistant_texts(text.completion)
-        if not any(one.strip() for one in said):
+        texts = _assistant_texts(text.completion)
+        if not any(part.strip() for part in texts):
             raise DataError("the completion has no text; give default= a score for such completions, or filter them")
-        steps = self._steps(member, text, said) if member.folder.kind == "prm" else ()
-        rule, most = self.settings.truncation, member.max_length
+        steps = self._steps(member, text, texts) if member.folder.kind == "prm" else ()
+        rule, limit = self.settings.truncation, member.max_length
         form = self.settings.text_form or self._form_of(member)
-        row = encode_text(member.tokenizer, text.prompt, text.completion, max_length=most, steps=steps, form=form)
+        row = encode_text(member.tokenizer, text.prompt, text.completion, max_length=limit, steps=steps, form=form)
         if row.cut and rule == "error":
             raise DataError(
-                f"{len(row.ids) + row.cut} tokens, of which {most} fit; raise max_length or truncation='prompt'"
+                f"{len(row.ids) + row.cut} tokens, of which {limit} fit; raise max_length or truncation='prompt'"
             )
         if not row.excess:
             return row
         if rule != "completion" or row.step_ends:
             raise DataError(
-                f"the completion alone is {row.excess} tokens longer than the {most} that fit; raise max_length, "
+                f"the completion alone is {row.excess} tokens longer than the {limit} that fit; raise max_length, "
                 "shorten completions, or cut their ends with truncation='completion'"
             )
-        return EncodedText(row.ids[:most], min(row.prompt_length, most - 1), (), row.cut + row.excess)
+        return EncodedText(row.ids[:limit], min(row.prompt_length, limit - 1), (), row.cut + row.excess)
 
-    def _steps(self, member: LoadedMember, text: Text, said: list[str]) -> tuple[str, ...]:
+    def _steps(self, member: LoadedMember, text: Text, texts: list[str]) -> tuple[str, ...]:
         if text.steps is not None:
             steps: Sequence[str] = text.steps
         elif self.settings.steps == "turns":
-            steps = said
+            steps = texts
         elif self.settings.steps == "whole":
-            steps = ["\n\n".join(said)] if len(said) == 1 else said[-1:]
+            steps = ["\n\n".join(texts)] if len(texts) == 1 else texts[-1:]
         else:
             separator = self.settings.step_separator or member.folder.description.step_separator
-            steps = [step for one in said for step in one.split(separator)]
-        kept = tuple(step for step in steps if step.strip())
-        if not kept:
+            steps = [step for part in texts for step in part.split(separator)]
+        steps = tuple(step for step in steps if step.strip())
+        if not steps:
             raise DataError("the completion has no steps; see step_separator and steps")
-        return kept
+        return steps
 
     def _logits(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[np.ndarray[Any, Any]]:
         """Return the logits of each row, in order: (1,) of a sequence head, (length, labels) of a head of tokens."""
         import torch
 
-        found: list[Any] = [None] * len(rows)
+        results: list[Any] = [None] * len(rows)
         kind = member.model.device.type
         budget = self.settings.token_budget or TOKEN_BUDGETS.get(kind, TOKEN_BUDGETS["cuda"])
         member.activate()
         with torch.inference_mode():
-            for places in by_length([len(row.ids) for row in rows], budget):
-                for place, logits in zip(places, self._fitting(member, [rows[one] for one in places]), strict=True):
-                    found[place] = logits
-        return found
+            for batch in length_batches([len(row.ids) for row in rows], budget):
+                logits = self._forward_in_parts(member, [rows[index] for index in batch])
+                for index, row_logits in zip(batch, logits, strict=True):
+                    results[index] = row_logits
+        return results
 
-    def _fitting(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[np.ndarray[Any, Any]]:
+    def _forward_in_parts(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[np.ndarray[Any, Any]]:
         """Return the logits of one batch; one that the memory does not hold goes in halves."""
         import torch
 
         try:
             return self._forward(member, rows)
-        except torch.OutOfMemoryError as full:
+        except torch.OutOfMemoryError as error:
             if len(rows) == 1:
                 raise InfrastructureError(
                     f"the device has no memory for a text of {len(rows[0].ids)} tokens: lower max_length"
-                ) from full
-        except RuntimeError as broken:
-            raise InfrastructureError(f"the model failed: {' '.join(str(broken).split())[:400]}") from broken
+                ) from error
+        except RuntimeError as error:
+            raise InfrastructureError(f"the model failed: {' '.join(str(error).split())[:400]}") from error
         torch.cuda.empty_cache()
         half = len(rows) // 2
-        return [*self._fitting(member, rows[:half]), *self._fitting(member, rows[half:])]
+        return [*self._forward_in_parts(member, rows[:half]), *self._forward_in_parts(member, rows[half:])]
 
     def _forward(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[np.ndarray[Any, Any]]:
         """Run one batch, padded on the right."""
@@ -215,27 +216,27 @@ class Scorer:
         mask = (torch.arange(width, device=model.device)[None, :] < lengths[:, None]).long()
         if member.folder.tokenwise:
             logits = model(input_ids=ids, attention_mask=mask).logits.float().cpu().numpy()
-            return [one[: len(row.ids)] for one, row in zip(logits, rows, strict=True)]
+            return [row_logits[: len(row.ids)] for row_logits, row in zip(logits, rows, strict=True)]
         head = getattr(model, "score", None)
         if head is None:  # an encoder reads its first token, or all of them by the mask
             return list(model(input_ids=ids, attention_mask=mask).logits.float().cpu().numpy())
         hidden = getattr(model, model.base_model_prefix)(input_ids=ids, attention_mask=mask, use_cache=False)[0]
-        last = torch.tensor([self._last(member, row.ids) for row in rows], device=model.device)
-        read = head(hidden[torch.arange(len(rows), device=model.device), last])
-        return list(read.float().cpu().numpy())
+        last = torch.tensor([self._read_position(member, row.ids) for row in rows], device=model.device)
+        scores = head(hidden[torch.arange(len(rows), device=model.device), last])
+        return list(scores.float().cpu().numpy())
 
-    def _last(self, member: LoadedMember, ids: Sequence[int]) -> int:
+    def _read_position(self, member: LoadedMember, ids: Sequence[int]) -> int:
         """Return the place of the token that the head reads in a text without padding.
 
         Training with transformers reads the last token that is not the padding token: before the end token where both
         are the same. ``read_at="last"`` takes the very last.
         """
-        last = len(ids) - 1
+        end = len(ids) - 1
         if self.settings.read_at == "last" or member.pad_id is None:
-            return last
-        return next((place for place in range(last, -1, -1) if ids[place] != member.pad_id), last)
+            return end
+        return next((index for index in range(end, -1, -1) if ids[index] != member.pad_id), end)
 
-    def _one_score(self, member: LoadedMember, row: EncodedText, logits: np.ndarray[Any, Any]) -> TextScore:
+    def _read_score(self, member: LoadedMember, row: EncodedText, logits: np.ndarray[Any, Any]) -> TextScore:
         metrics = {"tokens": float(len(row.ids))}
         if row.cut:
             metrics["cut_tokens"] = float(row.cut)
@@ -244,47 +245,47 @@ class Scorer:
             value = float(_sigmoid(np.array(value))) if member.folder.kind == "orm" else value
         else:
             probabilities = _probabilities(member, row, logits.astype(np.float64))
-            usual = "min" if member.folder.kind == "prm" else "last"
-            how = self.settings.aggregate or member.folder.description.aggregate or usual
-            value = _aggregated(probabilities, how)
+            default = "min" if member.folder.kind == "prm" else "last"
+            method = self.settings.aggregate or member.folder.description.aggregate or default
+            value = _aggregate(probabilities, method)
             if member.folder.kind == "prm":
                 metrics |= {"steps": float(len(probabilities)), "worst_step": float(probabilities.argmin())}
         if self.settings.normalize is None:
             return TextScore(value, metrics)
-        return TextScore(normalized(value, member.folder, self.settings.normalize), {**metrics, "raw": value})
+        return TextScore(normalize_score(value, member.folder, self.settings.normalize), {**metrics, "raw": value})
 
-    def _reduced(self, scores: Sequence[TextScore | Exception]) -> TextScore | Exception:
+    def _reduce_scores(self, scores: Sequence[TextScore | Exception]) -> TextScore | Exception:
         """Return the one score of an ensemble's; an error where a member has no score."""
-        wrong = next((one for one in scores if isinstance(one, Exception)), None)
-        if wrong is not None:
-            return wrong
-        good = [one for one in scores if isinstance(one, TextScore)]
-        if len(good) == 1:
-            return good[0]
-        values = np.array([one.value for one in good])
-        metrics = {f"member/{place}": one.value for place, one in enumerate(good)} | {"std": float(values.std(ddof=1))}
-        how = self.settings.reduce
-        value = values.min() if how == "min" else values.mean()
-        if how == "lower":
-            value -= self.settings.spread * values.std(ddof=1)
-        return TextScore(float(value), {**good[0].metrics, **metrics})
+        error = next((score for score in scores if isinstance(score, Exception)), None)
+        if error is not None:
+            return error
+        members = [score for score in scores if isinstance(score, TextScore)]
+        if len(members) == 1:
+            return members[0]
+        values = np.array([score.value for score in members])
+        deviation = float(values.std(ddof=1))
+        metrics = {f"member/{index}": score.value for index, score in enumerate(members)} | {"std": deviation}
+        value = float(values.min() if self.settings.reduce == "min" else values.mean())
+        if self.settings.reduce == "lower":
+            value -= self.settings.spread * deviation
+        return TextScore(value, {**members[0].metrics, **metrics})
 
 
-def by_length(lengths: Sequence[int], token_budget: int) -> Iterator[list[int]]:
+def length_batches(lengths: Sequence[int], token_budget: int) -> Iterator[list[int]]:
     """Yield the places of texts in batches of like lengths, longest first, each padded to ``token_budget`` at most."""
-    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     while order:
         size = max(1, token_budget // max(1, lengths[order[0]]))
         yield order[:size]
         order = order[size:]
 
 
-def normalized(value: float, folder: CheckedFolder, how: str) -> float:
+def normalize_score(value: float, folder: CheckedFolder, method: str) -> float:
     """Return a score on the scale of its model's reference."""
-    if how == "center":
+    if method == "center":
         return value - folder.description.center
     reference = reference_of(folder)
-    if how == "reference":
+    if method == "reference":
         return (value - reference.mean) / reference.std
     return float(np.interp(value, reference.quantiles, np.linspace(0, 1, len(reference.quantiles))))
 
@@ -319,23 +320,23 @@ def _sigmoid(logits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(np.exp(-np.logaddexp(0.0, -logits)))
 
 
-def _aggregated(probabilities: np.ndarray[Any, Any], how: str) -> float:
-    if how == "last":
+def _aggregate(probabilities: np.ndarray[Any, Any], method: str) -> float:
+    if method == "last":
         return float(probabilities[-1])
-    if how == "product":
+    if method == "product":
         return float(probabilities.prod())
-    return float(probabilities.min() if how == "min" else probabilities.mean())
+    return float(probabilities.min() if method == "min" else probabilities.mean())
 
 
 def _assistant_texts(completion: Turns) -> list[str]:
     """Return the texts of a completion, of messages those of the assistant."""
     if isinstance(completion, str):
         return [completion]
-    found = []
+    texts = []
     for message in completion:
         content = message.get("content")
         if message.get("role", "assistant") != "assistant" or content is None:
             continue
-        parts = [content] if isinstance(content, str) else [str(one.get("text", "")) for one in content]
-        found.append("".join(parts))
-    return found
+        parts = [content] if isinstance(content, str) else [str(part.get("text", "")) for part in content]
+        texts.append("".join(parts))
+    return texts
