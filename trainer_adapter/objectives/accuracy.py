@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from rewardkit import ObjectiveError
-from trainer_adapter.objectives.arrays import (
-    ArrayT,
-    cast,
-    floats,
-    is_whole,
-    like,
-    namespace,
-    numbers,
-    same_shape,
-    segment_sum,
-    wide,
-)
+from trainer_adapter.objectives import arrays
+from trainer_adapter.objectives.arrays import Array, ArrayT
 
 
 def pairwise_accuracy(chosen: ArrayT, rejected: ArrayT) -> float:
@@ -70,26 +61,25 @@ def whiten(scores: ArrayT, *, groups: ArrayT | Sequence[object] | int | None = N
     Raises:
         ObjectiveError: The groups do not fit the scores, or ``ddof`` is out of range.
     """
-    if not is_whole(ddof, 0):
+    if not arrays.is_whole(ddof, 0):
         raise ObjectiveError(f"ddof={ddof!r}: expected 1, as TRL has it, or 0")
-    xp, score = floats(scores=scores)
+    xp, score = arrays.floats(scores=scores)
     dtype, shape = score.dtype, score.shape
-    flat = wide(score).reshape(-1)
+    flat = arrays.wide(score).reshape(-1)
     index, segments = _group_index(groups, flat, tuple(shape))
-    known = ~xp.isnan(flat)
-    zero, one = like(0.0, flat), like(1.0, flat)
-    present = cast(known, flat.dtype)
-    value = xp.where(known, flat, zero)
-    count = segment_sum(present, index, segments)
-    size = xp.where(count > 0, count, one)
-    centred = xp.where(known, value - (segment_sum(value, index, segments) / size)[index], zero)
-    freedom = xp.where(count > ddof, count - ddof, one)
-    variance = segment_sum(centred**2, index, segments) / freedom
-    rounding = (8 * xp.finfo(flat.dtype).eps) ** 2 * segment_sum(value**2, index, segments) / size
+    has_score = ~xp.isnan(flat)
+    zero, unit = arrays.like(0.0, flat), arrays.like(1.0, flat)
+    value = xp.where(has_score, flat, zero)
+    count = arrays.segment_sum(arrays.cast(has_score, flat.dtype), index, segments)
+    size = xp.where(count > 0, count, unit)
+    centred = xp.where(has_score, value - (arrays.segment_sum(value, index, segments) / size)[index], zero)
+    freedom = xp.where(count > ddof, count - ddof, unit)
+    variance = arrays.segment_sum(centred**2, index, segments) / freedom
+    rounding = (8 * xp.finfo(flat.dtype).eps) ** 2 * arrays.segment_sum(value**2, index, segments) / size
     spread = (variance > rounding) & (count > ddof)
-    scaled = xp.where(spread[index], centred / xp.where(spread, variance, one)[index] ** 0.5, zero)
-    found: ArrayT = cast(xp.where(known, scaled, like(float("nan"), flat)).reshape(shape), dtype)
-    return found
+    scaled = xp.where(spread[index], centred / xp.where(spread, variance, unit)[index] ** 0.5, zero)
+    whitened: ArrayT = arrays.cast(xp.where(has_score, scaled, arrays.like(np.nan, flat)).reshape(shape), dtype)
+    return whitened
 
 
 def weighted_mean_over_shards(loss_sum: ArrayT, count: ArrayT) -> ArrayT:
@@ -110,25 +100,25 @@ def weighted_mean_over_shards(loss_sum: ArrayT, count: ArrayT) -> ArrayT:
     Raises:
         ObjectiveError: The shapes differ, a count is negative, or all counts are 0.
     """
-    xp, total = floats(loss_sum=loss_sum)
-    number = cast(numbers("count", count, total), total.dtype)
-    same_shape(loss_sum=total, count=number)
+    xp, total = arrays.floats(loss_sum=loss_sum)
+    number = arrays.cast(arrays.numbers("count", count, total), total.dtype)
+    arrays.same_shape(loss_sum=total, count=number)
     if bool((number < 0).any()) or bool(xp.isnan(number).any()):
         raise ObjectiveError(f"count {count!r}: expected numbers of terms, 0 or more")
     dtype = total.dtype
-    total = xp.where(number > 0, wide(total), like(0.0, wide(total)))
-    number = wide(number)
+    total = xp.where(number > 0, arrays.wide(total), arrays.like(0.0, arrays.wide(total)))
+    number = arrays.wide(number)
     if total.ndim == 0 and xp is not np and xp.distributed.is_available() and xp.distributed.is_initialized():
         mean = _over_processes(xp, total, number)
     elif bool(number.sum() > 0):
         mean = total.sum() / number.sum()
     else:
         raise ObjectiveError("all shards are empty: a mean needs one term or more")
-    found: ArrayT = cast(mean, dtype)
-    return found
+    result: ArrayT = arrays.cast(mean, dtype)
+    return result
 
 
-def _over_processes(xp: Any, total: Any, number: Any) -> Any:
+def _over_processes(xp: ModuleType, total: Any, number: Array) -> Any:
     sums = xp.stack([total.detach(), number]).double()
     xp.distributed.all_reduce(sums)
     if not bool(sums[1] > 0):
@@ -137,9 +127,9 @@ def _over_processes(xp: Any, total: Any, number: Any) -> Any:
     return mine + ((sums[0] / sums[1]).to(total.dtype) - mine).detach()
 
 
-def _pairs(chosen: Any, rejected: Any) -> tuple[Any, Any]:
-    xp, won, lost = floats(chosen=chosen, rejected=rejected)
-    same_shape(chosen=won, rejected=lost)
+def _pairs(chosen: object, rejected: object) -> tuple[Any, Any]:
+    xp, won, lost = arrays.floats(chosen=chosen, rejected=rejected)
+    arrays.same_shape(chosen=won, rejected=lost)
     won, lost = won.reshape(-1), lost.reshape(-1)
     if not len(won):
         raise ObjectiveError("no pairs: an accuracy needs one or more")
@@ -149,22 +139,18 @@ def _pairs(chosen: Any, rejected: Any) -> tuple[Any, Any]:
     return won, lost
 
 
-def _group_index(groups: Any, flat: Any, shape: tuple[int, ...]) -> tuple[Any, int]:
+def _group_index(groups: object, flat: Array, shape: tuple[int, ...]) -> tuple[Any, int]:
     """Return the segment of each score, and how many there are."""
-    xp, n = namespace(flat), len(flat)
+    xp, n = arrays.namespace(flat), len(flat)
     if groups is None:
-        return _integers(np.zeros(n, dtype=np.int64), flat), 1
+        return arrays.beside(np.zeros(n, dtype=np.int64), flat), 1
     if isinstance(groups, int | np.integer):
-        if not is_whole(groups, 1) or n % groups:
+        if not arrays.is_whole(groups, 1) or n % groups:
             raise ObjectiveError(f"groups={groups!r}: {n} scores make no whole groups of it")
-        return _integers(np.arange(n) // groups, flat), n // int(groups)
-    names = groups if namespace(groups) is not np else np.asarray(groups)
+        return arrays.beside(np.arange(n) // groups, flat), n // int(groups)
+    space = arrays.namespace(groups)
+    names = space.asarray(groups)
     if tuple(names.shape) != shape:
         raise ObjectiveError(f"groups {tuple(names.shape)}: expected the shape of the scores, {shape}")
-    found, index = namespace(names).unique(names.reshape(-1), return_inverse=True)
-    return (index if namespace(names) is xp else _integers(index, flat)), len(found)
-
-
-def _integers(index: Any, flat: Any) -> Any:
-    xp = namespace(flat)
-    return index if xp is np else xp.as_tensor(index, device=flat.device)
+    unique, index = space.unique(names.reshape(-1), return_inverse=True)
+    return (index if space is xp else arrays.beside(index, flat)), len(unique)

@@ -7,9 +7,11 @@ torch is loaded, and :func:`namespace` takes it from there.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +27,40 @@ Reduction: TypeAlias = Literal["mean", "sum"]
 """How the terms of a loss become one number."""
 
 
-def namespace(*values: Any) -> Any:
+class Array(Protocol):
+    """What numpy's arrays and torch's tensors have in common, as far as the objectives use it."""
+
+    @property
+    def device(self) -> Any: ...
+    @property
+    def dtype(self) -> Any: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def shape(self) -> Any: ...
+    def __add__(self, other: object) -> Any: ...
+    def __array__(self) -> NDArray[Any]: ...
+    def __and__(self, other: object) -> Any: ...
+    def __eq__(self, other: object) -> Any: ...
+    def __ge__(self, other: object) -> Any: ...
+    def __getitem__(self, index: object) -> Any: ...
+    def __len__(self) -> int: ...
+    def __neg__(self) -> Any: ...
+    def __sub__(self, other: object) -> Any: ...
+    def __truediv__(self, other: object) -> Any: ...
+    def any(self) -> Any: ...
+    def nonzero(self) -> Any: ...
+    def reshape(self, *shape: int) -> Any: ...
+    def sum(self, *, axis: Any = None, keepdims: bool = False) -> Any: ...
+
+
+def namespace(*values: object) -> ModuleType:
     """Return ``torch`` if one of the values is a tensor, and ``numpy`` otherwise."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and any(isinstance(value, torch.Tensor) for value in values) else np
 
 
-def floats(**values: Any) -> tuple[Any, ...]:
+def floats(**values: object) -> tuple[Any, ...]:
     """Return the namespace of the named values, and each as an array of one floating dtype on one device.
 
     Arrays of floats decide the dtype. Lists and integers take it, or get the default of the namespace: float64 in
@@ -40,31 +69,28 @@ def floats(**values: Any) -> tuple[Any, ...]:
     Raises:
         ObjectiveError: A value holds something else than numbers; names it.
     """
-    given = list(values.values())
-    xp = namespace(*given)
+    xp = namespace(*values.values())
     if xp is np:
-        arrays = [_array(name, value) for name, value in values.items()]
-        known = [
+        arrays = {name: _array(name, value) for name, value in values.items()}
+        dtypes = [
             array.dtype
-            for value, array in zip(given, arrays, strict=True)
-            if isinstance(value, np.ndarray | np.generic) and array.dtype.kind == "f"
+            for name, array in arrays.items()
+            if isinstance(values[name], np.ndarray | np.generic) and array.dtype.kind == "f"
         ]
-        dtype = np.result_type(*known) if known else np.dtype(np.float64)
-        return np, *(array.astype(dtype, copy=False) for array in arrays)
-    device = next(value.device for value in given if isinstance(value, xp.Tensor))
-    tensors = [_tensor(name, value, xp, device) for name, value in values.items()]
-    known = [
-        one.dtype
-        for value, one in zip(given, tensors, strict=True)
-        if isinstance(value, xp.Tensor) and one.is_floating_point()
+        dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
+        return np, *(array.astype(dtype, copy=False) for array in arrays.values())
+    device = next(value.device for value in values.values() if isinstance(value, xp.Tensor))
+    tensors = {name: _tensor(name, value, xp, device) for name, value in values.items()}
+    dtypes = [
+        tensor.dtype
+        for name, tensor in tensors.items()
+        if isinstance(values[name], xp.Tensor) and tensor.is_floating_point()
     ]
-    dtype = known[0] if known else xp.get_default_dtype()
-    for other in known[1:]:
-        dtype = xp.promote_types(dtype, other)
-    return xp, *(one.to(dtype) for one in tensors)
+    dtype = functools.reduce(xp.promote_types, dtypes) if dtypes else xp.get_default_dtype()
+    return xp, *(tensor.to(dtype) for tensor in tensors.values())
 
 
-def like(value: Any, array: Any) -> Any:
+def like(value: object, array: Array) -> Any:
     """Return the value in the namespace, the dtype and on the device of the array."""
     xp = namespace(array)
     if xp is np:
@@ -72,13 +98,13 @@ def like(value: Any, array: Any) -> Any:
     return xp.as_tensor(value, dtype=array.dtype, device=array.device)
 
 
-def beside(value: Any, array: Any) -> Any:
+def beside(value: object, array: Array) -> Any:
     """Return the value in the namespace and on the device of the array, with its own dtype."""
     xp = namespace(array)
     return np.asarray(value) if xp is np else xp.as_tensor(value, device=array.device)
 
 
-def numbers(name: str, value: Any, array: Any) -> Any:
+def numbers(name: str, value: object, array: Array) -> Any:
     """Return an argument in the namespace and on the device of an array, with its own dtype.
 
     Raises:
@@ -88,32 +114,26 @@ def numbers(name: str, value: Any, array: Any) -> Any:
     return _array(name, value) if xp is np else _tensor(name, value, xp, array.device)
 
 
-def wide(array: Any) -> Any:
+def wide(array: Array) -> Any:
     """Return the array, one of half precision as float32: sums and differences of logits need its digits."""
-    return cast(array, "float32") if itemsize(array) < 4 else array
+    return cast(array, "float32") if array.dtype.itemsize < 4 else array
 
 
-def cast(array: Any, dtype: Any) -> Any:
-    """Return the array with another dtype, which a name or a dtype of its namespace tells."""
+def cast(array: Array, dtype: Any) -> Any:  # torch and numpy share no type of dtypes
+    """Return the array with another dtype, given as a name or as a dtype of the array's namespace."""
     xp = namespace(array)
     if xp is np:
         return np.asarray(array).astype(dtype)[()]
-    return array.to(getattr(xp, dtype) if isinstance(dtype, str) else dtype)
+    return xp.as_tensor(array, dtype=getattr(xp, dtype) if isinstance(dtype, str) else dtype)
 
 
-def itemsize(array: Any) -> int:
-    """Return the bytes of one number of the array."""
-    size = array.element_size() if namespace(array) is not np else array.dtype.itemsize
-    return int(size)
-
-
-def softplus(x: Any) -> Any:
+def softplus(x: Array) -> Any:
     """Return ``log(1 + exp(x))``, exact to the last digits for any x, with its gradient in torch."""
     xp = namespace(x)
     return np.logaddexp(0, x) if xp is np else -xp.nn.functional.logsigmoid(-x)
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Array) -> Any:
     """Return ``1 / (1 + exp(-x))`` without overflow."""
     xp = namespace(x)
     if xp is not np:
@@ -122,27 +142,27 @@ def sigmoid(x: Any) -> Any:
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))[()]
 
 
-def logsumexp(x: Any, axis: int = -1) -> Any:
-    """Return ``log(sum(exp(x)))`` along an axis without overflow."""
+def logsumexp(x: Array) -> Any:
+    """Return ``log(sum(exp(x)))`` along the last axis without overflow."""
     xp = namespace(x)
-    return np.logaddexp.reduce(x, axis=axis) if xp is np else xp.logsumexp(x, dim=axis)
+    return np.logaddexp.reduce(x, axis=-1) if xp is np else xp.logsumexp(x, dim=-1)
 
 
-def take_along(x: Any, index: Any, axis: int = -1) -> Any:
-    """Return the entries of x that the indices name along an axis."""
+def take_along(x: Array, index: Array) -> Any:
+    """Return the entries of x that the indices name along the last axis."""
     xp = namespace(x)
-    return np.take_along_axis(x, index, axis) if xp is np else xp.take_along_dim(x, index, dim=axis)
+    return np.take_along_axis(np.asarray(x), np.asarray(index), -1) if xp is np else xp.take_along_dim(x, index, dim=-1)
 
 
-def segment_sum(values: Any, index: Any, segments: int) -> Any:
+def segment_sum(values: Array, index: Array, segments: int) -> Any:
     """Return the sums of the values, one a segment: ``index`` has each value's segment, all of one axis."""
     xp = namespace(values)
     if xp is np:
         return np.bincount(index, weights=values, minlength=segments).astype(values.dtype)
-    return xp.zeros(segments, dtype=values.dtype, device=values.device).index_add(0, index, values)
+    return like(np.zeros(segments), values).index_add(0, index, values)
 
 
-def reduced(terms: Any, reduction: str, dtype: Any, weight: Any = None, what: str = "terms") -> Any:
+def reduce(terms: Array, reduction: str, dtype: object, weight: int | None = None, what: str = "terms") -> Any:
     """Return the weighted mean or sum of a loss's terms as a scalar of the dtype.
 
     Args:
@@ -166,14 +186,14 @@ def reduced(terms: Any, reduction: str, dtype: Any, weight: Any = None, what: st
     return cast(total, dtype)
 
 
-def check_number(name: str, value: object, least: float, most: float = math.inf, *, open_at: float = math.inf) -> None:
+def check_number(name: str, value: object, low: float, high: float = math.inf, *, open_at: float = math.inf) -> None:
     """Refuse a setting that is not a number, or lies outside its range.
 
     Args:
         name: The setting.
-        value: What was given: a number, or an array of one.
-        least: The lowest value.
-        most: The highest; infinity itself is never allowed.
+        value: A number, or an array of one.
+        low: The lowest value.
+        high: The highest; infinity itself is never allowed.
         open_at: The end that the range does not contain.
 
     Raises:
@@ -183,9 +203,9 @@ def check_number(name: str, value: object, least: float, most: float = math.inf,
         number = math.nan if isinstance(value, str | bytes | bool) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, RuntimeError):  # torch raises the last for a tensor of several numbers
         number = math.nan
-    if not least <= number <= most or number in (open_at, math.inf):
-        above = f"a number above {least:g}" if open_at == least else f"a number of {least:g} or more"
-        expected = above if most == math.inf else f"a number from {least:g} to {most:g}"
+    if not low <= number <= high or number in (open_at, math.inf):
+        above = f"a number above {low:g}" if open_at == low else f"a number of {low:g} or more"
+        expected = above if high == math.inf else f"a number from {low:g} to {high:g}"
         raise ObjectiveError(f"{name}={value!r}: expected {expected}")
 
 
@@ -194,7 +214,7 @@ def is_whole(value: object, lowest: int) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= lowest
 
 
-def same_shape(**arrays: Any) -> None:
+def same_shape(**arrays: Array) -> None:
     """Refuse arrays of different shapes: broadcasting (P,) against (P, 1) makes P * P pairs unseen.
 
     Raises:
@@ -211,26 +231,23 @@ def _array(name: str, value: Any) -> NDArray[Any]:
         array = np.asarray(value)
         if array.dtype.kind == "O":
             array = array.astype(np.float64)
-    except (TypeError, ValueError, RuntimeError) as exc:  # ragged rows, objects, a tensor that has a gradient
-        raise ObjectiveError(f"{name}={_shortened(value)}: expected an array of numbers ({exc})") from exc
+    except (TypeError, ValueError, RuntimeError) as error:  # ragged rows, objects, a tensor that has a gradient
+        raise ObjectiveError(f"{name}={_preview(value)}: expected an array of numbers ({error})") from error
     if array.dtype.kind not in "biuf":
-        raise ObjectiveError(f"{name}={_shortened(value)}: expected an array of numbers, got {array.dtype}")
+        raise ObjectiveError(f"{name}={_preview(value)}: expected an array of numbers, got {array.dtype}")
     return array
 
 
-def _tensor(name: str, value: Any, xp: Any, device: Any) -> Any:
-    if isinstance(value, xp.Tensor):
-        found = value.to(device)
-    else:
-        try:
-            found = xp.as_tensor(value, device=device)
-        except (TypeError, ValueError, RuntimeError) as exc:
-            raise ObjectiveError(f"{name}={_shortened(value)}: expected an array of numbers ({exc})") from exc
-    if found.is_complex():
-        raise ObjectiveError(f"{name}={_shortened(value)}: expected an array of real numbers, got {found.dtype}")
-    return found
+def _tensor(name: str, value: object, xp: ModuleType, device: object) -> Any:
+    try:
+        tensor = xp.as_tensor(value, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ObjectiveError(f"{name}={_preview(value)}: expected an array of numbers ({error})") from error
+    if tensor.is_complex():
+        raise ObjectiveError(f"{name}={_preview(value)}: expected an array of real numbers, got {tensor.dtype}")
+    return tensor
 
 
-def _shortened(value: object) -> str:
-    words = " ".join(repr(value).split())
-    return words if len(words) <= 60 else f"{words[:57]}..."
+def _preview(value: object) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -5,23 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rewardkit import ObjectiveError, statistics
 from rewardkit.statistics import best_of_n_weights
-from trainer_adapter.objectives.arrays import (
-    ArrayT,
-    beside,
-    cast,
-    check_number,
-    floats,
-    is_whole,
-    like,
-    namespace,
-    numbers,
-    same_shape,
-    take_along,
-    wide,
-)
+from trainer_adapter.objectives import arrays
+from trainer_adapter.objectives.arrays import Array, ArrayT
 
 
 def best_of_n_expected(scores: ArrayT, n: int, *, values: ArrayT | None = None) -> ArrayT:
@@ -44,24 +33,23 @@ def best_of_n_expected(scores: ArrayT, n: int, *, values: ArrayT | None = None) 
     Raises:
         ObjectiveError: n is not a whole number from 1 to N, or the shapes differ.
     """
-    xp, score = floats(scores=scores)
+    xp, score = arrays.floats(scores=scores)
     if score.ndim < 1:
         raise ObjectiveError("scores is one number: expected (..., N)")
     number = score.shape[-1]
-    if not is_whole(n, 1) or n > number:
+    if not arrays.is_whole(n, 1) or n > number:
         raise ObjectiveError(f"n={n!r}: expected a whole number from 1 to the {number} scores of a row")
     weights = best_of_n_weights(number, int(n))
-    ordered, order = _sorted(wide(score))
+    ordered, order = _sort(arrays.wide(score))
     if values is None:
-        drawn = like(weights[n - 1 :], ordered)  # those below are never the best, and may be infinite
-        expected: ArrayT = cast((ordered[..., n - 1 :] * drawn).sum(-1), score.dtype)
+        drawn = arrays.like(weights[n - 1 :], ordered)  # those below are never the best, and may be infinite
+        expected: ArrayT = arrays.cast((ordered[..., n - 1 :] * drawn).sum(-1), score.dtype)
         return expected
-    value = cast(numbers("values", values, score), score.dtype)
-    same_shape(scores=score, values=value)
-    shared = _shared(ordered, weights)
-    mean = (take_along(wide(value), order) * shared).sum(-1)
-    found: ArrayT = cast(xp.where(xp.isnan(ordered[..., -1]), like(float("nan"), mean), mean), value.dtype)
-    return found
+    value = arrays.cast(arrays.numbers("values", values, score), score.dtype)
+    arrays.same_shape(scores=score, values=value)
+    mean = (arrays.take_along(arrays.wide(value), order) * _tied_weights(ordered, weights)).sum(-1)
+    best: ArrayT = arrays.cast(xp.where(xp.isnan(ordered[..., -1]), arrays.like(float("nan"), mean), mean), value.dtype)
+    return best
 
 
 def best_of_n_kl(n: int) -> float:
@@ -76,12 +64,12 @@ def best_of_n_kl(n: int) -> float:
     Raises:
         ObjectiveError: n is not a number of 1 or more.
     """
-    check_number("n", n, 1)
+    arrays.check_number("n", n, 1)
     return statistics.best_of_n_kl(n)
 
 
-def _sorted(score: Any) -> tuple[Any, Any]:
-    xp = namespace(score)
+def _sort(score: Array) -> tuple[Any, Any]:
+    xp = arrays.namespace(score)
     if xp is not np:
         ordered, order = xp.sort(score, dim=-1, stable=True)
         return ordered, order
@@ -89,20 +77,20 @@ def _sorted(score: Any) -> tuple[Any, Any]:
     return np.take_along_axis(score, order, -1), order
 
 
-def _shared(ordered: Any, weights: Any) -> Any:
+def _tied_weights(ordered: Array, weights: NDArray[np.float64]) -> Any:
     """Return the weight of each place of a sorted row, the mean of those of its score."""
     first, after = _search(ordered, "left"), _search(ordered, "right")
-    ahead = beside(np.concatenate([[0.0], np.cumsum(weights)]), ordered)
-    return like((ahead[after] - ahead[first]) / (after - first), ordered)
+    ahead = arrays.beside(np.concatenate([[0.0], np.cumsum(weights)]), ordered)
+    return arrays.like((ahead[after] - ahead[first]) / (after - first), ordered)
 
 
-def _search(ordered: Any, side: Literal["left", "right"]) -> Any:
-    xp = namespace(ordered)
+def _search(ordered: Array, side: Literal["left", "right"]) -> Any:
+    xp = arrays.namespace(ordered)
     if xp is not np:
-        rows = ordered.detach().contiguous()
+        rows = ordered[...].detach().contiguous()
         return xp.searchsorted(rows, rows, side=side)
     flat = ordered.reshape(-1, ordered.shape[-1])
-    found = np.zeros(flat.shape, dtype=np.int64)  # of no row, too
-    for place, row in enumerate(flat):
-        found[place] = np.searchsorted(row, row, side=side)
-    return found.reshape(ordered.shape)
+    index = np.zeros(flat.shape, dtype=np.int64)  # of no row, too
+    for number, row in enumerate(flat):
+        index[number] = np.searchsorted(row, row, side=side)
+    return index.reshape(ordered.shape)

@@ -12,19 +12,8 @@ from typing import Any, Generic
 import numpy as np
 
 from rewardkit import ObjectiveError
-from trainer_adapter.objectives.arrays import (
-    ArrayT,
-    beside,
-    cast,
-    floats,
-    is_whole,
-    like,
-    namespace,
-    numbers,
-    same_shape,
-    sigmoid,
-    wide,
-)
+from trainer_adapter.objectives import arrays
+from trainer_adapter.objectives.arrays import Array, ArrayT
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +48,16 @@ def pair_probabilities(chosen: ArrayT, rejected: ArrayT, *, seed: int) -> tuple[
     Raises:
         ObjectiveError: The shapes differ or are not (P,), or the seed is not a whole number of 0 or more.
     """
-    xp, won, lost = floats(chosen=chosen, rejected=rejected)
-    same_shape(chosen=won, rejected=lost)
+    xp, won, lost = arrays.floats(chosen=chosen, rejected=rejected)
+    arrays.same_shape(chosen=won, rejected=lost)
     if won.ndim != 1:
         raise ObjectiveError(f"scores of shape {tuple(won.shape)}: expected (pairs,)")
-    if not is_whole(seed, 0):
+    if not arrays.is_whole(seed, 0):
         raise ObjectiveError(f"seed={seed!r}: expected a whole number, 0 or more")
-    first = beside(np.random.default_rng(seed).integers(0, 2, size=len(won)), won)
-    difference = wide(won) - wide(lost)
-    probability = sigmoid(xp.where(first == 1, difference, -difference))
-    return cast(probability, won.dtype), cast(first, won.dtype)
+    first = arrays.beside(np.random.default_rng(seed).integers(0, 2, size=len(won)), won)
+    difference = arrays.wide(won) - arrays.wide(lost)
+    probability = arrays.sigmoid(xp.where(first == 1, difference, -difference))
+    return arrays.cast(probability, won.dtype), arrays.cast(first, won.dtype)
 
 
 def expected_calibration_error(probs: ArrayT, labels: ArrayT, bins: int, adaptive: bool = False) -> ArrayT:
@@ -86,11 +75,11 @@ def expected_calibration_error(probs: ArrayT, labels: ArrayT, bins: int, adaptiv
     Raises:
         ObjectiveError: As for :func:`reliability_curve`.
     """
-    prob, label = _checked(probs, labels)
-    _, count, sums = _binned(prob, label, bins, adaptive)
+    prob, label = _check(probs, labels)
+    _, count, sums = _bin(prob, label, bins, adaptive)
     gap = abs(sums[0] - sums[1]).sum() / count.sum()
-    found: ArrayT = cast(gap, prob.dtype)
-    return found
+    error: ArrayT = arrays.cast(gap, prob.dtype)
+    return error
 
 
 def brier(probs: ArrayT, labels: ArrayT) -> ArrayT:
@@ -103,9 +92,9 @@ def brier(probs: ArrayT, labels: ArrayT) -> ArrayT:
     Raises:
         ObjectiveError: The shapes differ, there is no probability, or a value is out of range.
     """
-    prob, label = _checked(probs, labels)
-    found: ArrayT = cast(((wide(prob) - wide(label)) ** 2).mean(), prob.dtype)
-    return found
+    prob, label = _check(probs, labels)
+    score: ArrayT = arrays.cast(((arrays.wide(prob) - arrays.wide(label)) ** 2).mean(), prob.dtype)
+    return score
 
 
 def reliability_curve(probs: ArrayT, labels: ArrayT, bins: int, adaptive: bool = False) -> ReliabilityCurve[ArrayT]:
@@ -123,44 +112,46 @@ def reliability_curve(probs: ArrayT, labels: ArrayT, bins: int, adaptive: bool =
     Raises:
         ObjectiveError: The shapes differ, there is no probability, a value is out of range, or ``bins`` is below 1.
     """
-    prob, label = _checked(probs, labels)
-    edges, count, sums = _binned(prob, label, bins, adaptive)
-    xp = namespace(prob)
-    size = cast(count, "float64")
-    size = xp.where(count > 0, size, like(float("nan"), size))
-    mean, frequency = (cast(one / size, prob.dtype) for one in sums)
+    prob, label = _check(probs, labels)
+    edges, count, sums = _bin(prob, label, bins, adaptive)
+    xp = arrays.namespace(prob)
+    size = arrays.cast(count, "float64")
+    size = xp.where(count > 0, size, arrays.like(float("nan"), size))
+    mean, frequency = (arrays.cast(column / size, prob.dtype) for column in sums)
     return ReliabilityCurve(edges=edges, mean_probability=mean, frequency=frequency, count=count)
 
 
-def _binned(prob: Any, label: Any, bins: int, adaptive: bool) -> tuple[Any, Any, tuple[Any, Any]]:
+def _bin(prob: Array, label: Array, bins: int, adaptive: bool) -> tuple[Any, Any, tuple[Any, Any]]:
     """Return the bins' edges and counts, and in float64 the sums of the probabilities and of the labels in each.
 
     The edges have the dtype of the probabilities, so that 0.7 is on the edge 0.7 in float32 too.
     """
-    if not is_whole(bins, 1):
+    if not arrays.is_whole(bins, 1):
         raise ObjectiveError(f"bins={bins!r}: expected a whole number, 1 or more")
-    xp = namespace(prob)
-    edges = _equal_counts(prob, bins) if adaptive else like(np.linspace(0, 1, int(bins) + 1), prob)
+    xp = arrays.namespace(prob)
+    edges = _equal_counts(prob, bins) if adaptive else arrays.like(np.linspace(0, 1, int(bins) + 1), prob)
     index, number = xp.searchsorted(edges[1:-1], prob, side="right"), len(edges) - 1
-    sums = tuple(xp.bincount(index, weights=cast(one, "float64"), minlength=number) for one in (prob, label))
-    return edges, xp.bincount(index, minlength=number), (sums[0], sums[1])
+    probabilities, labels = (
+        xp.bincount(index, weights=arrays.cast(column, "float64"), minlength=number) for column in (prob, label)
+    )
+    return edges, xp.bincount(index, minlength=number), (probabilities, labels)
 
 
-def _equal_counts(prob: Any, bins: int) -> Any:
+def _equal_counts(prob: Array, bins: int) -> Any:
     """Return edges from 0 to 1 between which there are about as many probabilities; ties move to the upper bin."""
-    xp, n = namespace(prob), len(prob)
+    xp, n = arrays.namespace(prob), len(prob)
     order = xp.sort(prob) if xp is np else xp.sort(prob).values
     starts = np.cumsum([len(part) for part in np.array_split(np.empty(n), min(bins, n))])[:-1]
-    inner = xp.unique(order[beside(starts, prob)])
-    ends = like([0.0, 1.0], prob)
+    inner = xp.unique(order[arrays.beside(starts, prob)])
+    ends = arrays.like([0.0, 1.0], prob)
     inner = inner[inner > 0]
     return xp.concatenate([ends[:1], inner, ends[1:]])
 
 
-def _checked(probs: Any, labels: Any) -> tuple[Any, Any]:
-    _, prob = floats(probs=probs)
-    label = cast(numbers("labels", labels, prob), prob.dtype)
-    same_shape(probs=prob, labels=label)
+def _check(probs: object, labels: object) -> tuple[Any, Any]:
+    _, prob = arrays.floats(probs=probs)
+    label = arrays.cast(arrays.numbers("labels", labels, prob), prob.dtype)
+    arrays.same_shape(probs=prob, labels=label)
     if prob.ndim != 1 or not len(prob):
         raise ObjectiveError(f"probs of shape {tuple(prob.shape)}: expected (probabilities,), one or more")
     for name, array, wrong in (

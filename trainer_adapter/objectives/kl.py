@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 
 from rewardkit import ObjectiveError
-from trainer_adapter.objectives.arrays import ArrayT, cast, floats, same_shape, wide
+from trainer_adapter.objectives import arrays
+from trainer_adapter.objectives.arrays import ArrayT
 
 
 def kl_estimate(logps: ArrayT, ref_logps: ArrayT, kind: Literal["k1", "k2", "k3"] = "k3") -> ArrayT:
@@ -33,17 +34,17 @@ def kl_estimate(logps: ArrayT, ref_logps: ArrayT, kind: Literal["k1", "k2", "k3"
     Raises:
         ObjectiveError: The shapes differ, or there is no such estimator.
     """
-    xp, policy, reference = floats(logps=logps, ref_logps=ref_logps)
-    same_shape(logps=policy, ref_logps=reference)
-    away = wide(reference) - wide(policy)
+    xp, policy, reference = arrays.floats(logps=logps, ref_logps=ref_logps)
+    arrays.same_shape(logps=policy, ref_logps=reference)
+    away = arrays.wide(reference) - arrays.wide(policy)
     if kind == "k1":
-        found = -away
+        estimate = -away
     elif kind == "k2":
-        found = 0.5 * away**2
+        estimate = 0.5 * away**2
     elif kind == "k3":
         with np.errstate(over="ignore"):
-            found = xp.expm1(away) - away
+            estimate = xp.expm1(away) - away
     else:
         raise ObjectiveError(f"kind={kind!r}: expected 'k1', 'k2' or 'k3'")
-    kept: ArrayT = cast(found, policy.dtype)
-    return kept
+    result: ArrayT = arrays.cast(estimate, policy.dtype)
+    return result

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rewardkit import ObjectiveError
+from trainer_adapter.objectives.arrays import Array
 
 IGNORED = -100
-"""The label of a place that is not learned from, as in ``torch.nn.functional.cross_entropy``."""
+"""The label of a token that is not learned from, as in ``torch.nn.functional.cross_entropy``."""
 
 
-def refuse_row(wrong: Any, what: str) -> None:
-    """Raise for the first row that is marked as wrong.
-
-    Raises:
-        ObjectiveError: A row is marked.
-    """
-    if bool(wrong.any()):
-        raise ObjectiveError(f"row {int(wrong.nonzero()[0][0])} {what}")
+def refuse_row(is_wrong: Array, complaint: str) -> None:
+    """Raise :class:`~rewardkit.ObjectiveError` for the first row that is marked as wrong."""
+    if bool(is_wrong.any()):
+        raise ObjectiveError(f"row {int(is_wrong.nonzero()[0][0])} {complaint}")
 
 
-def refuse_labels(labels: Any, wrong: Any, expected: str) -> None:
-    """Raise for the first label that is marked as wrong.
-
-    Raises:
-        ObjectiveError: A label is marked.
-    """
-    if bool(wrong.any()):
-        raise ObjectiveError(f"label {labels[wrong].reshape(-1)[0].item()!r}: expected {expected}")
+def refuse_labels(labels: Array, is_wrong: Array, expected: str) -> None:
+    """Raise :class:`~rewardkit.ObjectiveError` for the first label that is marked as wrong."""
+    if bool(is_wrong.any()):
+        raise ObjectiveError(f"label {labels[is_wrong].reshape(-1)[0].item()!r}: expected {expected}")

@@ -7,26 +7,13 @@ padded width.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from rewardkit import ObjectiveError
-from trainer_adapter.objectives.arrays import (
-    ArrayT,
-    Reduction,
-    beside,
-    cast,
-    floats,
-    is_whole,
-    like,
-    namespace,
-    numbers,
-    reduced,
-    same_shape,
-    softplus,
-    wide,
-)
+from trainer_adapter.objectives import arrays
+from trainer_adapter.objectives.arrays import ArrayT, Reduction
 from trainer_adapter.objectives.labels import IGNORED, refuse_labels, refuse_row
 
 
@@ -53,11 +40,11 @@ def orm_labels(
 
     Numbers instead of arrays are one row and give its labels, (L,).
     """
-    xp = namespace(prompt_lengths, lengths, correct)
-    first = next((one for one in (correct, lengths, prompt_lengths) if namespace(one) is xp), np.empty(0))
-    given = {"prompt_lengths": prompt_lengths, "lengths": lengths, "correct": correct}
-    starts, ends, right = (numbers(name, value, first) for name, value in given.items())
-    same_shape(prompt_lengths=starts, lengths=ends, correct=right)
+    xp = arrays.namespace(prompt_lengths, lengths, correct)
+    columns = {"prompt_lengths": prompt_lengths, "lengths": lengths, "correct": correct}
+    pattern: Any = next((column for column in columns.values() if arrays.namespace(column) is xp), np.empty(0))
+    starts, ends, right = (arrays.numbers(name, column, pattern) for name, column in columns.items())
+    arrays.same_shape(prompt_lengths=starts, lengths=ends, correct=right)
     if starts.ndim == 0:
         starts, ends, right = starts[None], ends[None], right[None]
         row: ArrayT = orm_labels(starts, ends, right, width=width, padding_side=padding_side)[0]
@@ -67,19 +54,19 @@ def orm_labels(
     refuse_row((starts < 0) | (ends <= starts), "has no completion: its length is not above its prompt's")
     refuse_row((starts % 1 != 0) | (ends % 1 != 0), "has a length that is not a whole number")
     refuse_row((right != 0) & (right != 1), "has a label that is not 0 or 1")
-    if width is not None and not is_whole(width, 0):
+    if width is not None and not arrays.is_whole(width, 0):
         raise ObjectiveError(f"width={width!r}: expected a whole number, 0 or more")
-    columns = int(ends.max()) if width is None and len(ends) else int(width or 0)
-    refuse_row(ends > columns, f"is longer than the width {columns}")
-    place = beside(np.arange(columns), first)[None, :]
+    length = int(ends.max()) if width is None and len(ends) else int(width or 0)
+    refuse_row(ends > length, f"is longer than the width {length}")
+    index = arrays.beside(np.arange(length), starts)[None, :]
     if padding_side == "left":
-        starts, ends = starts + columns - ends, ends * 0 + columns
+        starts, ends = starts + length - ends, ends * 0 + length
     elif padding_side != "right":
         raise ObjectiveError(f"padding_side={padding_side!r}: expected 'right' or 'left'")
-    inside = (place >= starts[:, None]) & (place < ends[:, None])
-    value = cast(right, "int64")[:, None]
-    found: ArrayT = xp.where(inside, value, like(IGNORED, value))
-    return found
+    is_completion = (index >= starts[:, None]) & (index < ends[:, None])
+    value = arrays.cast(right, "int64")[:, None]
+    labels: ArrayT = xp.where(is_completion, value, arrays.like(IGNORED, value))
+    return labels
 
 
 def orm_loss(logits: ArrayT, labels: ArrayT, *, reduction: Reduction = "mean") -> ArrayT:
@@ -93,16 +80,16 @@ def orm_loss(logits: ArrayT, labels: ArrayT, *, reduction: Reduction = "mean") -
     Raises:
         ObjectiveError: The shapes do not fit, a label is something else, or no token is labelled.
     """
-    xp, logit = floats(logits=logits)
-    label = numbers("labels", labels, logit)
-    dtype, logit = logit.dtype, wide(logit)
+    xp, logit = arrays.floats(logits=logits)
+    label = arrays.numbers("labels", labels, logit)
+    dtype, logit = logit.dtype, arrays.wide(logit)
     if logit.ndim == label.ndim + 1 and logit.shape[-1] == 2:
         logit = logit[..., 1] - logit[..., 0]
-    same_shape(logits=logit, labels=label)
-    known = label != IGNORED
-    refuse_labels(label, known & (label != 0) & (label != 1), "1, 0 or -100")
-    zero = like(0.0, logit)
-    logit = xp.where(known, logit, zero)
-    terms = xp.where(known, softplus(logit) - logit * xp.where(known, like(label, logit), zero), zero)
-    found: ArrayT = reduced(terms, reduction, dtype, weight=int(known.sum()), what="labelled tokens")
-    return found
+    arrays.same_shape(logits=logit, labels=label)
+    is_labelled = label != IGNORED
+    refuse_labels(label, is_labelled & (label != 0) & (label != 1), "1, 0 or -100")
+    zero = arrays.like(0.0, logit)
+    logit, target = (xp.where(is_labelled, values, zero) for values in (logit, arrays.like(label, logit)))
+    terms = xp.where(is_labelled, arrays.softplus(logit) - logit * target, zero)
+    loss: ArrayT = arrays.reduce(terms, reduction, dtype, weight=int(is_labelled.sum()), what="labelled tokens")
+    return loss

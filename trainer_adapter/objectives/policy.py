@@ -13,17 +13,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from rewardkit import ObjectiveError
-from trainer_adapter.objectives.arrays import (
-    ArrayT,
-    cast,
-    check_number,
-    floats,
-    like,
-    namespace,
-    numbers,
-    same_shape,
-    wide,
-)
+from trainer_adapter.objectives import arrays
+from trainer_adapter.objectives.arrays import Array, ArrayT
 from trainer_adapter.objectives.kl import kl_estimate
 
 Level: TypeAlias = Literal["token", "sequence"]
@@ -43,7 +34,7 @@ def clipped_surrogate(
     low: float = 0.2,
     high: float | None = None,
     level: Level = "token",
-    mask: Any = None,
+    mask: object = None,
 ) -> ArrayT:
     """Return PPO's clipped objective of each token, min(ratio * advantage, clipped ratio * advantage): to be maximized.
 
@@ -68,20 +59,20 @@ def clipped_surrogate(
         ObjectiveError: Shapes do not fit, or a setting is out of range.
     """
     high = low if high is None else high
-    check_number("low", low, 0, 1)
-    check_number("high", high, 0)
+    arrays.check_number("low", low, 0, 1)
+    arrays.check_number("high", high, 0)
     if level not in ("token", "sequence"):
         raise ObjectiveError(f"level={level!r}: expected 'token' or 'sequence'")
-    xp, new, old, advantage = floats(logps=logps, old_logps=old_logps, advantages=advantages)
-    kept, advantage = _laid(new, old, advantage, mask)
-    away = xp.where(kept, wide(new) - _constant(wide(old)), like(0.0, wide(new)))
+    xp, new, old, advantage = arrays.floats(logps=logps, old_logps=old_logps, advantages=advantages)
+    is_token, advantage = _check_batch(new, old, advantage, mask)
+    away = xp.where(is_token, arrays.wide(new) - _constant(arrays.wide(old)), arrays.like(0.0, arrays.wide(new)))
     if level == "sequence":
-        away = _row_mean(away, kept)
+        away = _row_mean(away, is_token)
     ratio = xp.exp(xp.clip(away, None, _LARGEST_LOG_RATIO))
-    worth = wide(_constant(advantage))
+    worth = arrays.wide(_constant(advantage))
     surrogate = xp.minimum(ratio * worth, xp.clip(ratio, 1 - low, 1 + high) * worth)
-    found: ArrayT = cast(xp.where(kept, surrogate, like(0.0, surrogate)), new.dtype)
-    return found
+    objective: ArrayT = arrays.cast(xp.where(is_token, surrogate, arrays.like(0.0, surrogate)), new.dtype)
+    return objective
 
 
 def grpo_loss(
@@ -89,7 +80,7 @@ def grpo_loss(
     old_logps: ArrayT | None,
     advantages: ArrayT,
     *,
-    mask: Any = None,
+    mask: object = None,
     ref_logps: ArrayT | None = None,
     beta: float = 0.0,
     low: float = 0.2,
@@ -128,85 +119,86 @@ def grpo_loss(
     Raises:
         ObjectiveError: Shapes do not fit, a setting is out of range, or there is no completion.
     """
-    xp, new, advantage = floats(logps=logps, advantages=advantages)
-    check_number("beta", beta, 0)
+    xp, new, advantage = arrays.floats(logps=logps, advantages=advantages)
+    arrays.check_number("beta", beta, 0)
     if beta and ref_logps is None:
         raise ObjectiveError(f"beta={beta!r} needs ref_logps: a divergence is measured from a reference model")
     old = _constant(new) if old_logps is None else old_logps
     surrogate = clipped_surrogate(new, old, advantage, low=low, high=high, level=level, mask=mask)
-    terms = -wide(surrogate)
-    kept = _kept(mask, new)
+    terms = -arrays.wide(surrogate)
+    is_token = _tokens(mask, new)
     if beta:
-        reference = cast(numbers("ref_logps", ref_logps, new), new.dtype)
-        same_shape(logps=new, ref_logps=reference)
-        _refuse_infinite("ref_logps", reference, kept, _MASKED)
-        zero = like(0.0, new)
-        penalty = kl_estimate(xp.where(kept, new, zero), xp.where(kept, _constant(reference), zero))
-        terms = terms + beta * wide(penalty)
-    loss: ArrayT = cast(_averaged(terms, kept, normalization, max_completion_length, tokens_in_batch), new.dtype)
+        reference = arrays.cast(arrays.numbers("ref_logps", ref_logps, new), new.dtype)
+        arrays.same_shape(logps=new, ref_logps=reference)
+        _refuse_infinite("ref_logps", reference, is_token, _MASKED)
+        zero = arrays.like(0.0, new)
+        penalty = kl_estimate(xp.where(is_token, new, zero), xp.where(is_token, _constant(reference), zero))
+        terms = terms + beta * arrays.wide(penalty)
+    mean = _average(terms, is_token, normalization, max_completion_length, tokens_in_batch)
+    loss: ArrayT = arrays.cast(mean, new.dtype)
     return loss
 
 
-def _averaged(terms: Any, kept: Any, normalization: str, longest: int | None, tokens: float | None) -> Any:
-    """Return one number of the terms, (B, T), which are 0 where nothing is kept."""
+def _average(terms: Array, is_token: Array, normalization: str, longest: int | None, tokens: float | None) -> Any:
+    """Return one number of the terms, (B, T), which are 0 where there is no token."""
     if not terms.shape[0]:
         raise ObjectiveError("no completions: a loss needs one or more")
     if normalization == "grpo":
-        return _row_mean(terms, kept)[:, 0].mean()
+        return _row_mean(terms, is_token)[:, 0].mean()
     if normalization == "bnpo":
-        return terms.sum() / max(int(kept.sum()), 1)
+        return terms.sum() / max(int(is_token.sum()), 1)
     if normalization == "dr_grpo":
         length = terms.shape[1] if longest is None else longest
-        check_number("max_completion_length", length, 1)
+        arrays.check_number("max_completion_length", length, 1)
         return terms.sum() / (terms.shape[0] * length)
     if normalization == "dapo":
-        count = max(int(kept.sum()), 1) if tokens is None else tokens
-        check_number("tokens_in_batch", count, 0, open_at=0)
+        count = max(int(is_token.sum()), 1) if tokens is None else tokens
+        arrays.check_number("tokens_in_batch", count, 0, open_at=0)
         return terms.sum() / count
     raise ObjectiveError(f"normalization={normalization!r}: expected 'grpo', 'bnpo', 'dr_grpo' or 'dapo'")
 
 
-def _laid(new: Any, old: Any, advantage: Any, mask: Any) -> tuple[Any, Any]:
-    """Return which tokens are kept, (B, T), and the advantages as (B, 1) or (B, T)."""
+def _check_batch(new: Array, old: Array, advantage: Array, mask: object) -> tuple[Any, Any]:
+    """Return where the tokens are, (B, T), and the advantages as (B, 1) or (B, T)."""
     if new.ndim != 2:
         raise ObjectiveError(f"logps of shape {tuple(new.shape)}: expected (completions, tokens)")
-    same_shape(logps=new, old_logps=old)
+    arrays.same_shape(logps=new, old_logps=old)
     rows = new.shape[0]
     if tuple(advantage.shape) not in ((rows,), (rows, 1), tuple(new.shape)):
         raise ObjectiveError(f"advantages of shape {tuple(advantage.shape)}: expected ({rows},) or {tuple(new.shape)}")
-    kept = _kept(mask, new)
+    is_token = _tokens(mask, new)
     advantage = advantage if advantage.ndim == 2 else advantage[:, None]
-    _refuse_infinite("advantages", advantage, kept, "a completion without a reward has 0")
-    _refuse_infinite("logps", new, kept, _MASKED)
-    _refuse_infinite("old_logps", old, kept, _MASKED)
-    return kept, advantage
+    _refuse_infinite("advantages", advantage, is_token, "a completion without a reward has 0")
+    _refuse_infinite("logps", new, is_token, _MASKED)
+    _refuse_infinite("old_logps", old, is_token, _MASKED)
+    return is_token, advantage
 
 
-def _refuse_infinite(name: str, values: Any, kept: Any, fix: str) -> None:
+def _refuse_infinite(name: str, values: Array, is_token: Array, fix: str) -> None:
     """Refuse a value that is not finite where it would be read: one of them makes the whole loss ``nan``."""
-    wrong = ~namespace(values).isfinite(values) & kept
-    if bool(wrong.any()):
-        row, token = divmod(int(cast(wrong, "int8").reshape(-1).argmax()), kept.shape[1])
-        is_one_a_row = values.shape != kept.shape
+    bad = ~arrays.namespace(values).isfinite(values) & is_token
+    if bool(bad.any()):
+        row, token = divmod(int(arrays.cast(bad, "int8").reshape(-1).argmax()), is_token.shape[1])
+        is_one_a_row = values.shape != is_token.shape
         at, value = (f"{row}", values[row, 0]) if is_one_a_row else (f"{row}, {token}", values[row, token])
         raise ObjectiveError(f"{name}[{at}] is {value.item()!r}, not finite: {fix}")
 
 
-def _kept(mask: Any, logps: Any) -> Any:
+def _tokens(mask: object, logps: Array) -> Any:
     if mask is None:
-        return namespace(logps).ones_like(logps) == 1
-    found = numbers("mask", mask, logps)
-    same_shape(logps=logps, mask=found)
-    if not bool(((found == 0) | (found == 1)).all()):
+        return arrays.namespace(logps).ones_like(logps) == 1
+    marks = arrays.numbers("mask", mask, logps)
+    arrays.same_shape(logps=logps, mask=marks)
+    if not bool(((marks == 0) | (marks == 1)).all()):
         raise ObjectiveError("mask: expected 1 on the tokens of a completion and 0 on its padding")
-    return found == 1
+    return marks == 1
 
 
-def _row_mean(values: Any, kept: Any) -> Any:
-    """Return the mean of what is kept of each row, (B, 1), spread over its tokens by broadcasting; 0 if nothing is."""
-    count = kept.sum(axis=1, keepdims=True)
-    return values.sum(axis=1, keepdims=True) / namespace(values).where(count > 0, count, count + 1)
+def _row_mean(values: Array, is_token: Array) -> Any:
+    """Return the mean over the tokens of each row, (B, 1); 0 for a row without tokens."""
+    count = is_token.sum(axis=1, keepdims=True)
+    return values.sum(axis=1, keepdims=True) / arrays.namespace(values).where(count > 0, count, count + 1)
 
 
-def _constant(values: Any) -> Any:
-    return values if namespace(values) is np else values.detach()
+def _constant(values: Array) -> Any:
+    return values if arrays.namespace(values) is np else values[...].detach()

@@ -7,30 +7,13 @@ a gradient. Scores of half precision are computed with in float32.
 
 from __future__ import annotations
 
-from typing import Any
-
 from rewardkit import ObjectiveError
-from trainer_adapter.objectives.arrays import (
-    ArrayT,
-    Reduction,
-    cast,
-    check_number,
-    floats,
-    like,
-    logsumexp,
-    namespace,
-    numbers,
-    reduced,
-    same_shape,
-    segment_sum,
-    sigmoid,
-    softplus,
-    wide,
-)
+from trainer_adapter.objectives import arrays
+from trainer_adapter.objectives.arrays import ArrayT, Reduction
 
 
 def bradley_terry_probability(chosen: ArrayT, rejected: ArrayT) -> ArrayT:
-    """Return the probability that the first of each pair is preferred: sigmoid(chosen - rejected).
+    """Return the probability that the first of each pair is preferred: arrays.sigmoid(chosen - rejected).
 
     The model of Bradley and Terry (1952, Biometrika 39, 324-345) with strengths exp(score).
 
@@ -41,10 +24,10 @@ def bradley_terry_probability(chosen: ArrayT, rejected: ArrayT) -> ArrayT:
     Raises:
         ObjectiveError: The shapes differ.
     """
-    _, won, lost = floats(chosen=chosen, rejected=rejected)
-    same_shape(chosen=won, rejected=lost)
-    found: ArrayT = cast(sigmoid(wide(won) - wide(lost)), won.dtype)
-    return found
+    _, won, lost = arrays.floats(chosen=chosen, rejected=rejected)
+    arrays.same_shape(chosen=won, rejected=lost)
+    probability: ArrayT = arrays.cast(arrays.sigmoid(arrays.wide(won) - arrays.wide(lost)), won.dtype)
+    return probability
 
 
 def bradley_terry_loss(
@@ -71,21 +54,21 @@ def bradley_terry_loss(
     Raises:
         ObjectiveError: The shapes differ, ``center`` is below 0, or there is no pair to average over.
     """
-    check_number("center", center, 0)
-    _, won, lost = floats(chosen=chosen, rejected=rejected)
-    same_shape(chosen=won, rejected=lost)
-    dtype, won, lost = won.dtype, wide(won), wide(lost)
+    arrays.check_number("center", center, 0)
+    _, won, lost = arrays.floats(chosen=chosen, rejected=rejected)
+    arrays.same_shape(chosen=won, rejected=lost)
+    dtype, won, lost = won.dtype, arrays.wide(won), arrays.wide(lost)
     difference = won - lost
     if margin is not None:
-        by = cast(numbers("margin", margin, won), won.dtype)
+        by = arrays.cast(arrays.numbers("margin", margin, won), won.dtype)
         if by.ndim:
-            same_shape(margin=by, chosen=won)
+            arrays.same_shape(margin=by, chosen=won)
         difference = difference - by
-    terms = softplus(-difference)
+    terms = arrays.softplus(-difference)
     if center:
         terms = terms + center * (won + lost) ** 2
-    found: ArrayT = reduced(terms, reduction, dtype, what="pairs")
-    return found
+    loss: ArrayT = arrays.reduce(terms, reduction, dtype, what="pairs")
+    return loss
 
 
 def plackett_luce_loss(scores: ArrayT, ranks: ArrayT, *, reduction: Reduction = "mean") -> ArrayT:
@@ -107,23 +90,23 @@ def plackett_luce_loss(scores: ArrayT, ranks: ArrayT, *, reduction: Reduction = 
     Raises:
         ObjectiveError: The shapes differ or are not (P, K), or there is no prompt to average over.
     """
-    xp, score = floats(scores=scores)
-    rank = numbers("ranks", ranks, score)
-    same_shape(scores=score, ranks=rank)
+    xp, score = arrays.floats(scores=scores)
+    rank = arrays.numbers("ranks", ranks, score)
+    arrays.same_shape(scores=score, ranks=rank)
     if score.ndim != 2:
         raise ObjectiveError(f"scores and ranks of shape {tuple(score.shape)}: expected (prompts, completions)")
-    dtype, score = score.dtype, wide(score)
-    score = xp.where(xp.isnan(rank), like(0.0, score), score)
+    dtype, score = score.dtype, arrays.wide(score)
+    score = xp.where(xp.isnan(rank), arrays.like(0.0, score), score)
     worse = rank[:, :, None] < rank[:, None, :]
     beats = worse.any(-1)
-    rivals = xp.where(worse, score[:, None, :], like(-float("inf"), score))
-    pool = logsumexp(xp.where(beats[:, :, None], rivals, like(0.0, score)))
-    terms = xp.where(beats, softplus(pool - score), like(0.0, score)).sum(-1)
-    found: ArrayT = reduced(terms, reduction, dtype, what="prompts")
-    return found
+    rivals = xp.where(worse, score[:, None, :], arrays.like(-float("inf"), score))
+    pool = arrays.logsumexp(xp.where(beats[:, :, None], rivals, arrays.like(0.0, score)))
+    terms = xp.where(beats, arrays.softplus(pool - score), arrays.like(0.0, score)).sum(-1)
+    loss: ArrayT = arrays.reduce(terms, reduction, dtype, what="prompts")
+    return loss
 
 
-def all_pairs_loss(scores: ArrayT, ranks: ArrayT, prompt_index: Any, *, reduction: Reduction = "mean") -> ArrayT:
+def all_pairs_loss(scores: ArrayT, ranks: ArrayT, prompt_index: object, *, reduction: Reduction = "mean") -> ArrayT:
     """Return Bradley-Terry's loss over all pairs of each prompt, each prompt weighing the same, as a scalar.
 
     Ouyang et al. (2022, arXiv 2203.02155, equation 1): the mean over a prompt's C(K, 2) pairs, then over the prompts,
@@ -139,19 +122,19 @@ def all_pairs_loss(scores: ArrayT, ranks: ArrayT, prompt_index: Any, *, reductio
     Raises:
         ObjectiveError: The shapes differ or are not (N,), or no prompt has a pair.
     """
-    xp, score = floats(scores=scores)
-    rank, prompt = numbers("ranks", ranks, score), numbers("prompt_index", prompt_index, score)
-    same_shape(scores=score, ranks=rank, prompt_index=prompt)
+    xp, score = arrays.floats(scores=scores)
+    rank, prompt = arrays.numbers("ranks", ranks, score), arrays.numbers("prompt_index", prompt_index, score)
+    arrays.same_shape(scores=score, ranks=rank, prompt_index=prompt)
     if score.ndim != 1:
         raise ObjectiveError(f"scores, ranks and prompt_index of shape {tuple(score.shape)}: expected (completions,)")
     prompts, index = xp.unique(prompt, return_inverse=True)
     better = (prompt[:, None] == prompt[None, :]) & (rank[:, None] < rank[None, :])
-    won, lost = _nonzero(better)
-    dtype, score = score.dtype, wide(score)
-    pairs = segment_sum(xp.ones_like(score[won]), index[won], len(prompts))
-    terms = softplus(score[lost] - score[won]) / pairs[index[won]]
-    found: ArrayT = reduced(terms, reduction, dtype, weight=int((pairs > 0).sum()), what="pairs")
-    return found
+    won, lost = xp.where(better)
+    dtype, score = score.dtype, arrays.wide(score)
+    pairs = arrays.segment_sum(xp.ones_like(score[won]), index[won], len(prompts))
+    terms = arrays.softplus(score[lost] - score[won]) / pairs[index[won]]
+    loss: ArrayT = arrays.reduce(terms, reduction, dtype, weight=int((pairs > 0).sum()), what="pairs")
+    return loss
 
 
 def dpo_implicit_reward(logps: ArrayT, ref_logps: ArrayT, beta: float) -> ArrayT:
@@ -168,13 +151,8 @@ def dpo_implicit_reward(logps: ArrayT, ref_logps: ArrayT, beta: float) -> ArrayT
     Raises:
         ObjectiveError: The shapes differ, or beta is not above 0.
     """
-    check_number("beta", beta, 0, open_at=0)
-    _, policy, reference = floats(logps=logps, ref_logps=ref_logps)
-    same_shape(logps=policy, ref_logps=reference)
-    found: ArrayT = cast(beta * (wide(policy) - wide(reference)), policy.dtype)
-    return found
-
-
-def _nonzero(mask: Any) -> Any:
-    xp = namespace(mask)
-    return xp.nonzero(mask) if not hasattr(mask, "element_size") else xp.nonzero(mask, as_tuple=True)
+    arrays.check_number("beta", beta, 0, open_at=0)
+    _, policy, reference = arrays.floats(logps=logps, ref_logps=ref_logps)
+    arrays.same_shape(logps=policy, ref_logps=reference)
+    reward: ArrayT = arrays.cast(beta * (arrays.wide(policy) - arrays.wide(reference)), policy.dtype)
+    return reward

@@ -7,33 +7,20 @@ padded width.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
 from rewardkit import ObjectiveError
-from trainer_adapter.objectives.arrays import (
-    ArrayT,
-    Reduction,
-    beside,
-    cast,
-    floats,
-    is_whole,
-    like,
-    logsumexp,
-    namespace,
-    numbers,
-    reduced,
-    same_shape,
-    take_along,
-    wide,
-)
+from trainer_adapter.objectives import arrays
+from trainer_adapter.objectives.arrays import ArrayT, Reduction
 from trainer_adapter.objectives.labels import IGNORED, refuse_labels
 
 PRM_CLASSES = (-1, 0, 1)
 """The step label that each class of the model stands for: class 0 is wrong, 1 neutral, 2 right."""
+_EXPECTED = {"step label": "+1 for right, 0 for neutral, -1 for wrong", "step end": "a whole number"}
 
 
 def prm_labels(
@@ -55,12 +42,12 @@ def prm_labels(
         ObjectiveError: Ends and labels do not match, ends do not ascend or lie outside, or a label is another number;
             the message names the row.
     """
-    for name, given in (("step_ends", step_ends), ("step_labels", step_labels)):
-        if isinstance(given, str | bytes) or not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0:
-            raise ObjectiveError(f"{name}={given!r}: expected a list for each row")
-    if width is not None and not is_whole(width, 0):
+    for name, rows in (("step_ends", step_ends), ("step_labels", step_labels)):
+        if isinstance(rows, str | bytes) or not hasattr(rows, "__len__") or getattr(rows, "ndim", 1) == 0:
+            raise ObjectiveError(f"{name}={rows!r}: expected a list for each row")
+    if width is not None and not arrays.is_whole(width, 0):
         raise ObjectiveError(f"width={width!r}: expected a whole number, 0 or more")
-    xp = namespace(step_ends, step_labels, *step_ends, *step_labels)
+    xp = arrays.namespace(step_ends, step_labels, *step_ends, *step_labels)
     if _is_row(step_ends) and _is_row(step_labels):
         row: ArrayT = prm_labels([step_ends], [step_labels], width=width)[0]  # type: ignore[list-item]
         return row
@@ -71,14 +58,14 @@ def prm_labels(
     last = max((row[-1] for row in ends if row), default=-1)
     columns = last + 1 if width is None else width
     table = np.full((len(ends), columns), IGNORED, dtype=np.int64)
-    for number, (places, marks) in enumerate(zip(ends, labels, strict=True)):
-        _check(number, places, marks, columns)
-        table[number, places] = [PRM_CLASSES.index(mark) for mark in marks]
+    for number, (row_ends, row_labels) in enumerate(zip(ends, labels, strict=True)):
+        _check(number, row_ends, row_labels, columns)
+        table[number, row_ends] = [PRM_CLASSES.index(label) for label in row_labels]
     if xp is np:
         return table  # type: ignore[return-value]
-    device = next((one.device for one in (step_ends, step_labels) if isinstance(one, xp.Tensor)), None)
-    found: ArrayT = xp.as_tensor(table, device=device)
-    return found
+    device = next((rows.device for rows in (step_ends, step_labels) if isinstance(rows, xp.Tensor)), None)
+    classes: ArrayT = xp.as_tensor(table, device=device)
+    return classes
 
 
 def prm_loss(logits: ArrayT, labels: ArrayT, *, reduction: Reduction = "mean") -> ArrayT:
@@ -92,20 +79,20 @@ def prm_loss(logits: ArrayT, labels: ArrayT, *, reduction: Reduction = "mean") -
     Raises:
         ObjectiveError: The shapes do not fit, a label is not a class, or no step is labelled.
     """
-    xp, logit = floats(logits=logits)
-    label = numbers("labels", labels, logit)
-    dtype, logit = logit.dtype, wide(logit)
+    xp, logit = arrays.floats(logits=logits)
+    label = arrays.numbers("labels", labels, logit)
+    dtype, logit = logit.dtype, arrays.wide(logit)
     if logit.ndim < 1 or tuple(logit.shape[:-1]) != tuple(label.shape):
         raise ObjectiveError(f"logits {tuple(logit.shape)}: expected the shape of labels {tuple(label.shape)} + (C,)")
-    known = label != IGNORED
-    refuse_labels(label, known & ((label < 0) | (label >= logit.shape[-1])), f"-100 or 0 to {logit.shape[-1] - 1}")
-    zero = like(0.0, logit)
-    logit = xp.where(known[..., None], logit, zero)
-    target = cast(xp.where(known, label, like(0, label)), "int64")
-    terms = logsumexp(logit) - take_along(logit, target[..., None])[..., 0]
-    terms = xp.where(known, terms, zero)
-    found: ArrayT = reduced(terms, reduction, dtype, weight=int(known.sum()), what="labelled steps")
-    return found
+    is_labelled, classes = label != IGNORED, logit.shape[-1]
+    refuse_labels(label, is_labelled & ((label < 0) | (label >= classes)), f"-100 or 0 to {classes - 1}")
+    zero = arrays.like(0.0, logit)
+    logit = xp.where(is_labelled[..., None], logit, zero)
+    target = arrays.cast(xp.where(is_labelled, label, arrays.like(0, label)), "int64")
+    terms = arrays.logsumexp(logit) - arrays.take_along(logit, target[..., None])[..., 0]
+    terms = xp.where(is_labelled, terms, zero)
+    loss: ArrayT = arrays.reduce(terms, reduction, dtype, weight=int(is_labelled.sum()), what="labelled steps")
+    return loss
 
 
 def aggregate(token_probs: ArrayT, mask: ArrayT, how: Literal["mean", "min", "product", "last"] = "mean") -> ArrayT:
@@ -127,60 +114,55 @@ def aggregate(token_probs: ArrayT, mask: ArrayT, how: Literal["mean", "min", "pr
     """
     if how not in ("mean", "min", "product", "last"):
         raise ObjectiveError(f"how={how!r}: expected 'mean', 'min', 'product' or 'last'")
-    xp, prob = floats(token_probs=token_probs)
-    keep = numbers("mask", mask, prob) != 0
-    same_shape(token_probs=prob, mask=keep)
+    xp, prob = arrays.floats(token_probs=token_probs)
+    keep = arrays.numbers("mask", mask, prob) != 0
+    arrays.same_shape(token_probs=prob, mask=keep)
     if prob.ndim < 1:
         raise ObjectiveError("token_probs is one number: expected (rows, tokens)")
-    dtype, prob = prob.dtype, wide(prob)
-    prob, keep = _with_a_column(xp, prob, keep)
+    dtype, prob = prob.dtype, arrays.wide(prob)
+    if not prob.shape[-1]:  # an empty row has no minimum and no last token in numpy
+        empty = np.zeros((*prob.shape[:-1], 1))
+        keep = arrays.beside(empty == 1, prob)
+        prob = arrays.like(empty, prob)
     count = keep.sum(-1)
     if how == "mean":
-        value = xp.where(keep, prob, like(0.0, prob)).sum(-1) / xp.where(count > 0, count, like(1, count))
+        value = xp.where(keep, prob, arrays.like(0.0, prob)).sum(-1) / xp.where(count > 0, count, arrays.like(1, count))
     elif how == "min":
-        value = xp.amin(xp.where(keep, prob, like(float("inf"), prob)), axis=-1)
+        value = xp.amin(xp.where(keep, prob, arrays.like(float("inf"), prob)), axis=-1)
     elif how == "product":
-        value = xp.prod(xp.where(keep, prob, like(1.0, prob)), axis=-1)
+        value = xp.prod(xp.where(keep, prob, arrays.like(1.0, prob)), axis=-1)
     else:
-        place = beside(np.arange(keep.shape[-1]), prob) + 1
-        last = (keep * place).argmax(-1)
-        value = take_along(xp.where(keep, prob, like(0.0, prob)), last[..., None])[..., 0]
-    found: ArrayT = cast(xp.where(count > 0, value, like(float("nan"), prob)), dtype)
-    return found
+        last = (keep * (arrays.beside(np.arange(keep.shape[-1]), prob) + 1)).argmax(-1)
+        value = arrays.take_along(xp.where(keep, prob, arrays.like(0.0, prob)), last[..., None])[..., 0]
+    score: ArrayT = arrays.cast(xp.where(count > 0, value, arrays.like(float("nan"), prob)), dtype)
+    return score
 
 
-def _with_a_column(xp: Any, prob: Any, keep: Any) -> tuple[Any, Any]:
-    if prob.shape[-1]:
-        return prob, keep
-    shape = (*prob.shape[:-1], 1)
-    return like(np.zeros(shape), prob), beside(np.zeros(shape, dtype=bool), prob)
-
-
-def _is_row(values: Any) -> bool:
+def _is_row(values: Iterable[object]) -> bool:
     """Whether these are the numbers of one row, and not rows."""
-    return len(values) > 0 and all(np.ndim(one) == 0 and not isinstance(one, str) for one in values)
+    numbers = list(values)
+    return bool(numbers) and all(np.ndim(value) == 0 and not isinstance(value, str) for value in numbers)  # type: ignore[arg-type]
 
 
-def _integers(values: Any, row: int, what: str) -> list[int]:
+def _integers(values: Any, row: int, noun: str) -> list[int]:
     """Return the whole numbers of a row; refuse booleans, because a step that is false would pass as neutral."""
-    found = values.tolist() if hasattr(values, "tolist") else list(values) if np.ndim(values) else values
-    if not isinstance(found, list):
-        raise ObjectiveError(f"row {row}: {what}s {found!r}: expected a list")
-    plain = [one.item() if hasattr(one, "item") else one for one in found]
-    for one in plain:
-        if isinstance(one, bool) or not isinstance(one, int | float) or one != one // 1:
-            expected = "+1 for right, 0 for neutral, -1 for wrong" if what == "step label" else "a whole number"
-            raise ObjectiveError(f"row {row}: {what} {one!r}: expected {expected}")
-    return [int(one) for one in plain]
+    numbers = values.tolist() if hasattr(values, "tolist") else list(values) if np.ndim(values) else values
+    if not isinstance(numbers, list):
+        raise ObjectiveError(f"row {row}: {noun}s {numbers!r}: expected a list")
+    plain = [number.item() if hasattr(number, "item") else number for number in numbers]
+    for number in plain:
+        if isinstance(number, bool) or not isinstance(number, int | float) or number != number // 1:
+            raise ObjectiveError(f"row {row}: {noun} {number!r}: expected {_EXPECTED[noun]}")
+    return [int(number) for number in plain]
 
 
-def _check(row: int, places: list[int], marks: list[int], columns: int) -> None:
-    if len(places) != len(marks):
-        raise ObjectiveError(f"row {row} has {len(places)} step ends and {len(marks)} labels")
-    if any(later <= earlier for earlier, later in pairwise(places)):
-        raise ObjectiveError(f"row {row}: step ends {places} do not ascend")
-    if places and not (places[0] >= 0 and places[-1] < columns):
-        raise ObjectiveError(f"row {row}: step ends {places} lie outside the width {columns}")
-    for mark in marks:
-        if mark not in PRM_CLASSES:
-            raise ObjectiveError(f"row {row}: step label {mark!r}: expected +1 for right, 0 for neutral, -1 for wrong")
+def _check(row: int, ends: list[int], labels: list[int], width: int) -> None:
+    if len(ends) != len(labels):
+        raise ObjectiveError(f"row {row} has {len(ends)} step ends and {len(labels)} labels")
+    if any(later <= earlier for earlier, later in pairwise(ends)):
+        raise ObjectiveError(f"row {row}: step ends {ends} do not ascend")
+    if ends and not (ends[0] >= 0 and ends[-1] < width):
+        raise ObjectiveError(f"row {row}: step ends {ends} lie outside the width {width}")
+    for label in labels:
+        if label not in PRM_CLASSES:
+            raise ObjectiveError(f"row {row}: step label {label!r}: expected {_EXPECTED['step label']}")
