@@ -4,7 +4,7 @@ A package adds a command by an entry point of the group ``rewardkit.commands``. 
 libraries of the command line.
 """
 
-from rewardkit.audit.rows import drawn, rows_in, unit_of
+from rewardkit.audit.rows import drawn
 from rewardkit.audit.run import Tick
 from rewardkit.audit.texts import MASTER_KEYS
 from rewardkit.cli.arguments import (
@@ -26,7 +26,9 @@ from rewardkit.cli.rewards import Leaves, one_of, only
 from rewardkit.cli.screen import screen, told_progress
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
-from rewardkit.rows.reader import Row
+from rewardkit.rows import Row, read_rows
+from rewardkit.rows import read_rows as rows_in  # the name that it had before
+from rewardkit.rows.files import unit_of
 from rewardkit.shown.text import shortened
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "only",
     "print_labelled",
     "print_reasons",
+    "read_rows",
     "rows_in",
     "run_path",
     "screen",

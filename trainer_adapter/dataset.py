@@ -1,132 +1,76 @@
-"""Rows of prompts and columns, from a file, a list or a ``datasets.Dataset``, checked before a model loads."""
+"""A data set for a trainer: the rows of a file, a list or a ``datasets.Dataset``, checked before a model loads.
+
+Files are read by :mod:`rewardkit.rows`, as every command reads them.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rewardkit import DataError
-from rewardkit.extending import decode, records
-from trainer_adapter.columns import RESERVED_KEYWORDS
+from rewardkit.rows import TRAINER_NAMES, listed_rows, read_rows
 
 if TYPE_CHECKING:
     from datasets import Dataset as Dataset  # type: ignore[import-untyped]
 
 Source: TypeAlias = "Dataset | Sequence[Mapping[str, Any]] | str | Path"
-"""A ``datasets.Dataset``, a list of rows, or the path of a JSONL, CSV or Parquet file."""
-
-TAKEN = RESERVED_KEYWORDS | {"prompts", "completions", "completion", "completion_ids"}
-"""Names that TRL itself passes to rewards: it drops or overwrites a column of such a name, or the call fails."""
-
-
-_Row: TypeAlias = tuple[str, Mapping[str, Any]]
-"""What errors call a row, and its columns."""
+"""A ``datasets.Dataset``, a list of rows, or the path of what :func:`~rewardkit.rows.read_rows` reads."""
 
 
 def read_dataset(source: Source, *, what: str = "dataset") -> Dataset:
-    """Return the rows as a ``datasets.Dataset``.
+    """Return the rows as a ``datasets.Dataset``, each value as it stands in the file.
 
-    A column of objects, or of values of several types, becomes JSON text, because Arrow would fill missing keys with
-    nulls; the rewards' annotations read it back. A ``datasets.Dataset`` stays as it is.
+    A column that Arrow would change, of objects or of values of several types, is held as JSON, and reading it gives
+    the values. A ``datasets.Dataset`` stays as it is.
 
     Args:
         source: The rows.
         what: What errors call them.
 
     Raises:
-        DataError: A line is not JSON, rows have different keys, a prompt is missing, or there is no row.
+        DataError: A row is wrong, a prompt is missing, there is no row, or a column has a name that TRL uses itself.
     """
     from datasets import Dataset
 
-    if not isinstance(source, Dataset):
-        rows = list(_read_lines(Path(source)) if isinstance(source, str | Path) else _numbered(source, what))
-        what = str(source) if isinstance(source, str | Path) else what
-        _check_rows(rows, what)
-        columns = {name: _column(name, [row[name] for _, row in rows]) for name in rows[0][1]}
-        try:
-            source = Dataset.from_dict(columns)
-        except (ValueError, TypeError, OverflowError) as reason:  # Arrow's errors are of these kinds
-            raise DataError(f"{what}: Arrow cannot hold it: {reason}") from reason
-    if "prompt" not in source.column_names:
-        raise DataError(f"{what}: column 'prompt' is missing; it has {', '.join(map(repr, source.column_names))}")
-    if not len(source):
-        raise DataError(f"{what}: it has no rows")
-    for name in source.column_names:
-        if name in TAKEN:
-            raise DataError(f"{what}: column {name!r} has a name that TRL uses itself; rename it")
-    return source
+    if isinstance(source, Dataset):
+        _check_columns(source.column_names, what)
+        if not len(source):
+            raise DataError(f"{what}: no rows in it")
+        return source
+    is_file = isinstance(source, str | Path)
+    rows = read_rows(source) if is_file else listed_rows(source, what)  # type: ignore[arg-type]
+    what = str(source) if is_file else what
+    _check_columns(list(rows[0].values), what)
+    columns = {name: [row.values[name] for row in rows] for name in rows[0].values}
+    from trainer_adapter.json_column import RowsDataset
 
-
-def _read_lines(path: Path) -> Iterator[_Row]:
-    """Yield the rows of a file of JSON Lines, CSV or Parquet, without empty lines."""
-    for number, record in records(path):
-        place = f"{path}:{number}"
-        row = record if isinstance(record, dict) else _read_line(place, record)
-        if row is not None:
-            yield place, row
-
-
-def _read_line(place: str, raw: bytes) -> dict[str, Any] | None:
+    texts = {name: column for name, values in columns.items() if (column := _json_texts(values)) is not None}
     try:
-        line = raw.decode("utf-8-sig").strip()
-    except UnicodeDecodeError as reason:
-        raise DataError(f"{place}: not UTF-8: {reason.reason} at byte {reason.start}") from reason
-    if not line:
+        return RowsDataset.of(columns, texts)
+    except (ValueError, TypeError, OverflowError) as error:  # Arrow's errors are of these kinds
+        raise DataError(f"{what}: Arrow cannot hold it: {error}") from error
+
+
+def _check_columns(names: Sequence[str], what: str) -> None:
+    if "prompt" not in names:
+        raise DataError(f"{what}: column 'prompt' is missing; it has {', '.join(map(repr, names))}")
+    for name in names:
+        if "TRL" in TRAINER_NAMES.get(name, ()):
+            raise DataError(f"{what}: column {name!r} has a name that TRL uses itself; rename it")
+
+
+def _json_texts(values: list[Any]) -> list[str | None] | None:
+    """Return a column as JSON texts; ``None`` for one that needs none or that JSON cannot hold."""
+    from trainer_adapter.json_column import to_json
+
+    if _is_plain(values):
         return None
     try:
-        row = decode(line)
-    except RecursionError:
-        raise DataError(f"{place}: nested too deeply") from None
-    except json.JSONDecodeError as reason:
-        raise DataError(f"{place}: not JSON: {reason.msg} at column {reason.colno}: {line[:80]!r}") from None
-    except ValueError as reason:
-        raise DataError(f"{place}: {reason}: {line[:80]!r}") from None
-    if not isinstance(row, dict):
-        raise DataError(f"{place}: expected an object, got {line[:80]!r}")
-    return row
-
-
-def _numbered(rows: Any, what: str) -> Iterator[_Row]:
-    if isinstance(rows, Mapping) or not isinstance(rows, Sequence):
-        raise DataError(f"{what}: expected a Dataset, a list of rows or a JSONL file's path, got {type(rows).__name__}")
-    for number, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise DataError(f"{what}, row {number}: expected a dictionary, got {row!r}")
-        yield f"{what}, row {number}", row
-
-
-def _check_rows(rows: Sequence[_Row], what: str) -> None:
-    if not rows:
-        raise DataError(f"{what}: it has no rows")
-    place, first = rows[0]
-    if "prompt" not in first:
-        raise DataError(f"{place}: column 'prompt' is missing; it has {', '.join(map(repr, first))}")
-    conversational = not isinstance(first["prompt"], str)
-    for place, row in rows:
-        if row.keys() != first.keys():
-            lacks = [f"lacks {name!r}" for name in first if name not in row]
-            adds = [f"adds {name!r}" for name in row if name not in first]
-            raise DataError(f"{place}: {', '.join([*lacks, *adds])}; every row must have the keys of the first")
-        prompt = row["prompt"]
-        if not prompt or not (_is_chat(prompt) if conversational else isinstance(prompt, str)):
-            expected = "a list of chat messages" if conversational else "a string that is not empty"
-            raise DataError(f"{place}: prompt: expected {expected}, got {prompt!r}")
-
-
-def _is_chat(prompt: Any) -> bool:
-    return isinstance(prompt, Sequence) and all(isinstance(turn, Mapping) and "role" in turn for turn in prompt)
-
-
-def _column(name: str, values: list[Any]) -> list[Any]:
-    """Return a column's values as Arrow holds them unchanged: as they are, or as JSON text."""
-    if name == "prompt" or _is_plain(values):
-        return values
-    try:
-        return [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
+        return [None if value is None else to_json(value) for value in values]
     except (TypeError, ValueError):
-        return values  # images, dates: not JSON; Arrow may know them
+        return None  # images, dates: not JSON; Arrow may know them
 
 
 def _is_plain(values: Sequence[Any]) -> bool:

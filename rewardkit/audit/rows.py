@@ -1,6 +1,6 @@
 """The author's rows as the audit sees them: prompt, gold, references, and another row's gold to try in its place.
 
-:func:`rows_in`, :func:`unit_of` and :func:`drawn` are for audits of other kinds as well, such as that of judges.
+:func:`drawn` is for audits of other kinds as well, such as that of judges.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rewardkit.audit.gold import Gold, final_of, gold_of, made_other, mentions, 
 from rewardkit.audit.talk import messages_in, talk_text
 from rewardkit.errors import DataError
 from rewardkit.messages import prompt_text
-from rewardkit.rows.reader import Row, read_rows
-from rewardkit.rows.strict_json import decode
+from rewardkit.rows.files import unit_of
+from rewardkit.rows.reader import Row
 from rewardkit.types import Message, Text
 
 GOLD_COLUMNS = ("answer", "gold", "target", "solution", "label", "ground_truth", "expected", "final_answer", "gt")
@@ -83,35 +83,6 @@ class ChosenRows:
     gold_column: str | None
     total: int
     unit: str = "line"
-
-
-def rows_in(path: Path) -> list[Row]:
-    """Return the rows of a file: as :func:`read_rows` does, or of a ``.json`` file with a list of them.
-
-    Raises:
-        DataError: There is no such file, it has no rows, or one is wrong.
-    """
-    if path.suffix != ".json":
-        return read_rows(path)
-    try:
-        listed = decode(path.read_text(encoding="utf-8-sig"))
-    except OSError as reason:
-        raise DataError(f"{path}: {reason.strerror or reason}") from reason
-    except (ValueError, RecursionError) as wrong:
-        raise DataError(f"{path}: not JSON: {wrong}; JSON Lines are read from a file named .jsonl") from wrong
-    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-        raise DataError(f"{path}: expected a list of objects; JSON Lines are read from a file named .jsonl")
-    if not listed:
-        raise DataError(f"{path}: no rows in it; expected a list of objects")
-    for number, values in enumerate(listed, 1):
-        if values.keys() != listed[0].keys():
-            raise DataError(f"{path}:{number}: not the keys of the first row; all need the same (null for no value)")
-    return [Row(number, values) for number, values in enumerate(listed, 1)]
-
-
-def unit_of(path: Path) -> str:
-    """Return what the numbers of a file's rows count, lines or rows, for a message."""
-    return "row" if path.suffix in (".json", ".parquet") else "line"
 
 
 def drawn(rows: Sequence[T], count: int, chooser: random.Random) -> list[T]:

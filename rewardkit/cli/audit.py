@@ -29,6 +29,7 @@ from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.versions import VersionFinder
+from rewardkit.rows import read_rows
 from rewardkit.runtime.runtime import Runtime
 from sandbox import LOAD_TIMEOUT_S
 
@@ -123,7 +124,7 @@ def audit_command(
         raise ConfigError("REWARDS is missing; name them before DATA, as in: rewardkit audit rewards.py rows.jsonl")
     path = arguments.data_path(data, data_option)
     found = chosen(rewards, timeout)
-    lines = rows_of_audits.rows_in(path)  # once: standard input cannot be read again
+    lines = read_rows(path)  # once: standard input cannot be read again
     choose = functools.partial(rows_of_audits.chosen, lines, str(path), count=rows, seed=seed, gold=gold)
     audits = [_audited(found, reward, choose, settings, lane) for reward in found.rewards.values()]
     _finish(audits, limits, lambda: print_audits(audits, limits), as_json=as_json, lint=fail_on_lint)

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rewardkit.audit.honest import Honest, framed
-from rewardkit.audit.rows import AuditRow, gold_column, row_of, rows_in, unit_of
+from rewardkit.audit.rows import AuditRow, gold_column, row_of
 from rewardkit.audit.run import form_probe, rollout_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
 from rewardkit.cli.exits import FAILED, finish
@@ -26,6 +26,8 @@ from rewardkit.cli.text import folded
 from rewardkit.coercion.rule import ColumnValueError
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
+from rewardkit.rows import read_rows
+from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
 from rewardkit.runtime.names import meaning_of, near_name
 from rewardkit.runtime.runtime import Runtime
@@ -109,7 +111,7 @@ def check_command(
     """
     path = data_path(data, data_option)
     found = chosen(rewards)
-    lines = rows_in(path)
+    lines = read_rows(path)
     checked = []
     for leaf in Leaves(found).leaves:
         check = coerced(leaf, lines)

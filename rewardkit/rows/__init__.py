@@ -1,5 +1,16 @@
-"""From a file to the rows as a trainer hands them to rewards: the one reader of data sets."""
+"""Public: from a file to the rows as a trainer hands them to rewards, by the one reader of data sets."""
 
-from rewardkit.rows.reader import Row, read_rollouts, read_rows
+from rewardkit.rows.reader import Row, listed_rows, read_rollouts, read_rows
+from rewardkit.rows.tables import JSON_FEATURE
+from rewardkit.rows.trainer_names import KEYWORDS, TRAINER_NAMES, trainer_warnings
 
-__all__ = ["Row", "read_rollouts", "read_rows"]
+__all__ = [
+    "JSON_FEATURE",
+    "KEYWORDS",
+    "TRAINER_NAMES",
+    "Row",
+    "listed_rows",
+    "read_rollouts",
+    "read_rows",
+    "trainer_warnings",
+]

@@ -26,10 +26,14 @@ _SEEMS_MESSAGES = re.compile(r"""\s*\[\s*\{\s*["']role["']\s*:""")
 _SHOWN_CHARS = 60
 
 
+def suffix_of(path: Path) -> str:
+    """Return the end of a file's name, in lower case, without a ``.gz`` behind it."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
 def is_csv(path: Path) -> bool:
-    """Whether a file's name, without a ``.gz`` behind it, is that of a CSV file."""
-    suffixes = [one.lower() for one in path.suffixes]
-    return bool(suffixes) and suffixes[-2 if suffixes[-1] == ".gz" else -1 :][0] in NAMES
+    """Whether a file's name is that of a CSV file."""
+    return suffix_of(path) in NAMES
 
 
 def is_header(line: str) -> bool:

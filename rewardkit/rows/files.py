@@ -1,7 +1,7 @@
-"""The records of a data file: JSON Lines or CSV, plain or packed with gzip, or Parquet, from a path or standard input.
+"""The records of a data file: lines of JSON or CSV, a JSON list, or a table of Parquet or Arrow.
 
-The first bytes of a file tell Parquet and gzip, whatever its name; its name tells CSV. Lines are unpacked one by one
-and each has a limit, so a small file that unpacks to a huge one costs what its rows cost.
+The first bytes of a file tell gzip, Parquet and Arrow, whatever its name; its name tells CSV and a JSON list. Lines are
+unpacked one by one and each has a limit, so a small file that unpacks to a huge one costs what its rows cost.
 """
 
 from __future__ import annotations
@@ -10,27 +10,29 @@ import contextlib
 import gzip
 import io
 import itertools
-import math
+import json
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
 from rewardkit.errors import DataError
-from rewardkit.rows.csv_file import csv_rows, is_csv, is_header
+from rewardkit.rows.csv_file import csv_rows, is_csv, is_header, suffix_of
+from rewardkit.rows.strict_json import decode, reason_of
+from rewardkit.rows.tables import ARROW_FILE, ARROW_STREAM, PARQUET, is_saved, saved_rows, table_rows
 
 STDIN = Path("-")
 """Stands for standard input."""
 MAX_LINE_BYTES = 2**28
 """The longest line that is read, unpacked: 256 MiB."""
+MAX_LIST_BYTES = 2**30
+"""The longest JSON list that is read, unpacked: 1 GiB. It is in memory as a whole."""
 
 Record: TypeAlias = tuple[int, bytes | dict[str, Any]]
-"""A record's number, counted from 1, and a line as it stands or the columns of a row of CSV or Parquet."""
+"""A record's number, counted from 1, and a line as it stands or the columns of a row of a table."""
 
 _GZIP = b"\x1f\x8b"
-_PARQUET = b"PAR1"
-_BATCH_ROWS = 1024
 _HEAD_BYTES = 8
 _UNPACKED_BY = {
     b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
@@ -46,40 +48,78 @@ def name_of(path: Path) -> str:
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Return a file's lines, of CSV and Parquet its rows, with their numbers. Only ``\\n`` ends a line.
+    """Yield a file's lines, of other formats its rows, with their numbers. Only ``\\n`` ends a line.
 
     Args:
-        path: The file; ``-`` for standard input, which is CSV where its first line is a header with ``prompt``.
+        path: The file, or a folder that ``datasets`` saved; ``-`` for standard input, which is CSV where its first line
+            is a header with ``prompt``.
 
     Raises:
-        DataError: It cannot be read or unpacked, a row of CSV is wrong, or a Parquet row holds a number that is not
+        DataError: It cannot be read or unpacked, a row of CSV or a list is wrong, or a table holds a number that is not
             finite.
     """
-    where = name_of(path)
-    read = _Lines(where)
+    label = name_of(path)
+    lines_read = _Lines(label)
     try:
-        with _opened(path) as file:
+        if path != STDIN and path.is_dir() and is_saved(path):
+            yield from saved_rows(path)
+            return
+        with _open_input(path) as file:
             head, file = _head(file)
-            if head.startswith(_PARQUET):
-                yield from _parquet(file, where)
+            if head.startswith((PARQUET, ARROW_FILE, ARROW_STREAM)):
+                yield from table_rows(file, label, head)
                 return
-            for magic, (kind, program) in _UNPACKED_BY.items():
-                if head.startswith(magic):
-                    if kind == "zip" and path.suffix.lower() in (".xlsx", ".csv"):
-                        raise DataError(f"{where}: a workbook or another zip file, and no CSV; save it as CSV UTF-8")
-                    raise DataError(f"{where}: compressed with {kind}; unpack it first: {program} {path}")
-            lines = read.of(cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if head.startswith(_GZIP) else file)
+            _refuse_packed(path, label, head)
+            unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if head.startswith(_GZIP) else file
+            lines = lines_read.of(unpacked)
             first = next(lines, b"")
             lines = itertools.chain([first] if first else [], lines)
-            if is_csv(path) or (path == STDIN and is_header(first.decode("utf-8", "replace"))):
-                yield from csv_rows(lines, where, MAX_LINE_BYTES)
-                return
-            yield from enumerate(lines, 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as wrong:
-        which = f"it after line {read.number}" if read.number else "the first line"
-        raise DataError(f"{where}: damaged: gzip cannot unpack {which}: {wrong}") from None
-    except OSError as reason:
-        raise DataError(f"{where}: {reason.strerror or reason}") from reason
+            if suffix_of(path) == ".json" and first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+                yield from _listed(lines, label)
+            elif is_csv(path) or (path == STDIN and is_header(first.decode("utf-8", "replace"))):
+                yield from csv_rows(lines, label, MAX_LINE_BYTES)
+            else:
+                yield from enumerate(lines, 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        part = f"it after line {lines_read.number}" if lines_read.number else "the first line"
+        raise DataError(f"{label}: damaged: gzip cannot unpack {part}: {error}") from None
+    except OSError as error:
+        raise DataError(f"{label}: {error.strerror or error}") from error
+
+
+def unit_of(path: Path) -> str:
+    """Return what the numbers of a file's rows count, lines or rows, for a message."""
+    is_table = suffix_of(path) in (".json", ".parquet", ".arrow") or (path != STDIN and path.is_dir())
+    return "row" if is_table else "line"
+
+
+def _refuse_packed(path: Path, label: str, head: bytes) -> None:
+    """Refuse what is packed otherwise than with gzip."""
+    for magic, (kind, program) in _UNPACKED_BY.items():
+        if head.startswith(magic):
+            if kind == "zip" and path.suffix.lower() in (".xlsx", ".csv"):
+                raise DataError(f"{label}: a workbook or another zip file, and no CSV; save it as CSV UTF-8")
+            raise DataError(f"{label}: compressed with {kind}; unpack it first: {program} {path}")
+
+
+def _listed(lines: Iterable[bytes], label: str) -> Iterator[Record]:
+    """Yield the objects of a JSON list, numbered from 1."""
+    size, parts = 0, []
+    for line in lines:
+        size += len(line)
+        if size > MAX_LIST_BYTES:
+            raise DataError(f"{label}: longer than {MAX_LIST_BYTES:,} bytes; write one object a line, to a .jsonl file")
+        parts.append(line)
+    try:
+        values = decode(b"".join(parts).decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise DataError(f"{label}: not UTF-8: {error.reason} at byte {error.start}; save it in UTF-8") from None
+    except RecursionError:
+        raise DataError(f"{label}: nested too deeply") from None
+    except ValueError as error:
+        raise DataError(f"{label}: {reason_of(error)}; JSON Lines are read from a file named .jsonl") from None
+    for number, value in enumerate(values, 1):
+        yield number, json.dumps(value).encode()  # the reader checks it as it checks a line
 
 
 class _Lines:
@@ -100,7 +140,7 @@ class _Lines:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _open_input(path: Path) -> Iterator[IO[bytes]]:
     if path != STDIN:
         with path.open("rb") as file:
             yield file
@@ -134,37 +174,3 @@ class _Rejoined(io.RawIOBase):
         read = read or self._rest.read(len(buffer))
         buffer[: len(read)] = read
         return len(read)
-
-
-def _parquet(file: IO[bytes], where: str) -> Iterator[Record]:
-    try:
-        import pyarrow  # heavy, and few files need it
-        from pyarrow import parquet
-    except ImportError as missing:
-        raise DataError(f"{where}: a Parquet file, which the library pyarrow reads: pip install pyarrow") from missing
-    number = 0
-    try:
-        if not file.seekable():
-            file = io.BytesIO(file.read())
-        table = parquet.ParquetFile(file)
-        for batch in table.iter_batches(_BATCH_ROWS, use_threads=False):
-            for row in batch.to_pylist():
-                number += 1
-                for column, value in row.items():
-                    if _is_endless(value):
-                        raise DataError(f"{where}:{number}: column {column!r}: holds nan or an infinity; write null")
-                yield number, row
-    except (pyarrow.ArrowException, ValueError) as wrong:
-        said = " ".join(str(wrong).split())
-        raise DataError(f"{where}: damaged: Parquet cannot be read after row {number}: {said}") from None
-    if not number:
-        raise DataError(f"{where}: no rows in it: the table of this Parquet file is empty")
-
-
-def _is_endless(value: object) -> bool:
-    """Whether a value is a float that is not finite, or holds one."""
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    if isinstance(value, Mapping):
-        return any(map(_is_endless, value.values()))
-    return isinstance(value, list | tuple) and any(map(_is_endless, value))

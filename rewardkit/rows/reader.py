@@ -1,6 +1,6 @@
-"""Rollouts and dataset rows from files of JSON Lines, CSV or Parquet: one object a row, all of the same keys.
+"""The rows of a data set, checked as trainers check them: every command and every training reads its rows here.
 
-A file with one wrong row is refused as a whole; the error names the file, the line and the mistake.
+A file with one wrong row is refused as a whole; the error names the file, the line, the mistake and what to write.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from rewardkit.errors import DataError
 from rewardkit.rows.csv_file import is_csv, is_header
@@ -17,16 +17,20 @@ from rewardkit.rows.strict_json import decode, reason_of
 from rewardkit.shown.text import shortened
 from rewardkit.types import Rollout
 
-_SHOWN_CHARS = 60
+_PREVIEW_CHARS = 60
 _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
+
+Talk: TypeAlias = "str | list[dict[str, Any]]"
+"""A prompt or a completion: text, or chat messages."""
 
 
 class Row(NamedTuple):
-    """One line of a data file.
+    """One row of a data set.
 
     Attributes:
-        line: Its number, counted from 1; of a Parquet file the row's, of CSV that of the line on which it begins.
-        values: Its columns.
+        line: Its number, counted from 1: of a Parquet or Arrow file, a ``.json`` list and a list in Python the row's,
+            of CSV that of the line on which it begins, else the line's.
+        values: Its columns, as they stand in the file.
     """
 
     line: int
@@ -36,135 +40,208 @@ class Row(NamedTuple):
 def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout]:
     """Return the rollouts in a file, in its order.
 
-    Each line of JSON Lines, plain or packed with gzip, or row of a CSV or Parquet file has ``prompt`` and
-    ``completion``, both a string or a list of chat messages, perhaps ``completion_ids``, a list of token ids, and any
-    columns, which become the rollout's example. Blank lines are passed over. In CSV, messages are JSON in a cell, and
-    columns are strings.
+    Each row has ``prompt`` and ``completion``, both a string or a list of chat messages, perhaps ``completion_ids``, a
+    list of token ids, and any columns, which become the rollout's example. In CSV, messages are JSON in a cell, and
+    columns are strings. Nothing is generated from these prompts, so an empty one passes.
 
     Args:
-        path: The file, in UTF-8; ``-`` for standard input.
+        path: What :func:`read_rows` reads.
         limit: Rows to read; ``None`` for all. Lines after the last of them are not looked at.
 
     Raises:
-        DataError: There is no such file, it has no rows, or a line is wrong; names file and line.
+        DataError: As :func:`read_rows` raises it, or a row lacks a prompt or a completion.
     """
     path = Path(path)
+    rows = _read(path, ("prompt", "completion"), limit)
     return [
         Rollout(
-            prompt=_text(path, row, "prompt"),
-            completion=_text(path, row, "completion"),
+            prompt=_talk(name_of(path), row, "prompt"),
+            completion=_talk(name_of(path), row, "completion"),
             example={column: value for column, value in row.values.items() if column not in _NOT_COLUMNS},
-            completion_ids=_ids(path, row),
+            completion_ids=_token_ids(name_of(path), row),
         )
-        for row in read_rows(path, needs=("prompt", "completion"), limit=limit)
+        for row in rows
     ]
 
 
 def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None = None) -> list[Row]:
-    """Return the rows in a file of JSON Lines, CSV or Parquet, in its order, each with the keys of the first.
+    """Return the rows of a data set, in its order, each with the keys of the first.
+
+    Reads JSON Lines, CSV (``.csv``, ``.tsv``), a list of objects (``.json``), Parquet, an Arrow file, and a folder that
+    ``datasets`` saved; the text formats plain or packed with gzip. Blank lines are passed over.
 
     Args:
-        path: The file, in UTF-8; ``-`` for standard input.
+        path: The file or folder; ``-`` for standard input. Text is UTF-8.
         needs: Keys that the rows must have.
         limit: Rows to read; ``None`` for all.
 
     Raises:
-        DataError: There is no such file, it has no rows, or a line is wrong; names file and line.
+        DataError: There is no such file, it has no rows, or a row is wrong; names file and line.
     """
     path = Path(path)
+    rows = _read(path, needs, limit)
+    check_prompts(name_of(path), rows)
+    return rows
+
+
+def listed_rows(source: Sequence[Mapping[str, Any]], label: str) -> list[Row]:
+    """Return the rows of a list in Python, checked as those of a file are.
+
+    Args:
+        source: The rows.
+        label: What errors call the list.
+
+    Raises:
+        DataError: It is no list of mappings, it is empty, or a row is wrong; names the row, counted from 1.
+    """
+    if isinstance(source, Mapping | str) or not isinstance(source, Sequence):
+        kind = type(source).__name__
+        raise DataError(f"{label}: expected a data set, a list of rows or a file's path, got {kind}")
+    rows: list[Row] = []
+    for number, values in enumerate(source, 1):
+        if not isinstance(values, Mapping):
+            _refuse(label, number, f"expected a dictionary, got {_preview(repr(values))}")
+        rows.append(Row(number, dict(values)))
+        _check_keys(label, rows[-1], rows[0])
+    if not rows:
+        raise DataError(f"{label}: no rows in it")
+    check_prompts(label, rows)
+    return rows
+
+
+def check_prompts(label: str, rows: Sequence[Row]) -> None:
+    """Check the prompts of rows that have some: each is text, or each is a list of messages, and none is empty.
+
+    Args:
+        label: What errors call the data set.
+        rows: Its rows.
+
+    Raises:
+        DataError: A prompt is not what a trainer takes; names the row.
+    """
+    if not rows or "prompt" not in rows[0].values:
+        return
+    first = rows[0]
+    is_text = isinstance(first.values["prompt"], str)
+    for row in rows:
+        prompt = _talk(label, row, "prompt")
+        if not prompt:
+            _refuse(label, row.line, "'prompt': expected a string or a list of messages, got an empty string")
+        if isinstance(prompt, str) is not is_text:
+            other = "text" if is_text else "messages"
+            fix = 'write text as messages, [{"role": "user", "content": "..."}]'
+            _refuse(label, row.line, f"'prompt': unlike line {first.line}, which has {other}; in all rows {fix}")
+
+
+def _read(path: Path, needs: Sequence[str], limit: int | None) -> list[Row]:
+    label = name_of(path)
     rows: list[Row] = []
     for number, record in records(path):
         if limit is not None and len(rows) >= limit:
             break
-        values = record if isinstance(record, dict) else _object(path, number, record)
+        values = record if isinstance(record, dict) else _object_in(path, number, record)
         if values is None:
             continue
         row = Row(number, values)
-        if not rows:
-            for key in (one for one in needs if one not in values):
-                _refuse(path, number, f"{key!r} is missing; it has {_names(values) or 'nothing'}")
-        elif row.values.keys() != rows[0].values.keys():
-            _refuse_keys(path, row, rows[0])
+        for key in (key for key in needs if not rows and key not in values):
+            _refuse(label, number, f"{key!r} is missing; it has {_names(values) or 'nothing'}")
+        if not values:
+            _refuse(label, number, f"expected an object with columns, got '{{}}'{_advice(path, number, '{}')}")
         rows.append(row)
+        _check_keys(label, row, rows[0])
     if not rows:
-        expected = "" if path.suffix == ".parquet" else "; expected one JSON object a line"
-        expected = "; expected a header, and a row below it for each completion" if is_csv(path) else expected
-        raise DataError(f"{name_of(path)}: no rows in it{expected}")
+        form = "a header, and a row below it for each completion" if is_csv(path) else "one JSON object a line"
+        raise DataError(f"{label}: no rows in it; expected {form}")
     return rows
 
 
-def _object(path: Path, line: int, raw: bytes) -> dict[str, Any] | None:
-    """Return the object in a line; ``None`` for a blank one."""
+def _object_in(path: Path, line: int, raw: bytes) -> dict[str, Any] | None:
+    """Return the object in a line; ``None`` for a blank one. Files that were joined have marks of byte order inside."""
+    label = name_of(path)
     try:
-        text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
-    except UnicodeDecodeError as wrong:
-        _refuse(path, line, f"not UTF-8: {wrong.reason} at byte {wrong.start}")
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        _refuse(label, line, f"not UTF-8: {error.reason} at byte {error.start}; save it in UTF-8")
     if not text.strip():
         return None
     try:
         value = decode(text)
     except RecursionError:
-        _refuse(path, line, "nested too deeply")
-    except ValueError as wrong:
-        _refuse(path, line, f"{reason_of(wrong)}: {_shown(text)}{_instead(path, line, text)}")
+        _refuse(label, line, "nested too deeply")
+    except ValueError as error:
+        _refuse(label, line, f"{reason_of(error)}: {_preview(text)}{_advice(path, line, text)}")
     if not isinstance(value, dict):
-        _refuse(path, line, f"expected a JSON object, got {_shown(text)}{_instead(path, line, text)}")
+        _refuse(label, line, f"expected a JSON object, got {_preview(text)}{_advice(path, line, text)}")
+    if b"\\ud" in raw or b"\\uD" in raw:  # an escape may be half of a surrogate pair, which no UTF-8 can hold
+        _check_characters(label, line, value)
     return value
 
 
-def _instead(path: Path, line: int, text: str) -> str:
-    """Return what to do with a file of another form, told by its first line and its name; else ``""``."""
+def _advice(path: Path, line: int, text: str) -> str:
+    """Return what to do with a file whose first line and name tell that it is of another form; else ``""``."""
     if line == 1 and text.lstrip().startswith("["):
-        return "; rows are one object a line, which a list of them becomes by: jq -c '.[]'"
+        return "; rows are one object a line; a list of them is read from a file named .json"
     if line == 1 and path.suffix == ".parquet":
         return "; despite its name this is not Parquet"
+    if line == 1 and path.suffix == ".json":
+        return "; a .json file holds a list of objects, or one object a line"
     if line == 1 and is_header(text):
         return "; this is CSV, which is read from a file named .csv or .tsv"
     return ""
 
 
-def _refuse_keys(path: Path, row: Row, first: Row) -> NoReturn:
-    lacks = [key for key in first.values if key not in row.values]
-    adds = [key for key in row.values if key not in first.values]
-    said = [f"lacks {_names(lacks)}, which line {first.line} has"] if lacks else []
-    said += [f"has {_names(adds)}, which line {first.line} lacks"] if adds else []
-    _refuse(path, row.line, f"{'; '.join(said)}; all rows need the same keys (null where there is no value)")
+def _check_characters(label: str, line: int, values: Mapping[str, Any]) -> None:
+    for column, value in values.items():
+        text = json.dumps([column, value], ensure_ascii=False)
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            half = text[error.start].encode("unicode_escape").decode()
+            fix = "write the whole character, or \\ufffd"
+            _refuse(label, line, f"column {_preview(column)}: half of a surrogate pair, {half}; {fix}")
 
 
-def _text(path: Path, row: Row, key: str) -> str | list[dict[str, Any]]:
+def _check_keys(label: str, row: Row, first: Row) -> None:
+    if row.values.keys() == first.values.keys():
+        return
+    missing = [key for key in first.values if key not in row.values]
+    extra = [key for key in row.values if key not in first.values]
+    parts = [f"lacks {_names(missing)}, which line {first.line} has"] if missing else []
+    parts += [f"has {_names(extra)}, which line {first.line} lacks"] if extra else []
+    _refuse(label, row.line, f"{'; '.join(parts)}; all rows need the same keys (null where there is no value)")
+
+
+def _talk(label: str, row: Row, key: str) -> Talk:
     value = row.values[key]
     if isinstance(value, str):
         return value
     if value == []:
-        _refuse(path, row.line, f"{key!r}: expected a string or a list of messages; an empty list holds no message")
+        _refuse(label, row.line, f"{key!r}: expected a string or a list of messages; an empty list holds no message")
     if not isinstance(value, list):
-        _refuse(path, row.line, f"{key!r}: expected a string or a list of messages, got {_as_json(value)}")
+        _refuse(label, row.line, f"{key!r}: expected a string or a list of messages, got {_preview(value)}")
     for message in value:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            _refuse(path, row.line, f"{key!r}: expected messages with 'role' and 'content', got {_as_json(message)}")
+            _refuse(label, row.line, f"{key!r}: expected messages with 'role' and 'content', got {_preview(message)}")
     return value
 
 
-def _ids(path: Path, row: Row) -> list[int] | None:
+def _token_ids(label: str, row: Row) -> list[int] | None:
     ids = row.values.get("completion_ids")
     if ids is None:
         return None
-    if not isinstance(ids, list) or not all(type(one) is int for one in ids):
-        _refuse(path, row.line, f"'completion_ids': expected a list of whole numbers, got {_as_json(ids)}")
+    if not isinstance(ids, list) or not all(type(token) is int for token in ids):
+        _refuse(label, row.line, f"'completion_ids': expected a list of whole numbers, got {_preview(ids)}")
     return ids
 
 
-def _refuse(path: Path, line: int, what: str) -> NoReturn:
-    raise DataError(f"{name_of(path)}:{line}: {what}") from None
+def _refuse(label: str, line: int, reason: str) -> NoReturn:
+    raise DataError(f"{label}:{line}: {reason}") from None
 
 
 def _names(keys: Mapping[str, Any] | Sequence[str]) -> str:
-    return ", ".join(repr(key) for key in keys)
+    return ", ".join(repr(shortened(key, _PREVIEW_CHARS)) for key in keys)
 
 
-def _as_json(value: object) -> str:
-    return _shown(json.dumps(value, default=str))
-
-
-def _shown(text: str) -> str:
-    return repr(shortened(text, _SHOWN_CHARS))
+def _preview(value: object) -> str:
+    """Return a value for a message: text as it is, any other as JSON."""
+    return repr(shortened(value if isinstance(value, str) else json.dumps(value, default=str), _PREVIEW_CHARS))

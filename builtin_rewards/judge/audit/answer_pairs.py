@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.judge.own_labels import truth
 from rewardkit import DataError
-from rewardkit.commands import Row, drawn, rows_in, unit_of
+from rewardkit.commands import Row, drawn, read_rows, unit_of
 
 NO_ANSWER = "I do not know."
 _LLMBAR, _PAIR, _COMPLETION = "LLMBar pairs", "chosen and rejected", "completions with labels"
@@ -73,7 +73,7 @@ def load(path: Path, *, count: int, seed: int, reference: str | None) -> AuditRo
     Raises:
         DataError: The file is wrong, empty, or lacks a column; says which and what helps.
     """
-    read = rows_in(path)
+    read = read_rows(path)
     columns = read[0].values
     form = next((form for form, names in _FORMS.items() if all(name in columns for name in names)), "")
     if not form and ("prompt" not in columns or reference not in columns):

@@ -9,8 +9,8 @@ import pytest
 
 from rewardkit import DataError
 from rewardkit.audit.gold import gold_of, spot_of
-from rewardkit.audit.rows import chosen, row_of, rows_in
-from rewardkit.rows.reader import Row, read_rows
+from rewardkit.audit.rows import chosen, row_of
+from rewardkit.rows import Row, read_rows
 
 ENDINGS = {
     "a label": ("9 * 2 = 18\nA: 18", "18", [("A: ", "")]),
@@ -56,7 +56,7 @@ def test_the_spot_of_a_long_last_line_is_near_its_end() -> None:
 def test_a_json_file_with_a_list_is_rows_too(tmp_path: Path) -> None:
     """Numbered as they stand."""
     (tmp_path / "rows.json").write_text('[{"prompt": "a"}, {"prompt": "b"}]')
-    assert [Row(1, {"prompt": "a"}), Row(2, {"prompt": "b"})] == rows_in(tmp_path / "rows.json")
+    assert [Row(1, {"prompt": "a"}), Row(2, {"prompt": "b"})] == read_rows(tmp_path / "rows.json")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_json_file_with_a_list_is_rows_too(tmp_path: Path) -> None:
         ("[]", "no rows"),
         ("{}", "a list of objects"),
         ("{", "not JSON"),
-        ('[{"a": 1}, {"b": 1}]', ":2: not the keys of the first row"),
+        ('[{"a": 1}, {"b": 1}]', ":2: lacks 'a', which line 1 has; has 'b'"),
         (None, "No such file"),
     ],
 )
@@ -75,4 +75,4 @@ def test_a_json_file_that_is_no_list_of_rows_is_refused(text: str | None, words:
     if text is not None:
         path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=words):
-        rows_in(path)
+        read_rows(path)

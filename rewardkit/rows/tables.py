@@ -1,0 +1,188 @@
+"""Rows of Arrow's formats: Parquet, Arrow files and streams, and folders that ``datasets`` saved.
+
+Arrow has columns of one type, and data sets have values of several. ``datasets`` keeps such values as JSON text; here
+they become values again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
+
+from rewardkit.errors import DataError
+from rewardkit.rows.strict_json import decode
+
+if TYPE_CHECKING:
+    import pyarrow
+
+PARQUET = b"PAR1"
+ARROW_FILE = b"ARROW1"
+ARROW_STREAM = b"\xff\xff\xff\xff"
+"""How files of these formats begin."""
+JSON_FEATURE = "JsonColumn"
+"""What ``datasets`` calls a column that a trainer's adapter of rewardkit holds as JSON text."""
+_BATCH_ROWS = 1024
+_STATE = "state.json"
+_SPLITS = "dataset_dict.json"
+
+Change: TypeAlias = Callable[[Any], Any]
+
+
+def table_rows(file: IO[bytes], label: str, head: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of a Parquet or Arrow file with their numbers, counted from 1.
+
+    Args:
+        file: The file, at its beginning.
+        label: What errors call it.
+        head: Its first bytes, which tell the format.
+
+    Raises:
+        DataError: It cannot be read, it has no rows, or a number in it is not finite.
+    """
+    kind = "Parquet" if head.startswith(PARQUET) else "Arrow"
+    with _arrow_errors(label, kind) as rows_read:
+        file = file if file.seekable() else io.BytesIO(file.read())
+        yield from _checked(
+            _parquet_batches(file) if kind == "Parquet" else _arrow_batches(file, head), label, rows_read
+        )
+        if not rows_read[0]:
+            raise DataError(f"{label}: no rows in it: the table of this {kind} file is empty")
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether ``datasets`` saved a data set, or several splits of one, as this folder."""
+    return (folder / _STATE).is_file() or (folder / _SPLITS).is_file()
+
+
+def saved_rows(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of a folder that ``Dataset.save_to_disk`` wrote, with their numbers, counted from 1.
+
+    Raises:
+        DataError: It holds several splits, a file of it is missing or damaged, or it has no rows.
+    """
+    label = str(folder)
+    if not (folder / _STATE).is_file():
+        splits = _read_json(folder / _SPLITS).get("splits", [])
+        raise DataError(
+            f"{label}: holds several splits; name one: {', '.join(str(folder / split) for split in splits)}"
+        )
+    names = [entry["filename"] for entry in _read_json(folder / _STATE).get("_data_files", [])]
+    with _arrow_errors(label, "Arrow") as rows_read:
+        for name in names:
+            with (folder / name).open("rb") as file:
+                yield from _checked(_arrow_batches(file, file.read(8)), label, rows_read)
+        if not rows_read[0]:
+            raise DataError(f"{label}: no rows in it")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = decode(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: damaged: {error}") from None
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: damaged: expected an object")
+    return value
+
+
+@contextlib.contextmanager
+def _arrow_errors(label: str, kind: str) -> Iterator[list[int]]:
+    """Translate Arrow's errors; yields the count of rows read so far, for the caller to keep."""
+    try:
+        import pyarrow  # heavy, and few files need it
+    except ImportError as error:
+        article = "an" if kind == "Arrow" else "a"
+        raise DataError(
+            f"{label}: {article} {kind} file, which the library pyarrow reads: pip install pyarrow"
+        ) from error
+    rows_read = [0]
+    try:
+        yield rows_read
+    except (pyarrow.ArrowException, ValueError) as error:
+        message = " ".join(str(error).split())
+        raise DataError(f"{label}: damaged: {kind} cannot be read after row {rows_read[0]}: {message}") from None
+
+
+def _parquet_batches(file: IO[bytes]) -> Iterator[pyarrow.RecordBatch]:
+    from pyarrow import parquet
+
+    yield from parquet.ParquetFile(file).iter_batches(_BATCH_ROWS, use_threads=False)
+
+
+def _arrow_batches(file: IO[bytes], head: bytes) -> Iterator[pyarrow.RecordBatch]:
+    from pyarrow import ipc
+
+    file.seek(0)
+    if head.startswith(ARROW_FILE):
+        reader = ipc.open_file(file)
+        yield from (reader.get_batch(index) for index in range(reader.num_record_batches))
+    else:
+        yield from ipc.open_stream(file)
+
+
+def _checked(
+    batches: Iterator[pyarrow.RecordBatch], label: str, rows_read: list[int]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    for batch in batches:
+        ours = _json_features(batch.schema.metadata or {})
+        changes = {
+            field.name: change
+            for field in batch.schema
+            if (change := _value_of if field.name in ours else _json_inside(field.type)) is not None
+        }
+        for values in batch.to_pylist():
+            rows_read[0] += 1
+            for column, value in values.items():
+                if column in changes:
+                    values[column] = changes[column](value)
+                elif _is_endless(value):
+                    raise DataError(f"{label}:{rows_read[0]}: column {column!r}: holds nan or an infinity; write null")
+            yield rows_read[0], values
+
+
+def _json_features(metadata: Mapping[bytes, bytes]) -> list[str]:
+    """Return the columns that ``datasets`` has noted as ours in the metadata of a schema."""
+    try:
+        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        return [name for name, feature in features.items() if feature.get("_type") == JSON_FEATURE]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return []  # another library wrote the file
+
+
+def _value_of(text: str | None) -> Any:
+    return None if text is None else decode(text)
+
+
+def _json_inside(kind: Any) -> Change | None:
+    """Return what decodes the JSON text in values of an Arrow type, as ``datasets.Json`` keeps it; ``None`` without."""
+    import pyarrow
+
+    if isinstance(kind, getattr(pyarrow, "JsonType", ())):
+        return _value_of
+    if pyarrow.types.is_struct(kind):
+        fields = {field.name: change for field in kind if (change := _json_inside(field.type)) is not None}
+        if not fields:
+            return None
+        return lambda value: value and {name: fields.get(name, _same)(part) for name, part in value.items()}
+    if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind):
+        inner = _json_inside(kind.value_type)
+        return None if inner is None else lambda value: value and [inner(part) for part in value]
+    return None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _is_endless(value: object) -> bool:
+    """Whether a value is a float that is not finite, or holds one."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, Mapping):
+        return any(map(_is_endless, value.values()))
+    return isinstance(value, list | tuple) and any(map(_is_endless, value))
