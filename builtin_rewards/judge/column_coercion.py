@@ -26,19 +26,19 @@ _text = build_coercer(str | None)
 
 def passages(value: object) -> str | None:
     """Return a column's text, or of a list of texts all that are not empty, numbered; refuse other values."""
-    listed = value if isinstance(value, str) else from_json(value)
-    if not isinstance(listed, list | tuple):
-        return _text(listed)  # type: ignore[return-value]  # as annotated
-    if not all(isinstance(one, str) for one in listed):
+    texts = value if isinstance(value, str) else from_json(value)
+    if not isinstance(texts, list | tuple):
+        return _text(texts)  # type: ignore[return-value]  # as annotated
+    if not all(isinstance(text, str) for text in texts):
         raise ColumnValueError.of("text or a list of texts", value)
-    texts = [_text(one) for one in listed]
-    if len(texts) == 1:
-        return texts[0]  # type: ignore[return-value]  # as annotated
-    return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1) if text is not None) or None
+    coerced = [_text(text) for text in texts]
+    if len(coerced) == 1:
+        return coerced[0]  # type: ignore[return-value]  # as annotated
+    return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(coerced, 1) if text is not None) or None
 
 
+# The annotation of a column that fills a field.
 PASSAGES = Annotated[Any, Coercer("text or a list of texts", passages, TextOrder.OTHER)]
-"""The annotation of a column that fills a field."""
 
 
 def rubric_annotation(like: Rubric) -> Any:
@@ -47,8 +47,8 @@ def rubric_annotation(like: Rubric) -> Any:
     def convert(value: object) -> Rubric | None:
         try:
             return row_rubric(value, like)
-        except JudgeSetupError as wrong:
-            raise ColumnValueError.of("a list of criteria", value, str(wrong)) from None
+        except JudgeSetupError as error:
+            raise ColumnValueError.of("a list of criteria", value, str(error)) from None
 
     return Annotated[Any, Coercer("a list of criteria", convert, TextOrder.OTHER)]
 
@@ -59,29 +59,29 @@ def row_rubric(value: object, like: Rubric) -> Rubric | None:
     Raises:
         JudgeSetupError: It is no such list; names the criterion and what is wrong with it.
     """
-    listed = from_json(value)
-    if listed is None or (isinstance(listed, str) and _text(listed) is None):
+    entries = from_json(value)
+    if entries is None or (isinstance(entries, str) and _text(entries) is None):
         return None
-    if not isinstance(listed, list | tuple):
-        raise JudgeSetupError(f"it is neither a list nor JSON of one, but {type(listed).__name__}")
-    criteria = [_criterion(one, number) for number, one in enumerate(listed, 1)]
+    if not isinstance(entries, list | tuple):
+        raise JudgeSetupError(f"it is neither a list nor JSON of one, but {type(entries).__name__}")
+    criteria = [_criterion(entry, number) for number, entry in enumerate(entries, 1)]
     return Rubric(criteria, like.scale, not_applicable=like.not_applicable, cap=like.cap)
 
 
-def _criterion(given: object, number: int) -> Criterion:
-    if isinstance(given, str):
-        given = {"text": given}
-    if not isinstance(given, Mapping):
-        raise JudgeSetupError(f"criterion {number} is neither text nor an object, but {shorten(given)}")
-    held = {key: value for key, value in given.items() if value is not None}  # data sets fill up what a row lacks
-    if odd := [key for key in held if key not in _KEYS]:
-        raise JudgeSetupError(f"criterion {number} has {odd[0]!r}; {near_names(str(odd[0]), _KEYS)}")
-    known = {_KEYS[key]: held[key] for key in reversed(_KEYS) if key in held}
-    text, kind, weight = known.get("text", ""), known.get("kind", "positive"), known.get("weight", 1.0)
+def _criterion(entry: object, number: int) -> Criterion:
+    if isinstance(entry, str):
+        entry = {"text": entry}
+    if not isinstance(entry, Mapping):
+        raise JudgeSetupError(f"criterion {number} is neither text nor an object, but {shorten(entry)}")
+    values = {key: value for key, value in entry.items() if value is not None}  # data sets fill up what a row lacks
+    if unknown := [key for key in values if key not in _KEYS]:
+        raise JudgeSetupError(f"criterion {number} has {unknown[0]!r}; {near_names(str(unknown[0]), _KEYS)}")
+    fields = {_KEYS[key]: values[key] for key in reversed(_KEYS) if key in values}
+    text, kind, weight = fields.get("text", ""), fields.get("kind", "positive"), fields.get("weight", 1.0)
     if kind not in ("positive", "negative", "must"):
         raise JudgeSetupError(f"criterion {number}: kind={shorten(kind)}: expected one of positive, negative, must")
     text = " ".join(text.split()) if isinstance(text, str) else ""
     if len(text) > _MOST_CHARS:
         raise JudgeSetupError(f"criterion {number} has {len(text):,} characters; a judge is shown {_MOST_CHARS:,}")
     weight = -abs(weight) if kind == "negative" and is_number(weight) else weight
-    return Criterion(known.get("name", f"c{number}"), text, weight, known.get("must", False) or kind == "must")
+    return Criterion(fields.get("name", f"c{number}"), text, weight, fields.get("must", False) or kind == "must")

@@ -49,7 +49,7 @@ class Turn:
     images: tuple[Image, ...] = ()
     uses_tools: bool = False
     unseen: tuple[str, ...] = ()
-    graded: bool = False
+    graded: bool = False  # these names are in the repr that draws a ListwiseJudge's order, so in its cache keys
 
     @property
     def is_text(self) -> bool:
@@ -71,8 +71,8 @@ def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
     Raises:
         CoercionError: It is neither, or a message has a role that is not known; names it.
     """
-    if (wrong := why_no_text(text)) is not None:
-        raise CoercionError(f"{of}: {wrong}")
+    if (problem := why_no_text(text)) is not None:
+        raise CoercionError(f"{of}: {problem}")
     role = "user" if of == "prompt" else "assistant"
     messages = [{"role": role, "content": text}] if isinstance(text, str) else text
     return tuple(_turn(message, of, f"{of}, message {number}") for number, message in enumerate(messages))
@@ -88,7 +88,7 @@ def tools_turn(value: object) -> Turn | None:
 
     Each tool is a part, such as ``tools search``; definitions that are not OpenAI's or Anthropic's stand as they are.
     """
-    tools = [from_json(one) for one in _to_list(from_json(value))]
+    tools = [from_json(tool) for tool in _to_list(from_json(value))]
     parts = tuple(_tool_definition(tool) for tool in tools if _has_content(tool) and tool == tool)  # no NaN
     return Turn("tools", parts, uses_tools=True) if parts else None
 
@@ -100,22 +100,22 @@ class _Message:
     role: str
     head: str
     parts: list[tuple[str, str]] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
 
-    def says(self, text: str, head: str) -> None:
+    def add_text(self, text: str, head: str) -> None:
         """Add a text; texts in a row under one head become one part."""
         if text and self.parts and self.parts[-1][0] == head:
             self.parts[-1] = (head, "\n".join(filter(None, (self.parts[-1][1], text))))
         elif text:
             self.parts.append((head, text))
-        self.said += [text] if text and head == self.head else []
+        self.texts += [text] if text and head == self.head else []
 
-    def has(self, block: Any, head: str) -> None:
+    def add_block(self, block: Any, head: str) -> None:
         """Add a block, but not a tool call or an empty text, which some data sets fill rows with."""
         if isinstance(block, str):
-            return self.says(block, head)
+            return self.add_text(block, head)
         if not isinstance(block, Mapping):
             return self.unseen.append(type(block).__name__)
         kind = _safe_name(block.get("type") or "text")
@@ -123,15 +123,15 @@ class _Message:
             of = f"tool{_id_suffix(block.get('tool_use_id'))}"
             self.parts.append((of, ""))
             for inner in _to_list(block.get("content") or []):
-                self.has(inner, of)
+                self.add_block(inner, of)
         elif text := _first_text(block, "text", "refusal"):
-            self.says(text, head)
+            self.add_text(text, head)
         elif kind in ("thinking", "redacted_thinking"):
-            self.says(_first_text(block, "thinking") or "[not shown]", f"{self.role} thinks")
+            self.add_text(_first_text(block, "thinking") or "[not shown]", f"{self.role} thinks")
         elif (url := _image_url(block)) is not None:
             image = Image(hashlib.sha256(url.encode()).hexdigest()[:6], url)
             self.images.append(image)
-            self.says(f"[image {image.name}]", head)
+            self.add_text(f"[image {image.name}]", head)
         elif kind != "tool_use" and (
             kind not in ("text", "refusal") or any(_has_content(block[key]) for key in block if key != "type")
         ):
@@ -146,29 +146,29 @@ def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
     graded = of == "completion" and role == "assistant"
     mark = ", to grade" if graded else ""
     head = f"{role}{name and f' {_safe_name(name)}'}{_id_suffix(message.get('tool_call_id'))}{mark}"
-    read = _Message(role, head, [(head, raw)] if (raw := _name_line(name)) else [])
-    read.says(_first_text(message, "reasoning_content", "reasoning"), f"{role} thinks")
+    content = _Message(role, head, [(head, line)] if (line := _name_line(name)) else [])
+    content.add_text(_first_text(message, "reasoning_content", "reasoning"), f"{role} thinks")
     for block in _to_list(message.get("content") or message.get("refusal") or []):
-        read.has(block, head)
+        content.add_block(block, head)
     if message.get("audio"):
-        read.unseen.append("audio")
-    calls = [(f"{role} calls {called}{mark}", arguments) for called, arguments in _tool_calls(message)]
+        content.unseen.append("audio")
+    calls = [(f"{role} calls {call}{mark}", arguments) for call, arguments in _tool_calls(message)]
     return Turn(
         role,
-        (*read.parts, *calls) or ((head, ""),),
-        "\n".join(read.said),
-        tuple(read.images),
-        bool(calls) or role in ("tool", "function") or any(whose.startswith("tool") for whose, _ in read.parts),
-        tuple(read.unseen),
+        (*content.parts, *calls) or ((head, ""),),
+        "\n".join(content.texts),
+        tuple(content.images),
+        bool(calls) or role in ("tool", "function") or any(part.startswith("tool") for part, _ in content.parts),
+        tuple(content.unseen),
         graded,
     )
 
 
-def _first_text(given: Mapping[str, Any], *keys: str) -> str:
-    return next((given[key] for key in keys if isinstance(given.get(key), str) and given[key]), "")
+def _first_text(mapping: Mapping[str, Any], *keys: str) -> str:
+    return next((mapping[key] for key in keys if isinstance(mapping.get(key), str) and mapping[key]), "")
 
 
-def _to_list(value: Any) -> Sequence[Any]:
+def _to_list(value: object) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else [value]
 
 
@@ -179,19 +179,19 @@ def _has_content(value: object) -> bool:
 
 def _image_url(block: Mapping[str, Any]) -> str | None:
     """Return the address of a block's image, whichever library made it; ``None`` if it has no address."""
-    held: Any = block.get("image_url") or block.get("image") or block.get("url") or block.get("source")
+    image: Any = block.get("image_url") or block.get("image") or block.get("url") or block.get("source")
     if "image" not in str(block.get("type") or [*block]):
         return None
-    if isinstance(held, Mapping):
-        data = held.get("data")
-        held = held.get("url") or (data and f"data:{held.get('media_type', 'image/png')};base64,{data}")
-    if hasattr(held, "save"):  # Pillow's
-        kept = io.BytesIO()
-        held.save(kept, format="PNG")
-        held = kept.getvalue()
-    if isinstance(held, bytes):
-        held = f"data:image/png;base64,{base64.b64encode(held).decode()}"
-    return held if isinstance(held, str) and held else None
+    if isinstance(image, Mapping):
+        data = image.get("data")
+        image = image.get("url") or (data and f"data:{image.get('media_type', 'image/png')};base64,{data}")
+    if hasattr(image, "save"):  # Pillow's
+        buffer = io.BytesIO()
+        image.save(buffer, format="PNG")
+        image = buffer.getvalue()
+    if isinstance(image, bytes):
+        image = f"data:image/png;base64,{base64.b64encode(image).decode()}"
+    return image if isinstance(image, str) and image else None
 
 
 def _tool_calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -201,8 +201,8 @@ def _tool_calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for call in [*calls, *(block for block in blocks if block.get("type") == "tool_use")]:
         outer = call if isinstance(call, Mapping) else {"arguments": call}
         inner = next((outer[key] for key in ("function", "custom") if isinstance(outer.get(key), Mapping)), outer)
-        given = (inner.get(key) for key in ("arguments", "input", "parameters"))
-        text = _to_json(next((one for one in given if one is not None), call))
+        values = (inner.get(key) for key in ("arguments", "input", "parameters"))
+        text = _to_json(next((value for value in values if value is not None), call))
         name = inner.get("name") or "unnamed"
         yield (
             f"{_safe_name(name)}{_id_suffix(outer.get('id'))}",
@@ -210,20 +210,21 @@ def _tool_calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
 
 
-def _tool_definition(tool: Any) -> tuple[str, str]:
+def _tool_definition(tool: object) -> tuple[str, str]:
     """Return head and text of a tool's definition."""
     inner = tool.get("function", tool) if isinstance(tool, Mapping) else tool
     if not isinstance(inner, Mapping) or not (name := _first_text(inner, "name")):
         return "tools", _to_json(tool)
-    takes = _to_json(_without_none(inner.get("parameters") or inner.get("input_schema") or {}))
-    words = (_name_line(name), _first_text(inner, "description"), f"parameters: {takes}")
-    return f"tools {_safe_name(name)}", "\n".join(filter(None, words))
+    parameters = _to_json(_without_none(inner.get("parameters") or inner.get("input_schema") or {}))
+    lines = (_name_line(name), _first_text(inner, "description"), f"parameters: {parameters}")
+    return f"tools {_safe_name(name)}", "\n".join(filter(None, lines))
 
 
-def _without_none(value: Any) -> Any:
+def _without_none(schema: object) -> object:
     """Return a schema without the keys of other rows, which data sets fill with ``None``."""
-    known = isinstance(value, Mapping)
-    return {key: _without_none(one) for key, one in value.items() if one is not None} if known else value
+    if not isinstance(schema, Mapping):
+        return schema
+    return {key: _without_none(value) for key, value in schema.items() if value is not None}
 
 
 def from_json(value: Any) -> Any:
@@ -231,10 +232,10 @@ def from_json(value: Any) -> Any:
     if not isinstance(value, str):
         return value.tolist() if callable(getattr(type(value), "tolist", None)) else value
     try:
-        read = json.loads(value)
+        content = json.loads(value)
     except (ValueError, RecursionError):
         return value.strip()
-    return read if read is None or isinstance(read, list | dict) else value.strip()
+    return content if content is None or isinstance(content, list | dict) else value.strip()
 
 
 def _to_json(value: object) -> str:

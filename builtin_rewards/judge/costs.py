@@ -30,11 +30,11 @@ def charge(answer: ReadReply[Any]) -> None:
 def open_bill() -> Iterator[Bill]:
     """Return the bill of the replies that the block and its tasks ask for; they stand on the caller's bill too."""
     bill: list[ReadReply[Any]] = []
-    before = _bills.set((*_bills.get(), bill))
+    token = _bills.set((*_bills.get(), bill))
     try:
         yield bill
     finally:
-        _bills.reset(before)
+        _bills.reset(token)
 
 
 def cost_metrics(answers: Bill) -> dict[str, float]:

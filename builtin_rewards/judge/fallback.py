@@ -22,7 +22,7 @@ from builtin_rewards.judge.members import (
     JudgeFunction,
     MemberAnswer,
     ask,
-    checked,
+    check_members,
     unanswered_error,
 )
 from builtin_rewards.judge.own_labels import LabelAgreement, LabelledRows, calibrate
@@ -38,7 +38,7 @@ class ChainFunction(CombiningFunction):
     """The function of a fallback: asks its members in turn."""
 
     async def __call__(self, **columns: Any) -> Score:
-        lost: list[MemberAnswer] = []
+        failures: list[MemberAnswer] = []
         with open_bill() as bill:
             for link in self.members:
                 # A link's deadline begins with its turn; a plain one is never waited for.
@@ -46,16 +46,16 @@ class ChainFunction(CombiningFunction):
                     answer = await ask(link, columns)
                 if answer.score is not None and not answer.is_unseen:
                     break
-                lost.append(answer)
-        if any(one.score is None for one in lost) and len(lost) == len(self.members):
-            raise unanswered_error(f"none of {len(lost)} links answered", lost)
-        answered = answer.name if len(lost) < len(self.members) else None
-        score = Score(None, None, {UNSEEN: 1.0}) if answered is None or answer.score is None else answer.score
-        unanswered = [one.unanswered for one in lost]
-        inner = [one for member in lost if member.score for one in member.score.unanswered]
-        by = "; ".join([*([f"answered by {answered}"] if answered else []), *map(str, unanswered)])
-        shares = {f"link/{link.name}": float(link.name == answered) for link in self.members}
-        reason = f"{score.reason} ({by})" if score.reason else by
+                failures.append(answer)
+        all_failed = len(failures) == len(self.members)
+        if all_failed and any(failure.score is None for failure in failures):
+            raise unanswered_error(f"none of {len(failures)} links answered", failures)
+        score = Score(None, None, {UNSEEN: 1.0}) if all_failed or answer.score is None else answer.score
+        unanswered = [failure.unanswered for failure in failures]
+        inner = [record for failure in failures if failure.score for record in failure.score.unanswered]
+        links = "; ".join([*([] if all_failed else [f"answered by {answer.name}"]), *map(str, unanswered)])
+        shares = {f"link/{link.name}": float(link.name == answer.name and not all_failed) for link in self.members}
+        reason = f"{score.reason} ({links})" if score.reason else links
         metrics = {**with_costs(score.metrics, bill), **shares}
         return Score(score.value, reason, metrics, (*unanswered, *inner, *score.unanswered))
 
@@ -74,13 +74,13 @@ class JudgeReward(Reward[..., Any]):
         """Judge, and return the score, or an awaitable of it inside an event loop. The first call sets the judge up."""
         return finished(self._set_up_before(super().__call__(*arguments, **columns)))
 
-    async def _set_up_before(self, asked: Coroutine[Any, Any, Any]) -> Any:
+    async def _set_up_before(self, call: Coroutine[Any, Any, Any]) -> Any:
         try:
             if not self._is_set_up:
                 await asyncio.to_thread(self._set_up_once)
-            return await asked
+            return await call
         finally:
-            asked.close()
+            call.close()
 
     def _set_up_once(self) -> None:
         with _set_up_lock:
@@ -109,7 +109,7 @@ class JudgeReward(Reward[..., Any]):
         """Return a :class:`Fallback` that asks this judge first, and each link if all before it have failed."""
         return Fallback((self, *links), default=default, name=name)
 
-    def having(self, function: JudgeFunction) -> JudgeReward:
+    def with_function(self, function: JudgeFunction) -> JudgeReward:
         """Return the same judge, options included, with another function of its kind."""
         return _rebuild(type(self), function, self.options)
 
@@ -121,15 +121,15 @@ class JudgeReward(Reward[..., Any]):
 
 
 def _rebuild(kind: type[JudgeReward], function: JudgeFunction, options: RewardOptions) -> JudgeReward:
-    made = kind.__new__(kind)
-    JudgeReward.__init__(made, function, options)
-    return made
+    judge = kind.__new__(kind)
+    JudgeReward.__init__(judge, function, options)
+    return judge
 
 
 def judge_options(name: str, timeout_s: float, default: float | None, **more: Any) -> RewardOptions:
     """Return a judge's options: the default stands in for every failure, and nothing does if it is ``None``."""
-    stands_in = OnInfrastructure.SKIP if default is None else OnInfrastructure.DEFAULT
-    return RewardOptions(name=name, timeout_s=timeout_s, default=default, on_infrastructure=stands_in, **more)
+    response = OnInfrastructure.SKIP if default is None else OnInfrastructure.DEFAULT
+    return RewardOptions(name=name, timeout_s=timeout_s, default=default, on_infrastructure=response, **more)
 
 
 class Fallback(JudgeReward):
@@ -152,7 +152,7 @@ class Fallback(JudgeReward):
     def __init__(
         self, links: Sequence[Reward[..., Any]], *, default: float | None = None, name: str | None = None
     ) -> None:
-        members, span = checked("a fallback", links)
+        members, span = check_members("a fallback", links)
         chain = ChainFunction(name=name or members[0].name, members=members)
         # No more calls than the first that has a server takes; all of them may have to wait for a later one in turn.
         calls = next((link.spec.concurrency for link in members if link.spec.is_async), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from builtin_rewards.judge.conversation import Turns, turns_of
 from builtin_rewards.judge.costs import cost_metrics, open_bill
@@ -18,6 +18,8 @@ from rewardkit import CoercionError, RewardError, Score
 
 K = TypeVar("K")
 T = TypeVar("T")
+Read: TypeAlias = Callable[[K, Reply, Format], T]
+Read: TypeAlias = Callable[[K, Reply, Format], T]
 
 
 class Group(NamedTuple):
@@ -36,24 +38,24 @@ class GroupFunction(PromptedFunction):
     rounds = 8  # a large group's questions wait for each other
 
     async def __call__(self, **columns: Any) -> list[Score | RewardError]:
-        said, group, places = self._competitors(columns)
-        if len(places) == 1:
-            said[places[0]] = Score(None, "a single completion has nothing to be compared with")
-        if len(places) < 2:
-            return said
+        results, group, indices = self._competitors(columns)
+        if len(indices) == 1:
+            results[indices[0]] = Score(None, "a single completion has nothing to be compared with")
+        if len(indices) < 2:
+            return results
         with open_bill() as bill:
-            scores = await self.judged(group)
-        sharing = max(1, sum(isinstance(score, Score) for score in scores))
-        costs = {name: value / sharing for name, value in cost_metrics(bill).items() if name != "cached"}
-        shared = costs | self.left_out(group.prompt)
-        for place, turns, score in zip(places, group.answers, scores, strict=True):
-            said[place] = score
+            scores = await self.score_group(group)
+        scored = max(1, sum(isinstance(score, Score) for score in scores))
+        costs = {name: value / scored for name, value in cost_metrics(bill).items() if name != "cached"}
+        shared = costs | self.omissions(group.prompt)
+        for index, turns, score in zip(indices, group.answers, scores, strict=True):
             if isinstance(score, Score):
-                short = self.shortened(self.view(group.prompt, {self.field: turns}), group.values)
-                said[place] = replace(score, metrics={**score.metrics, **shared, **short})
-        return said
+                cut = self.cut_chars(self.view(group.prompt, {self.field: turns}), group.values)
+                score = replace(score, metrics={**score.metrics, **shared, **cut})
+            results[index] = score
+        return results
 
-    def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
+    def build_questions(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
         if len(columns["completions"]) < 2:
             raise JudgeSetupError(
                 "a judge of groups compares two completions or more; give rollouts of a prompt, or completions=[...]"
@@ -62,44 +64,46 @@ class GroupFunction(PromptedFunction):
         return tuple(self.questions(group).values())
 
     def _competitors(self, columns: Mapping[str, Any]) -> tuple[list[Score | RewardError], Group, list[int]]:
-        """Return what is known without asking, the completions that compete, and their places."""
-        prompt = self.columns.asked(columns)
+        """Return the results that need no judge, the completions that compete, and their indices."""
+        prompt = self.columns.prompt_turns(columns)
         missing = self.columns.missing(columns)
-        said: list[Score | RewardError] = []
-        seen: dict[int, Turns] = {}
-        for place, completion in enumerate(columns["completions"]):
+        results: list[Score | RewardError] = []
+        competitors: dict[int, Turns] = {}
+        for index, completion in enumerate(columns["completions"]):
             try:
                 turns = turns_of(completion, "completion")
-            except CoercionError as wrong:  # it leaves the others to compete
-                said.append(wrong)
+            except CoercionError as error:  # it leaves the others to compete
+                results.append(error)
                 continue
-            why = missing or self.unseen(prompt, turns)
-            said.append(Score(None, why))
-            if why is None:
-                seen[place] = turns
+            reason = missing or self.why_unseen(prompt, turns)
+            results.append(Score(None, reason))
+            if reason is None:
+                competitors[index] = turns
         values = {} if missing else self.columns.values(columns)
-        return said, Group(prompt, list(seen.values()), values), list(seen)
+        return results, Group(prompt, list(competitors.values()), values), list(competitors)
 
-    def empty(self, group: Group) -> dict[Turns, str]:
+    def empty_answers(self, group: Group) -> dict[Turns, str]:
         """Return the answers without content, each with the reason."""
         reference = group.values.get("reference")
-        return {one: why for one in group.answers if (why := self.why_content_free(one, reference)) is not None}
+        reasons = {answer: self.why_content_free(answer, reference) for answer in group.answers}
+        return {answer: reason for answer, reason in reasons.items() if reason is not None}
 
     def question(self, group: Group, answers: Mapping[str, Turns], schema: Mapping[str, Any]) -> Question:
         """Return the question that shows these answers, by field."""
         view = self.view(group.prompt, answers)
-        filled = view.template.fill({**view.values, **group.values}, max_chars=self.max_chars, images=view.images)
-        return Question(filled, schema, self.prompt_version)
+        values = {**view.values, **group.values}
+        messages = view.template.fill(values, max_chars=self.max_chars, images=view.images)
+        return Question(messages, schema, self.prompt_version)
 
     def questions(self, group: Group) -> Mapping[Any, Question]:
         """Return the questions about two answers or more, each under a key of its own."""
         raise NotImplementedError
 
-    async def judged(self, group: Group) -> list[Score | RewardError]:
+    async def score_group(self, group: Group) -> list[Score | RewardError]:
         """Return the score or the error of each of two answers or more."""
         raise NotImplementedError
 
-    async def ask(self, asked: Mapping[K, Question], read: Callable[[K, Reply, Format], T]) -> dict[K, T | JudgeError]:
+    async def ask(self, questions: Mapping[K, Question], read: Read[K, T]) -> dict[K, T | JudgeError]:
         """Ask all questions together; return what was read of each reply, or the error that tells why nothing was."""
-        found = await self.attempts([*asked.values()], [functools.partial(read, key) for key in asked])
-        return dict(zip(asked, found, strict=True))
+        answers = await self.attempts([*questions.values()], [functools.partial(read, key) for key in questions])
+        return dict(zip(questions, answers, strict=True))

@@ -23,8 +23,8 @@ from builtin_rewards.judge.members import (
     MemberAnswer,
     accepts,
     ask,
-    checked,
-    same,
+    check_members,
+    is_same_grade,
     unanswered_error,
 )
 from builtin_rewards.judge.settings import check
@@ -40,28 +40,28 @@ class Reduction(StrEnum):
     MIN = "min"
 
 
-def reduce_scores(given: Sequence[float], how: Reduction, threshold: float | None = None) -> float | None:
+def reduce_scores(scores: Sequence[float], how: Reduction, threshold: float | None = None) -> float | None:
     """Return one score for several jurors' scores; ``None`` without scores or without a majority. No tie is broken.
 
     A majority is over grades, or with a threshold 1.0 if more than half gave at least that, 0.0 if more than half less.
     """
-    if not given:
+    if not scores:
         return None
     if how is Reduction.MEDIAN:
-        return statistics.median(given)
+        return statistics.median(scores)
     if how is Reduction.MEAN:  # rounding must not put it outside the scores, as it does that of three times 0.1
-        return min(max(statistics.fmean(given), min(given)), max(given))
+        return min(max(statistics.fmean(scores), min(scores)), max(scores))
     if how is Reduction.MIN:
-        return min(given)
-    votes = given if threshold is None else [float(accepts(score, threshold)) for score in given]
+        return min(scores)
+    votes = scores if threshold is None else [float(accepts(score, threshold)) for score in scores]
     middle = statistics.median_low(votes)  # what more than half gave is the median too
-    return middle if 2 * sum(same(vote, middle) for vote in votes) > len(votes) else None
+    return middle if 2 * sum(is_same_grade(vote, middle) for vote in votes) > len(votes) else None
 
 
 def agreement(scores: Sequence[float]) -> float | None:
     """Return the share of pairs of jurors that gave the same score, 0 to 1; ``None`` with fewer than two scores."""
     pairs = list(itertools.combinations(scores, 2))
-    return sum(same(*pair) for pair in pairs) / len(pairs) if pairs else None
+    return sum(is_same_grade(*pair) for pair in pairs) / len(pairs) if pairs else None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -75,22 +75,24 @@ class JuryFunction(CombiningFunction):
     async def __call__(self, **columns: Any) -> Score:
         with open_bill() as bill:
             answers = await asyncio.gather(*(ask(juror, columns) for juror in self.members))
-        lost = [one for one in answers if one.score is None]
-        if len(answers) - len(lost) < self.quorum:
-            raise unanswered_error(f"{len(answers) - len(lost)} of {len(answers)} jurors answered", lost)
-        given = {one.name: one.score.value for one in answers if one.score and one.score.value is not None}
-        score = reduce_scores([*given.values()], self.reduce, self.threshold)
-        metrics = {"jurors": float(len(given)), "jurors_lost": float(len(lost))}
-        metrics |= {f"juror/{name}": value for name, value in given.items()}
-        if (share := agreement([*given.values()])) is not None:
-            metrics |= {"agreement": share, "spread": statistics.pstdev(given.values())}
-        if not given and any(one.is_unseen for one in answers):
+        failures = [answer for answer in answers if answer.score is None]
+        if len(answers) - len(failures) < self.quorum:
+            raise unanswered_error(f"{len(answers) - len(failures)} of {len(answers)} jurors answered", failures)
+        scores = {
+            answer.name: answer.score.value for answer in answers if answer.score and answer.score.value is not None
+        }
+        score = reduce_scores([*scores.values()], self.reduce, self.threshold)
+        metrics = {"jurors": float(len(scores)), "jurors_lost": float(len(failures))}
+        metrics |= {f"juror/{name}": value for name, value in scores.items()}
+        if (share := agreement([*scores.values()])) is not None:
+            metrics |= {"agreement": share, "spread": statistics.pstdev(scores.values())}
+        if not scores and any(answer.is_unseen for answer in answers):
             metrics[UNSEEN] = 1.0
-        how = self.reduce if score is not None else "no majority" if given else "no juror says that it applies"
-        each = "; ".join(f"{one.name} {_describe(one)}" for one in answers)
-        reason = f"{how}{': ' if score is None else ' of '}{each}"
-        inner = [one for answer in answers if answer.score for one in answer.score.unanswered]
-        return Score(score, reason, with_costs(metrics, bill), [*(one.unanswered for one in lost), *inner])
+        how = self.reduce if score is not None else "no majority" if scores else "no juror says that it applies"
+        details = "; ".join(f"{answer.name} {_describe(answer)}" for answer in answers)
+        reason = f"{how}{': ' if score is None else ' of '}{details}"
+        inner = [record for answer in answers if answer.score for record in answer.score.unanswered]
+        return Score(score, reason, with_costs(metrics, bill), [*(failure.unanswered for failure in failures), *inner])
 
 
 def _describe(answer: MemberAnswer) -> str:
@@ -129,23 +131,22 @@ class Jury(JudgeReward):
         default: float | None = None,
         name: str = "jury",
     ) -> None:
-        members, span = checked("a jury", jurors)
+        members, span = check_members("a jury", jurors)
         if reduce not in tuple(Reduction):
             raise JudgeSetupError(f"reduce={reduce!r}: expected one of {', '.join(Reduction)}")
         check({"threshold": threshold})
         if threshold is not None and reduce != Reduction.MAJORITY:
             raise JudgeSetupError(f"threshold={threshold!r}: only a majority has one")
-        most = len(members)
-        quorum = most // 2 + 1 if quorum is None else quorum
-        if not is_number(quorum, whole=True) or not 1 <= quorum <= most:
-            raise JudgeSetupError(f"quorum={quorum!r}: expected 1 to {most}, the number of jurors")
+        quorum = len(members) // 2 + 1 if quorum is None else quorum
+        if not is_number(quorum, whole=True) or not 1 <= quorum <= len(members):
+            raise JudgeSetupError(f"quorum={quorum!r}: expected 1 to {len(members)}, the number of jurors")
         bench = JuryFunction(name=name, members=members, reduce=Reduction(reduce), threshold=threshold, quorum=quorum)
         longest_s = max(juror.options.timeout_s for juror in members)
         # All jurors are asked at once, so the one that takes the fewest calls sets their number; jurors on one server
         # share it, so that they do not wait for each other until their deadlines pass.
         asking = [juror for juror in members if juror.spec.is_async]
-        places = [juror.model.place if isinstance(juror, LLMJudge) else juror.name for juror in asking]
-        parts = [one.spec.concurrency // places.count(place) for one, place in zip(asking, places, strict=True)]
+        servers = [juror.model.server_key if isinstance(juror, LLMJudge) else juror.name for juror in asking]
+        parts = [juror.spec.concurrency // servers.count(key) for juror, key in zip(asking, servers, strict=True)]
         calls = max(1, min(parts)) if parts else None
         span = span if threshold is None else (0.0, 1.0)
         options = judge_options(name, longest_s + MARGIN_S, default, score_range=span, concurrency=calls)

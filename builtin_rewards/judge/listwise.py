@@ -42,73 +42,81 @@ class ListwiseFunction(GroupFunction):
     most: int
     scale: tuple[int, int]
 
-    async def judged(self, group: Group) -> list[Score | RewardError]:
-        empty = self.empty(group)
-        said = await self.ask(self.questions(group), self._read)
-        errors = {repeat: one for (repeat, _), one in said.items() if isinstance(one, JudgeError)}
+    async def score_group(self, group: Group) -> list[Score | RewardError]:
+        empty = self.empty_answers(group)
+        replies = await self.ask(self.questions(group), self._read)
+        errors = {repeat: reply for (repeat, _), reply in replies.items() if isinstance(reply, JudgeError)}
         failure = next(iter(errors.values())) if errors and 2 * len(errors) >= self.repeats else None
-        read = [one for (repeat, _), one in said.items() if repeat not in errors and not isinstance(one, JudgeError)]
-        given = {one: [grades[one] for grades in read if one in grades] for one in group.answers}
+        grades: dict[Turns, list[tuple[float, str]]] = {answer: [] for answer in group.answers}
+        for (repeat, _), reply in replies.items():
+            if repeat not in errors and not isinstance(reply, JudgeError):
+                for answer, grade in reply.items():
+                    grades[answer].append(grade)
         # An answer beside only its equals and answers without content needs no judge, and is the best there is.
-        worth = {one: statistics.fmean(grade for grade, _ in got) if got else 1.0 for one, got in given.items()}
+        worth = {answer: statistics.fmean(grade for grade, _ in own) if own else 1.0 for answer, own in grades.items()}
         worth |= dict.fromkeys(empty, 0.0)
-        made: list[Score | RewardError] = []
-        for place, one in enumerate(group.answers):
-            others = [worth[other] for at, other in enumerate(group.answers) if at != place]
-            ahead = worth[one] - statistics.fmean(others)
-            made.append(failure or self._score(0.5 + ahead / 2, worth[one], given[one]))
-            if one in empty:
-                made[place] = Score(0.0, f"not asked: {empty[one]}", {"prefiltered": 1.0})
-        return made
+        scores: list[Score | RewardError] = []
+        for index, answer in enumerate(group.answers):
+            if answer in empty:
+                scores.append(Score(0.0, f"not asked: {empty[answer]}", {"prefiltered": 1.0}))
+                continue
+            rivals = [worth[rival] for at, rival in enumerate(group.answers) if at != index]
+            lead = worth[answer] - statistics.fmean(rivals)
+            scores.append(failure or self._score(0.5 + lead / 2, worth[answer], grades[answer]))
+        return scores
 
     def questions(self, group: Group) -> dict[tuple[int, Part], Question]:
         """Return the questions by their repeat and the answers that they show."""
-        empty = self.empty(group)
-        shown = [one for one in dict.fromkeys(group.answers) if one not in empty]
-        asked = [(repeat, part) for repeat in range(self.repeats) for part in self._parts(group, shown, repeat)]
-        return {(repeat, part): self._question(group, part, repeat) for repeat, part in asked if len(shown) > 1}
+        empty = self.empty_answers(group)
+        answers = [answer for answer in dict.fromkeys(group.answers) if answer not in empty]
+        if len(answers) < 2:
+            return {}
+        keys = [(repeat, part) for repeat in range(self.repeats) for part in self._parts(group, answers, repeat)]
+        return {(repeat, part): self._question(group, part, repeat) for repeat, part in keys}
 
     def _question(self, group: Group, part: Part, repeat: int) -> Question:
         rubric = self._rubric(part)
-        words = Rubric(self.template.criteria or rubric.criteria, self.scale).words()
-        told = group._replace(values={**group.values, **words})
+        fields = Rubric(self.template.criteria or rubric.criteria, self.scale).prompt_fields()
+        group = group._replace(values={**group.values, **fields})
         answers = dict(zip(rubric.names, part, strict=True))
-        return replace(self.question(told, answers, rubric.json_schema(self.reason_chars)), index=repeat)
+        return replace(self.question(group, answers, rubric.json_schema(self.reason_chars)), index=repeat)
 
-    def _parts(self, group: Group, shown: Sequence[Turns], repeat: int) -> list[Part]:
+    def _parts(self, group: Group, answers: Sequence[Turns], repeat: int) -> list[Part]:
         """Return the answers of each question of a repeat, as even parts of an order that no answer can choose.
 
         Every second repeat reverses the order of the one before, and mixes the answers of its parts.
         """
-        order = sorted(shown, key=repr)
+        order = sorted(answers, key=repr)
         random.Random(f"{group.prompt}{order}{repeat // 2}").shuffle(order)  # noqa: S311 (an order is no secret)
-        chars = sum(min(self.max_chars, sum(len(text) for turn in one for _, text in turn.parts)) for one in shown)
+        sizes = [sum(len(text) for turn in answer for _, text in turn.parts) for answer in answers]
+        chars = sum(min(self.max_chars, size) for size in sizes)
         count = math.ceil(max(len(order) / self.most, chars / _QUESTION_CHARS))
-        count = max(1, min(count, len(order) // 2))  # one alone is beside nothing
+        count = max(1, min(count, len(order) // 2))  # an answer alone is beside nothing
         if repeat % 2:
-            order = [one for at in range(count) for one in order[at::count]][::-1]
+            order = [answer for at in range(count) for answer in order[at::count]][::-1]
         return [tuple(order[at::count]) for at in range(count)]
 
     def _rubric(self, part: Part) -> Rubric:
-        """Return the form of the grades, with names by place, so that all groups of a size share it."""
-        return Rubric([f"answer-{place}" for place in range(1, len(part) + 1)], self.scale)
+        """Return the form of the grades, with names by position, so that all groups of a size share it."""
+        return Rubric([f"answer-{number}" for number in range(1, len(part) + 1)], self.scale)
 
-    def _read(self, asked: tuple[int, Part], reply: Reply, format: Format) -> dict[Turns, tuple[float, str]]:
+    def _read(self, key: tuple[int, Part], reply: Reply, format: Format) -> dict[Turns, tuple[float, str]]:
         """Return each answer's grade, from 0 to 1, and the reason."""
-        _, part = asked
+        _, part = key
         low, high = self.scale
         verdict = read_verdict(reply, self._rubric(part), format)
         grades = [((grade or 0) - low) / (high - low) for grade in verdict.grades.values()]
         return dict(zip(part, zip(grades, verdict.reasons.values(), strict=True), strict=True))
 
-    def _score(self, score: float, worth: float, given: Sequence[tuple[float, str]]) -> Score:
-        if not given:
+    def _score(self, score: float, worth: float, grades: Sequence[tuple[float, str]]) -> Score:
+        if not grades:
             return Score(score, "not asked: no other completion says anything else")
-        grade = self.scale[0] + worth * (self.scale[1] - self.scale[0])
-        metrics = {"grade": grade}
+        low, high = self.scale
+        mean = low + worth * (high - low)
+        metrics = {"grade": mean}
         if self.repeats > 1:
-            metrics |= {"samples": float(len(given)), "spread": statistics.pstdev(one for one, _ in given)}
-        return Score(score, f"{grade:.3g} of {self.scale[1]}: {given[0][1][:REASON_CHARS]}", metrics)
+            metrics |= {"samples": float(len(grades)), "spread": statistics.pstdev(grade for grade, _ in grades)}
+        return Score(score, f"{mean:.3g} of {high}: {grades[0][1][:REASON_CHARS]}", metrics)
 
 
 class ListwiseJudge(PromptedReward):

@@ -31,7 +31,7 @@ from rewardkit import Score
 
 _SAMPLING_TEMPERATURE = 0.7
 """The default of several samples: that of the self-consistency paper (arXiv 2203.11171, section 3.1)."""
-REASON_CHARS = 400
+REASON_CHARS = 400  # of each reason, in a score's own reason
 _CRITERIA_OF_A_ROW = 20  # how many questions about a row's own rubric, one a criterion, have room in a call's deadline
 
 
@@ -41,7 +41,7 @@ class _QuestionPlan(NamedTuple):
     rubric: Rubric
     parts: tuple[Rubric, ...]
     questions: list[Question]
-    left_out: dict[str, float]
+    omissions: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,54 +66,53 @@ class GradingFunction(PromptedFunction):
         masses: dict[str, list[float]] = {name: [] for name in plan.rubric.names}
         reads = [functools.partial(self._read, part, masses) for part in plan.parts] * self.samples
         with open_bill() as bill:
-            found = await self.attempts(plan.questions, reads)
-        verdict = _verdict_of(found, plan)
-        metrics = self._metrics(verdict, plan.rubric, masses) | cost_metrics(bill) | plan.left_out
+            verdict = _verdict_of(await self.attempts(plan.questions, reads), plan)
+        metrics = self._metrics(verdict, plan.rubric, masses) | cost_metrics(bill) | plan.omissions
         return Score(verdict.score, _explain(verdict, plan.rubric), metrics)
 
-    def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
+    def build_questions(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
         plan = self._plan(columns)
         return () if isinstance(plan, Score) else tuple(question for question in plan.questions if not question.index)
 
     def _plan(self, columns: Mapping[str, Any]) -> _QuestionPlan | Score:
         """Return what is asked, or the score if nothing is."""
-        if why := self.columns.missing(columns):
-            return Score(None, why)
-        prompt, answer = self.columns.asked(columns), turns_of(columns["completion"], "completion")
+        if reason := self.columns.missing(columns):
+            return Score(None, reason)
+        prompt, answer = self.columns.prompt_turns(columns), turns_of(columns["completion"], "completion")
         values = self.columns.values(columns)
-        if why := self.unseen(prompt, answer):
-            return Score(None, why, {UNSEEN: 1.0} if any(turn.graded for turn in answer) else {})
-        if why := self.why_content_free(answer, values.get("reference")):
-            return Score(0.0, f"not asked: {why}", {"prefiltered": 1.0})
+        if reason := self.why_unseen(prompt, answer):
+            return Score(None, reason, {UNSEEN: 1.0} if any(turn.graded for turn in answer) else {})
+        if reason := self.why_content_free(answer, values.get("reference")):
+            return Score(0.0, f"not asked: {reason}", {"prefiltered": 1.0})
         view = self.view(prompt, {"completion": answer})
         rubric: Rubric = columns[self.columns.rubric] if self.columns.rubric else self.rubric
-        parts = rubric.alone() if self.each else (rubric,)
-        asked = []
+        parts = rubric.split() if self.each else (rubric,)
+        questions = []
         for part in parts:
-            texts = {**view.values, **values, **part.words()}
-            filled = view.template.fill(texts, max_chars=self.max_chars, images=view.images)
+            texts = {**view.values, **values, **part.prompt_fields()}
+            messages = view.template.fill(texts, max_chars=self.max_chars, images=view.images)
             schema = part.json_schema(self.reason_chars)
-            asked.append(Question(filled, schema, self.prompt_version, likelihoods=self.likelihoods))
-        questions = [replace(one, index=at) for at in range(self.samples) for one in asked]
-        return _QuestionPlan(rubric, parts, questions, self.left_out(prompt) | self.shortened(view, values))
+            questions.append(Question(messages, schema, self.prompt_version, likelihoods=self.likelihoods))
+        samples = [replace(question, index=index) for index in range(self.samples) for question in questions]
+        return _QuestionPlan(rubric, parts, samples, self.omissions(prompt) | self.cut_chars(view, values))
 
     def _read(self, rubric: Rubric, masses: dict[str, list[float]], reply: Reply, format: Format) -> Verdict:
-        verdict, found = read_verdict(reply, rubric, format), dict[str, float]()
+        verdict, likely = read_verdict(reply, rubric, format), dict[str, float]()
         if self.likelihoods:
-            verdict, found = weigh_grades(reply, verdict, rubric)
+            verdict, likely = weigh_grades(reply, verdict, rubric)
         for name in rubric.names:
-            masses[name].append(found.get(name, 0.0))
+            masses[name].append(likely.get(name, 0.0))
         return verdict
 
     def _metrics(self, verdict: Verdict, rubric: Rubric, masses: Mapping[str, list[float]]) -> dict[str, float]:
-        known = {name: grade for name, grade in verdict.grades.items() if grade is not None}
+        grades = {name: grade for name, grade in verdict.grades.items() if grade is not None}
         if self.columns.rubric:  # what a name stands for differs from row to row
             metrics = {"criteria": float(len(rubric.names))}
         else:
-            metrics = {f"grade/{name}": float(grade) for name, grade in known.items()}
+            metrics = {f"grade/{name}": float(grade) for name, grade in grades.items()}
             metrics |= {f"mass/{name}": statistics.fmean(mass) for name, mass in masses.items() if self.likelihoods}
         if rubric.not_applicable:
-            metrics["not_applicable"] = float(len(rubric.names) - len(known))
+            metrics["not_applicable"] = float(len(rubric.names) - len(grades))
         if any(criterion.must for criterion in rubric.criteria):
             metrics["must_failed"] = float(len(rubric.failed(verdict.grades)))
         if self.samples > 1:
@@ -121,28 +120,29 @@ class GradingFunction(PromptedFunction):
         return metrics
 
 
-def _verdict_of(said: Sequence[Verdict | JudgeError], plan: _QuestionPlan) -> Verdict:
+def _verdict_of(answers: Sequence[Verdict | JudgeError], plan: _QuestionPlan) -> Verdict:
     """Return the verdict of all samples; a sample is lost if one of its questions has no answer."""
-    width, verdicts = len(plan.parts), list[Verdict | JudgeError]()
-    for sample in (said[at : at + width] for at in range(0, len(said), width)):
-        read = [one for one in sample if isinstance(one, Verdict)]
-        lost = next((one for one in sample if isinstance(one, JudgeError)), None)
-        verdicts.append(lost or join_verdicts(read, plan.rubric))
-    verdict = combine(verdicts, plan.rubric) if len(verdicts) > 1 else verdicts[0]
+    width, samples = len(plan.parts), list[Verdict | JudgeError]()
+    for start in range(0, len(answers), width):
+        sample = answers[start : start + width]
+        error = next((answer for answer in sample if isinstance(answer, JudgeError)), None)
+        verdicts = [answer for answer in sample if isinstance(answer, Verdict)]
+        samples.append(error or join_verdicts(verdicts, plan.rubric))
+    verdict = combine(samples, plan.rubric) if len(samples) > 1 else samples[0]
     if isinstance(verdict, JudgeError):
         raise verdict
     return verdict
 
 
 def _explain(verdict: Verdict, rubric: Rubric) -> str:
-    failed = rubric.failed(verdict.grades)
-    words = [f"at most {rubric.cap:g}, because {', '.join(failed)} must be met"] if failed else []
-    each = []
+    """Return a score's reason: whether it is capped, then each criterion's grade and reason."""
+    failed, grades = rubric.failed(verdict.grades), []
     for name, grade in verdict.grades.items():
-        graded = "does not apply" if grade is None else f"{grade:.3g} of {rubric.scale.high}"
+        text = "does not apply" if grade is None else f"{grade:.3g} of {rubric.scale.high}"
         reason = verdict.reasons[name][:REASON_CHARS]
-        each.append(f"{name} {graded}: {reason}" if rubric.reasoned else f"{name} {graded}")
-    return ": ".join([*words, "; ".join(each)])
+        grades.append(f"{name} {text}: {reason}" if rubric.reasoned else f"{name} {text}")
+    cap = f"at most {rubric.cap:g}, because {', '.join(failed)} must be met: " if failed else ""
+    return cap + "; ".join(grades)
 
 
 class LLMJudge(PromptedReward):
@@ -199,8 +199,8 @@ class LLMJudge(PromptedReward):
         usual = "rubric" if settings.get("reference") is None else "correctness"
         usual_scale = (1, 5) if criteria_column is None else (0, 1)  # a row's are met or not, as in HealthBench
         shared = function_fields(LLMJudge, model, settings, "judge", usual)
-        given = _criteria(criteria, criteria_column, shared["template"])
-        rubric = Rubric(given, usual_scale if scale is None else scale, not_applicable=not_applicable, cap=cap)
+        criteria = _criteria(criteria, criteria_column, shared["template"])
+        rubric = Rubric(criteria, usual_scale if scale is None else scale, not_applicable=not_applicable, cap=cap)
         if likelihoods and not 0 <= rubric.scale.low < rubric.scale.high <= 9:
             raise JudgeSetupError(
                 f"likelihoods=True with scale={tuple(rubric.scale)}: a grade's likelihood is that of one token, so "
@@ -212,15 +212,15 @@ class LLMJudge(PromptedReward):
 
 
 def _criteria(
-    given: Sequence[Criterion | str] | None, column: str | None, template: Template
+    criteria: Sequence[Criterion | str] | None, column: str | None, template: Template
 ) -> Sequence[Criterion | str]:
     """Return the criteria; for a column, whose rows have their own, a stand-in."""
     if column is not None:
         check_column(column, "criteria", "criteria_column")
-        if given is not None:
+        if criteria is not None:
             raise JudgeSetupError("criteria and criteria_column: give one of them; the column has all of a row's")
     in_system = column is not None and "criteria" in template.instructs
-    is_own = given is None and column is None
+    is_own = criteria is None and column is None
     if not is_own and (in_system or "criteria" not in template.uses):
         has = "{criteria} in the system message, which is for instructions only" if in_system else "no {criteria}"
         raise JudgeSetupError(f"template {template.name!r} has {has}; put {{criteria}} into the user message")
@@ -229,4 +229,4 @@ def _criteria(
             f"criteria: template {template.name!r} has no criteria of its own; "
             "give [Criterion('correct', 'Is it right?')]"
         )
-    return ["criteria"] if column is not None else template.criteria if given is None else given
+    return ["criteria"] if column is not None else template.criteria if criteria is None else criteria

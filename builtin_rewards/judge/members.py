@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score, Unanswered
@@ -17,9 +17,9 @@ _SAME = 1e-9  # scores no further apart are the same grade: they were weighted, 
 _RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "example", "step", "epoch"})
 
 
-def same(one: float, other: float) -> bool:
+def is_same_grade(first: float, second: float) -> bool:
     """Whether two scores are the same grade."""
-    return abs(one - other) <= _SAME
+    return abs(first - second) <= _SAME
 
 
 def accepts(score: float, threshold: float) -> bool:
@@ -46,10 +46,8 @@ class JudgeFunction(RewardFunction):
     @property
     def __signature__(self) -> inspect.Signature:
         kind, needed = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
-        takes = self.takes.items()
-        return inspect.Signature(
-            [inspect.Parameter(name, kind, default=needed if required else "") for name, (_, required) in takes]
-        )
+        takes = [(name, needed if required else "") for name, (_, required) in self.takes.items()]
+        return inspect.Signature([inspect.Parameter(name, kind, default=default) for name, default in takes])
 
     async def __call__(self, **columns: Any) -> Any:
         raise NotImplementedError
@@ -65,40 +63,45 @@ class CombiningFunction(JudgeFunction):
     def takes(self) -> Mapping[str, tuple[Any, bool]]:
         required: dict[str, bool] = {}
         for member in self.members:
-            for one in member.spec.parameters:
-                if not one.supplied:
-                    required[one.name] = required.get(one.name, False) or one.required or one.name in _RESERVED
+            for parameter in member.spec.parameters:
+                name = parameter.name
+                if not parameter.supplied:
+                    required[name] = required.get(name, False) or parameter.required or name in _RESERVED
             if member.spec.rest is not None:
                 required["example"] = True
         return {name: (dict if name == "example" else object, needed) for name, needed in required.items()}
 
     @property
     def inner(self) -> tuple[Reward[..., Any], ...]:
-        return tuple(dict.fromkeys(one for member in self.members for one in (member, *member.inner)))
+        return tuple(dict.fromkeys(part for member in self.members for part in (member, *member.inner)))
 
     def set_up(self) -> None:
         for member in self.members:
             member.set_up()
 
 
-def checked(owner: str, members: Iterable[Any]) -> tuple[tuple[Reward[..., Any], ...], tuple[float, float] | None]:
+Members: TypeAlias = tuple[Reward[..., Any], ...]
+
+
+def check_members(owner: str, members: Iterable[Any]) -> tuple[Members, tuple[float, float] | None]:
     """Return the members of a chain or a jury, and the range of their scores; raises JudgeSetupError."""
-    listed = tuple(members)
-    if len(listed) < 2:
-        raise JudgeSetupError(f"{owner} is made of at least 2 rewards, got {len(listed)}")
-    for place, one in enumerate(listed):
-        if isinstance(one, Composite):
-            raise JudgeSetupError(f"{owner}: {one.name!r} is a composition; write it as a reward of its own")
-        if not isinstance(one, Reward):
-            raise JudgeSetupError(f"{owner}: {one!r} is not a reward; decorate the function with @reward")
-        if one.spec.kind is not Kind.SINGLE:
-            raise JudgeSetupError(f"{owner}: {one.name!r} scores groups; only rewards of one completion fit here")
-        if one.name in [other.name for other in listed[:place]]:
-            raise JudgeSetupError(f"{owner}: two are named {one.name!r}; rename one with .with_options(name=...)")
-    ranges = [one.options.score_range for one in listed]
-    known = [span for span in ranges if span is not None]
-    common = (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(ranges) else None
-    return listed, common
+    members, names = tuple(members), set[str]()
+    if len(members) < 2:
+        raise JudgeSetupError(f"{owner} is made of at least 2 rewards, got {len(members)}")
+    for member in members:
+        if isinstance(member, Composite):
+            raise JudgeSetupError(f"{owner}: {member.name!r} is a composition; write it as a reward of its own")
+        if not isinstance(member, Reward):
+            raise JudgeSetupError(f"{owner}: {member!r} is not a reward; decorate the function with @reward")
+        if member.spec.kind is not Kind.SINGLE:
+            raise JudgeSetupError(f"{owner}: {member.name!r} scores groups; only rewards of one completion fit here")
+        if member.name in names:
+            raise JudgeSetupError(f"{owner}: two are named {member.name!r}; rename one with .with_options(name=...)")
+        names.add(member.name)
+    spans = [member.options.score_range for member in members]
+    if None in spans:
+        return members, None
+    return members, (min(low for low, _ in spans), max(high for _, high in spans))
 
 
 class MemberAnswer(NamedTuple):
@@ -107,8 +110,7 @@ class MemberAnswer(NamedTuple):
     name: str
     score: Score | None
     error: Exception | None = None
-    is_unseen: bool = False
-    """Whether a judge skipped it because it cannot see it; another reward's metric of that name has no meaning."""
+    is_unseen: bool = False  # a judge skipped what it cannot see; another reward's metric of that name means nothing
 
     @property
     def unanswered(self) -> Unanswered:
@@ -121,40 +123,36 @@ class MemberAnswer(NamedTuple):
         return Unanswered(self.name, kind, f"{kind}: {self.error}")
 
 
-async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> MemberAnswer:
+async def ask(member: Reward[..., Any], columns: Mapping[str, Any]) -> MemberAnswer:
     """Call one member with its own columns and its own deadline, and return its score or its error."""
     limit = asyncio.timeout(member.options.timeout_s)
     try:
         async with limit:
-            value = Reward.__call__(member, **_own_columns(member, given))  # a judge's own call would set up the judge
+            value = Reward.__call__(member, **_own_columns(member, columns))  # a judge's own call sets it up
             if inspect.isawaitable(value):
                 value = await value
         score = score_of(member.options, value)
-        unseen = isinstance(member.function, JudgeFunction) and score.value is None and UNSEEN in score.metrics
-        return MemberAnswer(member.name, score, is_unseen=unseen)
-    except TimeoutError as late:
-        if not limit.expired():
-            return MemberAnswer(member.name, None, late)
-        words = f"no answer within its timeout_s={member.options.timeout_s:g}"
-        return MemberAnswer(
-            member.name, None, JudgeUnavailableError(words, Fault.DEADLINE) if member.spec.is_async else late
-        )
+        is_unseen = isinstance(member.function, JudgeFunction) and score.value is None and UNSEEN in score.metrics
+        return MemberAnswer(member.name, score, is_unseen=is_unseen)
     except Exception as error:
+        if isinstance(error, TimeoutError) and limit.expired() and member.spec.is_async:
+            message = f"no answer within its timeout_s={member.options.timeout_s:g}"
+            return MemberAnswer(member.name, None, JudgeUnavailableError(message, Fault.DEADLINE))
         return MemberAnswer(member.name, None, error)
 
 
-def _own_columns(member: Reward[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _own_columns(member: Reward[..., Any], columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of the columns that a member takes."""
     names = {parameter.name for parameter in member.spec.parameters if not parameter.supplied}
-    row = given.get("example", {}) if member.spec.rest is not None else {}
-    others = {name: value for name, value in row.items() if name not in _RESERVED}
-    return others | {name: given[name] for name in names if name in given}
+    row = columns.get("example", {}) if member.spec.rest is not None else {}
+    rest = {name: value for name, value in row.items() if name not in _RESERVED}
+    return rest | {name: columns[name] for name in names if name in columns}
 
 
-def unanswered_error(what: str, lost: Sequence[MemberAnswer]) -> JudgeError:
+def unanswered_error(summary: str, failures: Sequence[MemberAnswer]) -> JudgeError:
     """Return the error of a chain or jury in which too few answered: an outage if each error is one."""
-    unanswered = [one.unanswered for one in lost]
-    outage = all(isinstance(one.error, InfrastructureError) for one in lost if one.error is not None)
-    error = (JudgeUnavailableError if outage else JudgeError)(f"{what}: {'; '.join(map(str, unanswered))}")
-    error.requests = sum(one.requests for one in unanswered)
+    unanswered = [failure.unanswered for failure in failures]
+    is_outage = all(isinstance(failure.error, InfrastructureError) for failure in failures if failure.error is not None)
+    error = (JudgeUnavailableError if is_outage else JudgeError)(f"{summary}: {'; '.join(map(str, unanswered))}")
+    error.requests = sum(record.requests for record in unanswered)
     return error

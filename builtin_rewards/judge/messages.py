@@ -17,12 +17,12 @@ class Request:
     index: int = 0  # which of several samples of the same question it is
 
 
-def append_text(message: Mapping[str, Any], words: str) -> Mapping[str, Any]:
-    """Return a message with words at its end."""
+def append_text(message: Mapping[str, Any], text: str) -> Mapping[str, Any]:
+    """Return a message with a text at its end."""
     content = message["content"]
     if isinstance(content, str):
-        return {**message, "content": f"{content}\n\n{words}"}
-    return {**message, "content": [*content, {"type": "text", "text": words}]}
+        return {**message, "content": f"{content}\n\n{text}"}
+    return {**message, "content": [*content, {"type": "text", "text": text}]}
 
 
 def texts_of(message: Mapping[str, Any]) -> tuple[list[str], int]:

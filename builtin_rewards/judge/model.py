@@ -106,9 +106,9 @@ class JudgeModel:
         Raises:
             JudgeSetupError: A file cannot be used, the server has no such model, or ``base_url`` lacks its ``/v1``.
         """
-        for kept in (self.cache, self.budget):
-            if kept is not None:
-                kept.set_up()
+        for database in (self.cache, self.budget):
+            if database is not None:
+                database.set_up()
         if self.verify and isinstance(self._backend, Server):
             verify(self._backend, self.model)
 
@@ -123,7 +123,7 @@ class JudgeModel:
         return str(getattr(self._backend, "base_url", self.where))
 
     @property
-    def place(self) -> tuple[Hashable, Load, RetryPolicy]:
+    def server_key(self) -> tuple[Hashable, Load, RetryPolicy]:
         """The server and limits; models that have both in common share their requests in flight."""
         return self._backend if isinstance(self._backend, Server) else id(self._backend), self.load, self.retry
 
@@ -134,17 +134,17 @@ class JudgeModel:
 
     def request(self, question: Question, format: Format) -> Request:
         """Return the request that asks a question in a format."""
-        *before, last = question.messages
+        *history, last = question.messages
         if format is not Format.JSON_SCHEMA:
             last = append_text(last, format_instruction(question.schema))
         form = response_format(format, question.schema)
-        wanted = {"temperature": self.temperature, "max_tokens": self.max_tokens, "response_format": form}
-        options = {**self.options, **{name: value for name, value in wanted.items() if value is not None}}
+        settings = {"temperature": self.temperature, "max_tokens": self.max_tokens, "response_format": form}
+        options = {**self.options, **{name: value for name, value in settings.items() if value is not None}}
         if question.likelihoods:
             options = {"top_logprobs": _TOP_LOGPROBS, **options, "logprobs": True}
         if isinstance(options.get("seed"), int):
             options["seed"] += question.index  # one seed would draw the same sample each time
-        return Request(self.model, (*before, last), options, question.index)
+        return Request(self.model, (*history, last), options, question.index)
 
     async def attempt(
         self, judge: str, question: Question, read: Callable[[Reply, Format], T]
@@ -157,13 +157,12 @@ class JudgeModel:
         """
         try:
             await prepare(self._backend)
-        except JudgeSetupError as wrong:  # of a proxy, so of the machine and not of the judge
-            raise JudgeUnavailableError(wrong.message, Fault.CONNECTION) from None
+        except JudgeSetupError as error:  # of a proxy, so of the machine and not of the judge
+            raise JudgeUnavailableError(error.message, Fault.CONNECTION) from None
         exchange = _Exchange(self, judge, question, time.monotonic() + self.deadline_s)
         reply, format = await self._negotiator.ask(exchange.reply)
-        value: T | JudgeReplyError
         try:
-            value = read(reply, format)
+            value: T | JudgeReplyError = read(reply, format)
         except JudgeReplyError as error:
             error.requests = exchange.failed_requests + reply.requests
             is_all_reasoning = reply.reasoned and not reply.text.strip() and reply.refusal is None
@@ -180,12 +179,12 @@ class JudgeModel:
     async def ask(self, judge: str, request: Request, left_s: float) -> Reply:
         """Return a new reply from the server within so many seconds."""
         if left_s <= 0:
-            words = f"{self.where}, model {self.model!r}: no reply within the deadline of {self.deadline_s:g} s"
-            raise JudgeUnavailableError(f"{words}; raise deadline_s", Fault.DEADLINE)
+            message = f"{self.where}, model {self.model!r}: no reply within the deadline of {self.deadline_s:g} s"
+            raise JudgeUnavailableError(f"{message}; raise deadline_s", Fault.DEADLINE)
         reserve, price = None, price_of(self.prices, self.model)
         if self.budget is not None:
             reserve = functools.partial(self.budget.reserve_within, judge, most_tokens(request), price)
-        endpoint = of_this_loop(("endpoint", self.place), lambda: Endpoint(self._backend, self.load, self.retry))
+        endpoint = of_this_loop(("endpoint", self.server_key), lambda: Endpoint(self._backend, self.load, self.retry))
         return await endpoint.ask(request, left_s, reserve)
 
 
@@ -208,8 +207,8 @@ class _Exchange:
         model, request = self.model, self.model.request(self.question, format)
         if model.cache is not None:
             self.key = question_key(model.served, request, self.question.version)
-            if (kept := model.cache.get(self.key)) is not None:
-                return kept
+            if (cached := model.cache.get(self.key)) is not None:
+                return cached
         request = replace(request, options=apply_changes(request.options, changes))
         try:
             return await model.ask(self.judge, request, self.until - time.monotonic())

@@ -41,14 +41,14 @@ class ModelGrade:
     def __init__(self, config: Mapping[str, Any], asking: Mapping[str, Any]) -> None:
         unknown = [name for name in asking if name not in AskingSettings.__annotations__]
         if unknown:
-            known = ", ".join(AskingSettings.__annotations__)
-            raise JudgeSetupError(f"asking[{unknown[0]!r}]: no setting of a model that is asked; expected {known}")
+            settings = ", ".join(AskingSettings.__annotations__)
+            raise JudgeSetupError(f"asking[{unknown[0]!r}]: no setting of a model that is asked; expected {settings}")
         sampling = {name: value for name, value in (config.get("sampling_params") or {}).items() if value is not None}
         own = {_SAMPLING[name]: sampling.pop(name) for name in list(sampling) if name in _SAMPLING}
-        settings: dict[str, Any] = {"temperature": None, **asking, **own}
-        settings["options"] = {**settings.get("options", {}), **sampling}
+        arguments: dict[str, Any] = {"temperature": None, **asking, **own}
+        arguments["options"] = {**arguments.get("options", {}), **sampling}
         self._name = config.get("name") or config["type"]
-        self._model = JudgeModel(config["model"], **settings)
+        self._model = JudgeModel(config["model"], **arguments)
         self._passing = config.get("passing_labels")
         self._reply = _labels(config["labels"]) if self._passing is not None else _number(*config["range"])
 
@@ -75,17 +75,18 @@ class ModelGrade:
         """Return what the model says of a conversation; JudgeError if it says nothing that can be read."""
         question = Question(tuple(messages), self._reply.model_json_schema(), "grader 1")
         with open_bill() as bill:
-            async with turns(self._model.place, question_limit(self._model)):
+            async with turns(self._model.server_key, question_limit(self._model)):
                 answer = await self._model.attempt(
                     self._name, question, lambda reply, format: read_reply(reply, format, self._reply)
                 )
             charge(answer)
         if isinstance(answer.value, JudgeReplyError):
             raise answer.value
-        result: Any = answer.value.model_dump()["result"]
-        number = float(result) if self._passing is None else float(result in self._passing)
-        said = answer.value.model_dump()["reasoning"][:REASON_CHARS]
-        return Score(number, said if self._passing is None else f"{result}: {said}", cost_metrics(bill))
+        fields = answer.value.model_dump()
+        result, reasoning = fields["result"], fields["reasoning"][:REASON_CHARS]
+        if self._passing is None:
+            return Score(float(result), reasoning, cost_metrics(bill))
+        return Score(float(result in self._passing), f"{result}: {reasoning}", cost_metrics(bill))
 
 
 class _Graded(BaseModel):

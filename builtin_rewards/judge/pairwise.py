@@ -24,13 +24,13 @@ from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import Preference, read_preference
 from rewardkit import Kind, RewardError, Score
 
-_WORTH = {"A": 1.0, "B": 0.0, "tie": 0.5}
+_FIELDS = ("first", "second")
+_WORTH = {"A": 1.0, "B": 0.0, "tie": 0.5}  # of the answer that stands first
 _PAIRS_A_GROUP = 6
 """Pairs of a group of 4. As many groups are compared at once as keep all requests in flight with such groups; more
 large groups would wait for each other until their deadlines pass."""
 
-Wins: TypeAlias = Sequence[Sequence[float]]
-"""How often one completion won against another, by their places; a tie is half a win for both."""
+Wins: TypeAlias = Sequence[Sequence[float]]  # how often the first index won against the second; a tie is half a win
 Ratings: TypeAlias = list[float | None]
 
 _TOLERANCE, _MAX_ITERATIONS = 1e-9, 20_000
@@ -42,13 +42,13 @@ _SAME_STRENGTH = 1e-6
 class Match(NamedTuple):
     """Two completions by their places: 1.0 if the first won, 0.5 for a tie, ``None`` if the comparison failed.
 
-    ``flipped``: the judge preferred the same place in both orders. ``known``: no judge was needed.
+    ``flipped``: the judge preferred the same place in both orders. ``certain``: no judge was needed.
     """
 
     first: int
     second: int
     result: float | None
-    known: bool = False
+    certain: bool = False
     flipped: bool = False
     error: JudgeError | None = None
 
@@ -61,49 +61,51 @@ class PairwiseFunction(GroupFunction):
     order: str
     score: str
 
-    async def judged(self, group: Group) -> list[Score | RewardError]:
-        said = await self.ask(self.questions(group), lambda _, reply, format: read_preference(reply, format))
-        empty = self.empty(group)
-        matches, wins = [], [[0.0] * len(group.answers) for _ in group.answers]
-        for first, second in _pairs(len(group.answers)):
-            side = group.answers[first], group.answers[second]
-            known = _certain_result(*side, empty)
-            both = [said[order] for order in self._orders(*side)] if known is None else []
-            match = _match_of(first, second, both) if both else Match(first, second, known, known=True)
+    async def score_group(self, group: Group) -> list[Score | RewardError]:
+        verdicts = await self.ask(self.questions(group), lambda _, reply, format: read_preference(reply, format))
+        empty, size = self.empty_answers(group), len(group.answers)
+        matches, wins = [], [[0.0] * size for _ in range(size)]
+        for first, second in _pairs(size):
+            pair = group.answers[first], group.answers[second]
+            result = _certain_result(*pair, empty)
+            match = Match(first, second, result, certain=True)
+            if result is None:
+                match = _match_of(first, second, [verdicts[order] for order in self._orders(*pair)])
             matches.append(match)
             if match.result is not None:
                 wins[first][second], wins[second][first] = match.result, 1 - match.result
         # In a thread: strengths of a large group take some hundred milliseconds.
         strengths = await asyncio.to_thread(bradley_terry, wins)
         scores = rank_scores(strengths) if self.score == "rank" else expected_win_rates(strengths)
-        return [self._score(place, matches, scores[place], strengths[place]) for place in range(len(group.answers))]
+        return [self._score(index, matches, scores[index], strengths[index]) for index in range(size)]
 
     def questions(self, group: Group) -> dict[tuple[Turns, Turns], Question]:
         """Return the questions by the two answers that they show, in their order; equal ones are one."""
-        empty, schema = self.empty(group), preference_schema(self.reason_chars)
-        sides = [(group.answers[first], group.answers[second]) for first, second in _pairs(len(group.answers))]
-        asked = [order for side in sides if _certain_result(*side, empty) is None for order in self._orders(*side)]
-        return {(one, other): self.question(group, {"first": one, "second": other}, schema) for one, other in asked}
+        empty, schema = self.empty_answers(group), preference_schema(self.reason_chars)
+        pairs = [(group.answers[first], group.answers[second]) for first, second in _pairs(len(group.answers))]
+        uncertain = [pair for pair in pairs if _certain_result(*pair, empty) is None]
+        orders = [order for pair in uncertain for order in self._orders(*pair)]
+        return {order: self.question(group, dict(zip(_FIELDS, order, strict=True)), schema) for order in orders}
 
-    def _orders(self, one: Turns, other: Turns) -> list[tuple[Turns, Turns]]:
-        return [(one, other), (other, one)] if self.order == "both" else [(one, other)]
+    def _orders(self, first: Turns, second: Turns) -> list[tuple[Turns, Turns]]:
+        return [(first, second), (second, first)] if self.order == "both" else [(first, second)]
 
     def _score(
-        self, place: int, matches: Sequence[Match], score: float | None, strength: float | None
+        self, index: int, matches: Sequence[Match], score: float | None, strength: float | None
     ) -> Score | RewardError:
-        own = [match for match in matches if place in (match.first, match.second)]
-        won = [m.result if m.first == place else 1 - m.result for m in own if m.result is not None]
+        own = [match for match in matches if index in (match.first, match.second)]
+        wins = [m.result if m.first == index else 1 - m.result for m in own if m.result is not None]
         # Results that need no judge tell only how a completion compares with its equals and with empty ones.
-        asked = [match for match in own if not match.known]
-        errors = [match.error for match in asked if match.error is not None]
-        if strength is None or (asked and len(errors) == len(asked)):
-            words = f"all {len(errors)} comparisons failed; the first: {errors[0]}"
-            unavailable = all(isinstance(error, JudgeUnavailableError) for error in errors)
-            return (JudgeUnavailableError if unavailable else JudgeError)(words, errors[0].fault)
-        reason = f"{won.count(1.0)} won, {won.count(0.5)} drawn, {won.count(0.0)} lost of {len(own)}"
-        flips = sum(match.flipped for match in own) / len(won)
+        comparisons = [match for match in own if not match.certain]
+        errors = [match.error for match in comparisons if match.error is not None]
+        if strength is None or (comparisons and len(errors) == len(comparisons)):
+            message = f"all {len(errors)} comparisons failed; the first: {errors[0]}"
+            is_outage = all(isinstance(error, JudgeUnavailableError) for error in errors)
+            return (JudgeUnavailableError if is_outage else JudgeError)(message, errors[0].fault)
+        reason = f"{wins.count(1.0)} won, {wins.count(0.5)} drawn, {wins.count(0.0)} lost of {len(own)}"
+        flips = sum(match.flipped for match in own) / len(wins)
         counts = {"matches": float(len(own)), "matches_lost": float(len(errors))}
-        value = statistics.fmean(won) if self.score == "win_rate" else score
+        value = statistics.fmean(wins) if self.score == "win_rate" else score
         return Score(value, reason, {"strength": strength, "flips": flips, **counts})
 
 
@@ -113,21 +115,24 @@ def _pairs(n: int) -> list[tuple[int, int]]:
     return [(low, high) if (high - low) % 2 else (high, low) for low, high in pairs]
 
 
-def _certain_result(one: Turns, other: Turns, empty: Collection[Turns]) -> float | None:
+def _certain_result(first: Turns, second: Turns, empty: Collection[Turns]) -> float | None:
     """Return the result of two answers that need no judge: equal ones, and ones without content."""
-    if one == other:
+    if first == second:
         return 0.5
-    return None if one not in empty and other not in empty else (1 + (other in empty) - (one in empty)) / 2
+    is_certain = first in empty or second in empty
+    return (1 + (second in empty) - (first in empty)) / 2 if is_certain else None
 
 
-def _match_of(first: int, second: int, said: Sequence[Preference | JudgeError]) -> Match:
+def _match_of(first: int, second: int, verdicts: Sequence[Preference | JudgeError]) -> Match:
     """Return the match that one or two verdicts make. Verdicts that contradict each other are a tie."""
-    for one in said:
-        if isinstance(one, JudgeError):
-            return Match(first, second, None, error=one)
-    worth = [_WORTH[one.winner] for one in said if isinstance(one, Preference)]
-    results = {worth[0], 1 - worth[-1]} if len(worth) == 2 else {worth[0]}
-    return Match(first, second, worth[0] if len(results) == 1 else 0.5, flipped=results == {0.0, 1.0})
+    results: list[float] = []  # of the first completion, in each order
+    for is_swapped, verdict in enumerate(verdicts):
+        if isinstance(verdict, JudgeError):
+            return Match(first, second, None, error=verdict)
+        worth = _WORTH[verdict.winner]
+        results.append(1 - worth if is_swapped else worth)
+    result = results[0] if len(set(results)) == 1 else 0.5
+    return Match(first, second, result, flipped=set(results) == {0.0, 1.0})
 
 
 def bradley_terry(wins: Wins) -> Ratings:
@@ -141,20 +146,20 @@ def bradley_terry(wins: Wins) -> Ratings:
     """
     import numpy as np
 
-    won = np.array(wins, dtype=float).reshape(len(wins), len(wins))
-    rated = np.flatnonzero((won + won.T).sum(axis=1))
+    counts = np.array(wins, dtype=float).reshape(len(wins), len(wins))
+    rated = np.flatnonzero((counts + counts.T).sum(axis=1))
     ratings: Ratings = [None] * len(wins)
     if not len(rated):
         return ratings
-    won = won[np.ix_(rated, rated)] + 0.5 / (len(rated) - 1)
-    np.fill_diagonal(won, 0)
+    counts = counts[np.ix_(rated, rated)] + 0.5 / (len(rated) - 1)
+    np.fill_diagonal(counts, 0)
     logs = np.zeros(len(rated))
     for _ in range(_MAX_ITERATIONS):
         strengths = np.exp(logs)
-        new = np.log(won.sum(axis=1) / ((won + won.T) / (strengths[:, None] + strengths)).sum(axis=1))
+        new = np.log(counts.sum(axis=1) / ((counts + counts.T) / (strengths[:, None] + strengths)).sum(axis=1))
         new -= new.mean()
-        moved, logs = np.abs(new - logs).max(), new
-        if moved <= _TOLERANCE:
+        step, logs = np.abs(new - logs).max(), new
+        if step <= _TOLERANCE:
             break
     for index, log in zip(rated, logs.tolist(), strict=True):
         ratings[index] = log

@@ -36,8 +36,7 @@ from builtin_rewards.judge.templates import builtin_template, of_conversations
 from rewardkit import Kind, RewardOptions, Rollout
 from rewardkit.extending import CallContext, Versioned, check_rollouts, turns
 
-MARGIN_S = 10.0
-"""Seconds that a call's deadline has beyond the judgement's own: importing the client library is not charged to it."""
+MARGIN_S = 10.0  # beyond a judgement's deadline, in its call's: importing the client library is not charged to it
 _QUESTIONS_A_REQUEST = 1.25
 """Questions begun for each request that may be in flight, so that waits between tries leave no room unused: at 20 % of
 faults and a latency of 1 s a question waits for a sixth of its time."""
@@ -71,22 +70,22 @@ class Columns:
     like: Rubric | None = None
 
     @property
-    def read(self) -> list[str]:
+    def required(self) -> list[str]:
         """The columns without which a row is skipped."""
         return [*self.by_field.values(), *([self.rubric] if self.rubric else [])]
 
     def missing(self, columns: Mapping[str, Any]) -> str | None:
         """Return why a row cannot be judged, if a column has no value."""
-        missing = next((column for column in self.read if columns[column] is None), None)
+        missing = next((column for column in self.required if columns[column] is None), None)
         return None if missing is None else f"the row has nothing in column {missing!r}"
 
     def values(self, columns: Mapping[str, Any]) -> dict[str, str]:
         """Return the text of each field but prompt and completions."""
         return {field: columns[column] for field, column in self.by_field.items()}
 
-    def asked(self, columns: Mapping[str, Any]) -> Turns:
+    def prompt_turns(self, columns: Mapping[str, Any]) -> Turns:
         """Return the turns of the prompt, after the tools that could be called, if the row has them."""
-        tools = None if _TOOLS in self.read else tools_turn(columns.get(_TOOLS))
+        tools = None if _TOOLS in self.required else tools_turn(columns.get(_TOOLS))
         return (*([] if tools is None else [tools]), *turns_of(columns.get("prompt", ""), "prompt"))
 
 
@@ -132,7 +131,7 @@ class PromptedFunction(JudgeFunction, Versioned):
         """How many judgements, one after another, a call's deadline has room for; it waits for those of other calls."""
         raise NotImplementedError
 
-    def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
+    def build_questions(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
         """Return the questions for a call's arguments; none if nothing is asked."""
         raise NotImplementedError
 
@@ -140,41 +139,41 @@ class PromptedFunction(JudgeFunction, Versioned):
         """Return why an answer without content is not asked about; ``None`` if it is, as with a tool call."""
         if not self.prefilter or not all(turn.is_text for turn in answer):
             return None
-        most = max(self.max_chars, MAX_CHARS)
-        whys = [content_free(turn.said, reference, max_chars=most) for turn in answer if turn.graded]
-        return whys[-1] if whys and all(whys) else None
+        limit = max(self.max_chars, MAX_CHARS)
+        reasons = [content_free(turn.said, reference, max_chars=limit) for turn in answer if turn.graded]
+        return reasons[-1] if reasons and all(reasons) else None
 
-    def unseen(self, prompt: Turns, *answers: Turns) -> str | None:
+    def why_unseen(self, prompt: Turns, *answers: Turns) -> str | None:
         """Return why the judge cannot see what it would grade; ``None`` if it can."""
         if not all(any(turn.graded for turn in answer) for answer in answers):
             return "the completion has no turn of the assistant"
-        shown = [*self._visible_turns(prompt), *itertools.chain(*answers)]
-        kinds = Counter(kind for turn in shown for kind in turn.unseen)
+        turns = [*self._visible_turns(prompt), *itertools.chain(*answers)]
+        kinds = Counter(kind for turn in turns for kind in turn.unseen)
         if not self.images:
-            kinds["image"] += sum(len(turn.images) for turn in shown)
+            kinds["image"] += sum(len(turn.images) for turn in turns)
         parts = ", ".join(f"{count} of type {kind}" for kind, count in kinds.items() if count)
         hint = "; images=True passes images on to a model that takes them" if kinds["image"] and not self.images else ""
         return f"the judge cannot see all parts of this conversation: {parts}{hint}" if parts else None
 
-    def left_out(self, prompt: Turns) -> dict[str, float]:
+    def omissions(self, prompt: Turns) -> dict[str, float]:
         """Return how much of a prompt the template does not show, as metrics, and log it once."""
-        shown = self._visible_turns(prompt)
-        rest = [turn for turn in prompt if not any(turn is one for one in shown)]
+        visible = set(map(id, self._visible_turns(prompt)))
+        hidden = [turn for turn in prompt if id(turn) not in visible]
         question = _question(prompt)  # a template without {prompt} is meant to be one
-        others = [turn for turn in rest if turn is not question]
-        kinds = Counter("tools" if turn.uses_tools else _LEFT_OUT.get(turn.role, "turns") for turn in others)
-        kinds["images"] = sum(len(turn.images) for turn in rest)
-        found = {kind: float(count) for kind, count in kinds.items() if count}
-        if found and (once := (self.name, frozenset(found))) not in _logged:
-            _logged.add(once)
-            words = f"template {self.template.name!r} leaves out {', '.join(found)}; {{conversation}} shows all"
-            _log.warning(f"judge {self.name!r}: {words}")
-        return {f"left_out/{kind}": count for kind, count in found.items()}
+        turns = [turn for turn in hidden if turn is not question]
+        kinds = Counter("tools" if turn.uses_tools else _LEFT_OUT.get(turn.role, "turns") for turn in turns)
+        kinds["images"] = sum(len(turn.images) for turn in hidden)
+        counts = {kind: float(count) for kind, count in kinds.items() if count}
+        if counts and (key := (self.name, frozenset(counts))) not in _logged:
+            _logged.add(key)
+            message = f"template {self.template.name!r} leaves out {', '.join(counts)}; {{conversation}} shows all"
+            _log.warning(f"judge {self.name!r}: {message}")
+        return {f"left_out/{kind}": count for kind, count in counts.items()}
 
-    def shortened(self, view: View, values: Mapping[str, str]) -> dict[str, float]:
+    def cut_chars(self, view: View, values: Mapping[str, str]) -> dict[str, float]:
         """Return how many characters are left out because a shown text is too long, as a metric."""
-        given = [value for name, value in {**view.values, **values}.items() if name in view.template.uses]
-        chars = sum(omitted_chars(value, self.max_chars) for value in given)
+        fields = [value for name, value in {**view.values, **values}.items() if name in view.template.uses]
+        chars = sum(omitted_chars(value, self.max_chars) for value in fields)
         return {"left_out/shortened": float(chars)} if chars else {}
 
     def view(self, prompt: Turns, answers: Mapping[str, Turns]) -> View:
@@ -186,15 +185,15 @@ class PromptedFunction(JudgeFunction, Versioned):
         values: dict[str, Value] = {"prompt": last_text(prompt, "user"), "conversation": (*prompt, *graded)}
         for name, answer in answers.items():  # the text where that is all, else the turns
             values[name] = answer if _is_long((), answer) else last_text(answer, "assistant")
-        shown = [*self._visible_turns(prompt), *itertools.chain(*answers.values())]
-        return View(self._chosen(prompt, graded), values, tuple(image for turn in shown for image in turn.images))
+        turns = [*self._visible_turns(prompt), *itertools.chain(*answers.values())]
+        return View(self._template(prompt, graded), values, tuple(image for turn in turns for image in turn.images))
 
-    def _chosen(self, prompt: Turns, answer: Turns) -> Template:
+    def _template(self, prompt: Turns, answer: Turns) -> Template:
         return of_conversations(self.template) if _is_long(prompt, answer) else self.template
 
     def _visible_turns(self, prompt: Turns) -> Turns:
         """Return the turns of a prompt that the template shows."""
-        uses, question = self._chosen(prompt, ()).uses, _question(prompt)
+        uses, question = self._template(prompt, ()).uses, _question(prompt)
         return prompt if "conversation" in uses else (question,) if question and "prompt" in uses else ()
 
     async def attempt(self, question: Question, read: Read[T]) -> ReadReply[T | JudgeReplyError]:
@@ -203,15 +202,15 @@ class PromptedFunction(JudgeFunction, Versioned):
         It waits in the judge's own line, so that no judge fills its server's, and then in the server's line.
         JudgeUnavailableError: its turn does not come.
         """
-        most, wait_s = question_limit(self.model), (self.rounds - 1) * self.model.deadline_s
-        async with AsyncExitStack() as held:
+        limit, wait_s = question_limit(self.model), (self.rounds - 1) * self.model.deadline_s
+        async with AsyncExitStack() as lines:
             try:
                 async with asyncio.timeout(wait_s):
-                    for line in (turns(self, most), turns(self.model.place, most)):
-                        await held.enter_async_context(line)
+                    for line in (turns(self, limit), turns(self.model.server_key, limit)):
+                        await lines.enter_async_context(line)
             except TimeoutError:
                 raise JudgeUnavailableError(
-                    f"{self.model.where}, model {self.model.model!r}: not asked, because {most} other questions were "
+                    f"{self.model.where}, model {self.model.model!r}: not asked, because {limit} other questions were "
                     f"under way for {wait_s:g} s; raise the load's concurrency if the server takes more, or deadline_s",
                     Fault.DEADLINE,
                 ) from None
@@ -219,18 +218,18 @@ class PromptedFunction(JudgeFunction, Versioned):
         charge(answer)
         return answer
 
-    async def attempts(self, asked: Sequence[Question], reads: Sequence[Read[T]]) -> list[T | JudgeError]:
+    async def attempts(self, questions: Sequence[Question], reads: Sequence[Read[T]]) -> list[T | JudgeError]:
         """Ask all questions together; return what was read of each reply, or the error that tells why nothing was.
 
         Raises JudgeSetupError if the judge is set up wrongly, so that no question can be answered.
         """
-        asking = [self.attempt(question, read) for question, read in zip(asked, reads, strict=True)]
-        found: list[T | JudgeError] = []
-        for one in await asyncio.gather(*asking, return_exceptions=True):
-            if isinstance(one, JudgeSetupError) or not isinstance(one, ReadReply | JudgeError):
-                raise one  # it holds for all questions, and is not the loss of one
-            found.append(one.value if isinstance(one, ReadReply) else one)
-        return found
+        attempts = [self.attempt(question, read) for question, read in zip(questions, reads, strict=True)]
+        answers: list[T | JudgeError] = []
+        for result in await asyncio.gather(*attempts, return_exceptions=True):
+            if isinstance(result, JudgeSetupError) or not isinstance(result, ReadReply | JudgeError):
+                raise result  # it holds for all questions, and is not the loss of one
+            answers.append(result.value if isinstance(result, ReadReply) else result)
+        return answers
 
     def set_up(self) -> None:
         """Raise JudgeSetupError where the server has no such model or refuses the key; it is asked once a process."""
@@ -280,7 +279,7 @@ class PromptedReward(JudgeReward):
         It has no cache, which would hold the replies of another client.
         """
         model = replace(self.model, client=client, verify=False, cache=None)
-        return self.having(replace(self._judging, model=model))  # type: ignore[return-value]  # of its own kind
+        return self.with_function(replace(self._judging, model=model))  # type: ignore[return-value]  # of its own kind
 
     def render(self, *rollouts: Rollout, **columns: Any) -> list[Mapping[str, Any]]:
         """Return the messages of all questions that the judge would ask, if any.
@@ -292,12 +291,12 @@ class PromptedReward(JudgeReward):
         if not rollouts and answer not in columns:
             raise TypeError(f"{self.name}.render() takes rollouts, or {answer}=... with the row's columns")
         row = {name: value for name, value in columns.items() if name not in _RESERVED}
-        answers = columns.get("completions") or [columns.get("completion", "")]
-        given = rollouts or [Rollout(columns.get("prompt", ""), one, row) for one in answers]
-        check_rollouts([self], given)
-        asked = self._judging.rendered(self.spec.bind(given, CallContext(), range(len(given))))
+        completions = columns.get("completions") or [columns.get("completion", "")]
+        rollouts = rollouts or tuple(Rollout(columns.get("prompt", ""), completion, row) for completion in completions)
+        check_rollouts([self], rollouts)
+        questions = self._judging.build_questions(self.spec.bind(rollouts, CallContext(), range(len(rollouts))))
         format = Format(self.model.format or Format.JSON_SCHEMA)
-        return [message for question in asked for message in self.model.request(question, format).messages]
+        return [message for question in questions for message in self.model.request(question, format).messages]
 
 
 def judging_options(judging: PromptedFunction, default: float | None) -> RewardOptions:
@@ -312,23 +311,25 @@ def function_fields(
     kind: type[PromptedReward], model: str, settings: JudgeSettings, name: str, usual: str, more: Sequence[Never] = ()
 ) -> dict[str, Any]:
     """Return the fields of a :class:`PromptedFunction`, with this name and template by default; refuse ``more``."""
-    others = [*PromptedReward.__subclasses__(), *JudgeReward.__subclasses__()]
-    check_names([*settings, *(["criteria"] if more else [])], kind, others)
-    given, own = settings.get("template"), builtin_template(usual)
-    template = own if given is None else given if isinstance(given, Template) else builtin_template(given)
-    if template.judge != own.judge:
-        raise JudgeSetupError(f"template {template.name!r} is for {template.judge}, and this is {own.judge}")
+    judges = [*PromptedReward.__subclasses__(), *JudgeReward.__subclasses__()]
+    check_names([*settings, *(["criteria"] if more else [])], kind, judges)
+    default, template = builtin_template(usual), settings.get("template")
+    if not isinstance(template, Template):
+        template = default if template is None else builtin_template(template)
+    if template.judge != default.judge:
+        raise JudgeSetupError(f"template {template.name!r} is for {template.judge}, and this is {default.judge}")
     columns = columns_for(template, settings.get("reference"), settings.get("columns"), group=kind.kind is Kind.GROUP)
-    showing = {one: value for one, value in settings.items() if one in _SHOWING}
-    asking: Any = {one: value for one, value in settings.items() if one in AskingSettings.__annotations__}
+    showing = {setting: value for setting, value in settings.items() if setting in _SHOWING}
+    asking: Any = {setting: value for setting, value in settings.items() if setting in AskingSettings.__annotations__}
     try:
-        asked = JudgeModel(model, **asking)  # last, because it looks for a key
+        judge_model = JudgeModel(model, **asking)  # last, because it looks for a key
     except JudgeSetupError as error:
-        held: list[Any] = [settings, asking]
-        for one in held:  # any may hold a secret, and tracebacks may show locals
-            one.clear()
+        secrets: list[Any] = [settings, asking]  # any may hold a key, and tracebacks may show locals
+        for mapping in secrets:
+            mapping.clear()
         raise error.with_traceback(None) from None
-    return {"name": settings.get("name", name), "model": asked, "template": template, "columns": columns, **showing}
+    fields = {"name": settings.get("name", name), "model": judge_model, "template": template, "columns": columns}
+    return fields | showing
 
 
 def columns_for(
@@ -336,25 +337,25 @@ def columns_for(
 ) -> Columns:
     """Return the columns that fill a template; JudgeSetupError for a field without column or a column without field."""
     check({"columns": columns})
-    given = dict(columns or {}) | ({} if reference is None else {"reference": reference})
+    sources = dict(columns or {}) | ({} if reference is None else {"reference": reference})
     fields = sorted(template.uses - _OURS)
-    for field, column in given.items():
+    for field, column in sources.items():
         if field not in fields:
             raise JudgeSetupError(f"column {column!r}: template {template.name!r} has no field {{{field}}}")
-    by_field = {field: given.get(field, field) for field in fields}
+    by_field = {field: sources.get(field, field) for field in fields}
     for field, column in by_field.items():
         check_column(column, f"{{{field}}}", f"columns={{{field!r}: ...}}")
-    if "reference" in fields and "reference" not in given:
+    if "reference" in fields and "reference" not in sources:
         raise JudgeSetupError(
             f"template {template.name!r} needs the right answer: name its dataset column, as reference='answer'"
         )
     return Columns(by_field, bool({"prompt", "conversation"} & template.uses), group)
 
 
-def check_column(name: object, what: str, setting: str) -> None:
+def check_column(name: object, field: str, setting: str) -> None:
     """Raise JudgeSetupError for a name that no column can have."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name in _RESERVED:
         raise JudgeSetupError(
-            f"column {name!r} for {what}: expected the name of a dataset column, as Python writes names and "
+            f"column {name!r} for {field}: expected the name of a dataset column, as Python writes names and "
             f"none of {', '.join(sorted(_RESERVED))}; rename the column, and name it in {setting}"
         )

@@ -49,8 +49,8 @@ class Criterion:
             raise JudgeSetupError(f"criterion {self.name!r} has no text; describe in a sentence what is graded")
         if not isinstance(self.must, bool):
             raise JudgeSetupError(f"criterion {self.name!r}: must={shorten(self.must)}: expected True or False")
-        known = is_number(self.weight) and abs(self.weight) <= sys.float_info.max
-        if not known or (self.weight == 0 and not self.must):
+        is_finite = is_number(self.weight) and abs(self.weight) <= sys.float_info.max
+        if not is_finite or (self.weight == 0 and not self.must):
             raise JudgeSetupError(
                 f"criterion {self.name!r}: weight={shorten(self.weight)} is not a finite number other than 0; "
                 f"weights are shares, such as 1 and 2, negative for what should not be; leave out what should not count"
@@ -105,18 +105,17 @@ class Rubric:
         """The criteria's names."""
         return tuple(criterion.name for criterion in self.criteria)
 
-    def alone(self) -> tuple[Rubric, ...]:
+    def split(self) -> tuple[Rubric, ...]:
         """Return a rubric of each criterion, to ask about one at a time; their scores mean nothing."""
-        each = [[Criterion(one.name, one.description)] for one in self.criteria]
-        return tuple(
-            Rubric(one, self.scale, not_applicable=self.not_applicable, reasoned=self.reasoned) for one in each
-        )
+        options = {"not_applicable": self.not_applicable, "reasoned": self.reasoned}
+        alone = [Criterion(criterion.name, criterion.description) for criterion in self.criteria]
+        return tuple(Rubric([criterion], self.scale, **options) for criterion in alone)
 
     def failed(self, grades: Mapping[str, float | None]) -> list[str]:
         """Return the names of the must-haves that apply and fail."""
         middle = sum(self.scale) / 2
-        known = [(one, grade) for one in self.criteria if (grade := grades[one.name]) is not None]
-        return [one.name for one, grade in known if one.must and (grade < middle) == (one.weight >= 0)]
+        musts = [(must, grade) for must in self.criteria if must.must and (grade := grades[must.name]) is not None]
+        return [must.name for must, grade in musts if (grade < middle) == (must.weight >= 0)]
 
     def normalised(self, grades: Mapping[str, float | None]) -> float | None:
         """Return the score in [0, 1] that the grades come to; ``None`` if no criterion of positive weight applies.
@@ -130,19 +129,19 @@ class Rubric:
             JudgeReplyError: A criterion has no grade, a grade no criterion, or a grade lies outside the scale.
         """
         if set(grades) != set(self.names):
-            words = f"the verdict grades {sorted(grades)}, and the criteria are {sorted(self.names)}"
-            raise JudgeReplyError(words, Fault.WRONG_SCHEMA)
-        graded = [(one, self._part(one.name, grades[one.name])) for one in self.criteria]
-        most = max(abs(one.weight) for one in self.criteria)  # the sum of the largest floats would be infinite
-        parts = [(one.weight / most, part) for one, part in graded if part is not None]
-        possible = math.fsum(weight for weight, _ in parts if weight > 0)
+            message = f"the verdict grades {sorted(grades)}, and the criteria are {sorted(self.names)}"
+            raise JudgeReplyError(message, Fault.WRONG_SCHEMA)
+        shares = [(each.weight, self._share(each.name, grades[each.name])) for each in self.criteria]
+        largest = max(abs(weight) for weight, _ in shares)  # the sum of the largest floats would be infinite
+        terms = [(weight / largest, share) for weight, share in shares if share is not None]
+        total = math.fsum(weight for weight, _ in terms if weight > 0)
         failed = self.failed(grades)
-        if not possible:
+        if not total:
             return 0.0 if failed else None
-        score = math.fsum(weight * part for weight, part in parts) / possible
+        score = math.fsum(weight * share for weight, share in terms) / total
         return min(self.cap if failed else 1.0, max(0.0, score))
 
-    def _part(self, name: str, grade: float | None) -> float | None:
+    def _share(self, name: str, grade: float | None) -> float | None:
         """Return a grade as a share of the scale; ``None`` if the criterion does not apply."""
         low, high = self.scale
         if grade is None and self.not_applicable:
@@ -152,12 +151,13 @@ class Rubric:
             raise JudgeReplyError(f"criterion {name!r}: grade {grade!r} is not a number from {low} to {high}", fault)
         return (grade - low) / (high - low)
 
-    def words(self) -> dict[str, str]:
+    def prompt_fields(self) -> dict[str, str]:
         """Return the fields ``criteria`` and ``scale`` of a template. Weights are not shown to the judge."""
         low, high = self.scale
         or_none = ", or null where a criterion does not apply" if self.not_applicable else ""
         scale = f"whole numbers from {low} (not met at all) to {high} (met in full){or_none}"
-        return {"criteria": "\n".join(f"- {one.name}: {one.description}" for one in self.criteria), "scale": scale}
+        criteria = "\n".join(f"- {criterion.name}: {criterion.description}" for criterion in self.criteria)
+        return {"criteria": criteria, "scale": scale}
 
     def json_schema(self, reason_chars: int | None = None) -> dict[str, Any]:
         """Return the JSON schema of a verdict: ``{"correct": {"reason": "...", "score": 4}, ...}``.
@@ -189,39 +189,39 @@ def _strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
-def _check_criteria(given: Sequence[Criterion | str]) -> tuple[Criterion, ...]:
-    """Return criteria, made of plain strings too: a word is its own name, other text is named by its place."""
-    listed = (given,) if isinstance(given, Criterion | str) else given
-    criteria = tuple(
-        Criterion(one if _NAME.fullmatch(one) else f"c{number}", one) if isinstance(one, str) else one
-        for number, one in enumerate(listed, 1)
+def _check_criteria(criteria: Sequence[Criterion | str]) -> tuple[Criterion, ...]:
+    """Return criteria, made of plain strings too: a word is its own name, other text is named by its number."""
+    entries = (criteria,) if isinstance(criteria, Criterion | str) else criteria
+    result = tuple(
+        Criterion(entry if _NAME.fullmatch(entry) else f"c{number}", entry) if isinstance(entry, str) else entry
+        for number, entry in enumerate(entries, 1)
     )
-    if odd := [one for one in criteria if not isinstance(one, Criterion)]:
+    if wrong := [entry for entry in result if not isinstance(entry, Criterion)]:
         raise JudgeSetupError(
-            f"criteria: {odd[0]!r} is not a Criterion; write Criterion('name', 'What is graded'), or text"
+            f"criteria: {wrong[0]!r} is not a Criterion; write Criterion('name', 'What is graded'), or text"
         )
-    if not criteria:
+    if not result:
         raise JudgeSetupError("criteria=[]: a judge grades at least one; give Criterion('correct', 'Is it right?')")
-    if len(criteria) > _MOST_CRITERIA:
-        raise JudgeSetupError(f"criteria: there are {len(criteria)}, and a judge is asked at most {_MOST_CRITERIA}")
-    if not any(criterion.weight > 0 for criterion in criteria):
+    if len(result) > _MOST_CRITERIA:
+        raise JudgeSetupError(f"criteria: there are {len(result)}, and a judge is asked at most {_MOST_CRITERIA}")
+    if not any(criterion.weight > 0 for criterion in result):
         raise JudgeSetupError(
             "criteria: none has a positive weight, so no score above 0 could be had; add what is good"
         )
-    if twice := [name for name, count in Counter(one.name for one in criteria).items() if count > 1]:
+    if twice := [name for name, count in Counter(criterion.name for criterion in result).items() if count > 1]:
         raise JudgeSetupError(f"criteria: {twice} are named twice; each grade needs a name of its own")
-    places: dict[str, int] = {}
-    for number, one in enumerate(criteria, 1):
-        if (first := places.setdefault(" ".join(one.description.split()).casefold(), number)) != number:
-            raise JudgeSetupError(f"criteria {first} and {number} are the same: {shorten(one.description)}")
-    return criteria
+    numbers: dict[str, int] = {}
+    for number, criterion in enumerate(result, 1):
+        if (first := numbers.setdefault(" ".join(criterion.description.split()).casefold(), number)) != number:
+            raise JudgeSetupError(f"criteria {first} and {number} are the same: {shorten(criterion.description)}")
+    return result
 
 
-def _check_scale(given: tuple[int, int]) -> Scale:
-    two = isinstance(given, tuple | list) and len(given) == 2 and all(type(end) is int for end in given)
-    if not two or not 0 < given[1] - given[0] < _MOST_STEPS:
+def _check_scale(scale: tuple[int, int]) -> Scale:
+    is_pair = isinstance(scale, tuple | list) and len(scale) == 2 and all(type(end) is int for end in scale)
+    if not is_pair or not 0 < scale[1] - scale[0] < _MOST_STEPS:
         raise JudgeSetupError(
-            f"scale={shorten(given)}: expected two whole numbers, the worst grade first, then the best, and at most "
+            f"scale={shorten(scale)}: expected two whole numbers, the worst grade first, then the best, and at most "
             f"{_MOST_STEPS} grades, such as (1, 5) or (0, 100)"
         )
-    return Scale(*given)
+    return Scale(*scale)

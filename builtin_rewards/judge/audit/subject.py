@@ -74,7 +74,7 @@ class AuditedJudge:
         assert function is not None
         shown = {one: getattr(function, one) for one in ("name", "model", "prefilter", "max_chars", "images")}
         columns = columns_for(template, None, None, group=True)
-        return self.judge.having(
+        return self.judge.with_function(
             PairwiseFunction(
                 **shown, template=template, columns=columns, reason_chars=None, order="both", score="strength"
             )
@@ -83,7 +83,7 @@ class AuditedJudge:
     def in_one_order(self) -> JudgeReward:
         """Return a copy that asks once, in the given order of two answers, if the judge has such a setting."""
         function: Any = self.judge.spec.function
-        return self.judge.having(replace(function, order="first")) if hasattr(function, "order") else self.judge
+        return self.judge.with_function(replace(function, order="first")) if hasattr(function, "order") else self.judge
 
 
 def _requests(asking: PromptedFunction) -> int:
@@ -96,7 +96,7 @@ def uncached(reward: Any) -> Any:
     """Return a judge without the caches of its models; another reward as it is."""
     function = reward.spec.function
     if isinstance(function, PromptedFunction):
-        return reward.having(replace(function, model=replace(function.model, cache=None)))
+        return reward.with_function(replace(function, model=replace(function.model, cache=None)))
     if isinstance(function, CombiningFunction):
-        return reward.having(replace(function, members=tuple(map(uncached, function.members))))
+        return reward.with_function(replace(function, members=tuple(map(uncached, function.members))))
     return reward

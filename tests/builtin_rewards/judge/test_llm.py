@@ -405,7 +405,7 @@ def test_judges_of_one_server_begin_no_more_questions_than_it_takes() -> None:
     begun: list[int] = []
 
     def graded(_: Asked) -> str:
-        begun.append(3 - turns(made[0].model.place, 3)._value)
+        begun.append(3 - turns(made[0].model.server_key, 3)._value)
         return says(correct=4)
 
     client = Slow(graded)
@@ -423,7 +423,7 @@ def test_a_question_whose_turn_does_not_come_is_not_asked() -> None:
     made = judge(load=Load(concurrency=1), deadline_s=0.05)
 
     async def behind_two() -> Score:
-        line = turns(made.model.place, 2)
+        line = turns(made.model.server_key, 2)
         async with line, line:
             return await made(prompt="2+2=", completion="It is 4.")
 

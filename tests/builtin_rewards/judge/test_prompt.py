@@ -59,7 +59,7 @@ def test_no_system_text_gives_no_system_message() -> None:
 def test_completions_are_not_read_as_templates(completion: str) -> None:
     """Fields, braces and escapes of a completion stand in the prompt as they are."""
     template = builtin_template("correctness")
-    words = Rubric(template.criteria).words()
+    words = Rubric(template.criteria).prompt_fields()
     text = content(template, {"prompt": "q", "reference": "GOLD", "completion": completion, **words})
     assert completion == inside(text, "completion")
     assert 1 == text.count("GOLD")
@@ -217,7 +217,7 @@ def test_builtin_templates_fill(name: str) -> None:
     assert kinds.get(name, "an LLMJudge") == template.judge
     criteria = template.criteria or (Criterion("correct", "Is it right? {completion}"),)
     data = dict.fromkeys(("prompt", "completion", "reference", "source", "first", "second", "answer-1"), "DATA")
-    system, user = template.fill({**data, **Rubric(criteria).words()})
+    system, user = template.fill({**data, **Rubric(criteria).prompt_fields()})
     assert "DATA" not in system["content"]
     last_fence = list(FENCE.finditer(user["content"]))[-1]
     assert "never an instruction" in user["content"][last_fence.end() :]

@@ -137,7 +137,7 @@ def test_what_does_not_apply_is_a_grade_only_where_that_may_be_said() -> None:
     rubric = Rubric([CORRECT], (0, 1), not_applicable=True)
     score = rubric.json_schema()["properties"]["correct"]["properties"]["score"]
     assert {"type": ["integer", "null"], "enum": [0, 1, None]} == score
-    assert "null where a criterion does not apply" in rubric.words()["scale"]
+    assert "null where a criterion does not apply" in rubric.prompt_fields()["scale"]
     with pytest.raises(JudgeReplyError):
         Rubric([CORRECT], (0, 1)).normalised({"correct": None})
 
@@ -146,7 +146,7 @@ def test_criteria_may_be_plain_strings() -> None:
     """A word is its own name; a sentence is named by its place."""
     rubric = Rubric(["faithful", "Is it right?", CLEAR])
     assert ("faithful", "c2", CLEAR.name) == rubric.names
-    assert "- c2: Is it right?" in rubric.words()["criteria"]
+    assert "- c2: Is it right?" in rubric.prompt_fields()["criteria"]
     assert Rubric("faithful") == Rubric(["faithful"])
     assert Rubric([CLEAR]) == Rubric(CLEAR)  # type: ignore[arg-type]
 
@@ -217,7 +217,7 @@ def test_a_reason_can_be_bounded() -> None:
 
 
 def test_words_for_the_prompt_show_no_weights() -> None:
-    words = Rubric([CORRECT, CLEAR], (0, 10)).words()
+    words = Rubric([CORRECT, CLEAR], (0, 10)).prompt_fields()
     assert {
         "criteria": "- correct: Is it right?\n- clear: Is it plain?",
         "scale": "whole numbers from 0 (not met at all) to 10 (met in full)",
