@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from sandbox.client import Sandbox
     from sandbox.limits import Limits
 
-MAX_TESTS_BYTES = 1 << 20
-"""Size of test text and of its setup, each."""
+MAX_TESTS_BYTES = 1 << 20  # size of test text and of its setup, each
 _MAX_SHOWN = 200
 
 

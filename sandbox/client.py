@@ -29,14 +29,10 @@ from sandbox.process import PROFILES, ZygoteProcess, remove_stale_folders
 from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus
 from sandbox.workers.clock import stopped
 
-MAX_SOURCE_BYTES = 1 << 20
-"""Size of a source; a larger one is not run, and its result says so."""
-MAX_CALLS = 100_000
-"""Calls in one evaluation."""
-PROOF_S = 0.5
-"""Seconds beyond the time of an evaluation in which runs may be run again to show that they end."""
-MAX_ATTEMPTS = 3
-"""How often an evaluation is started whose zygote dies; then its status is ``infrastructure``."""
+MAX_SOURCE_BYTES = 1 << 20  # size of a source; a larger one is not run, and its result says so
+MAX_CALLS = 100_000  # calls in one evaluation
+PROOF_S = 0.5  # seconds beyond the time of an evaluation in which runs may be run again to show that they end
+MAX_ATTEMPTS = 3  # how often an evaluation is started whose zygote dies; then its status is infrastructure
 
 
 class Sandbox:

@@ -18,8 +18,7 @@ MAX_STEPS = 1_000_000
 """Steps of one evaluation: one or two for each part of a value (a container, a thing in one), more for sets and dicts.
 
 A part's steps pay for its comparison too. Values that honest code gives back within the default limits take fewer."""
-STEPS_A_CALL = 12
-"""Steps that each call which was asked for adds."""
+STEPS_A_CALL = 12  # steps that each call which was asked for adds
 MAX_TABLES_S = 0.1
 """Seconds of processor time that all hash tables may take to be made; those of honest code take a tenth."""
 _SLICE = 256

@@ -26,13 +26,11 @@ from sandbox.limits import Limits
 from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, printable
 from sandbox.workers.collector import CollectorPaused
 
-MAX_VERDICT_LINES = 1 << 20
-"""Lines that are read of a tester, who writes two for each assert at most."""
+MAX_VERDICT_LINES = 1 << 20  # lines that are read of a tester, who writes two for each assert at most
 _LINES_A_RUN, _LINES_BESIDE = 2, 8
 _MAX_LINE = 1 << 32
 _UNNAMED = "an exception without a name"
-Span = tuple[int, int | None]
-"""Where a run's part of an output begins and ends; ``None`` for the output's end."""
+Span = tuple[int, int | None]  # where a run's part of an output begins and ends; None for the output's end
 _CALL = re.compile(rb'\{"call": ?([0-9]{1,6}),')
 
 

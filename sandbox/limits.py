@@ -11,10 +11,8 @@ LOAD_TIMEOUT_S = 60.0
 DEFAULT_MEMORY_BYTES = 4 << 30
 """Memory of one worker, as the kernel counts private data (RLIMIT_DATA)."""
 
-MAX_SECONDS = 1_000_000
-"""The longest time, about twelve days: what the kernel's calls can count in milliseconds."""
-MAX_COUNT = 1 << 50
-"""The largest of the other limits."""
+MAX_SECONDS = 1_000_000  # the longest time, about twelve days: what the kernel's calls can count in milliseconds
+MAX_COUNT = 1 << 50  # the largest of the other limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,7 @@ from sandbox.workers.wire import anonymous_file
 
 GRACE_S = 0.6
 """Seconds after an evaluation's time within which a zygote must have reported; it is then ended with the evaluation."""
-START_S = 30.0
-"""Seconds that a zygote may take to start."""
+START_S = 30.0  # seconds that a zygote may take to start
 _STANDARD_MODULES = (  # every library makes a fork and its end slower; random and threading act in each child
     "abc", "bisect", "collections", "contextlib", "copy", "enum", "functools", "heapq", "io", "itertools", "json",
     "math", "operator", "re", "string", "struct", "time", "types", "typing",

@@ -32,8 +32,7 @@ from sandbox.errors import RestrictedSourceError
 from sandbox.inside import guards
 from sandbox.syntax import parse
 
-MAX_TEXT_CHARS = 100_000
-"""Length of a text; a longer one is refused."""
+MAX_TEXT_CHARS = 100_000  # length of a text; a longer one is refused
 
 _PROGRAM = """\
 import marshal

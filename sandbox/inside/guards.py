@@ -17,12 +17,9 @@ from collections.abc import Callable, Mapping
 from types import BuiltinMethodType, CodeType, FunctionType, GenericAlias, MethodType, ModuleType
 from typing import Any
 
-FILE_NAME = "<text>"
-"""What the text's frames are called."""
-TEXT_MODULE = "text"
-"""The module that classes of the text say they are of."""
-PRINTED_CHARS = 16_000
-"""Characters kept of what a text prints."""
+FILE_NAME = "<text>"  # what the text's frames are called
+TEXT_MODULE = "text"  # the module that classes of the text say they are of
+PRINTED_CHARS = 16_000  # characters kept of what a text prints
 
 MODULES = frozenset(
     {

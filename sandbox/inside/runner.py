@@ -28,15 +28,11 @@ from typing import Any
 
 from sandbox import plain
 
-REQUEST, RESULTS, PEER = 3, 4, 5
-"""Descriptors of a child."""
+REQUEST, RESULTS, PEER = 3, 4, 5  # descriptors of a child
 
-TOO_LARGE = 81
-"""Exit code of a child whose results are larger than they may be."""
-NO_MEMORY = 80
-"""Exit code of a child that had too little memory even to report that."""
-UNTOLD = 84
-"""Exit code of a tester whose completion was killed before it read its order."""
+TOO_LARGE = 81  # exit code of a child whose results are larger than they may be
+NO_MEMORY = 80  # exit code of a child that had too little memory even to report that
+UNTOLD = 84  # exit code of a tester whose completion was killed before it read its order
 
 _MAX_WORDS = 2_000
 _ANY_LENGTH = 1 << 32
@@ -46,8 +42,7 @@ _write, _read, _exit = os.write, os.read, os._exit  # as they are before the com
 _now = time.monotonic
 _dumps, _loads = json.dumps, json.loads
 
-PROGRAM, CALLS, SERVE = 0, 1, 2
-"""What a child is asked to do."""
+PROGRAM, CALLS, SERVE = 0, 1, 2  # what a child is asked to do
 
 
 def perform(kind: int) -> None:
@@ -128,8 +123,7 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 # A program.
 
-_PROGRAM_NAME, TESTS_NAME = "main.py", "tests.py"
-"""What code and tests are called in tracebacks."""
+_PROGRAM_NAME, TESTS_NAME = "main.py", "tests.py"  # what code and tests are called in tracebacks
 
 
 def _run_programs(request: Any) -> int:

@@ -32,8 +32,7 @@ from sandbox.jail.levels import Level, enter
 ORDER = struct.Struct("=BdddqqqqB")
 """What to do: kind, when (monotonic), seconds; processor seconds, memory, file size, open files; scratch bytes,
 processes."""
-Bounds = Sequence[float]
-"""The four of an order that are a child's resource limits."""
+Bounds = Sequence[float]  # the four of an order that are a child's resource limits
 REPORT = struct.Struct("=iBdddqi?")
 """What came of it: wait status, place in :data:`REASONS`, seconds, user and system seconds, peak KiB; the tester's;
 whether nothing is left to clean up. Otherwise :data:`CLEANED` follows, and no order may be given before."""
@@ -42,14 +41,10 @@ REASONS = ("", "timeout", "scratch", "threads", "no process")
 _NO_PROCESS = (-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
 FILES = ("stdin", "stdout", "stderr", "request", "results", "peer", "tests", "verdict")
 """The files that client and children share, each under its place as descriptor: a child has the first five so."""
-CONTROL = len(FILES)
-"""Descriptor of the socket on which a client orders evaluations and gets reports."""
-PAIR = runner.SERVE
-"""Kind of an order for two children: the completion, and its tester in a process of its own."""
-MAX_THREADS = 128
-"""Threads of an evaluation at once. With stacks of the usual size its memory holds fewer."""
-FOLDER = "work"
-"""The directory of evaluations, in one that they may not change."""
+CONTROL = len(FILES)  # descriptor of the socket on which a client orders evaluations and gets reports
+PAIR = runner.SERVE  # kind of an order for two children: the completion, and its tester in a process of its own
+MAX_THREADS = 128  # threads of an evaluation at once. With stacks of the usual size its memory holds fewer.
+FOLDER = "work"  # the directory of evaluations, in one that they may not change
 CLEAN_S = 2.0
 """Seconds that emptying the scratch directory may take; then the zygote ends, and it is emptied in its stead."""
 PARTS = 6

@@ -93,12 +93,10 @@ NUMBERS = TABLES.get(MACHINE, {})
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x4000000, 0x8000000, 0x10000000
 CLONE_NEWPID, CLONE_NEWNET, CLONE_THREAD = 0x20000000, 0x40000000, 0x10000
-CLONE_NEW_ANY = 0x7E020000
-"""The bits of ``clone`` that ask for a namespace."""
+CLONE_NEW_ANY = 0x7E020000  # the bits of clone that ask for a namespace
 CLONE_OF_A_THREAD = 0x3D0F00
 """The bits by which glibc and musl make a thread: all that one shares with the others, its descriptors among it."""
-CLONE_DETACHED = 0x400000
-"""A bit that musl sets besides, and that the kernel ignores."""
+CLONE_DETACHED = 0x400000  # a bit that musl sets besides, and that the kernel ignores
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

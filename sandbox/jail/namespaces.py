@@ -13,11 +13,9 @@ _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 32, 4096, 16384, 1 << 18
 _MNT_DETACH = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _NOBODY = 65534
-NOBODY = 1
-"""That user, as it is called in the new namespace."""
+NOBODY = 1  # that user, as it is called in the new namespace
 _CAPABILITIES = 64
-SCRATCH = "/scratch"
-"""The evaluation's directory in the new file system."""
+SCRATCH = "/scratch"  # the evaluation's directory in the new file system
 _SCRATCH_INODES = 4096
 
 

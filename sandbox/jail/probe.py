@@ -11,8 +11,7 @@ from collections.abc import Callable
 from sandbox.jail import kernel
 from sandbox.jail.levels import Level
 
-FILES, SYSTEM = "files", "system"
-"""Which part of the jail an attack is on: Landlock and namespaces, or seccomp."""
+FILES, SYSTEM = "files", "system"  # which part of the jail an attack is on: Landlock and namespaces, or seccomp
 
 ATTACKS: dict[str, tuple[str, str]] = {
     "read a file outside": (FILES, "open('/etc/passwd').read()"),

@@ -16,8 +16,7 @@ from typing import NamedTuple
 from sandbox.workers.desk import BROKEN, CHANNEL_LOST
 from sandbox.workers.job import Call, CallStatus, Terms
 
-MAX_LOST = 3
-"""Times a call's worker may be killed from outside before the call is given up as infrastructure."""
+MAX_LOST = 3  # times a call's worker may be killed from outside before the call is given up as infrastructure
 _CLOSED = "closed the worker's own descriptors"
 
 

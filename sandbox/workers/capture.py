@@ -148,8 +148,7 @@ def install() -> None:
 
 
 _plain_start = threading.Thread.start
-threads_started = 0
-"""Threads that this process has started since its targets were loaded."""
+threads_started = 0  # threads that this process has started since its targets were loaded
 
 
 descriptors_closed = False

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from sandbox.workers.page import Page
 
 _current: contextvars.ContextVar[Clock | None] = contextvars.ContextVar("clock", default=None)
-_lock = threading.Lock()
-"""Protects all clocks, for a moment each: threads of one call, and one that it left, may meet."""
+_lock = threading.Lock()  # protects all clocks, for a moment each: threads of one call, and one that it left, may meet
 
 
 @contextlib.contextmanager

@@ -29,10 +29,8 @@ WEIGH_S = 0.01
 OUR_DESCRIPTORS_FROM = 400
 """A worker's own descriptors have numbers above what a reward's files get, so that the two are never mistaken."""
 
-CHANNEL_LOST = 71
-"""Exit code of a worker whose own descriptors were closed under it."""
-BROKEN = 70
-"""Exit code of a worker whose own code failed, for what some call did to it."""
+CHANNEL_LOST = 71  # exit code of a worker whose own descriptors were closed under it
+BROKEN = 70  # exit code of a worker whose own code failed, for what some call did to it
 
 TargetFunction = Callable[[Any, list[memoryview], tuple[int, ...]], Any]
 

@@ -16,10 +16,8 @@ from sandbox.workers.job import Call, Job
 from sandbox.workers.page import MAX_CHUNK
 from sandbox.workers.slot import LOOP_CHECK_S, PEEK_S, Lane, Slot, State
 
-SLOW_S = 0.01
-"""A call that takes longer is slow: those behind it in its chunk wait for it."""
-KNOWN_CALLS = 1_000
-"""So many calls without a slow one show that a target is quick."""
+SLOW_S = 0.01  # a call that takes longer is slow: those behind it in its chunk wait for it
+KNOWN_CALLS = 1_000  # so many calls without a slow one show that a target is quick
 QUICK_CHUNK, QUICK_CHUNK_S = 16, 1e-3
 """Calls of a quick target that are sent together at least, where they take no longer than so many seconds: a chunk
 costs as much as several of them."""

@@ -53,8 +53,7 @@ class Terms(NamedTuple):
     apart: bool = False  # whether no other call may be in flight in any worker: all may have been brought down by it
 
 
-USUAL = Terms()
-"""The terms of a call against which nothing is held."""
+USUAL = Terms()  # the terms of a call against which nothing is held
 
 
 @dataclass(slots=True, eq=False)
@@ -67,8 +66,7 @@ class Call:
     terms: Terms = USUAL  # how it is to run
 
 
-Again = list[tuple[float, Call]]
-"""Calls to make again, each after so many seconds."""
+Again = list[tuple[float, Call]]  # calls to make again, each after so many seconds
 
 
 class Handler(Protocol):

@@ -31,10 +31,8 @@ WARDEN_DOUBT_S = 2.0
 """Seconds in which a warden starts a worker or reports the end of one; after that it is asked whether it is there."""
 ANSWER_S = 8.0
 """Seconds that a warden has to say that it is there; after that it is taken to have been stopped, and killed."""
-_START_S = 60.0
-"""Seconds, at least, that a warden has to start and to import what it imports for all workers."""
-_END_S = 5.0
-"""Seconds that a warden has to end its workers and itself."""
+_START_S = 60.0  # seconds, at least, that a warden has to start and to import what it imports for all workers
+_END_S = 5.0  # seconds that a warden has to end its workers and itself
 _MARK = "REWARDKIT_POOL"  # the environment variable that marks what a pool started
 _KILL_ROUNDS, _KILL_ROUND_S = 50, 0.01  # until nothing marked is left, or it does not die
 _CONTROL = 3  # the warden's end of its socket

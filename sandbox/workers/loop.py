@@ -25,8 +25,7 @@ from sandbox.workers.desk import BROKEN, Desk, Order, cells_of
 from sandbox.workers.steady import Steady
 from sandbox.workers.wire import AGAIN
 
-BEAT_S = 0.25
-"""Seconds between two signs of life of the loop."""
+BEAT_S = 0.25  # seconds between two signs of life of the loop
 SLOW_STEP_S = 0.02
 """A step longer than this takes time from every other call, which then have it added to their deadlines."""
 

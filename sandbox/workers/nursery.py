@@ -29,12 +29,10 @@ from sandbox.workers.steady import Steady
 from sandbox.workers.wire import Channel, MalformedError, decoded
 from sandbox.workers.worker import Payload
 
-ANSWER_S = 5.0
-"""Seconds that a nursery has to fork a worker."""
+ANSWER_S = 5.0  # seconds that a nursery has to fork a worker
 IDLE_S = 600.0
 """Seconds without a fork after which a nursery is ended: it holds as much memory as a worker that has loaded."""
-_CHOSEN_SEEDS_BELOW = 1 << 32
-"""PyTorch's own first seed is of 64 bits; those that people choose are shorter."""
+_CHOSEN_SEEDS_BELOW = 1 << 32  # PyTorch's own first seed is of 64 bits; those that people choose are shorter
 
 
 class ForkRequest(NamedTuple):

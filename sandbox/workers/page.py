@@ -22,8 +22,7 @@ _CELLS_AT = 64
 _WORD = 8
 _NUMBER = struct.Struct("@ddQ")  # duration, value, ticket, which is written last
 
-MAX_CHUNK = 1024
-"""Calls sent to a serial worker at once."""
+MAX_CHUNK = 1024  # calls sent to a serial worker at once
 
 
 class Running(NamedTuple):

@@ -11,8 +11,7 @@ import threading
 
 from sandbox.workers.steady import Here
 
-LOG_CHARS = 16_384
-"""Characters kept of one call's output; what comes after is counted and dropped."""
+LOG_CHARS = 16_384  # characters kept of one call's output; what comes after is counted and dropped
 
 _TICKET, _USED, _DROPPED = range(3)
 _WORD = 8

@@ -23,14 +23,11 @@ from sandbox.workers.ledger import Ledger
 from sandbox.workers.link import WardenLink
 from sandbox.workers.slot import AWAY_S, Slot, State, out_of_memory_kills
 
-MAX_FAILED_STARTS = 3
-"""Workers in a row that may die before they are ready."""
-FORKED_START_S = 10.0
-"""Seconds that a worker from a nursery has to become ready; it has loaded everything already."""
+MAX_FAILED_STARTS = 3  # workers in a row that may die before they are ready
+FORKED_START_S = 10.0  # seconds that a worker from a nursery has to become ready; it has loaded everything already
 MAX_WARDENS = 5
 """Wardens that may be lost within :data:`WARDENS_S` while no call runs: a call that runs is given up itself, soon."""
-WARDENS_S = 600.0
-"""Seconds for which the loss of a warden counts."""
+WARDENS_S = 600.0  # seconds for which the loss of a warden counts
 
 
 class Replacement:

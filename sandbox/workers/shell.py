@@ -18,12 +18,9 @@ from pathlib import Path
 
 from sandbox.workers.desk import OUR_DESCRIPTORS_FROM
 
-WORKER_OOM_SCORE = 500
-"""Where memory runs out, the kernel takes a worker before the trainer."""
-NURSERY_OOM_SCORE = 700
-"""And before a worker a nursery, without which everything goes on, more slowly."""
-ADOPTION_S = 10.0
-"""Seconds in which the kernel hands an orphan to the warden."""
+WORKER_OOM_SCORE = 500  # where memory runs out, the kernel takes a worker before the trainer
+NURSERY_OOM_SCORE = 700  # and before a worker a nursery, without which everything goes on, more slowly
+ADOPTION_S = 10.0  # seconds in which the kernel hands an orphan to the warden
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PTRACE_DETACH = 17

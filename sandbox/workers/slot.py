@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from sandbox.workers.blame import Fate
     from sandbox.workers.job import Call, Job
 
-CONSOLE_CHARS = 4000
-"""Characters kept of what the interpreter wrote as it crashed."""
-CONSOLE_BYTES = 1 << 16
-"""Size of the file that it writes to."""
+CONSOLE_CHARS = 4000  # characters kept of what the interpreter wrote as it crashed
+CONSOLE_BYTES = 1 << 16  # size of the file that it writes to
 
 
 class Lane(StrEnum):
@@ -293,26 +291,18 @@ class Slot:
         return ""
 
 
-CUT_OFF_S = 0.1
-"""Seconds that a cut-off worker has to die by itself, with an exit code of its own, before it is killed."""
-LOOP_CHECK_S = 0.05
-"""Seconds between two looks at an event loop's current step."""
-STALLED_S = 5.0
-"""Seconds without a sign of life after which a worker that runs no call is taken to have been stopped."""
-GRACE_S = 5.0
-"""Seconds after its deadline by which a call has been answered, or else is lost."""
+CUT_OFF_S = 0.1  # seconds that a cut-off worker has to die by itself, with an exit code of its own, before it is killed
+LOOP_CHECK_S = 0.05  # seconds between two looks at an event loop's current step
+STALLED_S = 5.0  # seconds without a sign of life after which a worker that runs no call is taken to have been stopped
+GRACE_S = 5.0  # seconds after its deadline by which a call has been answered, or else is lost
 STOPPED_S = 120.0
 """Seconds that a call's clock may stand still, as while a jail starts, before its worker counts as doing nothing."""
-AWAY_S = 1.0
-"""Seconds between two looks from which on the parent itself is taken to have stood still."""
+AWAY_S = 1.0  # seconds between two looks from which on the parent itself is taken to have stood still
 PEEK_S = 0.1
 """Seconds between two looks at what a chunk in progress has finished: a slow call holds back no finished one."""
-WATCH_S = 1.0
-"""Seconds between two looks at a worker that has calls to answer, at most."""
-SETTLED_S = 0.001
-"""Seconds after which one processor surely sees what another wrote."""
-HEARTBEAT_LOST_S = 0.5
-"""Seconds without a sign of life after which some call is taken to hold the interpreter."""
+WATCH_S = 1.0  # seconds between two looks at a worker that has calls to answer, at most
+SETTLED_S = 0.001  # seconds after which one processor surely sees what another wrote
+HEARTBEAT_LOST_S = 0.5  # seconds without a sign of life after which some call is taken to hold the interpreter
 
 
 def sleeps(process: int) -> bool:

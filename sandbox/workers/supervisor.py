@@ -21,8 +21,7 @@ from sandbox.workers.replacement import Replacement
 from sandbox.workers.slot import CUT_OFF_S, GRACE_S, Lane, Slot, State, sleeps
 from sandbox.workers.wire import MalformedError, decoded
 
-RETIRE_SHARE = 0.5
-"""A worker that holds more than this share of its memory limit between calls is replaced: it leaks."""
+RETIRE_SHARE = 0.5  # a worker that holds more than this share of its memory limit between calls is replaced: it leaks
 _SHOWN_CHARS = 200
 
 

@@ -17,8 +17,7 @@ from sandbox.workers import capture, clock
 from sandbox.workers.desk import BROKEN, Desk, Order, cells_of
 from sandbox.workers.steady import Steady
 
-BEAT_S = 0.05
-"""Seconds between two signs of life of the main thread; none means that some call holds the interpreter."""
+BEAT_S = 0.05  # seconds between two signs of life of the main thread; none means that some call holds the interpreter
 
 
 class ThreadLane:

@@ -31,10 +31,8 @@ from sandbox.workers.nursery import ForkRequest, Nursery
 from sandbox.workers.wire import Channel, MalformedError, channel_pair
 from sandbox.workers.worker import Payload
 
-MAX_NURSERIES = 3
-"""Nurseries for the same rewards that may be lost; one that cannot be is not tried again."""
-_REAPED_AT_ONCE = 256
-"""Ends and stops that are looked at before orders are: a worker may make any number of stops."""
+MAX_NURSERIES = 3  # nurseries for the same rewards that may be lost; one that cannot be is not tried again
+_REAPED_AT_ONCE = 256  # ends and stops that are looked at before orders are: a worker may make any number of stops
 
 
 def main(control: int, parent: int) -> None:

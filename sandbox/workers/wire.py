@@ -30,8 +30,7 @@ _READ_BYTES = 1 << 18
 _MAX_FDS = 8
 _PIECES = 512  # below IOV_MAX everywhere
 _LARGE_BYTES = 4 << 20
-RECORDS_BYTES = 1 << 28
-"""Size of a results file; memory is taken only for what is written."""
+RECORDS_BYTES = 1 << 28  # size of a results file; memory is taken only for what is written
 _MAX_RECORD_BYTES = 1 << 26
 _PIECE_BYTES = 1 << 16
 _POPULATE = getattr(mmap, "MAP_POPULATE", 0)
@@ -311,8 +310,7 @@ Record = tuple[int, float, str, Any]
 
 The answer is ``None`` where the call's time was up, and :data:`AGAIN` where another call disturbed it."""
 
-AGAIN = "again"
-"""An answer that says: another call of the process disturbed this one, which has to be made again."""
+AGAIN = "again"  # an answer that says: another call of the process disturbed this one, which has to be made again
 
 
 class RecordReader:
