@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 from sandbox import folders
 from sandbox.errors import SandboxUnavailableError
 from sandbox.evaluation import Evaluation
-from sandbox.inside.zygote import CLEAN_S, CONTROL, FILES, FOLDER, ORDER, PARTS, REASONS, REPORT
+from sandbox.inside.children import PARTS
+from sandbox.inside.workfolder import CLEAN_S, FOLDER
+from sandbox.inside.zygote import CONTROL, FILES, ORDER, REASONS, REPORT
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.workers.clock import stopped

@@ -12,7 +12,7 @@ import os
 import sys
 import types
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sandbox import plain
 from sandbox.errors import NotPlainError
@@ -28,6 +28,9 @@ from sandbox.inside.runner import (
     send,
 )
 
+if TYPE_CHECKING:
+    from ast import AST, Module, stmt
+
 _MAX_LAST, _MAX_TEXT = 400, 300
 
 
@@ -38,7 +41,7 @@ def perform() -> None:
         request = read_request()
         gc.enable()
         code = run(request)
-    except BaseException as fault:  # told as the tests' fault, if nothing of the completion's was read yet
+    except BaseException as fault:  # reported as the tests' fault, if nothing of the completion's was read yet
         code = NO_MEMORY if isinstance(fault, MemoryError) else 1
         emit({"fault": describe(fault)["message"] or type(fault).__name__})
     finally:
@@ -67,26 +70,27 @@ class _Peer:
         return message
 
     def lost(self) -> NoReturn:
-        """End the tester at once: the completion is gone, and tests that catch everything must not go on without it."""
+        """End the tester at once, since the completion is gone: tests that catch everything must not go on."""
         emit({"gone": self.last[:_MAX_LAST]})
         os._exit(0)
 
-    def call(self, function: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def call(self, function: str, arguments: tuple[object, ...], keywords: dict[str, object]) -> Any:
         """Call one of its functions; changes to arguments are made to the caller's objects."""
         self.calls += 1
         self._number += 1
-        shown = ", ".join([*map(_short, arguments), *(f"{name}={_short(value)}" for name, value in keywords.items())])
-        self.last = f"{function}({shown})"
+        texts = [*map(_short, arguments), *(f"{name}={_short(value)}" for name, value in keywords.items())]
+        self.last = f"{function}({', '.join(texts)})"
         try:
-            asked = {"arguments": plain.encode(list(arguments)), "keywords": plain.encode(keywords)}
-        except NotPlainError as odd:
-            theirs = any(isinstance(one, BaseException) for one in (*arguments, *keywords.values()))
-            if not theirs and not str(odd).startswith("nested"):  # else it may be of the completion's making
-                emit({"tests_fault": describe(TypeError(f"{self.last} cannot be called in a jail: {odd}"))})
+            call = {"arguments": plain.encode(list(arguments)), "keywords": plain.encode(keywords)}
+        except NotPlainError as fault:
+            error = TypeError(f"{self.last} cannot be called in a jail: {fault}")
+            theirs = any(isinstance(value, BaseException) for value in (*arguments, *keywords.values()))
+            if not theirs and not str(fault).startswith("nested"):  # else the completion may have made the value
+                emit({"tests_fault": describe(error)})
                 os._exit(0)
-            raise TypeError(f"{self.last} cannot be called in a jail: {odd}") from None
+            raise error from None
         try:
-            send({"number": self._number, "function": function, **asked})
+            send({"number": self._number, "function": function, **call})
         except OSError:
             self.lost()
         reply = self.hear()
@@ -97,33 +101,35 @@ class _Peer:
         try:
             value = plain.decode(reply["value"])
             changed = plain.decode(reply["arguments"]) if "arguments" in reply else []
-            named = plain.decode(reply["keywords"]) if "keywords" in reply else {}
+            changed_keywords = plain.decode(reply["keywords"]) if "keywords" in reply else {}
         except (ValueError, KeyError, RecursionError):
             self.lost()
         _become(arguments, tuple(changed) if type(changed) is list else ())
-        _become(tuple(keywords.values()), tuple(map(named.get, keywords)) if type(named) is dict else ())
+        after = tuple(map(changed_keywords.get, keywords)) if type(changed_keywords) is dict else ()
+        _become(tuple(keywords.values()), after)
         self.last += f" gave {_short(value)}"
         return value
 
-    def _error(self, raised: Any) -> Exception:
+    def _error(self, raised: object) -> Exception:
         """Return the completion's exception as the nearest built-in one."""
-        kinds = raised.get("kinds") if isinstance(raised, dict) else None
-        name = str(raised.get("type")) if kinds is not None else ""
-        message = str(raised.get("message")) if kinds else ""
+        report: dict[str, Any] = raised if isinstance(raised, dict) else {}
+        kinds = report.get("kinds")
+        name = str(report.get("type")) if kinds is not None else ""
+        message = str(report.get("message")) if kinds else ""
         self.last += f" raised {name}: {_short(message)}"
         for kind in kinds if isinstance(kinds, list) else ():
-            if kind in ("StopIteration", "StopAsyncIteration"):  # it would end the loop of a test, as if all were seen
+            if kind in ("StopIteration", "StopAsyncIteration"):  # would end a test's loop as if it were through
                 break
-            found = getattr(builtins, kind, None) if isinstance(kind, str) else None
-            if isinstance(found, type) and issubclass(found, Exception):
+            builtin = getattr(builtins, kind, None) if isinstance(kind, str) else None
+            if isinstance(builtin, type) and issubclass(builtin, Exception):
                 try:
-                    return found(message)
+                    return builtin(message)
                 except TypeError:
                     continue
         return RuntimeError(f"{name}: {message}")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # an integer of very many digits
@@ -146,7 +152,7 @@ def _become(ours: Any, theirs: Any) -> None:
 
 
 class _Check:
-    """One ``assert`` of the tests: ``with`` it, the assertion runs and its outcome is reported.
+    """The context in which an ``assert`` of the tests runs and its outcome is reported.
 
     ``again`` says that it may run more than once, so its outcome is not certain before the end of the tests.
     """
@@ -159,7 +165,7 @@ class _Check:
     def __enter__(self) -> None:
         self._peer.last = ""
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if error is not None and not isinstance(error, Exception):
             return False
         if error is None:
@@ -169,18 +175,18 @@ class _Check:
             return True
         if self.passed is not False:
             self.passed = False
-            said = str(error)[:200] if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"[:200]
-            emit({"check": self.number, "passed": False, "why": said, "last": self._peer.last[:_MAX_LAST]})
+            why = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+            emit({"check": self.number, "passed": False, "why": why[:200], "last": self._peer.last[:_MAX_LAST]})
         return True
 
 
-def run(request: Any) -> int:
+def run(request: dict[str, Any]) -> int:
     """Run test text whose ``candidate`` is the completion in the other process; each assert is a check.
 
-    What it reports, a line each: ``tests_fault`` where the tests cannot be run, whatever the completion;
-    ``plan`` (the text of each check, and whether it may be run again), ``check`` for each time that one is
-    first passed and first failed, and last how it ended: ``load`` or ``missing`` (no function to call),
-    ``gone`` (the completion's process), ``stopped`` (the tests, by an exception), or ``done``.
+    It reports, a line each: ``tests_fault`` where the tests cannot be run, whatever the completion is; ``plan`` (the
+    text of each check, and whether it may be run again); ``check`` when a check first passes, and when it first fails;
+    and last how it ended: ``load`` or ``missing`` (no function to call), ``gone`` (the completion's process),
+    ``stopped`` (the tests, by an exception), or ``done``.
     """
     for name in ("random", "numpy.random"):  # the completion has the zygote's state and must not foresee what is drawn
         if name in sys.modules:
@@ -201,16 +207,16 @@ def run(request: Any) -> int:
     try:
         return _run(peer, names, tree, code, checks, request["entry_point"])
     except BaseException as error:  # the tester now reads what the completion sends, and that broke it
-        words = describe(error.with_traceback(None))  # so that the memory in its frames is there to say so
-        emit({"stopped": words, "last": peer.last[:_MAX_LAST]})
+        report = describe(error.with_traceback(None))  # which frees the memory in its frames: the report needs some
+        emit({"stopped": report, "last": peer.last[:_MAX_LAST]})
         return NO_MEMORY if isinstance(error, MemoryError) else 1
 
 
-def _take_helpers(tree: Any, names: dict[str, Any], entry: str, helpers: str) -> None:
-    """Give the tests what they use and nobody binds, as the helpers define it.
+def _take_helpers(tree: Module, names: dict[str, Any], entry: str, helpers: str) -> None:
+    """Give the tests the names that they use and do not bind, as the helpers define them.
 
-    This is told from the text of the tests, before the completion is heard: it can neither put the tests at fault nor
-    take a helper's place.
+    The text of the tests decides this before the completion is heard, so the completion can neither put the tests at
+    fault nor take a helper's place.
 
     Raises:
         NameError: The helpers do not define it either.
@@ -222,24 +228,24 @@ def _take_helpers(tree: Any, names: dict[str, Any], entry: str, helpers: str) ->
         code = compile(helpers, "helpers.py", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):  # a prompt in words
         code = compile("", "helpers.py", "exec")
-    theirs = fresh_module("helpers")
-    exec(code, theirs)  # noqa: S102 - this is what the jail is for
-    names.update((name, theirs[name]) for name in missing if name in theirs)
-    nowhere = [name for name in missing if name not in theirs]
-    if nowhere and "*" not in nowhere:
-        raise NameError(f"the tests use {', '.join(nowhere)}, which nothing on their side defines")
+    helper_names = fresh_module("helpers")
+    exec(code, helper_names)  # noqa: S102 - this is what the jail is for
+    names.update((name, helper_names[name]) for name in missing if name in helper_names)
+    undefined = [name for name in missing if name not in helper_names]
+    if undefined and "*" not in undefined:
+        raise NameError(f"the tests use {', '.join(undefined)}, which nothing on their side defines")
 
 
 def _run(
-    peer: _Peer, names: dict[str, Any], tree: Any, code: types.CodeType, checks: list[_Check], entry: str | None
+    peer: _Peer, names: dict[str, Any], tree: Module, code: types.CodeType, checks: list[_Check], entry: str | None
 ) -> int:
     """Run the tests against the completion, once that is loaded."""
     hello = peer.hear()
     if hello.get("loaded") is not True:
         emit({"load": hello.get("raised")})
         return 0
-    found = hello.get("names")
-    defined = {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()
+    listed = hello.get("names")
+    defined = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
     if entry is None:
         names.update((name, _proxy(peer, name)) for name in _unbound(tree, names) if name in defined)
     elif entry.split(".")[0] in defined:
@@ -261,7 +267,7 @@ def _run(
 
 
 def _proxy(peer: _Peer, name: str) -> Callable[..., Any]:
-    def candidate(*arguments: Any, **keywords: Any) -> Any:
+    def candidate(*arguments: object, **keywords: object) -> Any:
         return peer.call(name, arguments, keywords)
 
     candidate.__name__ = candidate.__qualname__ = name.split(".")[-1]
@@ -271,44 +277,43 @@ def _proxy(peer: _Peer, name: str) -> Callable[..., Any]:
 _PROXY = _proxy(_Peer(0), "candidate").__code__
 
 
-def _instrument(tree: Any, source: str, peer: _Peer) -> list[_Check]:
+def _instrument(tree: Module, source: str, peer: _Peer) -> list[_Check]:
     """Wrap every assert of a syntax tree that can fail into its check.
 
-    Asserts inside ``try`` and ``with`` are checked together with it, which may handle what they raise.
+    Asserts inside ``try`` and ``with`` are one check with it, because it may handle what they raise.
     """
     import _ast
 
     lines = source.splitlines()
     checks: list[_Check] = []
 
-    def wrapped(statement: Any, again: bool) -> Any:
+    def wrap(statement: stmt, again: bool) -> stmt:
         number = len(checks)
         text = " ".join(line.strip() for line in lines[statement.lineno - 1 : statement.end_lineno])
         checks.append(_Check(number, text[:_MAX_TEXT], again, peer))
         at = {name: getattr(statement, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
         load = _ast.Load()
-        list_of_checks = _ast.Name("__check__", load, **at)
-        this = _ast.Subscript(list_of_checks, _ast.Constant(number, **at), load, **at)
-        return _ast.With([_ast.withitem(this)], [statement], None, **at)
+        check = _ast.Subscript(_ast.Name("__check__", load, **at), _ast.Constant(number, **at), load, **at)
+        return _ast.With([_ast.withitem(check)], [statement], None, **at)
 
-    def can_fail(node: Any) -> bool:
+    def can_fail(node: AST) -> bool:
         if isinstance(node, _ast.Assert):
             return not isinstance(node.test, _ast.Constant) or not node.test.value
         return any(can_fail(child) for child in _children(node))
 
-    def visit(node: Any, again: bool) -> None:
+    def visit(node: AST, again: bool) -> None:
         loops = _ast.For | _ast.While | _ast.AsyncFor | _ast.FunctionDef | _ast.AsyncFunctionDef
         if isinstance(node, loops) and not (node in tree.body and getattr(node, "name", "") == "check"):
             again = True
         for field in node._fields:
             body: Any = getattr(node, field, None)
-            for place, item in enumerate(body if isinstance(body, list) else ()):
+            for index, item in enumerate(body if isinstance(body, list) else ()):
                 if isinstance(item, _ast.Assert):
                     if not isinstance(item.test, _ast.Constant):
-                        body[place] = wrapped(item, again)
+                        body[index] = wrap(item, again)
                 elif isinstance(item, _ast.With | _ast.TryStar) or (isinstance(item, _ast.Try) and item.handlers):
                     if can_fail(item):
-                        body[place] = wrapped(item, again)
+                        body[index] = wrap(item, again)
                 elif isinstance(item, _ast.AST):
                     visit(item, again)
 
@@ -316,7 +321,7 @@ def _instrument(tree: Any, source: str, peer: _Peer) -> list[_Check]:
     return checks
 
 
-def _children(node: Any) -> Iterator[Any]:
+def _children(node: AST) -> Iterator[AST]:
     import _ast
 
     for field in node._fields:
@@ -326,8 +331,8 @@ def _children(node: Any) -> Iterator[Any]:
                 yield item
 
 
-def _unbound(tree: Any, names: dict[str, Any]) -> list[str]:
-    """Return the names that the tests use and nobody binds: those must be the completion's, or of helpers.
+def _unbound(tree: Module, names: dict[str, Any]) -> list[str]:
+    """Return the names that the tests use and do not bind: those must be the completion's, or of helpers.
 
     A star among them says that the tests import all that some module has, so that others may be bound after all.
     """
@@ -336,7 +341,7 @@ def _unbound(tree: Any, names: dict[str, Any]) -> list[str]:
     used: dict[str, None] = {}
     bound = set(names) | set(dir(builtins))
 
-    def visit(node: Any) -> None:
+    def visit(node: AST) -> None:
         if isinstance(node, _ast.Name):
             if isinstance(node.ctx, _ast.Load):
                 used[node.id] = None

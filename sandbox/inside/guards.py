@@ -1,8 +1,8 @@
 """What a gated text finds in the jail in place of Python's builtins: safe attributes, imports and functions.
 
 The client sends this module into the jail as compiled code, so it imports the standard library only.
-Nothing here is a boundary: the jail is. It keeps a text to what :mod:`sandbox.restricted` says that a text may do,
-so that it fails with words and not by surprise.
+Nothing here is a boundary: the jail is. It keeps a text to what :mod:`sandbox.restricted` allows, so that a text which
+goes further fails with a message that says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import importlib
 import string
 import sys
 from collections import UserString, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import BuiltinMethodType, CodeType, FunctionType, GenericAlias, MethodType, ModuleType
 from typing import Any
 
@@ -68,9 +68,9 @@ def public_names(module: str) -> frozenset[str]:
     """Return the names that a text may take from a module: the public ones that are not modules themselves."""
     if module == "ast":
         return frozenset({"literal_eval"})
-    found = importlib.import_module(module)
-    listed = getattr(found, "__all__", None) or [name for name in vars(found) if not name.startswith("_")]
-    names = {name for name in listed if not isinstance(getattr(found, name), ModuleType)}
+    loaded = importlib.import_module(module)
+    listed = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
+    names = {name for name in listed if not isinstance(getattr(loaded, name), ModuleType)}
     return frozenset(names - _HIDDEN.get(module, set()))
 
 
@@ -78,9 +78,9 @@ def public_names(module: str) -> frozenset[str]:
 def safe_module(name: str) -> ModuleType:
     """Return a module that holds the public names of another, and nothing that leads further."""
     module = ModuleType(f"{name} (restricted)")  # not its own name: an import would look up what is left out by it
-    found = importlib.import_module(name)
+    original = importlib.import_module(name)
     for public in public_names(name):
-        setattr(module, public, getattr(found, public))
+        setattr(module, public, getattr(original, public))
     if name == "collections":
         module.__dict__["abc"] = safe_module("collections.abc")
     if name == "functools":
@@ -88,11 +88,11 @@ def safe_module(name: str) -> ModuleType:
     return module
 
 
-def _update_wrapper(wrapper: Any, wrapped: Any) -> Any:
-    """Stand in for ``functools.update_wrapper``, which writes what it finds to any object.
+def _update_wrapper(wrapper: object, wrapped: object) -> object:
+    """Stand in for ``functools.update_wrapper``, which writes attributes to any object.
 
-    This one writes to what is the text's own, and only what a name and a docstring are: with ``__module__``, another
-    class could be made to pass for one of the text's.
+    This one writes names and a docstring, and only to the text's own objects. It writes no ``__module__``, by which
+    another class could pass for one of the text's.
     """
     if type(wrapper) is FunctionType:
         if wrapper.__code__.co_filename != FILE_NAME:
@@ -106,20 +106,22 @@ def _update_wrapper(wrapper: Any, wrapped: Any) -> Any:
     return wrapper
 
 
-def _wraps(wrapped: Any) -> Callable[[Any], Any]:
+def _wraps(wrapped: object) -> Callable[[object], object]:
     """Stand in for ``functools.wraps``, as :func:`_update_wrapper` does."""
     return lambda wrapper: _update_wrapper(wrapper, wrapped)
 
 
-def _total_ordering(of: Any) -> Any:
+def _total_ordering(of: object) -> Any:
     """Stand in for ``functools.total_ordering``, which writes methods to any class."""
     return functools.total_ordering(safe_write(of))
 
 
-def safe_import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> ModuleType:
+def safe_import(
+    name: str, globals: object = None, locals: object = None, fromlist: object = (), level: int = 0
+) -> ModuleType:
     """Stand in for ``__import__``.
 
-    What C code imports on its own account it takes from ``sys.modules``; a text that came here gets nothing by it.
+    C code takes its own imports from ``sys.modules``, so the empty module that a text gets for them is enough.
     """
     if name in _IMPORTED_BY_C and not level:
         importlib.import_module(name)
@@ -132,55 +134,55 @@ def safe_import(name: str, globals: Any = None, locals: Any = None, fromlist: An
 _NONE = object()
 
 
-def safe_getattr(of: Any, name: str, default: Any = _NONE, /) -> Any:
-    """Return an attribute that is no secret of Python's; ``format`` of a text by :class:`_Formatter`."""
+def safe_getattr(of: object, name: str, default: object = _NONE, /) -> Any:
+    """Return an attribute that does not lead into the interpreter; ``format`` of a str by :class:`_Formatter`."""
     if type(name) is not str:
         raise TypeError("an attribute's name must be a str")
     if name.startswith("_") or name in INNER_NAMES:
         raise AttributeError(f"the attribute {name!r} is not available here")
-    found = getattr(of, name) if default is _NONE else getattr(of, name, default)
-    return _WATCHED[name](of, name, found) if name in _WATCHED else found
+    value = getattr(of, name) if default is _NONE else getattr(of, name, default)
+    return _WATCHED[name](of, name, value) if name in _WATCHED else value
 
 
-def _watched_format(of: Any, name: str, found: Any) -> Any:
-    """Return ``format`` or ``format_map``; that of a text, by whatever way it was found, as ours."""
-    own = getattr(found, "__self__", None) if type(found) in (BuiltinMethodType, MethodType) else None
-    if own is not None and isinstance(own, str) and type(found) is BuiltinMethodType:
+def _watched_format(of: object, name: str, value: object) -> object:
+    """Return ``format`` or ``format_map``; the method of a str, in whatever way it was reached, as ours."""
+    own = getattr(value, "__self__", None) if type(value) in (BuiltinMethodType, MethodType) else None
+    if own is not None and isinstance(own, str) and type(value) is BuiltinMethodType:
         return functools.partial(_FORMATS[name], own)
-    if found is getattr(str, name):
+    if value is getattr(str, name):
         return _FORMATS[name]
-    written = getattr(UserString, name)
-    if own is not None and getattr(found, "__func__", None) is written:
+    python_method = getattr(UserString, name)
+    if own is not None and getattr(value, "__func__", None) is python_method:
         return functools.partial(_FORMATS[name], str(own))
-    return _FORMATS[name] if found is written else found
+    return _FORMATS[name] if value is python_method else value
 
 
-def _watched_obj(of: Any, name: str, found: Any) -> Any:
-    """Refuse the object in which an attribute was not found: it may be one that no text is to see."""
+def _watched_obj(of: object, name: str, value: object) -> object:
+    """Refuse the object that lacks an attribute: it may be one that no text is to see."""
     while isinstance(of, GenericAlias | MethodType):  # both pass on the attributes of what they hold
         of = of.__origin__ if isinstance(of, GenericAlias) else of.__func__
     if isinstance(of, AttributeError) or (isinstance(of, type) and issubclass(of, AttributeError)):
         raise AttributeError(f"the attribute {name!r} of an AttributeError is not available here")
-    return found
+    return value
 
 
-def _watched_mro(of: Any, name: str, found: Any) -> Any:
+def _watched_mro(of: object, name: str, value: object) -> object:
     """Refuse the bases of a class, which may be of modules that a text may not import."""
-    if type(found) is BuiltinMethodType or found is getattr(type, name):
+    if type(value) is BuiltinMethodType or value is getattr(type, name):
         raise AttributeError(f"the attribute {name!r} is not available here")
-    return found
+    return value
 
 
-_WATCHED: dict[str, Callable[[Any, str, Any], Any]] = {
+_WATCHED: dict[str, Callable[[object, str, object], object]] = {
     "format": _watched_format,
     "format_map": _watched_format,
     "mro": _watched_mro,
     "obj": _watched_obj,
 }
-"""Attributes that are checked after they were found, because other things have attributes of the same name."""
+"""Attributes whose value decides, because other things have attributes of the same name."""
 
 
-def safe_hasattr(of: Any, name: str, /) -> bool:
+def safe_hasattr(of: object, name: str, /) -> bool:
     """Stand in for ``hasattr``."""
     try:
         safe_getattr(of, name)
@@ -192,28 +194,24 @@ def safe_hasattr(of: Any, name: str, /) -> bool:
 class _Formatter(string.Formatter):
     """Formats as ``str.format`` does, looking attributes up as the text itself may."""
 
-    def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         import _string  # type: ignore[import-not-found]  # what string.Formatter itself uses
 
         first, rest = _string.formatter_field_name_split(field_name)
-        found = self.get_value(first, args, kwargs)
+        value = self.get_value(first, args, kwargs)
         for is_attribute, key in rest:
-            found = safe_getattr(found, key) if is_attribute else found[key]
-        return found, first
+            value = safe_getattr(value, key) if is_attribute else value[key]
+        return value, first
 
 
 _FORMATS: dict[str, Callable[..., str]] = {
-    "format": lambda text, /, *values, **named: _Formatter().vformat(_as_text(text), values, named),
-    "format_map": lambda text, named, /: _Formatter().vformat(_as_text(text), (), named),
+    "format": lambda text, /, *values, **fields: _Formatter().vformat(_as_text(text), values, fields),
+    "format_map": lambda text, fields, /: _Formatter().vformat(_as_text(text), (), fields),
 }
 
 
-def _as_text(text: Any) -> str:
-    """Return the text itself of one, however its class was derived.
-
-    Raises:
-        TypeError: The value is not a text.
-    """
+def _as_text(text: object) -> str:
+    """Return a str or ``UserString``, of whatever derived class, as a plain str; raise ``TypeError`` for others."""
     if isinstance(text, UserString):
         text = text.data
     if not isinstance(text, str):
@@ -221,8 +219,8 @@ def _as_text(text: Any) -> str:
     return str.__str__(text)
 
 
-def safe_write(of: Any) -> Any:
-    """Return an object whose items or attributes are about to be changed, if a text may do so."""
+def safe_write(of: object) -> Any:
+    """Return an object whose items or attributes are about to be changed, if a text may change them."""
     if isinstance(of, dict | list | deque | bytearray) or type(of).__module__ == TEXT_MODULE:
         return of
     if isinstance(of, type) and of.__module__ == TEXT_MODULE:
@@ -230,7 +228,7 @@ def safe_write(of: Any) -> Any:
     raise TypeError(f"a {type(of).__name__} cannot be changed here")
 
 
-def safe_type(of: Any, /) -> type:
+def safe_type(of: object, /) -> type:
     """Return an object's type. Make no class and return no metaclass, as ``type`` would."""
     if isinstance(of, type):
         raise TypeError("the type of a class is not available here")
@@ -244,18 +242,18 @@ class Printed:
         self._room = PRINTED_CHARS
         self.dropped = 0
 
-    def __call__(self, *values: Any, sep: str | None = " ", end: str | None = "\n", flush: bool = False) -> None:
+    def __call__(self, *values: object, sep: str | None = " ", end: str | None = "\n", flush: bool = False) -> None:
         text = (" " if sep is None else sep).join(map(str, values)) + ("\n" if end is None else end)
-        kept = text[: self._room]
-        self._room -= len(kept)
-        self.dropped += len(text) - len(kept)
-        if kept:
-            sys.stdout.write(kept.encode("utf-8", "backslashreplace").decode())
+        head = text[: self._room]
+        self._room -= len(head)
+        self.dropped += len(text) - len(head)
+        if head:
+            sys.stdout.write(head.encode("utf-8", "backslashreplace").decode())
             sys.stdout.flush()  # what is printed before a deadline is known after it
 
 
 def answer(code: CodeType, function: str, arguments: dict[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a text, call a function of it and return what came of it. Never raises.
+    """Run a text, call a function of it and return its outcome. Never raises.
 
     Args:
         code: The text, gated and compiled.
@@ -273,11 +271,11 @@ def answer(code: CodeType, function: str, arguments: dict[str, Any], added: Mapp
     names.update((name, value) for name, value in added.items() if not name.startswith("_"))
     try:
         exec(code, names)  # noqa: S102 - gated, and in the jail
-        told: dict[str, Any] = added["_leave"](names[function](**arguments))
+        outcome: dict[str, Any] = added["_leave"](names[function](**arguments))
     except BaseException as error:
-        told = {"raised": _described(error)}
-    told["dropped"] = printed.dropped
-    return told
+        outcome = {"raised": _describe(error)}
+    outcome["dropped"] = printed.dropped
+    return outcome
 
 
 def _names(printed: Printed) -> dict[str, Any]:
@@ -289,7 +287,7 @@ def _names(printed: Printed) -> dict[str, Any]:
     return {"__builtins__": safe, "__name__": TEXT_MODULE, **guards}
 
 
-def _described(error: BaseException) -> dict[str, Any]:
+def _describe(error: BaseException) -> dict[str, Any]:
     try:
         message = str(error)[:_MAX_MESSAGE_CHARS]
     except BaseException:

@@ -1,14 +1,14 @@
 """What a forked child does with untrusted code: run it as a program, or call functions of it.
 
-This runs in the process that the code may do with as it likes, so nothing here is a boundary and nothing
-it reports is believed further than it harms its own completion: values and outputs, never verdicts. The
-tester of assert-style tests (``asserts``) runs in another process.
+This runs in the process that the code may do with as it likes, so nothing here is a boundary, and what it reports is
+believed only as far as it harms its own completion: values and outputs, never verdicts. The tester of assert-style
+tests (``asserts``) runs in another process.
 
-What is to be done is read from descriptor 3, results are written as JSON lines to 4, and the other end of
-a call, where there is one, is 5.
+The request is read from descriptor 3, results are written as JSON lines to 4, and 5 is the socket to a tester, where
+there is one.
 
-A forked child pays for every page of memory that it touches first, about as much as for fifty lines of
-Python; so the way of a plain program through here is short, and what only some need is imported there.
+A forked child pays for every page of memory that it touches first, about as much as for fifty lines of Python. So a
+plain program takes a short way through here, and what only some need is imported there.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def read_request() -> Any:
     return marshal.loads(data)  # noqa: S302 - the client wrote it, in this process's own version of Python
 
 
-def emit(message: Any) -> None:
+def emit(message: dict[str, Any]) -> None:
     """Write one result line."""
     _emit_text(_dumps(message, separators=(",", ":")))
 
@@ -126,15 +126,19 @@ def describe(error: BaseException) -> dict[str, Any]:
 _PROGRAM_NAME, TESTS_NAME = "main.py", "tests.py"  # what code and tests are called in tracebacks
 
 
-def _run_programs(request: Any) -> int:
-    """Run a source once for each input, each time with fresh names, and say what each run came to.
+def _run_programs(request: dict[str, Any]) -> int:
+    """Run a source once for each input, each time with fresh names, and report how each run ended.
 
-    The beginning of the first run and a last run without an error are not reported. A run that leaves other standard
-    streams than it found, or ends when the process is no longer young, is the last one of its process; the client
-    starts the next in a new process. So the end of a process tells how a slow run ended.
+    The beginning of the first run and a last run without an error are not reported. A run that changes the standard
+    streams, or ends when the process is no longer young, is the last one of its process; the client starts the next
+    in a new process. So the end of a process tells how a slow run ended.
     """
     for name, content in request["files"].items():
-        _write_file(name, content)
+        folder = os.path.dirname(name)
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        with open(name, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            file.write(content)
     sys.argv = [_PROGRAM_NAME, *request["args"]]
     code: Any = None
     status = 1
@@ -153,8 +157,8 @@ def _run_programs(request: Any) -> int:
                 code = compile(request["source"], _PROGRAM_NAME, "exec", dont_inherit=True)
             exec(code, names)  # noqa: S102 - this is what the jail is for
             _wind_down()
-        except SystemExit as wish:
-            status = _exit_code(wish)
+        except SystemExit as error:
+            status = _exit_code(error)
             _wind_down()
         except BaseException as error:
             status, raised = 1, describe(error)
@@ -171,27 +175,19 @@ def _run_programs(request: Any) -> int:
 
 
 def _streams() -> list[tuple[int, int]]:
-    """Return which files the standard streams are; fewer where one is closed."""
-    found = []
+    """Return the device and inode of each standard stream that is open."""
+    files = []
     for number in (0, 1, 2):
         try:
             status = os.fstat(number)
         except OSError:
             continue
-        found.append((status.st_dev, status.st_ino))
-    return found
+        files.append((status.st_dev, status.st_ino))
+    return files
 
 
 def _position(stream: int) -> int:
     return os.lseek(stream, 0, os.SEEK_CUR)
-
-
-def _write_file(name: str, content: str) -> None:
-    folder = os.path.dirname(name)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
-    with open(name, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-        file.write(content)
 
 
 def _open_streams(text: str) -> None:
@@ -199,20 +195,15 @@ def _open_streams(text: str) -> None:
     os.ftruncate(0, 0)
     os.pwrite(0, text.encode("utf-8", "surrogatepass"), 0)
     os.lseek(0, 0, os.SEEK_SET)
-    _open_outputs()
+    output, errors = (io.BufferedWriter(io.FileIO(number, "w", closefd=False)) for number in (1, 2))
+    sys.stdout = sys.__stdout__ = io.TextIOWrapper(output, encoding="utf-8")  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = io.TextIOWrapper(  # type: ignore[misc]
+        errors, encoding="utf-8", errors="backslashreplace", write_through=True
+    )
     source = io.FileIO(0, closefd=False)
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(source, encoding="utf-8", errors="surrogateescape")  # type: ignore[misc]
     for stream, mode in ((sys.stdin, "r"), (sys.stdout, "w"), (sys.stderr, "w")):
         stream.mode = mode  # type: ignore[misc]  # as Python's own have it
-
-
-def _open_outputs() -> None:
-    plain_stream = io.BufferedWriter(io.FileIO(1, "w", closefd=False))
-    sys.stdout = sys.__stdout__ = io.TextIOWrapper(plain_stream, encoding="utf-8")  # type: ignore[misc]
-    errors = io.BufferedWriter(io.FileIO(2, "w", closefd=False))
-    sys.stderr = sys.__stderr__ = io.TextIOWrapper(  # type: ignore[misc]
-        errors, encoding="utf-8", errors="backslashreplace", write_through=True
-    )
 
 
 def fresh_module(name: str) -> dict[str, Any]:
@@ -233,7 +224,7 @@ def _wind_down() -> None:
 
 
 def _tear_down(names: dict[str, Any]) -> None:
-    """Let go of a program's names, as Python does at its end: files that it left open are then written out."""
+    """Let go of a program's names, as Python does at its end: this writes out the files that it left open."""
     _flush()
     for name in reversed(list(names)):  # what was made last may need what was made before it
         if name != "__builtins__":
@@ -241,12 +232,12 @@ def _tear_down(names: dict[str, Any]) -> None:
     _flush()
 
 
-def _exit_code(wish: SystemExit) -> int:
-    if wish.code is None:
+def _exit_code(error: SystemExit) -> int:
+    if error.code is None:
         return 0
-    if isinstance(wish.code, int):
-        return int(wish.code) & 0xFF
-    sys.stderr.write(f"{wish.code}\n")
+    if isinstance(error.code, int):
+        return int(error.code) & 0xFF
+    sys.stderr.write(f"{error.code}\n")
     return 1
 
 
@@ -258,8 +249,8 @@ def _flush() -> None:
             continue
 
 
-def _print_traceback(error: BaseException, source: Any) -> None:
-    """Write what Python would, without our own frames."""
+def _print_traceback(error: BaseException, source: str) -> None:
+    """Write a traceback as Python would, without our own frames."""
     try:
         import linecache
         import traceback
@@ -276,8 +267,8 @@ def _print_traceback(error: BaseException, source: Any) -> None:
 # Calls of a function, all given at once.
 
 
-def _answer_calls(request: Any) -> int:
-    """Run the source, then call a function of it and say what each call gave."""
+def _answer_calls(request: dict[str, Any]) -> int:
+    """Run the source, then call a function of it and report each call's value or exception."""
     try:
         names = _load(request["source"])
         function = _find(names, request["function"])
@@ -289,7 +280,9 @@ def _answer_calls(request: Any) -> int:
     for number, (arguments, keywords) in enumerate(request["calls"]):
         line = _answer(function, plain.decode(arguments), plain.decode(keywords), number)
         if len(line) > room:
-            line = _dumps({"call": number, "raised": _too_large(request["room"])})
+            message = f"the values given back are larger than {request['room']:,} bytes"
+            report = {"type": "ValueError", "kinds": ["ValueError"], "message": message, "line": None}
+            line = _dumps({"call": number, "raised": report})
         else:
             room -= len(line)
         _emit_text(line)
@@ -297,12 +290,7 @@ def _answer_calls(request: Any) -> int:
     return 0
 
 
-def _too_large(room: int) -> dict[str, Any]:
-    words = f"the values given back are larger than {room:,} bytes"
-    return {"type": "ValueError", "kinds": ["ValueError"], "message": words, "line": None}
-
-
-def _answer(function: Callable[..., Any], arguments: Any, keywords: Any, number: int) -> str:
+def _answer(function: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any], number: int) -> str:
     try:
         value = plain.encode(function(*arguments, **keywords))
     except BaseException as error:
@@ -310,7 +298,7 @@ def _answer(function: Callable[..., Any], arguments: Any, keywords: Any, number:
     return _dumps({"call": number, "value": value})
 
 
-def _load(source: Any) -> dict[str, Any]:
+def _load(source: str) -> dict[str, Any]:
     names = fresh_module("solution")
     exec(compile(source, _PROGRAM_NAME, "exec", dont_inherit=True), names)  # noqa: S102 - this is what the jail is for
     return names
@@ -321,55 +309,52 @@ def _find(names: dict[str, Any], path: str) -> Callable[..., Any]:
     first, *rest = path.split(".")
     if first not in names:
         raise NameError(f"the code defines no {first!r}")
-    found = names[first]
+    value = names[first]
     for name in rest:
-        found = getattr(found() if isinstance(found, type) else found, name)
-    if not callable(found):
-        raise TypeError(f"{path!r} is not a function but a {type(found).__name__}")
-    return found  # type: ignore[no-any-return]
+        value = getattr(value() if isinstance(value, type) else value, name)
+    if not callable(value):
+        raise TypeError(f"{path!r} is not a function but a {type(value).__name__}")
+    return value  # type: ignore[no-any-return]
 
 
 # Calls that a tester makes one by one.
 
 
-def _serve(request: Any) -> int:
+def _serve(request: dict[str, Any]) -> int:
     """Run the source, then answer a tester's calls until it is gone."""
     names: dict[str, Any] = {}
-    failed: dict[str, Any] | None = None
+    load_error: dict[str, Any] | None = None
     try:
         names = _load(request["source"])
     except BaseException as error:
-        failed = describe(error)
+        load_error = describe(error)
         _print_traceback(error, request["source"])
         _flush()
     with contextlib.suppress(OSError):  # the tester is gone
-        send({"loaded": failed is None, "raised": failed, "names": sorted(_defined(names))})
-        for asked in frames(_ANY_LENGTH):
-            send(_reply(names, asked))
+        public = sorted(name for name in list(names) if type(name) is str and not name.startswith("__"))
+        send({"loaded": load_error is None, "raised": load_error, "names": public})
+        for call in frames(_ANY_LENGTH):
+            send(_reply(names, call))
             _flush()
-    return 0 if failed is None else 1
+    return 0 if load_error is None else 1
 
 
-def _defined(names: dict[str, Any]) -> Iterator[str]:
-    return (name for name in list(names) if type(name) is str and not name.startswith("__"))
-
-
-def _reply(names: dict[str, Any], asked: Any) -> dict[str, Any]:
-    reply: dict[str, Any] = {"number": asked["number"]}
+def _reply(names: dict[str, Any], call: dict[str, Any]) -> dict[str, Any]:
+    reply: dict[str, Any] = {"number": call["number"]}
     try:
-        function = _find(names, asked["function"])
-        arguments, keywords = plain.decode(asked["arguments"]), plain.decode(asked["keywords"])
+        function = _find(names, call["function"])
+        arguments, keywords = plain.decode(call["arguments"]), plain.decode(call["keywords"])
         reply["value"] = plain.encode(function(*arguments, **keywords))
-        for name, held in (("arguments", arguments), ("keywords", keywords)):
-            after = plain.encode(held)
-            if _dumps(after) != _dumps(asked[name]):  # as text, because True is not 1
+        for name, content in (("arguments", arguments), ("keywords", keywords)):
+            after = plain.encode(content)
+            if _dumps(after) != _dumps(call[name]):  # as text, because True is not 1
                 reply[name] = after
     except BaseException as error:
-        return {"number": asked["number"], "raised": describe(error)}
+        return {"number": call["number"], "raised": describe(error)}
     return reply
 
 
-def send(message: Any) -> None:
+def send(message: dict[str, Any]) -> None:
     body = _dumps(message, separators=(",", ":")).encode()
     _write_all(PEER, len(body).to_bytes(_FRAME_BYTES, "little") + body)
 
@@ -382,7 +367,7 @@ def frames(limit: int) -> Iterator[Any]:
     """Return the other side's messages until it is gone, or sends more than it may.
 
     Raises:
-        OSError: It is gone, and has left unread what was sent to it.
+        OSError: It is gone and left messages unread.
     """
     buffer = bytearray()
     while True:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import ctypes
 import gc
 import json
 import os
@@ -21,45 +20,39 @@ import struct
 import sys
 import time
 from _sitebuiltins import Quitter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sandbox.inside import runner
 from sandbox.inside.asserts import perform as perform_asserts
-from sandbox.jail import kernel, rlimits, scratch, seccomp
+from sandbox.inside.children import Children
+from sandbox.inside.workfolder import WorkFolder
+from sandbox.jail import kernel, rlimits, seccomp
 from sandbox.jail.levels import Level, enter
 
 ORDER = struct.Struct("=BdddqqqqB")
-"""What to do: kind, when (monotonic), seconds; processor seconds, memory, file size, open files; scratch bytes,
-processes."""
+"""An evaluation: kind, when it was ordered (monotonic), seconds; processor seconds, memory, file size, open files;
+scratch bytes, processes."""
 Bounds = Sequence[float]  # the four of an order that are a child's resource limits
 REPORT = struct.Struct("=iBdddqi?")
-"""What came of it: wait status, place in :data:`REASONS`, seconds, user and system seconds, peak KiB; the tester's;
-whether nothing is left to clean up. Otherwise :data:`CLEANED` follows, and no order may be given before."""
+"""How it ended: wait status, index in :data:`REASONS`, seconds, user and system seconds, peak KiB; the tester's wait
+status; whether nothing is left to clean up. Otherwise :data:`CLEANED` follows, and no order may be given before."""
 CLEANED = b"cleaned"
 REASONS = ("", "timeout", "scratch", "threads", "no process")
 _NO_PROCESS = (-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
 FILES = ("stdin", "stdout", "stderr", "request", "results", "peer", "tests", "verdict")
-"""The files that client and children share, each under its place as descriptor: a child has the first five so."""
+"""The files that client and children share. Each has its index as descriptor, in a child the first five."""
+_TESTS, _VERDICT = FILES.index("tests"), FILES.index("verdict")
 CONTROL = len(FILES)  # descriptor of the socket on which a client orders evaluations and gets reports
 PAIR = runner.SERVE  # kind of an order for two children: the completion, and its tester in a process of its own
 MAX_THREADS = 128  # threads of an evaluation at once. With stacks of the usual size its memory holds fewer.
-FOLDER = "work"  # the directory of evaluations, in one that they may not change
-CLEAN_S = 2.0
-"""Seconds that emptying the scratch directory may take; then the zygote ends, and it is emptied in its stead."""
-PARTS = 6
-"""Parts of a bounded wait. Where the one who waits stands still, as with the whole machine, that costs one part."""
 
 _PAUSE_S = 0.0005  # after a report and before the next fork, in which the client gets the processor
 _STREAM_S = 0.002  # orders that follow a report so soon are a stream
 _SHORT_S = 0.002  # an evaluation that takes longer is worth preparing the next one beside it
 _PEEK_S = 0.01  # seconds between two looks at an evaluation's threads
-_CHECK_S = 0.05  # seconds between two looks at what the scratch directory holds
-_DEATH_S = 0.3  # seconds that a process may take to die of a kill
 _NICE = 1  # how much niceness is added to a child, so that the zygote and others get the processor first
 _TASKS = 8  # processes of the jail that are counted with an evaluation's threads: a tester, a checker, the next child
-_NO_ENTRIES = 48  # bytes of a listing that has only the directory itself and the one above
-_O_NOATIME = getattr(os, "O_NOATIME", 0)
 
 
 class _ClientGone(Exception):
@@ -92,15 +85,14 @@ def main() -> None:
 class Zygote:
     """Enters the jail when it is made."""
 
-    def __init__(self, asked: dict[str, Any]) -> None:
-        self._files = {name: number for number, name in enumerate(FILES)}
-        self._client = os.pidfd_open(asked["parent"])
-        if os.getppid() != asked["parent"]:
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._client = os.pidfd_open(settings["parent"])
+        if os.getppid() != settings["parent"]:
             raise _ClientGone
         sys.orig_argv.clear()
         standard = [path for path in sys.path if os.path.isdir(path)]
-        sys.path.extend(asked["path"])
-        for module in asked["preload"]:
+        sys.path.extend(settings["path"])
+        for module in settings["preload"]:
             __import__(module)
         for name in ("exit", "quit"):  # what Python's start without site leaves out, and programs end by
             setattr(builtins, name, Quitter(name, "the end of the input"))
@@ -108,29 +100,19 @@ class Zygote:
         with contextlib.suppress(OSError):  # it only saves time
             kernel.merge_mappings()
         self._nice = min(19, os.getpriority(os.PRIO_PROCESS, 0) + _NICE)
-        self._level = Level(asked["level"])
+        self._level = Level(settings["level"])
         if self._level is not Level.NONE:
             _hide_the_hosts_name()
-        self._scratch = enter(
-            self._level, [*standard, *asked["readable"]], asked["mount_point"], asked["scratch_bytes"]
-        )
+        readable = [*standard, *settings["readable"]]
+        above = enter(self._level, readable, settings["mount_point"], settings["scratch_bytes"])
         self._self = os.getpid()
         self._first = self._self == 1
-        self._above = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._work = os.path.join(self._scratch, FOLDER)
-        self._folder = -1
-        self._shape: tuple[int, ...] = ()
-        self._made: tuple[int, ...] = ()
-        self._names = ctypes.create_string_buffer(512)
-        self._make_folder()
+        self._children = Children()
+        self._folder = WorkFolder(above, self._children)
         self._running: list[int] = []  # an evaluation's processes that are not reaped yet
-        self._checker: tuple[int, int] | None = None
-        self._checked = 0.0  # when the last look at the scratch directory began
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._spare: tuple[int, int] | None = None
-        self._worn = False  # whether something of an evaluation stayed in memory here
         self._spare_limits: Bounds = ()
-        self._die_with_us = kernel.Prepared("prctl", kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         self._filters = {
             may_fork: seccomp.Installer(seccomp.child_filter(may_fork=may_fork)) for may_fork in (False, True)
         }
@@ -158,10 +140,11 @@ class Zygote:
             if not order:
                 raise _ClientGone
             report = self._evaluate(order, in_stream=time.monotonic() - reported < _STREAM_S)
-            tidy = not self._worn and self._scratch_is_as_made()
+            tidy = not self._children.worn and self._folder.is_as_made()
             os.write(CONTROL, REPORT.pack(*report, tidy))
-            if not tidy:  # which may take long: it is not to the charge of what was evaluated
-                self._clean_scratch()
+            if not tidy:  # cleaning may take long, so it comes after the report: its time is not the evaluation's
+                if not self._folder.clean():
+                    os._exit(3)  # the next evaluation must not see what is left
                 os.write(CONTROL, CLEANED)
             reported = time.monotonic()
 
@@ -185,7 +168,7 @@ class Zygote:
         except OSError:
             for process in self._running:
                 os.kill(process, signal.SIGKILL)
-                self._reaped(process)
+                self._children.reap(process)
             return _NO_PROCESS
         self._running = [completion, tester] if tester else [completion]
         if processes == 1 and in_stream:
@@ -223,52 +206,20 @@ class Zygote:
         if tester:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(tester, signal.SIGKILL)
-        status, usage = self._reaped(completion)
-        tested = self._reaped(tester)[0] if tester else -1
-        self._end_checker()
+        status, usage = self._children.reap(completion)
+        tested = self._children.reap(tester)[0] if tester else -1
+        self._folder.end_check()
         if processes > 1:
             self._kill(processes, 0)
-            self._reap_all()
+            self._children.reap_all()
         self._running = []
         return status, usage, tested
-
-    def _reaped(self, process: int) -> tuple[int, resource.struct_rusage]:
-        """Reap a process that has ended or is dying; return its wait status and what it used.
-
-        One that does not die in time counts as killed; this zygote is then used no more.
-        """
-        until = 0.0
-        while True:
-            ended, status, usage = os.wait4(process, os.WNOHANG)
-            if ended:
-                return status, usage
-            if not until:
-                watched = os.pidfd_open(process)
-                try:
-                    dead = _wait_readable(watched, _DEATH_S)
-                finally:
-                    os.close(watched)
-                until = time.monotonic() + (_DEATH_S if dead else 0.0)
-            elif time.monotonic() >= until:
-                self._worn = True
-                return int(signal.SIGKILL), resource.struct_rusage([0] * 16)
-
-    def _reap_all(self) -> None:
-        """Reap all that an evaluation has started besides its first process; all of it is killed."""
-        until = time.monotonic() + _DEATH_S
-        while time.monotonic() < until:
-            try:
-                if os.waitpid(-1, os.WNOHANG) == (0, 0):
-                    time.sleep(0.0005)
-            except ChildProcessError:
-                return
-        self._worn = True
 
     def _end_spare(self) -> None:
         """End the waiting child: it is limited otherwise than the next evaluation."""
         if self._spare is not None:
             (child, channel), self._spare = self._spare, None
-            self._end_held(child, channel)
+            self._children.end(child, channel)
 
     def _fork_spare(self, limits: Bounds) -> None:
         """Fork the next evaluation's child, limited as the last one is, so that this time is not the evaluation's."""
@@ -291,12 +242,12 @@ class Zygote:
             try:
                 self._become(theirs, limits, processes)
                 runner.rehearse()
-                told = os.read(runner.PEER, 1)
-                os.chdir(self._work)  # made anew, perhaps, since this child was forked
-                if told:
-                    if told[0] != PAIR:
+                order = os.read(runner.PEER, 1)
+                os.chdir(self._folder.path)  # made anew, perhaps, since this child was forked
+                if order:
+                    if order[0] != PAIR:
                         os.close(runner.PEER)
-                    runner.perform(told[0])
+                    runner.perform(order[0])
             finally:
                 os._exit(82)
         os.close(theirs)
@@ -308,10 +259,10 @@ class Zygote:
             try:
                 for number in (0, 1, 2):
                     os.dup2(self._null, number)
-                os.dup2(self._files["tests"], runner.REQUEST)
-                os.dup2(self._files["verdict"], runner.RESULTS)
+                os.dup2(_TESTS, runner.REQUEST)
+                os.dup2(_VERDICT, runner.RESULTS)
                 self._become(channel, limits, 1, tester=True)
-                os.chdir(self._work)
+                os.chdir(self._folder.path)
                 perform_asserts()
             finally:
                 os._exit(82)
@@ -319,7 +270,7 @@ class Zygote:
 
     def _become(self, peer: int, limits: Bounds, processes: int, *, tester: bool = False) -> None:
         """In the child: keep only the descriptors that are its own, and give up what the zygote may do."""
-        self._die_with_us()
+        self._children.die_with_us()
         if os.getppid() not in (self._self, 0):  # the zygote has ended before that was said
             os._exit(83)
         os.dup2(peer, runner.PEER)
@@ -360,7 +311,7 @@ class Zygote:
                     self._fork_spare(self._spare_limits)
                 elif self._threads(completion) > MAX_THREADS:
                     return "threads"
-                elif not self._is_within(scratch_bytes):
+                elif not self._folder.is_within(scratch_bytes):
                     return "scratch"
         finally:
             os.close(awaited)
@@ -381,59 +332,6 @@ class Zygote:
             elif child:
                 os.kill(child, signal.SIGKILL)
 
-    def _is_within(self, scratch_bytes: int) -> bool:
-        """Whether the scratch directory holds no more than it may, as far as the look that goes on beside has come."""
-        if self._checker is not None:
-            process, watched = self._checker
-            if not _wait_readable(watched, 0):
-                return True
-            self._checker = None
-            os.close(watched)
-            return self._reaped(process)[0] == 0
-        # by its marks: to list a directory is to wait for all the threads that change it
-        if time.monotonic() - self._checked >= _CHECK_S and self._marks() != self._made:
-            self._checked = time.monotonic()
-            try:
-                self._checker = self._fork_to(lambda: scratch.check_used(self._folder, scratch_bytes))
-            except OSError:  # there cannot be another process: the names it finds stay in this one
-                self._worn = True
-                return self._is_seen_within(scratch_bytes)
-        return True
-
-    def _is_seen_within(self, scratch_bytes: int) -> bool:
-        try:
-            scratch.check_used(self._folder, scratch_bytes)
-        except OSError:
-            return False
-        return True
-
-    def _end_checker(self) -> None:
-        if self._checker is not None:
-            (process, watched), self._checker = self._checker, None
-            self._end_held(process, watched)
-
-    def _end_held(self, process: int, descriptor: int) -> None:
-        """End a child of ours, and close what is held of it."""
-        os.close(descriptor)
-        os.kill(process, signal.SIGKILL)
-        self._reaped(process)
-
-    def _fork_to(self, act: Callable[[], object]) -> tuple[int, int]:
-        """Do something with files in a child; return it, and a descriptor that becomes readable at its end.
-
-        All later evaluations would have the names that this process reads in their memory.
-        """
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                self._die_with_us()
-                act()
-                code = 0
-            finally:
-                os._exit(code)
-        return child, os.pidfd_open(child)
-
     def finish(self) -> int:
         """End whatever is under way and empty the scratch directory; return 0 if nothing at all is left."""
         self._kill(2, 0)  # all, where this is process 1
@@ -441,86 +339,24 @@ class Zygote:
             self._kill(1, process)
         for process in self._running:
             with contextlib.suppress(ChildProcessError):
-                self._reaped(process)
+                self._children.reap(process)
         with contextlib.suppress(ChildProcessError, ProcessLookupError):
-            self._end_checker()
+            self._folder.end_check()
             self._end_spare()
-        if self._worn or not self._empty_folder():
+        if not self._folder.empty():
             return 3
-        os.fchmod(self._above, 0o700)
-        os.rmdir(FOLDER, dir_fd=self._above)
+        self._folder.remove()
         return 0
-
-    def _clean_scratch(self) -> None:
-        """Empty the scratch directory; where that cannot be done, end: the next evaluation must not see it."""
-        if self._worn or not self._empty_folder():
-            os._exit(3)
-        if not self._scratch_is_as_made():  # it has grown
-            os.fchmod(self._above, 0o700)
-            os.rmdir(FOLDER, dir_fd=self._above)
-            self._make_folder()
-
-    def _empty_folder(self) -> bool:
-        """Empty the scratch directory; whether that was done in time."""
-        if self._scratch_is_empty():
-            return True
-        process, watched = self._fork_to(lambda: scratch.empty(self._folder))
-        try:
-            if not _wait_readable(watched, CLEAN_S):
-                os.kill(process, signal.SIGKILL)
-        finally:
-            os.close(watched)
-        return self._reaped(process)[0] == 0
-
-    def _make_folder(self) -> None:
-        """Make the directory of the next evaluations, and let them change nothing of the one above."""
-        os.fchmod(self._above, 0o700)
-        os.mkdir(FOLDER, 0o700, dir_fd=self._above)
-        os.fchmod(self._above, 0o500)
-        if self._folder >= 0:
-            os.close(self._folder)
-        options = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW | _O_NOATIME
-        self._folder = os.open(FOLDER, options, dir_fd=self._above)
-        self._list = kernel.Prepared("getdents64", self._folder, ctypes.addressof(self._names), 512)
-        self._shape = self._marks()[:2]
-        self._forget_times()
-
-    def _forget_times(self) -> None:
-        """Take back when the scratch directory was read and changed. Any change sets another time, however soon."""
-        os.utime(self._folder, ns=(0, 0))
-        self._made = self._marks()
-
-    def _marks(self) -> tuple[int, ...]:
-        """Return what of the scratch directory itself an evaluation can change for a later one to see."""
-        about = os.fstat(self._folder)
-        return about.st_size, about.st_nlink, about.st_atime_ns, about.st_mtime_ns, about.st_ctime_ns
-
-    def _scratch_is_as_made(self) -> bool:
-        """Whether the scratch directory is empty and has not grown; its times are then taken back."""
-        if not self._scratch_is_empty() or self._marks()[:2] != self._shape:
-            return False
-        self._forget_times()
-        return True
-
-    def _scratch_is_empty(self) -> bool:
-        """Whether the scratch directory is, without a name of its files staying in memory."""
-        os.lseek(self._folder, 0, os.SEEK_SET)
-        try:
-            return self._list() <= _NO_ENTRIES and self._list() == 0
-        except OSError:  # a name that has no room
-            return False
-        finally:
-            ctypes.memset(self._names, 0, len(self._names))
 
 
 def _hide_the_hosts_name() -> None:
     """Give programs the system's kind and version without its name; the call that would is refused in the jail."""
-    known = os.uname()
-    told = os.uname_result((known.sysname, "jail", known.release, known.version, known.machine))
-    named = sys.modules.get("platform")
-    if named is not None:
-        vars(named)["_uname_cache"] = None  # what it has seen before; it asks again
-    sys.modules["posix"].uname = os.uname = lambda: told  # type: ignore[attr-defined]
+    host = os.uname()
+    jail = os.uname_result((host.sysname, "jail", host.release, host.version, host.machine))
+    platform = sys.modules.get("platform")
+    if platform is not None:
+        vars(platform)["_uname_cache"] = None  # it asks again
+    sys.modules["posix"].uname = os.uname = lambda: jail  # type: ignore[attr-defined]
 
 
 def _close_unread(channel: int) -> bool:
@@ -531,10 +367,3 @@ def _close_unread(channel: int) -> bool:
         return any(events & select.POLLERR for _, events in poll.poll(0))
     finally:
         os.close(channel)
-
-
-def _wait_readable(descriptor: int, patience_s: float) -> bool:
-    """Wait for a descriptor; whether it became readable in time."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return any(poll.poll(patience_s * 1000 / PARTS) for _ in range(PARTS))

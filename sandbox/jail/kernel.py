@@ -10,6 +10,11 @@ import os
 import platform
 import sys
 
+_COMMON = {  # from 424 on, all machines have the same numbers
+    "pidfd_send_signal": 424, "io_uring_setup": 425, "pidfd_open": 434, "clone3": 435, "close_range": 436,
+    "openat2": 437, "pidfd_getfd": 438, "faccessat2": 439, "epoll_pwait2": 441, "landlock_create_ruleset": 444,
+    "landlock_add_rule": 445, "landlock_restrict_self": 446, "fchmodat2": 452,
+}  # fmt: skip
 X86_64 = {
     "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8,
     "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14,
@@ -42,10 +47,7 @@ X86_64 = {
     "perf_event_open": 298, "prlimit64": 302, "setns": 308, "getcpu": 309, "process_vm_readv": 310,
     "renameat2": 316, "seccomp": 317, "getrandom": 318, "memfd_create": 319, "bpf": 321, "execveat": 322,
     "userfaultfd": 323, "membarrier": 324, "copy_file_range": 326, "preadv2": 327, "pwritev2": 328,
-    "statx": 332, "rseq": 334, "pidfd_send_signal": 424, "io_uring_setup": 425, "pidfd_open": 434,
-    "clone3": 435, "close_range": 436, "openat2": 437, "pidfd_getfd": 438, "faccessat2": 439,
-    "epoll_pwait2": 441, "fchmodat2": 452, "landlock_create_ruleset": 444, "landlock_add_rule": 445,
-    "landlock_restrict_self": 446,
+    "statx": 332, "rseq": 334, **_COMMON,
 }  # fmt: skip
 
 AARCH64 = {
@@ -77,10 +79,7 @@ AARCH64 = {
     "perf_event_open": 241, "wait4": 260, "prlimit64": 261, "setns": 268, "process_vm_readv": 270,
     "renameat2": 276, "seccomp": 277, "getrandom": 278, "memfd_create": 279, "bpf": 280, "execveat": 281,
     "userfaultfd": 282, "membarrier": 283, "copy_file_range": 285, "preadv2": 286, "pwritev2": 287,
-    "statx": 291, "rseq": 293, "pidfd_send_signal": 424, "io_uring_setup": 425, "pidfd_open": 434,
-    "clone3": 435, "close_range": 436, "openat2": 437, "pidfd_getfd": 438, "faccessat2": 439,
-    "epoll_pwait2": 441, "fchmodat2": 452, "landlock_create_ruleset": 444, "landlock_add_rule": 445,
-    "landlock_restrict_self": 446,
+    "statx": 291, "rseq": 293, **_COMMON,
 }  # fmt: skip
 
 TABLES = {"x86_64": X86_64, "aarch64": AARCH64}
@@ -94,8 +93,7 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x4000000, 0x8000000, 0x10000000
 CLONE_NEWPID, CLONE_NEWNET, CLONE_THREAD = 0x20000000, 0x40000000, 0x10000
 CLONE_NEW_ANY = 0x7E020000  # the bits of clone that ask for a namespace
-CLONE_OF_A_THREAD = 0x3D0F00
-"""The bits by which glibc and musl make a thread: all that one shares with the others, its descriptors among it."""
+CLONE_OF_A_THREAD = 0x3D0F00  # the bits by which glibc and musl make a thread, which shares all with the others
 CLONE_DETACHED = 0x400000  # a bit that musl sets besides, and that the kernel ignores
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -168,13 +166,13 @@ def merge_mappings() -> None:
         rows = [line.split() for line in file]
     libraries = [(row[0].split("-"), row[1], row[5]) for row in rows if len(row) == 6 and row[5].startswith("/")]
     coded = {name for _, mode, name in libraries if mode == "r-xp"}
-    for place, ((start, end), mode, name) in enumerate(libraries):
+    for index, ((start, end), mode, name) in enumerate(libraries):
         if mode != "r--p" or name not in coded:
             continue
-        (following, _), mode_after, name_after = (*libraries, (("", ""), "", ""))[place + 1]
+        (following, _), mode_after, name_after = (*libraries, (("", ""), "", ""))[index + 1]
         to_data = (following, mode_after, name_after) == (end, "rw-p", name)
-        added = _PROT_WRITE if to_data else _PROT_EXEC
-        syscall("mprotect", int(start, 16), int(end, 16) - int(start, 16), _PROT_READ | added)
+        right = _PROT_WRITE if to_data else _PROT_EXEC
+        syscall("mprotect", int(start, 16), int(end, 16) - int(start, 16), _PROT_READ | right)
 
 
 def give_back_memory() -> None:

@@ -13,7 +13,7 @@ _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 32, 4096, 16384, 1 << 18
 _MNT_DETACH = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _NOBODY = 65534
-NOBODY = 1  # that user, as it is called in the new namespace
+NOBODY = 1  # the same user in the new namespace
 _CAPABILITIES = 64
 SCRATCH = "/scratch"  # the evaluation's directory in the new file system
 _SCRATCH_INODES = 4096
@@ -37,25 +37,25 @@ def unshare() -> bool:
         _write("/proc/self/uid_map", f"0 {user} 1")
         _write("/proc/self/gid_map", f"0 {group} 1")
         return False
-    read, write = os.pipe()
-    target = os.getpid()
+    reader, writer = os.pipe()
+    parent = os.getpid()
     helper = os.fork()
     if helper == 0:  # only a process outside may map a second user
         code = 1
         try:
-            os.close(write)
-            if os.read(read, 1):
-                _write(f"/proc/{target}/uid_map", f"0 0 1\n1 {_NOBODY} 1")
-                _write(f"/proc/{target}/gid_map", f"0 0 1\n1 {_NOBODY} 1")
+            os.close(writer)
+            if os.read(reader, 1):
+                _write(f"/proc/{parent}/uid_map", f"0 0 1\n1 {_NOBODY} 1")
+                _write(f"/proc/{parent}/gid_map", f"0 0 1\n1 {_NOBODY} 1")
                 code = 0
         finally:
             os._exit(code)
-    os.close(read)
+    os.close(reader)
     try:
         kernel.syscall("unshare", flags)
-        os.write(write, b"x")
+        os.write(writer, b"x")
     finally:
-        os.close(write)
+        os.close(writer)
         _, status = os.waitpid(helper, 0)
     if status != 0:
         raise OSError("the users of the new namespace could not be mapped")
@@ -77,7 +77,7 @@ def drop_capabilities() -> None:
         try:
             kernel.prctl(kernel.PR_CAPBSET_DROP, capability)
         except OSError:
-            break  # the last known one is past, or this user has no capability to give up
+            break  # the kernel has no more capabilities, or this user has none to give up
     head = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     kernel.syscall("capset", head, bytes(24))
 
@@ -92,9 +92,9 @@ def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], 
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
     _mount("tmpfs", mount_point, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=1m,mode=755")
     for path in readable:
-        _show(mount_point, path, _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+        _bind(mount_point, path, _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
     for path in devices:
-        _show(mount_point, path, 0)
+        _bind(mount_point, path, 0)
     scratch = mount_point + SCRATCH
     os.mkdir(scratch, 0o755)
     size = f"size={scratch_bytes},nr_inodes={_SCRATCH_INODES},mode=700"
@@ -107,34 +107,31 @@ def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], 
     _mount(None, "/", None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
 
 
-def _show(mount_point: str, path: str, flags: int) -> None:
-    """Bind a path into the new root, and what a symbolic link stands for in its place."""
+def _bind(mount_point: str, path: str, flags: int) -> None:
+    """Bind a path into the new root; copy a link to a directory."""
     if not os.path.exists(path):
         return
-    shown = mount_point + path
-    os.makedirs(os.path.dirname(shown), exist_ok=True)
+    target = mount_point + path
+    os.makedirs(os.path.dirname(target), exist_ok=True)
     if os.path.islink(path) and os.path.isdir(path):
-        if not os.path.lexists(shown):
-            os.symlink(os.readlink(path), shown)
+        if not os.path.lexists(target):
+            os.symlink(os.readlink(path), target)
         return
     if os.path.isdir(path):
-        os.makedirs(shown, exist_ok=True)
+        os.makedirs(target, exist_ok=True)
     else:
-        os.close(os.open(shown, os.O_CREAT | os.O_WRONLY, 0o644))
-    _mount(path, shown, None, _MS_BIND | _MS_REC)
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+    _mount(path, target, None, _MS_BIND | _MS_REC)
     if flags:
-        _mount(None, shown, None, _MS_BIND | _MS_REMOUNT | flags)
+        _mount(None, target, None, _MS_BIND | _MS_REMOUNT | flags)
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
     try:
-        kernel.syscall("mount", *(_bytes(one) for one in (source, target, kind)), flags, _bytes(data))
+        names = (None if name is None else os.fsencode(name) for name in (source, target, kind))
+        kernel.syscall("mount", *names, flags, data.encode())
     except OSError as error:
         raise OSError(error.errno, f"mount {source or ''} on {target}: {os.strerror(error.errno or 0)}") from None
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else os.fsencode(text)
 
 
 def _write(path: str, text: str) -> None:

@@ -82,8 +82,7 @@ def succeeded(run: Callable[[str], str], level: Level) -> list[str]:
     attacks = attacks_on(level)
     if not attacks:
         return []
-    outside = os.path.join(
-        tempfile.gettempdir(), f"rewardkit-probe-{secrets.token_hex(8)}"
-    )  # nobody can be there first
-    found: list[str] = json.loads(run(_PROBE.format(numbers=kernel.NUMBERS, attacks=attacks, outside=outside)))
-    return found
+    name = f"rewardkit-probe-{secrets.token_hex(8)}"  # at random, so that nobody can be there first
+    outside = os.path.join(tempfile.gettempdir(), name)
+    names: list[str] = json.loads(run(_PROBE.format(numbers=kernel.NUMBERS, attacks=attacks, outside=outside)))
+    return names

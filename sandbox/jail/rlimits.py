@@ -10,7 +10,7 @@ def restrict(memory_bytes: int, cpu_s: int, file_bytes: int, open_files: int, pr
 
     ``processes`` are this user's processes and threads at once, in this user namespace; 0 for no such limit.
     """
-    wanted = [
+    limits = [
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_FSIZE, file_bytes),
         (resource.RLIMIT_NOFILE, open_files),
@@ -18,9 +18,9 @@ def restrict(memory_bytes: int, cpu_s: int, file_bytes: int, open_files: int, pr
         (resource.RLIMIT_CPU, cpu_s + 1),
     ]
     if processes:
-        wanted.append((resource.RLIMIT_NPROC, processes))
-    for limit, value in wanted:
+        limits.append((resource.RLIMIT_NPROC, processes))
+    for limit, value in limits:
         _, hard = resource.getrlimit(limit)
         most = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        first = min(cpu_s, most) if limit == resource.RLIMIT_CPU else most  # SIGXCPU comes first, which Python dies of
-        resource.setrlimit(limit, (first, most))
+        soft = min(cpu_s, most) if limit == resource.RLIMIT_CPU else most  # SIGXCPU comes first, which Python dies of
+        resource.setrlimit(limit, (soft, most))

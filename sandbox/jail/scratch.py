@@ -2,7 +2,7 @@
 
 *Covered:* code may still exchange directories with links while this looks and removes. Every step goes by the
 descriptor of a directory that was opened without following links, and by a single name in it, so nothing outside of
-the directory is listed, changed or removed. Who empties is under Landlock besides, where the kernel has it: a
+the directory is listed, changed or removed. Where the kernel has Landlock, the process that empties is under it: a
 zygote is, and :func:`main` is the helper of a process that is not.
 
 *Not covered:* directories of another user, and those nested deeper than :data:`_DEEPEST` where the kernel does not
@@ -22,8 +22,8 @@ _DEEPEST = 64  # directories in each other, each with a descriptor while it is l
 _MOVED = ".moved-"
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SYMLINK_NOFOLLOW = 0x100
-_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""What opening a directory says that has been removed, or exchanged with a file or link, since it was listed."""
+_REPLACED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""The errors of opening a directory that was removed, or exchanged with a file or link, after it was listed."""
 
 
 def main(folder: int) -> None:
@@ -44,37 +44,37 @@ def check_used(folder: int, most_bytes: int) -> None:
     Raises:
         OSError: They are more than so many bytes together, very many, deeply nested, or cannot be looked at.
     """
-    total, seen = 0, 0
+    total = entries_count = 0
 
     def look(directory: int, depth: int) -> None:
-        nonlocal total, seen
+        nonlocal total, entries_count
         os.lseek(directory, 0, os.SEEK_SET)  # wherever it has been read up to
         with os.scandir(directory) as entries:
             for entry in entries:
-                seen += 1
+                entries_count += 1
                 try:
                     about = os.stat(entry.name, dir_fd=directory, follow_symlinks=False)
                 except FileNotFoundError:  # gone again
                     continue
                 if not stat.S_ISDIR(about.st_mode):
                     total += about.st_size
-                elif (inner := _opened(directory, entry.name)) is not None:
+                elif (inner := _open_inner(directory, entry.name)) is not None:
                     try:
                         look(inner, depth + 1)
                     finally:
                         os.close(inner)
-                if total > most_bytes or seen > _MOST_FILES or depth > _DEEPEST:
+                if total > most_bytes or entries_count > _MOST_FILES or depth > _DEEPEST:
                     raise OSError(errno.ENOSPC, "the scratch directory is full")
 
     look(folder, 0)
 
 
-def _opened(parent: int, name: str) -> int | None:
+def _open_inner(parent: int, name: str) -> int | None:
     """Open a directory in another; return ``None`` if it is no longer a directory."""
     try:
         return os.open(name, _OPEN, dir_fd=parent)
     except OSError as error:
-        if error.errno in _GONE:
+        if error.errno in _REPLACED:
             return None
         raise
 
@@ -127,36 +127,36 @@ def _remove(parent: int, name: str, mover: _Mover, depth: int) -> None:
     try:
         return os.rmdir(name, dir_fd=parent)
     except OSError as error:
-        if error.errno in _GONE:
+        if error.errno in _REPLACED:
             return
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
     _unlock(parent, name)
     if depth == 0:
         return mover.move(parent, name)
-    inner = _opened(parent, name)
+    inner = _open_inner(parent, name)
     if inner is None:
         return
     try:
-        for each in os.listdir(inner):
-            _remove(inner, each, mover, depth - 1)
+        for entry in os.listdir(inner):
+            _remove(inner, entry, mover, depth - 1)
     finally:
         os.close(inner)
     try:
         os.rmdir(name, dir_fd=parent)
     except OSError as error:
-        if error.errno not in (*_GONE, errno.ENOTEMPTY, errno.EEXIST):  # what is left, the next round sees
+        if error.errno not in (*_REPLACED, errno.ENOTEMPTY, errno.EEXIST):  # what is left, the next round sees
             raise
 
 
 def _unlock(parent: int, name: str) -> None:
     """Let a directory's owner do everything in it.
 
-    One that cannot even be opened is changed by its name, without following a link; kernels before Linux 6.6 cannot
-    do that, and there it is changed as the file behind a descriptor that stands for its place alone.
+    One that cannot even be opened is changed by its name, without following a link. Kernels before Linux 6.6 cannot
+    do that; there it is changed by way of a descriptor that stands for its path alone.
     """
     try:
-        inner = _opened(parent, name)
+        inner = _open_inner(parent, name)
     except PermissionError:
         try:
             kernel.syscall("fchmodat2", parent, os.fsencode(name), 0o700, _SYMLINK_NOFOLLOW)
@@ -165,18 +165,14 @@ def _unlock(parent: int, name: str) -> None:
                 return
             if error.errno not in (errno.ENOSYS, errno.EPERM):
                 raise
-            _unlock_by_place(parent, name)
+            path = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            try:
+                os.chmod(f"/proc/self/fd/{path}", 0o700)  # the directory that was opened, wherever names lead by now
+            finally:
+                os.close(path)
         return
     if inner is not None:
         try:
             os.fchmod(inner, 0o700)
         finally:
             os.close(inner)
-
-
-def _unlock_by_place(parent: int, name: str) -> None:
-    place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        os.chmod(f"/proc/self/fd/{place}", 0o700)  # the very directory that was opened, wherever names lead by now
-    finally:
-        os.close(place)

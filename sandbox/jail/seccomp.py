@@ -11,6 +11,7 @@ import ctypes
 import errno
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from sandbox.jail import kernel
 
@@ -74,9 +75,9 @@ def base_filter(machine: str = kernel.MACHINE) -> bytes:
     for name in (*PLAIN, *ZYGOTE_ONLY):
         if name in numbers:
             actions[numbers[name]] = allow
-    for name, place in (("open", 1), ("openat", 2)):
+    for name, argument in (("open", 1), ("openat", 2)):
         if name in numbers:
-            flags = [_load(place), (_AND, 0, 0, _TRUNCATE_BITS)]
+            flags = [_load(argument), (_AND, 0, 0, _TRUNCATE_BITS)]
             actions[numbers[name]] = [*flags, *_one_of(_TRUNCATE_UNWRITTEN), *allow, *refuse]
     actions[numbers["clone"]] = [
         _load(0),
@@ -124,7 +125,7 @@ def child_filter(machine: str = kernel.MACHINE, *, may_fork: bool = False) -> by
     refuse = [_ret(ERRNO | errno.EPERM)]
     actions: dict[int, Sequence[Instruction]] = {numbers[name]: refuse for name in denied if name in numbers}
     if not may_fork:
-        thread = [_load(0), (_ANY_BIT, 1, 0, kernel.CLONE_THREAD)]  # what else makes one, the other filter says
+        thread = [_load(0), (_ANY_BIT, 1, 0, kernel.CLONE_THREAD)]  # the base filter checks the other bits
         actions[numbers["clone"]] = [*thread, *refuse, _ret(ALLOW)]
     return _program(machine, _tree(actions, [_ret(ALLOW)]))
 
@@ -139,26 +140,18 @@ def _load(argument: int) -> Instruction:
 
 
 def _one_of(values: Iterable[int]) -> list[Instruction]:
-    """Jump over the next instruction after these where the loaded value is one of some."""
-    kept = sorted(values)
-    return [(_EQUAL, len(kept) - place, 0, value) for place, value in enumerate(kept)]
+    """Skip the instruction that follows these if the loaded value is one of some."""
+    ordered = sorted(values)
+    return [(_EQUAL, len(ordered) - index, 0, value) for index, value in enumerate(ordered)]
 
 
 def _tree(actions: Mapping[int, Sequence[Instruction]], other: Sequence[Instruction]) -> list[Instruction]:
     """Return instructions that find a call's action by bisection; the call's number is loaded."""
-    steps: list[tuple[int, Sequence[Instruction]]] = [(0, other)]  # from this number on, this action
+    steps: dict[int, Sequence[Instruction]] = {0: other}  # from this number on, this action
     for number in sorted(actions):
-        if steps[-1][1] is not actions[number]:
-            steps.append((number, actions[number]))
-        if number + 1 not in actions or actions[number + 1] is not actions[number]:
-            steps.append((number + 1, other))
-    merged = [steps[0]]
-    for step in steps[1:]:
-        if step[0] == merged[-1][0]:
-            merged[-1] = step
-        else:
-            merged.append(step)
-    return _bisect(merged)
+        steps[number], steps[number + 1] = actions[number], other
+    ordered = list(steps.items())
+    return _bisect([ordered[0], *(step for before, step in pairwise(ordered) if step[1] is not before[1])])
 
 
 def _bisect(steps: Sequence[tuple[int, Sequence[Instruction]]]) -> list[Instruction]:

@@ -25,7 +25,7 @@ from patience import alive, wait_for
 from sandbox import ExecutionStatus, Limits, Sandbox
 from sandbox.errors import PoolClosedError
 from sandbox.folders import remove, sweep
-from sandbox.inside import zygote
+from sandbox.inside import children
 from sandbox.inside.zygote import MAX_THREADS
 from sandbox.jail import kernel, probe, scratch
 from sandbox.jail.levels import Level
@@ -355,7 +355,7 @@ def test_a_machine_that_stands_still_costs_no_zygote(own: Sandbox, monkeypatch: 
     assert before == own.processes
 
 
-@pytest.mark.parametrize("stands", [1, zygote.PARTS])
+@pytest.mark.parametrize("stands", [1, children.PARTS])
 def test_who_stands_still_while_it_waits_loses_a_part_of_the_wait(monkeypatch: pytest.MonkeyPatch, stands: int) -> None:
     """What is waited for has no time meanwhile either; but nobody waits for ever."""
     waits: list[float] = []
@@ -368,9 +368,9 @@ def test_who_stands_still_while_it_waits_loses_a_part_of_the_wait(monkeypatch: p
             waits.append(patience_ms)
             return [] if len(waits) <= stands else [1]
 
-    monkeypatch.setattr(zygote, "select", SimpleNamespace(poll=Late, POLLIN=1))
-    assert (stands < zygote.PARTS) == zygote._wait_readable(0, 0.6)
-    assert [600 / zygote.PARTS] * min(stands + 1, zygote.PARTS) == waits
+    monkeypatch.setattr(children, "select", SimpleNamespace(poll=Late, POLLIN=1))
+    assert (stands < children.PARTS) == children.wait_readable(0, 0.6)
+    assert [600 / children.PARTS] * min(stands + 1, children.PARTS) == waits
 
 
 @needs_machine_code

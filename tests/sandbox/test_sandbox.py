@@ -26,7 +26,8 @@ from patience import LONG_S, alive, in_time, wait_for
 from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox, check_asserts, folders
 from sandbox.client import MAX_ATTEMPTS, MAX_CALLS, MAX_SOURCE_BYTES
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxError
-from sandbox.inside.zygote import FOLDER, _close_unread
+from sandbox.inside.workfolder import FOLDER
+from sandbox.inside.zygote import _close_unread
 from sandbox.process import remove_stale_folders
 
 pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for

@@ -1,0 +1,84 @@
+"""Children of the zygote: forking one for a task of its own, and reaping every one of them in bounded time."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import time
+from collections.abc import Callable
+
+from sandbox.jail import kernel
+
+PARTS = 6  # parts of a bounded wait: if the process that waits stands still, as with the machine, it loses one part
+_DEATH_S = 0.3  # seconds that a process may take to die of a kill
+
+
+class Children:
+    """Forks and reaps; ``worn`` says that something of an evaluation stayed in this process, which must then end."""
+
+    def __init__(self) -> None:
+        self.worn = False
+        self.die_with_us = kernel.Prepared("prctl", kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+    def fork_to(self, act: Callable[[], object]) -> tuple[int, int]:
+        """Do something with files in a child; return it, and a descriptor that becomes readable at its end.
+
+        If this process did it, all later evaluations would have the names that it reads in their memory.
+        """
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                self.die_with_us()
+                act()
+                code = 0
+            finally:
+                os._exit(code)
+        return child, os.pidfd_open(child)
+
+    def reap(self, process: int) -> tuple[int, resource.struct_rusage]:
+        """Reap a process that has ended or is dying; return its wait status and what it used.
+
+        A process that does not die in time counts as killed.
+        """
+        until = 0.0
+        while True:
+            ended, status, usage = os.wait4(process, os.WNOHANG)
+            if ended:
+                return status, usage
+            if not until:
+                watched = os.pidfd_open(process)
+                try:
+                    dead = wait_readable(watched, _DEATH_S)
+                finally:
+                    os.close(watched)
+                until = time.monotonic() + (_DEATH_S if dead else 0.0)
+            elif time.monotonic() >= until:
+                self.worn = True
+                return int(signal.SIGKILL), resource.struct_rusage([0] * 16)
+
+    def reap_all(self) -> None:
+        """Reap all children, which have been killed."""
+        until = time.monotonic() + _DEATH_S
+        while time.monotonic() < until:
+            try:
+                if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                    time.sleep(0.0005)
+            except ChildProcessError:
+                return
+        self.worn = True
+
+    def end(self, process: int, descriptor: int) -> None:
+        """Close a descriptor that belongs to a child, and end the child."""
+        os.close(descriptor)
+        os.kill(process, signal.SIGKILL)
+        self.reap(process)
+
+
+def wait_readable(descriptor: int, patience_s: float) -> bool:
+    """Wait for a descriptor; return whether it became readable in time."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return any(poll.poll(patience_s * 1000 / PARTS) for _ in range(PARTS))
