@@ -5,9 +5,9 @@ standard output (:func:`check_programs`), and assert-style test text (:func:`che
 completion share one forked process; two completions never share one.
 
 Covered: the completion sees arguments and input, and gives back plain values and output. It never sees an
-expected value, the text of a test, or the place where a verdict is written, so nothing that it does to its own
+expected value, the text of a test, or the file where a verdict is written, so nothing that it does to its own
 process (its builtins, modules, frames, descriptors, exit code) makes a check pass: only the right answer does.
-A verdict counts only when it came to its end: a run of tests that stopped early is never a pass.
+A verdict counts only when the tests ran to their end: a run of tests that stopped early is never a pass.
 
 Not covered: a completion that has learnt the answers by heart, or reads them off its arguments; tests that are
 passed by wrong answers; test text that runs what the completion returned (``eval``), which gives it the tester.
@@ -33,33 +33,28 @@ if TYPE_CHECKING:
     from sandbox.client import Sandbox
     from sandbox.limits import Limits
 
+Arguments = list[Any] | tuple[Any, ...] | dict[str, Any]
 MAX_TESTS_BYTES = 1 << 20  # size of test text and of its setup, each
 _MAX_SHOWN = 200
 
 
 class CheckStatus(StrEnum):
-    """What one check came to."""
+    """The outcome of one check."""
 
-    PASSED = "passed"
-    """The answer was right."""
-    FAILED = "failed"
-    """There was an answer, and it was wrong."""
-    ERROR = "error"
-    """There was no answer: the code raised, ended its process, or gave back what is not plain."""
-    TIMEOUT = "timeout"
-    """The time was up during this check."""
-    NOT_REACHED = "not_reached"
-    """An earlier check ended the run."""
-    INFRASTRUCTURE = "infrastructure"
-    """The sandbox itself failed, so nothing is known about the code."""
+    PASSED = "passed"  # the answer was right
+    FAILED = "failed"  # there was an answer, and it was wrong
+    ERROR = "error"  # there was no answer: the code raised, ended its process, or gave back what is not plain
+    TIMEOUT = "timeout"  # the time was up during this check
+    NOT_REACHED = "not_reached"  # an earlier check ended the run
+    INFRASTRUCTURE = "infrastructure"  # the sandbox itself failed, so nothing is known about the code
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What came of one check.
+    """The result of one check.
 
     Attributes:
-        status: What it came to.
+        status: Its outcome.
         reason: Why it was not passed, in a sentence; ``""`` if it was.
         label: Which check it is: the call, the input, or the text of the assert, shortened.
     """
@@ -71,7 +66,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What came of all checks of one completion.
+    """The results of all checks of one completion.
 
     Attributes:
         checks: A result for each check, in order.
@@ -100,7 +95,7 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCheck:
-    """A call of a function, and what it must give.
+    """A call of a function, and the value that it must return.
 
     Attributes:
         arguments: A list or tuple of arguments, or a dict of keyword arguments; plain values.
@@ -112,7 +107,7 @@ class FunctionCheck:
         CheckError: An attribute makes no sense.
     """
 
-    arguments: list[Any] | tuple[Any, ...] | dict[str, Any]
+    arguments: Arguments
     expected: Any
     rel_tol: float = 0.0
     abs_tol: float = 0.0
@@ -128,7 +123,7 @@ class FunctionCheck:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCheck:
-    """What a program reads, and what it must write.
+    """The input of a program, and the output that it must write.
 
     Attributes:
         stdin: Its standard input.
@@ -165,14 +160,14 @@ def check_functions(
         NotPlainError: An argument or expected value is not plain.
     """
     _refuse_empty(checks)
-    expected = [_plain(number, check.expected) for number, check in enumerate(checks)]
+    expected_values = [_as_from_jail(number, check.expected) for number, check in enumerate(checks)]
     execution = sandbox.call(source, entry_point, [check.arguments for check in checks], limits=limits)
     results: list[CheckResult] = []
     ended = False
-    for check, right, value in zip(checks, expected, execution.value or (), strict=True):
-        status, reason = _called(check, right, value, execution, ended)
+    for check, expected, value in zip(checks, expected_values, execution.value or (), strict=True):
+        status, reason = _judge_call(check, expected, value, execution, ended)
         ended = ended or (not value.ok and value.error == execution.error)
-        results.append(CheckResult(status, reason, _call_text(entry_point, check.arguments)))
+        results.append(CheckResult(status, reason, _describe_call(entry_point, check.arguments)))
     return CheckReport(tuple(results), execution)
 
 
@@ -195,13 +190,14 @@ def check_programs(
     """
     _refuse_empty(checks)
     executions = sandbox.run_inputs(source, [check.stdin for check in checks], limits=limits)
-    results: list[CheckResult] = []
-    before: ExecutionResult | None = None
-    for check, execution in zip(checks, executions, strict=True):
-        status, reason = _ran(check, execution, ended=execution is before)
+    results = []
+    for check, execution, before in zip(checks, executions, [None, *executions[:-1]], strict=True):
+        status, reason = _judge_run(check, execution, ended=execution is before)
         results.append(CheckResult(status, reason, f"stdin {_show(check.stdin)}"))
-        before = execution
-    return CheckReport(tuple(results), _worst(executions))
+    # of a failure of the sandbox, else of the first run that did not end well
+    lost = (execution for execution in executions if execution.status is ExecutionStatus.INFRASTRUCTURE)
+    failed = (execution for execution in executions if execution.status is not ExecutionStatus.OK)
+    return CheckReport(tuple(results), next(lost, None) or next(failed, None) or executions[-1])
 
 
 def check_asserts(
@@ -217,11 +213,11 @@ def check_asserts(
     """Run test text in a jail of its own, where the functions under test are proxies into the completion's.
 
     Each ``assert`` that is reached is a check, passed if it held each time; asserts inside ``try`` or ``with``
-    are one check together with it, and ``assert True`` is no check. A failed check does not stop the tests. Where
+    are one check together with it, and ``assert True`` is no check. A failed check does not stop the tests. If
     something else does (an exception outside the checks, the end of the completion's process, the time limit),
-    the checks that had not been reached, and those that may have been run again, are not passed, and if none of
-    them is left, the tests' end itself counts as a check that was not reached. Tests that can only fail by raising
-    count as one check. Tests that never call the completion are not passed.
+    the checks that were not reached, and those that might have run again, are not passed; if there are none, the
+    tests' end itself counts as a check that was not reached. Tests that can only fail by raising count as one check.
+    Tests that never call the completion are not passed.
 
     Args:
         sandbox: Where both run.
@@ -230,7 +226,7 @@ def check_asserts(
             HumanEval means it.
         entry_point: The function under test, or ``"Class.method"``; the tests know it as ``candidate`` and by
             its own name. ``None``: the tests call functions by the names that the completion gives them, and
-            whatever name the tests themselves and the setup leave unbound is looked for in the completion.
+            each name that the tests and the setup leave unbound is looked up in the completion.
         setup: Run before the tests, in their jail: imports and helpers.
         helpers: Code that defines more than the tests may need, such as the prompt of the completion. With an
             entry point, names that the tests and the setup leave unbound are taken from it, and from nowhere else: it
@@ -240,7 +236,7 @@ def check_asserts(
     Raises:
         CheckError: The tests are at fault, not the completion: they do not compile, the setup raises, an argument
             cannot enter a jail, the list is empty, or with an entry point they use a name that nothing on their side
-            binds, as their text says before the completion is heard.
+            binds, which their text shows before the completion runs.
     """
     text = tests if isinstance(tests, str) else "\n".join(tests)
     for name, value in (("tests", text), ("setup", setup), ("helpers", helpers)):
@@ -251,11 +247,11 @@ def check_asserts(
     if entry_point is not None and not all(part.isidentifier() for part in entry_point.split(".")):
         raise CheckError(f"entry_point={entry_point!r}: expected the name of a function, or 'Class.method'")
     run = sandbox.run_asserts(source, text, entry_point=entry_point, setup=setup, helpers=helpers, limits=limits)
-    return CheckReport(_by_tester(run), run.execution)
+    return CheckReport(_read_reports(run), run.execution)
 
 
-def _called(
-    check: FunctionCheck, expected: Any, value: CallValue, execution: ExecutionResult, ended: bool
+def _judge_call(
+    check: FunctionCheck, expected: object, value: CallValue, execution: ExecutionResult, ended: bool
 ) -> tuple[CheckStatus, str]:
     if execution.status is ExecutionStatus.INFRASTRUCTURE:
         return CheckStatus.INFRASTRUCTURE, execution.error
@@ -270,7 +266,7 @@ def _called(
     return _unfinished(execution, ended), value.error
 
 
-def _ran(check: ProgramCheck, execution: ExecutionResult, *, ended: bool) -> tuple[CheckStatus, str]:
+def _judge_run(check: ProgramCheck, execution: ExecutionResult, *, ended: bool) -> tuple[CheckStatus, str]:
     if execution.status is not ExecutionStatus.OK:
         return _unfinished(execution, ended), execution.error
     if not execution.truncated and _same_lines(execution.stdout, check.stdout):
@@ -279,7 +275,7 @@ def _ran(check: ProgramCheck, execution: ExecutionResult, *, ended: bool) -> tup
 
 
 def _unfinished(execution: ExecutionResult, ended: bool) -> CheckStatus:
-    """Return the status of a check that has no answer, since its process has ended: now, or before."""
+    """Return the status of a check without an answer: its process ended in it, or earlier (``ended``)."""
     if execution.status is ExecutionStatus.INFRASTRUCTURE:
         return CheckStatus.INFRASTRUCTURE
     if ended:
@@ -287,14 +283,14 @@ def _unfinished(execution: ExecutionResult, ended: bool) -> CheckStatus:
     return CheckStatus.TIMEOUT if execution.status is ExecutionStatus.TIMEOUT else CheckStatus.ERROR
 
 
-def _by_tester(run: AssertsRun) -> tuple[CheckResult, ...]:
-    """Return a result for each check of test text from what its tester reported.
+def _read_reports(run: AssertsRun) -> tuple[CheckResult, ...]:
+    """Return a result for each check of test text, as its tester reported.
 
     Raises:
         CheckError: The tests are at fault.
     """
     plan: list[tuple[str, bool]] = []
-    seen: dict[int, Mapping[str, Any]] = {}
+    reports: dict[int, Mapping[str, Any]] = {}
     end: Mapping[str, Any] = {}
     planned = False
     for line in run.lines:
@@ -305,16 +301,16 @@ def _by_tester(run: AssertsRun) -> tuple[CheckResult, ...]:
             planned = True  # from here on the tester reads what the completion sends: what breaks it then is no fault
         elif "check" not in line:
             end = line
-        elif not line["passed"] or line["check"] not in seen:
-            seen[line["check"]] = line
+        elif not line["passed"] or line["check"] not in reports:
+            reports[line["check"]] = line
     if run.ended and "done" in end:
-        return _finished(plan, seen, end)
-    status, reason = _stopped(run, end)
+        return _results_at_end(plan, reports, end)
+    status, reason = _why_stopped(run, end)
     results = []
     for number, (text, again) in enumerate(plan):
-        found = seen.get(number)
-        if found is not None and (not again or not found["passed"]):
-            results.append(_outcome(text, found))
+        report = reports.get(number)
+        if report is not None and (not again or not report["passed"]):
+            results.append(_result(text, report))
         else:
             results.append(CheckResult(status, reason, text))
             status = CheckStatus.NOT_REACHED if status is not CheckStatus.INFRASTRUCTURE else status
@@ -323,11 +319,11 @@ def _by_tester(run: AssertsRun) -> tuple[CheckResult, ...]:
     return tuple(results)
 
 
-def _finished(
-    plan: Sequence[tuple[str, bool]], seen: Mapping[int, Mapping[str, Any]], end: Mapping[str, Any]
+def _results_at_end(
+    plan: Sequence[tuple[str, bool]], reports: Mapping[int, Mapping[str, Any]], end: Mapping[str, Any]
 ) -> tuple[CheckResult, ...]:
     """Return the results of tests that came to their end: asserts that were not reached do not count."""
-    results = [_outcome(plan[number][0], seen[number]) for number in sorted(seen)]
+    results = [_result(plan[number][0], reports[number]) for number in sorted(reports)]
     if not end.get("calls"):
         results.append(CheckResult(CheckStatus.NOT_REACHED, "the tests ended without a call of the code", "a call"))
     elif not plan:
@@ -337,14 +333,14 @@ def _finished(
     return tuple(results)
 
 
-def _outcome(text: str, found: Mapping[str, Any]) -> CheckResult:
-    if found["passed"] is True:
+def _result(text: str, report: Mapping[str, Any]) -> CheckResult:
+    if report["passed"] is True:
         return CheckResult(CheckStatus.PASSED, "", text)
-    reason = ": ".join(words for words in (found.get("last"), found.get("why")) if words)
+    reason = ": ".join(part for part in (report.get("last"), report.get("why")) if part)
     return CheckResult(CheckStatus.FAILED, printable(reason) or "it does not hold", text)
 
 
-def _stopped(run: AssertsRun, end: Mapping[str, Any]) -> tuple[CheckStatus, str]:
+def _why_stopped(run: AssertsRun, end: Mapping[str, Any]) -> tuple[CheckStatus, str]:
     """Return the status of the check at which the tests stopped before their end, and why they did."""
     execution = run.execution
     if execution.status in (ExecutionStatus.INFRASTRUCTURE, ExecutionStatus.TIMEOUT):
@@ -372,36 +368,28 @@ def _fault(line: Mapping[str, Any]) -> str:
     return str(line.get("fault"))
 
 
-def _worst(executions: Sequence[ExecutionResult]) -> ExecutionResult:
-    """Return the execution that says most: of the sandbox's failure, else the first that did not end well."""
-    lost = (one for one in executions if one.status is ExecutionStatus.INFRASTRUCTURE)
-    bad = (one for one in executions if one.status is not ExecutionStatus.OK)
-    return next(lost, None) or next(bad, None) or executions[-1]
-
-
-def _refuse_empty(checks: Sequence[Any]) -> None:
+def _refuse_empty(checks: Sequence[object]) -> None:
     if not checks:
         raise CheckError("there are no checks: the list is empty")
 
 
-def _plain(number: int, expected: Any) -> Any:
+def _as_from_jail(number: int, expected: object) -> Any:
     """Return an expected value as it would come out of a jail."""
     try:
         return plain.decode(plain.encode(expected))
-    except NotPlainError as odd:
-        raise NotPlainError(f"check {number}: the expected value: {odd}") from None
+    except NotPlainError as error:
+        raise NotPlainError(f"check {number}: the expected value: {error}") from None
 
 
 def _same_lines(text: str, expected: str) -> bool:
     text, expected = text.rstrip(), expected.rstrip()
-    if text.count("\n") != expected.count("\n"):
+    if text.count("\n") != expected.count("\n"):  # of long outputs most differ here already
         return False
-    return all(
-        one.rstrip() == other.rstrip() for one, other in zip(text.split("\n"), expected.split("\n"), strict=True)
-    )
+    pairs = zip(text.split("\n"), expected.split("\n"), strict=True)
+    return all(line.rstrip() == expected_line.rstrip() for line, expected_line in pairs)
 
 
-def _call_text(entry_point: str, arguments: Any) -> str:
+def _describe_call(entry_point: str, arguments: Arguments) -> str:
     if isinstance(arguments, dict):
         inner = ", ".join(f"{name}={_show(value)}" for name, value in arguments.items())
     else:
@@ -409,7 +397,7 @@ def _call_text(entry_point: str, arguments: Any) -> str:
     return _cut(f"{entry_point}({inner})")
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     try:
         return _cut(repr(value[: _MAX_SHOWN + 1] if isinstance(value, str | bytes | bytearray) else value))
     except (ValueError, RecursionError):  # an integer of very many digits

@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -61,12 +61,12 @@ class Sandbox:
         if profile not in PROFILES:
             raise ValueError(f"profile={profile!r}: expected one of {', '.join(map(repr, PROFILES))}")
         if level != "auto" and level not in tuple(Level):
-            raise ValueError(f"level={level!r}: expected 'auto' or one of {', '.join(repr(str(one)) for one in Level)}")
+            raise ValueError(f"level={level!r}: expected 'auto' or one of {', '.join(map(repr, map(str, Level)))}")
         if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
             raise ValueError(f"workers={workers!r}: expected a whole number, 1 or more")
         self.limits = limits or Limits()
         self._profile = profile
-        self._asked = level
+        self._wanted_level = level
         self._workers = workers or min(4, cores())
         self._level: Level | None = None
         self._idle: list[ZygoteProcess | None] = []
@@ -129,25 +129,25 @@ class Sandbox:
         """Run one program once for each input and return a result for each.
 
         All runs share the time of one evaluation. Quick runs share a process too, each with names of its own; a run
-        that ends its process makes the next one start in a new process. Where a signal ended a process, the wait
-        status tells how the last run ended, but only the process itself told that the earlier runs had ended. So
-        those are run again without the last one, for up to :data:`PROOF_S` beyond the time. If a signal ends that
-        process as well, all of these runs get the last run's result.
+        that ends its process makes the next one start in a new process. If a signal ended a process, the wait status
+        shows how the last run ended, but only the process itself reported the ends of the earlier runs. So those are
+        run again without the last one, for up to :data:`PROOF_S` beyond the time. If a signal ends that process as
+        well, all of these runs get the last run's result.
         """
         limits = self._limits(limits)
-        refused = self._refused(source)
-        if refused is not None:
-            return [refused] * len(inputs)
-        request = {"source": source, "args": list(args), "files": _checked_files(files or {}, limits.file_bytes)}
+        refusal = self._refuse_large(source)
+        if refusal is not None:
+            return [refusal] * len(inputs)
+        request = {"source": source, "args": list(args), "files": _check_files(files or {}, limits.file_bytes)}
         results: list[ExecutionResult] = []
         self.start()
         deadline = time.monotonic() + limits.timeout_s
         while len(results) < len(inputs):
-            left = limits if not results else self._rest_of(limits, deadline)
-            some, itself = self._run_together(request, inputs[len(results) :], left)
-            if not itself and len(some) > 1:
-                some = self._proved(request, inputs[len(results) :][: len(some) - 1], some[-1], limits, deadline)
-            results += some
+            rest = limits if not results else self._rest_of(limits, deadline)
+            batch, itself = self._run_together(request, inputs[len(results) :], rest)
+            if not itself and len(batch) > 1:
+                batch = self._run_again(request, inputs[len(results) :][: len(batch) - 1], batch[-1], limits, deadline)
+            results += batch
             if results[-1].status in (ExecutionStatus.TIMEOUT, ExecutionStatus.INFRASTRUCTURE):
                 results += [results[-1]] * (len(inputs) - len(results))
         return results
@@ -156,11 +156,11 @@ class Sandbox:
         self, request: Mapping[str, Any], inputs: Sequence[str], limits: Limits
     ) -> tuple[list[ExecutionResult], bool]:
         """Run the first of some inputs in one process; return their results, and whether the process ended itself."""
-        together = list(inputs[: self._together(inputs[1:], limits)])
+        together = list(inputs[: _count_together(inputs[1:], limits)])
         evaluation = self._attempt(PROGRAM, {**request, "inputs": together}, limits)
         return evaluation.results(len(together), self.level), evaluation.ended_itself
 
-    def _proved(
+    def _run_again(
         self,
         request: Mapping[str, Any],
         inputs: Sequence[str],
@@ -172,10 +172,10 @@ class Sandbox:
         results: list[ExecutionResult] = []
         deadline = max(deadline, time.monotonic() + PROOF_S)
         while last.status is not ExecutionStatus.INFRASTRUCTURE and len(results) < len(inputs):
-            some, itself = self._run_together(request, inputs[len(results) :], self._rest_of(limits, deadline))
+            batch, itself = self._run_together(request, inputs[len(results) :], self._rest_of(limits, deadline))
             if not itself:
                 break
-            results += some
+            results += batch
         else:
             return [*results, last]
         return [last] * (len(inputs) + 1)
@@ -199,13 +199,13 @@ class Sandbox:
             ValueError: There are more than :data:`MAX_CALLS` calls.
         """
         limits = self._limits(limits)
-        encoded = [_encoded_call(number, call) for number, call in enumerate(calls)]
+        encoded = [_encode_call(number, call) for number, call in enumerate(calls)]
         if len(encoded) > MAX_CALLS:
             raise ValueError(f"{len(encoded):,} calls in one evaluation; at most {MAX_CALLS:,}")
-        refused = self._refused(source)
-        if refused is not None:
-            values = [CallValue(ok=False, error=refused.error)] * len(encoded)
-            return dataclasses.replace(refused, value=values)
+        refusal = self._refuse_large(source)
+        if refusal is not None:
+            values = [CallValue(ok=False, error=refusal.error)] * len(encoded)
+            return dataclasses.replace(refusal, value=values)
         request = {"source": source, "function": function, "calls": encoded, "room": limits.output_bytes}
         return self._attempt(CALLS, request, limits).results(len(encoded), self.level)[0]
 
@@ -221,35 +221,35 @@ class Sandbox:
     ) -> AssertsRun:
         """Run assert-style test text in a jail of its own, calling the code in another.
 
-        This is what :func:`~sandbox.checks.check_asserts` is made of.
+        :func:`~sandbox.checks.check_asserts` reads the reports that this returns.
         """
         limits = self._limits(limits)
-        refused = self._refused(source)
-        if refused is not None:
-            return AssertsRun(refused)
+        refusal = self._refuse_large(source)
+        if refusal is not None:
+            return AssertsRun(refusal)
         room = limits.output_bytes
         request = {"source": source, "room": room}
-        asked = {"tests": tests, "setup": setup, "helpers": helpers, "entry_point": entry_point, "room": room}
-        evaluation = self._attempt(PAIR, request, limits, asked)
+        test_request = {"tests": tests, "setup": setup, "helpers": helpers, "entry_point": entry_point, "room": room}
+        evaluation = self._attempt(PAIR, request, limits, test_request)
         execution = evaluation.results(0, self.level)[0]
-        return AssertsRun(execution, evaluation.verdict, evaluation.tested == 0)
+        return AssertsRun(execution, evaluation.verdict, evaluation.tester_status == 0)
 
     def run_many(self, sources: Iterable[str], **options: Any) -> list[ExecutionResult]:
         """Run programs, as many at once as there are workers, and return their results in order."""
-        return self._many([lambda source=source: self.run(source, **options) for source in sources])
+        return self._many([functools.partial(self.run, source, **options) for source in sources])
 
     def call_many(
         self, calls: Iterable[tuple[str, str, Sequence[Any]]], *, limits: Limits | None = None
     ) -> list[ExecutionResult]:
         """Make several evaluations of :meth:`call`: (source, function, calls) each; results in order."""
-        return self._many([lambda one=one: self.call(*one, limits=limits) for one in calls])
+        return self._many([functools.partial(self.call, *call, limits=limits) for call in calls])
 
-    def _many(self, acts: Sequence[Any]) -> list[Any]:
+    def _many(self, evaluations: Sequence[Callable[[], ExecutionResult]]) -> list[ExecutionResult]:
         self.start()
-        if self._workers == 1 or len(acts) < 2:
-            return [act() for act in acts]
+        if self._workers == 1 or len(evaluations) < 2:
+            return [evaluate() for evaluate in evaluations]
         with ThreadPoolExecutor(self._workers, thread_name_prefix="rewardkit-sandbox") as threads:
-            return list(threads.map(lambda act: act(), acts))
+            return list(threads.map(lambda evaluate: evaluate(), evaluations))
 
     def close(self) -> None:
         """End every zygote. A second call does nothing."""
@@ -257,7 +257,7 @@ class Sandbox:
             return
         with self._lock:
             self._closed = True
-        for zygote in self._known():
+        for zygote in self._all_zygotes():
             zygote.close()
         atexit.unregister(self.close)
 
@@ -270,9 +270,9 @@ class Sandbox:
     @property
     def processes(self) -> list[int]:
         """Process ids of the zygotes that are alive now."""
-        return [zygote.process for zygote in self._known() if zygote.process]
+        return [zygote.process for zygote in self._all_zygotes() if zygote.process]
 
-    def _known(self) -> list[ZygoteProcess]:
+    def _all_zygotes(self) -> list[ZygoteProcess]:
         with self._set_lock:
             return list(self._zygotes)
 
@@ -293,34 +293,25 @@ class Sandbox:
         """Return the limits for what is left of an evaluation that goes on in a new process."""
         return dataclasses.replace(limits, timeout_s=max(0.001, deadline - time.monotonic()))
 
-    @staticmethod
-    def _together(following: Sequence[str], limits: Limits) -> int:
-        """Return how many inputs one process can read: it writes all but the first to a file of bounded size itself."""
-        most = max(limits.output_bytes, limits.file_bytes)
-        for number, text in enumerate(following):
-            if len(text) > most // 4 and len(text.encode("utf-8", "surrogatepass")) > most:
-                return number + 1
-        return len(following) + 1
-
-    def _refused(self, source: str) -> ExecutionResult | None:
-        """Return the result of a source that is not run at all."""
+    def _refuse_large(self, source: str) -> ExecutionResult | None:
+        """Return the result of a source that is too large to be run; ``None`` for others."""
         size = len(source) if source.isascii() else len(source.encode("utf-8", "surrogatepass"))
         if size <= MAX_SOURCE_BYTES:
             return None
-        words = f"the source is {size:,} bytes; at most {MAX_SOURCE_BYTES:,} are run"
-        return unrun(ExecutionStatus.NONZERO, words, self.level)
+        reason = f"the source is {size:,} bytes; at most {MAX_SOURCE_BYTES:,} are run"
+        return unrun(ExecutionStatus.NONZERO, reason, self.level)
 
     def _prove(self) -> ZygoteProcess:
-        """Start a zygote at the level asked for, and show by attacks that it holds."""
+        """Start a zygote at the wanted level, and show by attacks that it holds."""
         if not kernel.supported():
             raise SandboxUnavailableError(
                 f"untrusted code can be run on Linux on x86_64 and aarch64 only, not on {sys.platform} {kernel.MACHINE}"
             )
         remove_stale_folders()
-        tried = [Level.STRICT, Level.STANDARD] if self._asked == "auto" else [Level(self._asked)]
+        levels = [Level.STRICT, Level.STANDARD] if self._wanted_level == "auto" else [Level(self._wanted_level)]
         failures: dict[str, str] = {}
         open_to: list[str] = []
-        for level in tried:
+        for level in levels:
             try:
                 zygote = self._start_zygote(level)
             except SandboxUnavailableError as fault:
@@ -341,8 +332,8 @@ class Sandbox:
             self._level = level
             return zygote
         raise SandboxUnavailableError(
-            f"this machine does not give the isolation asked for (level {self._asked!r}); "
-            + "; ".join(f"{level}: {why}" for level, why in failures.items())
+            f"this machine does not give the isolation asked for (level {self._wanted_level!r}); "
+            + "; ".join(f"{level}: {reason}" for level, reason in failures.items())
             + "; 'rewardkit doctor' shows what stands in the way",
             open_to,
             failures,
@@ -358,7 +349,7 @@ class Sandbox:
         return zygote
 
     @contextlib.contextmanager
-    def _zygote(self, scratch_bytes: int) -> Any:
+    def _zygote(self, scratch_bytes: int) -> Iterator[ZygoteProcess]:
         """Lend a zygote for one evaluation; replace it if it is dead or its scratch directory is too small."""
         self.start()
         with self._turn:
@@ -371,7 +362,7 @@ class Sandbox:
                 zygote.close()
             if zygote is None or not zygote.process:
                 assert self._level is not None
-                with self._start_noted(), stopped():
+                with self._count_starting(), stopped():
                     zygote = self._start_zygote(self._level, scratch_bytes)
             yield zygote
         finally:
@@ -380,8 +371,8 @@ class Sandbox:
                 self._turn.notify()
 
     @contextlib.contextmanager
-    def _start_noted(self) -> Iterator[None]:
-        """Tell threads that wait for a zygote while one is starting: their calls' clocks stand still too."""
+    def _count_starting(self) -> Iterator[None]:
+        """Let threads that wait for a zygote know that one is starting: their calls' clocks stand still too."""
         with self._turn:
             self._starting += 1
             self._turn.notify_all()
@@ -397,37 +388,45 @@ class Sandbox:
     ) -> Evaluation:
         """Run an evaluation; begin it again where the zygote died under it."""
         data = marshal.dumps(request)
-        tested = b"" if tests is None else marshal.dumps(tests)
-        first = request["inputs"][0].encode("utf-8", "surrogatepass") if kind == PROGRAM else b""
-        words = ""
+        test_data = b"" if tests is None else marshal.dumps(tests)
+        stdin = request["inputs"][0].encode("utf-8", "surrogatepass") if kind == PROGRAM else b""
+        reason = ""
         for _ in range(MAX_ATTEMPTS):
             self._check_usable()
             try:
                 with self._zygote(limits.file_bytes) as zygote:
-                    return zygote.evaluate(kind, limits, data, tests=tested, stdin=first)  # type: ignore[no-any-return]
+                    return zygote.evaluate(kind, limits, data, tests=test_data, stdin=stdin)
             except (OSError, EOFError, SandboxUnavailableError) as fault:
-                words = f"{type(fault).__name__}: {fault}"
-        return Evaluation(kind, limits, None, f"the sandbox failed {MAX_ATTEMPTS} times: {words}")
+                reason = f"{type(fault).__name__}: {fault}"
+        return Evaluation(kind, limits, None, f"the sandbox failed {MAX_ATTEMPTS} times: {reason}")
 
 
-def _encoded_call(number: int, call: Any) -> list[Any]:
-    arguments: Any = [] if isinstance(call, Mapping) else list(call)
-    keywords: Any = dict(call) if isinstance(call, Mapping) else {}
+def _count_together(following: Sequence[str], limits: Limits) -> int:
+    """Return how many inputs one process can read: it writes all but the first to a file of bounded size itself."""
+    most = max(limits.output_bytes, limits.file_bytes)
+    for number, text in enumerate(following):
+        if len(text) > most // 4 and len(text.encode("utf-8", "surrogatepass")) > most:
+            return number + 1
+    return len(following) + 1
+
+
+def _encode_call(number: int, call: Iterable[Any]) -> list[Any]:
+    arguments, keywords = ([], dict(call)) if isinstance(call, Mapping) else (list(call), {})
     try:
         return [plain.encode(arguments), plain.encode(keywords)]
-    except NotPlainError as odd:
-        raise NotPlainError(f"call {number}: {odd}") from None
+    except NotPlainError as error:
+        raise NotPlainError(f"call {number}: {error}") from None
 
 
-def _checked_files(files: Mapping[str, str], most_bytes: int) -> dict[str, str]:
+def _check_files(files: Mapping[str, str], most_bytes: int) -> dict[str, str]:
     for name, content in files.items():
         if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
             raise ValueError(f"file name {name!r}: expected a relative one that stays in its directory")
         try:
             os.fsencode(name)
             size = len(content.encode("utf-8", "surrogateescape"))
-        except UnicodeEncodeError as odd:
-            raise ValueError(f"file {name!r}: cannot be written as UTF-8: {odd}") from None
+        except UnicodeEncodeError as error:
+            raise ValueError(f"file {name!r}: cannot be written as UTF-8: {error}") from None
         if size > most_bytes:
             raise ValueError(f"file {name!r}: {size:,} bytes; at most {most_bytes:,} (file_bytes)")
     return dict(files)

@@ -18,7 +18,7 @@ from sandbox.jail.levels import Level
 
 @dataclass(frozen=True, slots=True)
 class LevelTrial:
-    """What came of trying a level."""
+    """The outcome of trying a level."""
 
     level: Level
     reached: bool  # whether it starts and no attack on it succeeds
@@ -33,7 +33,7 @@ def machine() -> dict[str, str]:
         "python": f"{platform.python_version()} ({sys.executable})",
         "user": f"{os.getuid()}" + (" (root)" if os.getuid() == 0 else ""),
     }
-    if _on_colab():
+    if "COLAB_RELEASE_TAG" in os.environ or "google.colab" in sys.modules:
         facts["notebook"] = "Google Colab"
     if not kernel.supported():
         return {**facts, "jail": "none: Linux on x86_64 or aarch64 is needed"}
@@ -41,27 +41,23 @@ def machine() -> dict[str, str]:
     facts["Landlock"] = f"ABI {version}" if version else "not there, or not in the kernel's lsm= list"
     facts["seccomp"] = _read("/proc/sys/kernel/seccomp/actions_avail") or "not there"
     facts["user namespaces"] = _user_namespaces()
-    facts["container"] = _container()
+    marks = {"/.dockerenv": "Docker", "/run/.containerenv": "Podman"}
+    facts["container"] = next((name for mark, name in marks.items() if Path(mark).exists()), "none seen")
     return facts
-
-
-def _on_colab() -> bool:
-    """Whether this process runs on Google Colab."""
-    return "COLAB_RELEASE_TAG" in os.environ or "google.colab" in sys.modules
 
 
 def trial(level: Level) -> LevelTrial:
     """Start a sandbox at a level and try every attack on it."""
-    asked = list(probe.attacks_on(level))
+    attacks = list(probe.attacks_on(level))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a diagnosis reports it as well
             sandbox = Sandbox(level=level, workers=1).start()
     except SandboxUnavailableError as fault:
-        attacks = {name: name in fault.succeeded for name in asked} if fault.succeeded else {}
-        return LevelTrial(level, False, fault.reasons.get(level, str(fault)), attacks)
+        successes = {name: name in fault.succeeded for name in attacks} if fault.succeeded else {}
+        return LevelTrial(level, False, fault.reasons.get(level, str(fault)), successes)
     sandbox.close()
-    return LevelTrial(level, True, "", dict.fromkeys(asked, False))
+    return LevelTrial(level, True, "", dict.fromkeys(attacks, False))
 
 
 def trials() -> list[LevelTrial]:
@@ -85,10 +81,3 @@ def _user_namespaces() -> str:
     if _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" and os.getuid() != 0:
         hindrances.append("kernel.apparmor_restrict_unprivileged_userns is 1")
     return "; ".join(hindrances) or f"allowed by the kernel's settings (at most {most})"
-
-
-def _container() -> str:
-    for mark, name in (("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman")):
-        if Path(mark).exists():
-            return name
-    return "none seen"

@@ -1,9 +1,9 @@
-"""How much work it may be to read what one evaluation left: a budget for its lines, values and their comparison.
+"""A budget of work for reading the output of one evaluation: its lines, its values and their comparison.
 
-What leaves a jail was written to be slow to read, as far as its author knew how. So the reader pays for each step
-before it takes it, and stops where the budget is spent: that is the completion's failure, in words. Steps are
-counted and not timed, so the same leavings always come to the same; only hash tables are timed besides, since
-chosen members can make every insertion pass by all the others, which no count foresees.
+The author of a completion may make its output as slow to read as possible. So the reader pays for each step before it
+takes it, and stops when the budget is spent, which is the completion's failure. Steps are counted and not timed, so
+the same output always has the same result. Only hash tables are timed too: chosen members can make every insertion
+pass by all the others, which no count foresees.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ MAX_STEPS = 1_000_000
 """Steps of one evaluation: one or two for each part of a value (a container, a thing in one), more for sets and dicts.
 
 A part's steps pay for its comparison too. Values that honest code gives back within the default limits take fewer."""
-STEPS_A_CALL = 12  # steps that each call which was asked for adds
-MAX_TABLES_S = 0.1
-"""Seconds of processor time that all hash tables may take to be made; those of honest code take a tenth."""
+STEPS_A_CALL = 12  # steps that each requested call adds
+MAX_TABLES_S = 0.1  # seconds of processor time for making all hash tables; those of honest code take a tenth
 _SLICE = 256
 _SHORT = 1000
 _QUOTED = re.compile(rb'"(?>[^"\\]*(?:\\.[^"\\]*)*)"?', re.DOTALL)
 
 
 class Effort:
-    """What may still be done for one evaluation."""
+    """The work that may still be done for one evaluation."""
 
     __slots__ = ("_seconds", "_steps")
 

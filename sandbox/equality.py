@@ -6,6 +6,7 @@ import cmath
 import hashlib
 import math
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sandbox import plain
@@ -14,21 +15,22 @@ _MAX_DEPTH = 3 * plain.MAX_DEPTH
 _SCALARS = frozenset({type(None), bool, int, str, bytes, bytearray})
 _NUMBERS = (int, float, complex)
 _MAX_NAME = 80
+_SHORT = 1 << 63
 
 
 class _ForeignError(Exception):
     """A value is of a type that is not plain."""
 
 
-def same(value: Any, expected: Any, rel_tol: float = 0.0, abs_tol: float = 0.0) -> bool:
-    """Whether a plain value is the expected one, strictly by type.
+def same(value: object, expected: object, rel_tol: float = 0.0, abs_tol: float = 0.0) -> bool:
+    """Return whether a plain value is the expected one, strictly by type.
 
     ``True`` is not ``1``, ``1`` is not ``1.0``, a tuple is not a list, ``bytes`` are not ``bytearray``. With a
     tolerance, numbers of any kind (``int``, ``float``, ``complex``, never ``bool``) are the same if they are close,
     as :func:`math.isclose` means it; members of sets and keys of dicts are always compared exactly. The order of
-    dicts and sets does not matter. ``nan`` is the same as ``nan``, on purpose: a function that must give it can
-    only so be checked. A set or dict that holds it more than once must hold it as often, with the same items, which
-    are then compared exactly too. ``0.0`` is the same as ``-0.0``.
+    dicts and sets does not matter. ``nan`` is the same as ``nan``, on purpose: otherwise no check could expect it.
+    A set or dict that holds it more than once must hold it as often, with the same items, which are then compared
+    exactly too. ``0.0`` is the same as ``-0.0``.
 
     Only plain values can be the same as anything; no method of another type is called. The work is in proportion to
     the size of the smaller value, whatever the hashes in it: no set or dict is asked for what another holds.
@@ -53,7 +55,7 @@ def _same(value: Any, expected: Any, rel_tol: float, abs_tol: float, depth: int)
         return bool(value == expected)
     if kind is list or kind is tuple:
         return len(value) == len(expected) and all(
-            _same(one, other, rel_tol, abs_tol, depth + 1) for one, other in zip(value, expected, strict=True)
+            _same(ours, theirs, rel_tol, abs_tol, depth + 1) for ours, theirs in zip(value, expected, strict=True)
         )
     if kind is dict:
         return len(value) == len(expected) and _same_items(value, expected, rel_tol, abs_tol, depth + 1)
@@ -63,30 +65,30 @@ def _same(value: Any, expected: Any, rel_tol: float, abs_tol: float, depth: int)
 
 
 def _same_items(value: dict[Any, Any], expected: dict[Any, Any], rel_tol: float, abs_tol: float, depth: int) -> bool:
-    ours, theirs = _by_name(expected), _by_name(value)
-    for name, items in theirs.items():
-        others = ours.get(name)
-        if others is None or len(items) != len(others):
+    items_by_name, expected_by_name = _by_name(value), _by_name(expected)
+    for name, items in items_by_name.items():
+        wanted = expected_by_name.get(name)
+        if wanted is None or len(items) != len(wanted):
             return False
         if len(items) == 1:
-            if not _same(items[0], others[0], rel_tol, abs_tol, depth):
+            if not _same(items[0], wanted[0], rel_tol, abs_tol, depth):
                 return False
-        elif sorted(map(_name, items)) != sorted(map(_name, others)):  # keys with nan in them, each equal to no other
+        elif sorted(map(_name, items)) != sorted(map(_name, wanted)):  # keys with nan in them, each equal to no other
             return False
-    return len(ours) == len(theirs)
+    return len(items_by_name) == len(expected_by_name)
 
 
 def _by_name(table: dict[Any, Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = defaultdict(list)
+    items: dict[str, list[Any]] = defaultdict(list)
     for key, item in table.items():
-        found[_name(key)].append(item)
-    return found
+        items[_name(key)].append(item)
+    return items
 
 
-def _close(value: Any, expected: Any, rel_tol: float, abs_tol: float) -> bool:
+def _close(value: complex, expected: complex, rel_tol: float, abs_tol: float) -> bool:
     if value == expected or (value != value and expected != expected and _name(value)[1:] == _name(expected)[1:]):
         return True
-    close = cmath.isclose if complex in (type(value), type(expected)) else math.isclose
+    close: Callable[..., bool] = cmath.isclose if complex in (type(value), type(expected)) else math.isclose
     try:
         return close(value, expected, rel_tol=rel_tol, abs_tol=abs_tol)
     except OverflowError:  # integers beyond the floats: they have no closeness but equality
@@ -101,21 +103,21 @@ def _name(value: Any) -> str:
     """
     kind = type(value)
     if kind is int:
-        return f"i{value:x}" if -_SHORT < value < _SHORT else _shortened(f"i{value:x}")
+        return f"i{value:x}" if -_SHORT < value < _SHORT else _shorten(f"i{value:x}")
     if kind is str:
-        return _shortened(f"s{value}")
+        return _shorten(f"s{value}")
     if kind is float:
         return f"f{value + 0.0!r}"  # for -0.0 + 0.0 is 0.0
     if kind is tuple or kind is list:
-        return _joined("t" if kind is tuple else "l", map(_name, value))
+        return _join("t" if kind is tuple else "l", map(_name, value))
     if kind is set or kind is frozenset:
-        return _joined("u" if kind is set else "v", sorted(map(_name, value)))
+        return _join("u" if kind is set else "v", sorted(map(_name, value)))
     if kind is dict:
-        return _joined("d", sorted(_joined("", (_name(key), _name(item))) for key, item in value.items()))
+        return _join("d", sorted(_join("", (_name(key), _name(item))) for key, item in value.items()))
     if kind is complex:
         return f"c{value.real + 0.0!r} {value.imag + 0.0!r}"
     if kind is bytes or kind is bytearray:
-        return _shortened(f"{'b' if kind is bytes else 'y'}{value.hex()}")
+        return _shorten(f"{'b' if kind is bytes else 'y'}{value.hex()}")
     if value is None or kind is bool:
         return repr(value)
     if plain.is_known_type(value):
@@ -123,15 +125,12 @@ def _name(value: Any) -> str:
     raise _ForeignError
 
 
-_SHORT = 1 << 63
+def _join(mark: str, names: Iterable[str]) -> str:
+    return _shorten(mark + "".join([f"{len(name)}:{name}" for name in names]))
 
 
-def _joined(mark: str, names: Any) -> str:
-    return _shortened(mark + "".join([f"{len(name)}:{name}" for name in names]))
-
-
-def _shortened(name: str) -> str:
-    """Return a name that is long as a digest, so that names of what is nested do not grow with each level."""
+def _shorten(name: str) -> str:
+    """Return a long name as a digest, so that the names of nested values do not grow with each level."""
     if len(name) <= _MAX_NAME:
         return name
     return "h" + hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()

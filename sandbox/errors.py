@@ -62,21 +62,21 @@ class CheckError(SandboxError, ValueError):
 
 
 class RestrictedSourceError(SandboxError, ValueError):
-    """A text does what texts of strangers may not do. Mend the text at the place that the message names.
+    """A text does what texts of strangers may not do. Mend the text at the line and column that the message names.
 
     Args:
-        words: What is wrong, in a sentence.
+        reason: What is wrong, in a sentence.
         line: The line of the text, from 1.
         column: The column in that line, from 1.
         construct: What stands there: a name, a module, or a kind of statement such as ``"async def"``.
     """
 
-    def __init__(self, words: str, line: int = 1, column: int = 1, construct: str = "") -> None:
-        super().__init__(words, line, column, construct)
-        self.words = words
+    def __init__(self, reason: str, line: int = 1, column: int = 1, construct: str = "") -> None:
+        super().__init__(reason, line, column, construct)
+        self.reason = reason
         self.line = line
         self.column = column
         self.construct = construct
 
     def __str__(self) -> str:
-        return f"line {self.line}, column {self.column}: {self.words}"
+        return f"line {self.line}, column {self.column}: {self.reason}"

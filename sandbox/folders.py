@@ -1,4 +1,4 @@
-"""Private folders among the temporary files: who made each is in its name, and those of the dead are swept away.
+"""Private folders among the temporary files: each names its maker, and folders whose maker has ended are swept away.
 
 *Covered:* the temporary directory is open to everyone, and what lies in a folder may have been made by untrusted code,
 some of which may still run. A folder is swept only if it belongs to this user and nobody else may enter it, and what
@@ -42,7 +42,7 @@ def shared(kind: str, owner: int, name: str) -> str:
         name: What tells it from other folders of that owner.
 
     Raises:
-        PermissionError: The place is taken by something that is not this user's alone.
+        PermissionError: Something that is not this user's alone has that name.
     """
     folder = os.path.join(tempfile.gettempdir(), f"{_prefix(kind)}{owner}-{name}")
     with contextlib.suppress(FileExistsError):
@@ -92,13 +92,13 @@ def _empty(folder: int) -> None:
     actions = [(os.POSIX_SPAWN_DUP2, folder, aside), (os.POSIX_SPAWN_DUP2, aside, _FOLDER)]
     helper = os.posix_spawn(sys.executable, command, {}, file_actions=actions)
     try:
-        watched = os.pidfd_open(helper)
+        pidfd = os.pidfd_open(helper)
         try:
             poll = select.poll()
-            poll.register(watched, select.POLLIN)
+            poll.register(pidfd, select.POLLIN)
             poll.poll(_HELP_S * 1000)
         finally:
-            os.close(watched)
+            os.close(pidfd)
     finally:
         os.kill(helper, signal.SIGKILL)
         os.waitpid(helper, 0)

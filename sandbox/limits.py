@@ -1,4 +1,4 @@
-"""What isolated code may use, unless its caller says otherwise."""
+"""Limits of isolated code, and the cores of this machine."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def local_ranks() -> int:
 
     torchrun and accelerate say it in ``LOCAL_WORLD_SIZE``, DeepSpeed's launcher in ``LOCAL_SIZE``.
     """
-    said = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or ""
-    return max(1, int(said)) if said.isdecimal() else 1
+    ranks = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or ""
+    return max(1, int(ranks)) if ranks.isdecimal() else 1
 
 
 def cores() -> int:

@@ -28,7 +28,7 @@ MAX_ALIKE = 200
 _WHOLE = 1 << 63  # beyond it numbers are hexadecimal, because Python limits the digits of decimal ones
 
 
-def dumps(value: Any) -> str:
+def dumps(value: object) -> str:
     """Return a plain value as JSON text.
 
     Raises:
@@ -77,8 +77,8 @@ def encode(value: Any, depth: int = 0) -> Any:
     raise NotPlainError(f"a value of type {kind.__name__} is not plain")
 
 
-def is_known_type(value: Any) -> bool:
-    """Whether a value is one of :data:`TYPES`; nothing of its own is asked."""
+def is_known_type(value: object) -> bool:
+    """Return whether a value is one of :data:`TYPES`, without calling anything of its own."""
     return type(value) is type and value in _KNOWN
 
 
@@ -91,12 +91,12 @@ def _text(value: str) -> Any:
     return value
 
 
-def _integer(value: Any, depth: int) -> Any:
+def _integer(value: int, depth: int) -> Any:
     number = int.__add__(value, 0)
     return number if -_WHOLE < number < _WHOLE else {"int": hex(number)}
 
 
-def _float(value: Any, depth: int) -> Any:
+def _float(value: float, depth: int) -> Any:
     number = float.__add__(value, 0.0) if float.__ne__(value, 0.0) else float.__pos__(value)
     return number if math.isfinite(number) else {"float": float.__repr__(number)}
 
@@ -120,7 +120,7 @@ _WRITERS: tuple[tuple[type, Callable[[Any, int], Any]], ...] = (
 )
 
 
-def decode(tree: Any, effort: Effort | None = None, depth: int = 0) -> Any:
+def decode(tree: object, effort: Effort | None = None, depth: int = 0) -> Any:
     """Return the value that a tree stands for; see :func:`loads`.
 
     Args:
@@ -138,43 +138,46 @@ def decode(tree: Any, effort: Effort | None = None, depth: int = 0) -> Any:
         return tree
     if len(tree) != 1:
         raise NotPlainError("an object without a type")
-    ((name, held),) = tree.items()
+    ((name, content),) = tree.items()
     read = _READERS.get(name)
     if read is None:
         raise NotPlainError(f"a value of unknown type {name[:40]!r}")
     try:
-        return read(held, effort, depth + 1)
+        return read(content, effort, depth + 1)
     except NotPlainError:
         raise
     except (TypeError, ValueError, AttributeError, OverflowError) as fault:
         raise NotPlainError(f"no {name}: {fault}") from None
 
 
-def _items(held: Any, effort: Effort, depth: int) -> list[Any]:
-    if type(held) is not list:
+# Readers take what ought to be there; where it is of another type, they raise, and decode says so.
+
+
+def _items(items: object, effort: Effort, depth: int) -> list[Any]:
+    if type(items) is not list:
         raise NotPlainError("no items")
-    effort.spend(1 + len(held))
-    return [item if type(item) in _AS_IT_IS else decode(item, effort, depth + 1) for item in held]
+    effort.spend(1 + len(items))
+    return [item if type(item) in _AS_IT_IS else decode(item, effort, depth + 1) for item in items]
 
 
-def _number(text: Any) -> float:
+def _number(text: str) -> float:
     if text not in ("nan", "inf", "-inf"):
         raise NotPlainError("no special float")
     return float(text)
 
 
-def _pairs(held: Any, effort: Effort, depth: int) -> dict[Any, Any]:
-    effort.spend(_STEPS_A_TABLE + 2 * len(held))
-    pairs = [(decode(key, effort, depth), decode(item, effort, depth)) for key, item in held]
+def _pairs(items: list[list[Any]], effort: Effort, depth: int) -> dict[Any, Any]:
+    effort.spend(_STEPS_A_TABLE + 2 * len(items))
+    pairs = [(decode(key, effort, depth), decode(item, effort, depth)) for key, item in items]
     _pay_for_alike([key for key, _ in pairs], effort)
     table: dict[Any, Any] = {}
     effort.fill(table, pairs)
     return table
 
 
-def _members(held: Any, effort: Effort, depth: int) -> set[Any]:
+def _members(items: object, effort: Effort, depth: int) -> set[Any]:
     effort.spend(_STEPS_A_TABLE)
-    members = _items(held, effort, depth)
+    members = _items(items, effort, depth)
     _pay_for_alike(members, effort)
     table: set[Any] = set()
     effort.fill(table, members)
@@ -194,7 +197,7 @@ def _pay_for_alike(members: list[Any], effort: Effort) -> None:
 
 
 def _alike(members: Iterable[Any]) -> Iterator[list[Any]]:
-    """Return the members that share their hash with another, those of one hash together. No hash table is made."""
+    """Yield the groups of members that share a hash, without making a hash table."""
     hashes = sorted(map(hash, members))
     if not any(map(int.__eq__, hashes, itertools.islice(hashes, 1, None))):
         return
@@ -205,32 +208,32 @@ def _alike(members: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _weight_together(alike: list[Any], effort: Effort) -> int:
-    """Return how many things are compared where each of some is compared with every other."""
-    return len(alike) * sum(_weight(one, effort) for one in alike)
+    """Return how many values are compared if each of some is compared with every other."""
+    return len(alike) * sum(_weight(item, effort) for item in alike)
 
 
-def _weight(value: Any, effort: Effort) -> int:
-    """Return how many things are compared where a value is compared with one that may be equal."""
+def _weight(value: object, effort: Effort) -> int:
+    """Return how many values are compared if a value is compared with one that may be equal."""
     effort.spend(1)
     if type(value) is tuple:
         return 1 + sum(_weight(item, effort) for item in value)
     if type(value) is frozenset:
-        once = sum(_weight(one, effort) for one in value)
-        return 1 + once + sum(_weight_together(alike, effort) for alike in _alike(value))
+        items = sum(_weight(item, effort) for item in value)
+        return 1 + items + sum(_weight_together(alike, effort) for alike in _alike(value))
     if type(value) is int:
         return 1 + value.bit_length() // 1024
     return 1 + len(value) // 128 if isinstance(value, str | bytes) else 1
 
 
-def _complex(held: Any, effort: Effort, depth: int) -> complex:
-    real, imaginary = _items(held, effort, depth)
+def _complex(parts: object, effort: Effort, depth: int) -> complex:
+    real, imaginary = _items(parts, effort, depth)
     return complex(float(real), float(imaginary))
 
 
-def _type(held: Any, effort: Effort, depth: int) -> type:
-    if type(held) is not str or held not in TYPES:
+def _type(name: object, effort: Effort, depth: int) -> type:
+    if type(name) is not str or name not in TYPES:
         raise NotPlainError("no type of Python's own")
-    return TYPES[held]
+    return TYPES[name]
 
 
 TYPES = {kind.__name__: kind for kind in (type(None), bool, *(base for base, _ in _WRITERS))} | {
@@ -242,15 +245,15 @@ _AS_IT_IS = frozenset({str, int, float, bool, type(None)})
 _COMPARED_A_STEP = 16
 _STEPS_A_TABLE = 6
 _READERS: dict[str, Callable[[Any, Effort, int], Any]] = {
-    "int": lambda held, effort, depth: int(held, 16),
-    "float": lambda held, effort, depth: _number(held),
-    "tuple": lambda held, effort, depth: tuple(_items(held, effort, depth)),
+    "int": lambda digits, effort, depth: int(digits, 16),
+    "float": lambda text, effort, depth: _number(text),
+    "tuple": lambda items, effort, depth: tuple(_items(items, effort, depth)),
     "set": _members,
-    "frozenset": lambda held, effort, depth: frozenset(_members(held, effort, depth)),
+    "frozenset": lambda items, effort, depth: frozenset(_members(items, effort, depth)),
     "dict": _pairs,
-    "str": lambda held, effort, depth: bytes.fromhex(held).decode("utf-8", "surrogatepass"),
-    "bytes": lambda held, effort, depth: bytes.fromhex(held),
-    "bytearray": lambda held, effort, depth: bytearray.fromhex(held),
+    "str": lambda digits, effort, depth: bytes.fromhex(digits).decode("utf-8", "surrogatepass"),
+    "bytes": lambda digits, effort, depth: bytes.fromhex(digits),
+    "bytearray": lambda digits, effort, depth: bytearray.fromhex(digits),
     "complex": _complex,
     "type": _type,
 }

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sandbox import folders
 from sandbox.errors import SandboxUnavailableError
-from sandbox.evaluation import Evaluation
+from sandbox.evaluation import Evaluation, Report
 from sandbox.inside.children import PARTS
 from sandbox.inside.workfolder import CLEAN_S, FOLDER
 from sandbox.inside.zygote import CONTROL, FILES, ORDER, REASONS, REPORT
@@ -29,15 +29,14 @@ from sandbox.limits import Limits
 from sandbox.workers.clock import stopped
 from sandbox.workers.wire import anonymous_file
 
-GRACE_S = 0.6
-"""Seconds after an evaluation's time within which a zygote must have reported; it is then ended with the evaluation."""
+GRACE_S = 0.6  # seconds after an evaluation's time by which a zygote must have reported; then both are ended
 START_S = 30.0  # seconds that a zygote may take to start
 _STANDARD_MODULES = (  # every library makes a fork and its end slower; random and threading act in each child
     "abc", "bisect", "collections", "contextlib", "copy", "enum", "functools", "heapq", "io", "itertools", "json",
     "math", "operator", "re", "string", "struct", "time", "types", "typing",
 )  # fmt: skip
 _BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox.inside import zygote; del sys.path[0]; zygote.main()"
-_SHARED = ("stdin", "stdout", "stderr", "results")  # what code has of the files
+_SHARED = ("stdin", "stdout", "stderr", "results")  # the files that code has
 _LATE = (int(signal.SIGKILL), REASONS.index("timeout"))
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/", "LD_BIND_NOW": "1", "MALLOC_ARENA_MAX": "1",
@@ -48,7 +47,7 @@ _END_S = 1.0  # seconds for a zygote to end what it has under way, and for what 
 
 
 class Profile(NamedTuple):
-    """What a zygote has loaded before code runs.
+    """The modules that a zygote loads before code runs.
 
     Attributes:
         modules: Imported before the jail is entered.
@@ -79,13 +78,13 @@ class ZygoteProcess:
         self._in_use = threading.RLock()  # protects the files: closed while an evaluation uses them, they are others'
         self._owner = os.getpid()
         self._folder = folders.make(_FOLDERS)
-        self._files = {name: anonymous_file(name) for name in FILES}  # "peer" only keeps its place
+        self._files = {name: anonymous_file(name) for name in FILES}  # "peer" only keeps its number
         self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._untidy = False  # whether the zygote is cleaning up after an evaluation
         self.scratch_bytes = scratch_bytes
         self._patience_s = _END_S  # in which it may end by itself
         self.process = 0
-        self._ended = -1
+        self._pidfd = -1
         try:
             self._start(profile, level, scratch_bytes, control.fileno())
         except BaseException:
@@ -103,25 +102,24 @@ class ZygoteProcess:
             "mount_point": self._folder, "scratch_bytes": scratch_bytes,
         }  # fmt: skip
         os.pwrite(self._files["request"], json.dumps(settings).encode(), 0)
-        passed = {**dict(enumerate(self._files.values())), CONTROL: control}
-        aside = max(*passed, *passed.values()) + 1  # first above all, then down, so that none is overwritten on the way
-        actions: list[tuple[Any, ...]] = [
-            (os.POSIX_SPAWN_DUP2, number, aside + place) for place, number in passed.items()
-        ]
-        actions += [(os.POSIX_SPAWN_DUP2, aside + place, place) for place in passed]
-        actions += [(os.POSIX_SPAWN_CLOSE, aside + place) for place in passed]
+        sources = {**dict(enumerate(self._files.values())), CONTROL: control}  # by the number in the zygote
+        above = max(*sources, *sources.values()) + 1  # first above all, then down, so that none is overwritten
+        actions: list[tuple[Any, ...]] = []
+        actions += [(os.POSIX_SPAWN_DUP2, source, above + target) for target, source in sources.items()]
+        actions += [(os.POSIX_SPAWN_DUP2, above + target, target) for target in sources]
+        actions += [(os.POSIX_SPAWN_CLOSE, above + target) for target in sources]
         environment = {**_ENVIRONMENT, **{k: os.environ[k] for k in ("LD_LIBRARY_PATH",) if k in os.environ}}
         command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT.format(root=root)]
-        # a group of its own: Ctrl-C at a terminal is not meant for it, and all that it starts can be told by that
+        # a group of its own: Ctrl-C at a terminal is not meant for it, and the group shows what it has started
         self.process = os.posix_spawn(sys.executable, command, environment, file_actions=actions, setpgroup=0)
-        self._ended = os.pidfd_open(self.process)
+        self._pidfd = os.pidfd_open(self.process)
         try:
-            said = json.loads(self._hear(START_S))
+            message = json.loads(self._hear(START_S))
         except (OSError, EOFError, ValueError) as fault:
-            words = os.pread(self._files["stderr"], 2000, 0).decode("utf-8", "replace").strip()
-            raise SandboxUnavailableError(f"the zygote did not start: {fault or 'it died'}\n{words}".strip()) from None
-        if "error" in said:
-            raise SandboxUnavailableError(said["error"])
+            stderr = os.pread(self._files["stderr"], 2000, 0).decode("utf-8", "replace").strip()
+            raise SandboxUnavailableError(f"the zygote did not start: {fault or 'it died'}\n{stderr}".strip()) from None
+        if "error" in message:
+            raise SandboxUnavailableError(message["error"])
         for name in self._files:
             self._take(name, 0)
         self._forget_times()
@@ -156,22 +154,24 @@ class ZygoteProcess:
                 if content:
                     os.pwrite(self._files[name], content, 0)
             largest = max(limits.output_bytes, limits.file_bytes) + 1
-            limited = (limits.whole_cpu_s, limits.memory_bytes, largest, limits.open_files)
+            bounds = (limits.whole_cpu_s, limits.memory_bytes, largest, limits.open_files)
             began = time.monotonic()
             processes = min(limits.processes, 255)
-            self._control.send(ORDER.pack(kind, began, limits.timeout_s, *limited, limits.file_bytes, processes))
+            self._control.send(ORDER.pack(kind, began, limits.timeout_s, *bounds, limits.file_bytes, processes))
             try:
-                *report, tidy = REPORT.unpack(self._hear_report(limits.timeout_s))
+                *fields, tidy = REPORT.unpack(self._hear_report(limits.timeout_s))
             except TimeoutError:
                 if not self._has_begun():
                     raise
                 self._patience_s = 0.0  # the code began and did not end in time, whatever the zygote does
                 self.close()
-                return Evaluation(kind, limits, (*_LATE, time.monotonic() - began, 0.0, 0.0, 0, -1), "")
+                report = Report(*_LATE, time.monotonic() - began, 0.0, 0.0, 0, -1)
+                return Evaluation(kind, limits, report, "")
             self._untidy = not tidy
-            if REASONS[report[1]] == "no process":
+            report = Report(*fields)
+            if REASONS[report.reason] == "no process":
                 raise OSError("the zygote could not start a process")
-            return Evaluation(kind, limits, tuple(report), "", *self._read(limits))
+            return Evaluation(kind, limits, report, "", *self._read(limits))
         except BaseException:
             self.close()
             raise
@@ -179,9 +179,9 @@ class ZygoteProcess:
             self._in_use.release()
 
     def _hear_report(self, timeout_s: float) -> bytes:
-        """Wait for a report, for an evaluation's time and the grace after it.
+        """Wait for a report, for an evaluation's time and then the grace, in parts.
 
-        The grace is waited in parts: where the whole machine stands still, that costs one part and not the grace.
+        If the whole machine stands still, that costs one part and not the whole grace.
         """
         for patience_s in (timeout_s, *[GRACE_S / PARTS] * PARTS):
             with contextlib.suppress(TimeoutError):
@@ -194,7 +194,7 @@ class ZygoteProcess:
         return struct.unpack("i", unread) == (0,)
 
     def _read(self, limits: Limits) -> tuple[dict[str, bytes], bytes, bytes]:
-        """Take what the children left, at most one byte more than each may be."""
+        """Read the children's output and results, at most one byte more than each may have, and empty all files."""
         most = limits.output_bytes
         outputs = {name: self._take(name, most + 1) for name in ("stdout", "stderr")}
         results, verdict = (self._take(name, 2 * most + (1 << 20)) for name in ("results", "verdict"))
@@ -204,9 +204,9 @@ class ZygoteProcess:
         return outputs, results, verdict
 
     def _take(self, name: str, most: int) -> bytes:
-        """Give what a file holds, and empty it."""
+        """Return a file's content, and empty it."""
         descriptor = self._files[name]
-        os.lseek(descriptor, 0, os.SEEK_SET)  # the children share this place, and O_APPEND and its like
+        os.lseek(descriptor, 0, os.SEEK_SET)  # the children share the position, and flags such as O_APPEND
         fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         size = os.fstat(descriptor).st_size
@@ -217,7 +217,7 @@ class ZygoteProcess:
         return content
 
     def _forget_times(self) -> None:
-        """Take back when the files were read and written: code would tell by it what others have done."""
+        """Reset the files' times, which would show to code what others have done."""
         for name in _SHARED:
             os.utime(self._files[name], ns=(0, 0))
 
@@ -233,9 +233,9 @@ class ZygoteProcess:
                 if process:
                     self._end(process)
             finally:
-                if self._ended >= 0:
-                    os.close(self._ended)
-                self._ended = -1
+                if self._pidfd >= 0:
+                    os.close(self._pidfd)
+                self._pidfd = -1
                 self._control.close()
                 for descriptor in self._files.values():
                     os.close(descriptor)
@@ -245,14 +245,14 @@ class ZygoteProcess:
     def _end(self, process: int) -> None:
         """Wait until the zygote has ended, and kill it where it takes too long; then nothing of the jail is left."""
         poll = select.poll()
-        poll.register(self._ended, select.POLLIN)
+        poll.register(self._pidfd, select.POLLIN)
         if not poll.poll(self._patience_s * 1000):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process, signal.SIGKILL)
             poll.poll(_END_S * 1000)
         with contextlib.suppress(ChildProcessError):
-            how = os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if how is None or how.si_code != os.CLD_EXITED or how.si_status != 0:  # what it started may still run
+            end = os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if end is None or end.si_code != os.CLD_EXITED or end.si_status != 0:  # what it started may still run
                 _await_end_of_group(process)
             os.waitpid(process, os.WNOHANG)
 

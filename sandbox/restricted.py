@@ -2,14 +2,14 @@
 
 *Covered:* a text that goes beyond plain computation is refused before it runs, with line, column and construct:
 other imports than :data:`~sandbox.inside.guards.MODULES`, attributes and names that lead into the interpreter, builtins
-that read, write or evaluate. What only shows at run time is refused by :mod:`sandbox.inside.guards`.
+that read, write or evaluate. :mod:`sandbox.inside.guards` refuses what only shows at run time.
 
 *Not covered:* a text that finds a way around the gate. RestrictedPython says of itself that it is no sandbox. So
 what passes runs in a jail all the same, and the jail is the boundary.
 
 RestrictedPython rewrites iteration and item access too, for frameworks whose objects have permissions. Here no object
-has them, and all are plain: those rewritings are left out, which gives back unpacking, in-place operators
-and the builtins that iterate in C.
+has permissions, so those rewritings are left out; unpacking, in-place operators and the builtins that iterate in C
+then work.
 """
 
 from __future__ import annotations
@@ -92,20 +92,19 @@ def check_source(text: str) -> CheckedSource:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about odd escapes and comparisons: the author's affair, not this process's
         try:
-            written = parse(text)
-            gated = _Gate(text, written).visit(parse(text))
+            tree = parse(text)
+            gated = _Gate(text, tree).visit(parse(text))
             code = compile(gated, guards.FILE_NAME, "exec", dont_inherit=True, optimize=0)
-        except SyntaxError as wrong:
-            raise RestrictedSourceError(
-                f"not Python: {wrong.msg}", wrong.lineno or 1, wrong.offset or 1, "syntax"
-            ) from None
+        except SyntaxError as error:
+            line, column = error.lineno or 1, error.offset or 1
+            raise RestrictedSourceError(f"not Python: {error.msg}", line, column, "syntax") from None
         except (RecursionError, MemoryError):
             raise RestrictedSourceError("nested too deep", construct="nesting") from None
         except RestrictedSourceError:
             raise
-        except ValueError as odd:  # lone surrogates
-            raise RestrictedSourceError(f"not Python: {odd}", construct="characters") from None
-    functions = {one.name: one for one in written.body if isinstance(one, ast.FunctionDef)}
+        except ValueError as error:  # lone surrogates
+            raise RestrictedSourceError(f"not Python: {error}", construct="characters") from None
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     return CheckedSource(text, functions, marshal.dumps(code))
 
 
@@ -137,22 +136,23 @@ class _Gate(RestrictingNodeTransformer):
         construct = _construct(node)
         self._refuse(node, f"{construct} is not allowed", construct)
 
-    def _refuse(self, node: Any, words: str, construct: str) -> NoReturn:
+    def _refuse(self, node: ast.AST, reason: str, construct: str) -> NoReturn:
         line, offset = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
         if isinstance(node, ast.Attribute):  # the name itself, not the beginning of what it is an attribute of
             line, offset = node.end_lineno or line, (node.end_col_offset or 0) - len(node.attr.encode())
         before = self._lines[line - 1].encode()[:offset] if line <= len(self._lines) else b""
-        raise RestrictedSourceError(words, line, len(before.decode("utf-8", "replace")) + 1, construct)
+        raise RestrictedSourceError(reason, line, len(before.decode("utf-8", "replace")) + 1, construct)
 
-    def check_name(self, node: Any, name: str | None, allow_magic_methods: bool = False) -> None:
+    def check_name(self, node: ast.AST, name: str | None, allow_magic_methods: bool = False) -> None:
         """Allow names that begin with an underscore, except those with a meaning to Python or to the gate."""
-        if name is None or (allow_magic_methods and name in _MAGIC_METHODS and node.col_offset > 0):
+        inner = getattr(node, "col_offset", 0) > 0
+        if name is None or (allow_magic_methods and name in _MAGIC_METHODS and inner):
             return
         if name.startswith("__") or (name.startswith("_") and name.endswith("_") and name != "_"):
             self._refuse(node, f"the name {name!r} is not allowed: it has a meaning of its own", name)
 
-    def check_function_argument_names(self, node: Any) -> None:
-        """Leave that to each argument, which knows its place."""
+    def check_function_argument_names(self, node: object) -> None:
+        """Leave that to each argument, which has its own line and column."""
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if isinstance(node.ctx, ast.Load) and node.id in _GONE_BUILTINS and not self._bound[node.id]:
@@ -179,7 +179,7 @@ class _Gate(RestrictingNodeTransformer):
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
-        if node.module == "__future__" and [one.name for one in node.names] == ["annotations"]:
+        if node.module == "__future__" and [alias.name for alias in node.names] == ["annotations"]:
             return ast.copy_location(ast.Pass(), node)
         module = "." * node.level + (node.module or "")
         self._check_module(node, module)
@@ -209,26 +209,25 @@ class _Gate(RestrictingNodeTransformer):
         return super().visit_FunctionDef(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
-        made: Any = super().visit_ClassDef(node)
-        for keyword in made.keywords:  # RestrictedPython makes it anew, without a place
+        gated: Any = super().visit_ClassDef(node)
+        for keyword in gated.keywords:  # RestrictedPython makes new ones, without a line
             ast.copy_location(keyword, node)
             ast.copy_location(keyword.value, node)
-        return ast.copy_location(made, node)
+        return ast.copy_location(gated, node)
 
-    def visit_Nonlocal(self, node: ast.Nonlocal) -> Any:
+    def visit_Nonlocal(self, node: ast.Nonlocal | ast.Global) -> Any:
         for name in node.names:
             self.check_name(node, name)
         return node
 
-    def visit_Global(self, node: ast.Global) -> Any:
-        return self.visit_Nonlocal(node)  # type: ignore[arg-type]  # it has the same names
+    visit_Global = visit_Nonlocal
 
-    def _as_it_is(self, node: Any) -> Any:
+    def _visit_unchanged(self, node: ast.AST) -> Any:
         return self.node_contents_visit(node)
 
     # What RestrictedPython rewrites for objects with permissions; see the module's docstring.
-    visit_Subscript = visit_For = visit_comprehension = visit_Assign = visit_With = visit_AugAssign = _as_it_is
-    visit_Call = _as_it_is
+    visit_Subscript = visit_For = visit_comprehension = visit_Assign = visit_With = visit_AugAssign = _visit_unchanged
+    visit_Call = _visit_unchanged
     inject_print_collector = staticmethod(lambda node, position=0: None)
 
 

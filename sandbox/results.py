@@ -1,4 +1,4 @@
-"""What came of an evaluation in a jail."""
+"""The results of an evaluation in a jail."""
 
 from __future__ import annotations
 
@@ -11,27 +11,19 @@ from typing import Any
 class ExecutionStatus(StrEnum):
     """How an evaluation ended."""
 
-    OK = "ok"
-    """By itself: a program with exit code 0, or every call made (each may have raised; see its value)."""
-    NONZERO = "nonzero"
-    """By itself, with another exit code, or an exception that nobody caught; source that does not compile too."""
-    TIMEOUT = "timeout"
-    """Its time was up, by the clock or of the processor."""
-    MEMORY = "memory"
-    """It wanted more memory than it may have."""
-    OUTPUT_LIMIT = "output_limit"
-    """It wrote more than it may: to its outputs, its scratch directory or in values given back."""
-    KILLED = "killed"
-    """A signal ended it that nobody sent: a crash of the interpreter."""
-    FORBIDDEN = "forbidden"
-    """It tried what the jail does not allow, and did not handle the refusal."""
-    INFRASTRUCTURE = "infrastructure"
-    """No fault of the code: the sandbox itself failed, again and again."""
+    OK = "ok"  # by itself: a program with exit code 0, or every call made (each may have raised; see its value)
+    NONZERO = "nonzero"  # by itself, with another exit code, or an exception nobody caught, such as a SyntaxError
+    TIMEOUT = "timeout"  # its time was up, by the clock or of the processor
+    MEMORY = "memory"  # it needed more memory than it may have
+    OUTPUT_LIMIT = "output_limit"  # it wrote more than it may: outputs, scratch directory or values given back
+    KILLED = "killed"  # a signal ended it that nobody sent: a crash of the interpreter
+    FORBIDDEN = "forbidden"  # it tried what the jail does not allow, and did not handle the refusal
+    INFRASTRUCTURE = "infrastructure"  # no fault of the code: the sandbox itself failed, again and again
 
 
 @dataclass(frozen=True, slots=True)
 class CallValue:
-    """What came of one call of a function in the jail.
+    """The outcome of one call of a function in the jail.
 
     Attributes:
         ok: Whether the function returned a plain value.
@@ -48,7 +40,7 @@ class CallValue:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """What came of one evaluation. Nothing in it is a verdict: the code chose what it printed and returned.
+    """The outcome of one evaluation. Nothing in it is a verdict: the code chose what it printed and returned.
 
     Attributes:
         status: How it ended.
@@ -63,7 +55,7 @@ class ExecutionResult:
         duration_s: Wall-clock seconds.
         cpu_s: Seconds of processor time.
         peak_memory_bytes: The most memory it held, the interpreter's own included.
-        level: How far it was shut in.
+        level: The level of isolation.
     """
 
     status: ExecutionStatus
@@ -85,11 +77,11 @@ class ExecutionResult:
 class AssertsRun:
     """What the tester of assert-style tests reported; see :func:`~sandbox.checks.check_asserts`."""
 
-    execution: ExecutionResult  # what came of the completion's process
+    execution: ExecutionResult  # how the completion's process ended
     lines: list[Mapping[str, Any]] = field(default_factory=list)  # the tester's reports, in order
     ended: bool = False  # whether the tester came to its own end
 
 
-def printable(words: str) -> str:
-    """Return words of untrusted code as UTF-8 can hold them: lone surrogates are escaped."""
-    return words.encode("utf-8", "backslashreplace").decode()
+def printable(text: str) -> str:
+    """Return text of untrusted code as UTF-8 can hold it: lone surrogates are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()

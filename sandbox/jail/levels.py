@@ -17,14 +17,10 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 class Level(StrEnum):
     """How far untrusted code is shut in."""
 
-    STRICT = "strict"
-    """Namespaces, Landlock, seccomp and resource limits."""
-    STANDARD = "standard"
-    """The same without namespaces: needs no privilege, and works inside Docker's default profile."""
-    SECCOMP_ONLY = "seccomp-only"
-    """Seccomp and resource limits: files can be read and, where the user may, written."""
-    NONE = "none"
-    """Resource limits alone. No isolation."""
+    STRICT = "strict"  # namespaces, Landlock, seccomp and resource limits
+    STANDARD = "standard"  # the same without namespaces: needs no privilege, and works inside Docker's default profile
+    SECCOMP_ONLY = "seccomp-only"  # seccomp and resource limits: files can be read and, where the user may, written
+    NONE = "none"  # resource limits alone. No isolation.
 
 
 def enter(level: Level, readable: Sequence[str], mount_point: str, scratch_bytes: int) -> str:

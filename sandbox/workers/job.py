@@ -21,16 +21,11 @@ Answer = str | float
 class CallStatus(StrEnum):
     """What became of a call."""
 
-    ANSWERED = "answered"
-    """The target returned; what it said is the answer."""
-    TIMEOUT = "timeout"
-    """It did not return in time."""
-    CRASHED = "crashed"
-    """The worker died while running this very call."""
-    CANCELLED = "cancelled"
-    """It was cancelled while it was the only one that could have done that."""
-    INFRASTRUCTURE = "infrastructure"
-    """The worker was killed from outside, again and again."""
+    ANSWERED = "answered"  # the target returned; what it said is the answer
+    TIMEOUT = "timeout"  # it did not return in time
+    CRASHED = "crashed"  # the worker died while running this very call
+    CANCELLED = "cancelled"  # it was cancelled while it was the only one that could have done that
+    INFRASTRUCTURE = "infrastructure"  # the worker was killed from outside, again and again
 
 
 class CallResult(NamedTuple):

@@ -28,12 +28,9 @@ CONSOLE_BYTES = 1 << 16  # size of the file that it writes to
 class Lane(StrEnum):
     """How a worker runs its calls."""
 
-    SERIAL = "serial"
-    """One at a time, in the main thread."""
-    THREADS = "threads"
-    """Many at once, on threads."""
-    ASYNCIO = "asyncio"
-    """Many at once, on an event loop."""
+    SERIAL = "serial"  # one at a time, in the main thread
+    THREADS = "threads"  # many at once, on threads
+    ASYNCIO = "asyncio"  # many at once, on an event loop
 
 
 class State(StrEnum):
@@ -42,8 +39,7 @@ class State(StrEnum):
     DOWN = "down"
     STARTING = "starting"
     READY = "ready"
-    CUT_OFF = "cut off"
-    """Its end of the socket is closed: it is dying, or a call closed its descriptors."""
+    CUT_OFF = "cut off"  # its end of the socket is closed: it is dying, or a call closed its descriptors
     DYING = "dying"
 
 

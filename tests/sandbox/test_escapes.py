@@ -216,7 +216,7 @@ def test_a_lock_is_taken_off_a_directory_and_never_behind_a_link(
     (tmp_path / "outside").mkdir(mode=0o500)
     (tmp_path / "link").symlink_to(tmp_path / "outside")
     parent = os.open(tmp_path, os.O_RDONLY)
-    monkeypatch.setattr(scratch, "_opened", lambda *_: (_ for _ in ()).throw(PermissionError(13, "not to be read")))
+    monkeypatch.setattr(scratch, "_open_inner", lambda *_: (_ for _ in ()).throw(PermissionError(13, "not to be read")))
     scratch._unlock(parent, "locked")
     with contextlib.suppress(OSError):
         scratch._unlock(parent, "link")
