@@ -27,7 +27,7 @@ from rewardkit.dashboard.live import LOOK_S, Live
 from rewardkit.dashboard.page_files import PageFiles
 from rewardkit.dashboard.panels import PANELS, Action, View
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import Missing, NotThere, Opened, Readers, Shared, Unreadable
+from rewardkit.dashboard.readers import Missing, NotThere, OpenRun, Readers, RunCaches, Unreadable
 from rewardkit.dashboard.views.overview import overview
 from rewardkit.dashboard.views.runs import Listing
 from rewardkit.dashboard.workers import BusyError, Workers
@@ -67,10 +67,10 @@ class Dashboard:
     def __init__(self, path: RecordPlace, write_token: str | None = None) -> None:
         self.write_token = write_token
         self.folder: Runs = DatabaseRuns(path) if isinstance(path, RunAddress) else Folder(path)
-        self.shared, self.jobs = Shared(), Jobs()
+        self.shared, self.jobs = RunCaches(), Jobs()
         self.workers = Workers(_VIEW_THREADS, self._readers, "rewardkit-view")
         self.doers = Workers(_ACTION_THREADS, self._readers, "rewardkit-action")
-        self.live = Live(lambda: Readers(self.folder, Shared(), wait_s=LOOK_S))
+        self.live = Live(lambda: Readers(self.folder, RunCaches(), wait_s=LOOK_S))
         self.listing = Listing(self.folder, self.shared)
 
     def _readers(self) -> Readers:
@@ -194,7 +194,7 @@ def _error(message: str, status: int, **fields: str) -> Response:
     return JsonResponse({"error": message, **fields}, status)
 
 
-def _computed(name: str, compute: Callable[[Opened], dict[str, Any]], readers: Readers) -> bytes:
+def _computed(name: str, compute: Callable[[OpenRun], dict[str, Any]], readers: Readers) -> bytes:
     """Return what is computed of a run, as JSON; a record that turns out to be damaged is opened anew the next time."""
     opened = readers.get(name)
     try:

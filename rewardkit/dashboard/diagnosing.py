@@ -1,8 +1,8 @@
 """What the dashboard runs in a process of its own: the detectors, over the newest steps of a run.
 
 ``python -m rewardkit.dashboard.diagnosing`` reads a line with the record, whose address may hold a password, and writes
-one line of JSON: what they found, ready for the page. It leaves the processor to whatever else wants it, and ends when
-its standard input does, so that it does not outlive the server.
+one line of JSON: what they found, ready for the page. It leaves the processor to whatever else wants it, and ends
+with the server.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewardkit.dashboard.jobs import end_with_server
 from rewardkit.errors import RecordError
 from rewardkit.health.detectors import DETECTORS
 from rewardkit.health.examine import Diagnosis, diagnose_run
@@ -34,69 +34,63 @@ _GRAVEST = ("hacking", "faults", "signal", "noise")
 
 
 def main() -> None:
-    """Look at the record that is named, and tell what was found."""
+    """Look at the record that standard input names, and print what the detectors found."""
+    end_with_server()
     os.nice(_NICE)
     record = json.loads(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_input, daemon=True).start()
-    print(json.dumps(looked(record), default=lambda value: value.tolist()), flush=True)
-    os._exit(0)  # the other thread waits for ever
+    print(json.dumps(diagnosis_of(record), default=lambda value: value.tolist()), flush=True)
 
 
-def _end_with_input() -> None:
-    sys.stdin.buffer.read()
-    os._exit(1)
-
-
-def looked(record: str, most: int = MOST_COMPLETIONS) -> dict[str, Any]:
+def diagnosis_of(record: str, most: int = MOST_COMPLETIONS) -> dict[str, Any]:
     """Return what is found in a record, or why nothing can be, as of which step, and the seconds of a processor.
 
     Args:
         record: The record.
         most: About how many completions are looked at.
     """
-    told: dict[str, Any] = {"diagnosis": None, "problem": None, "step": None}
+    answer: dict[str, Any] = {"diagnosis": None, "problem": None, "step": None}
     try:
         with RunReader(record) as run:
-            told["step"] = max(run.steps(), default=None)
-            told["diagnosis"] = diagnosis(run, diagnose_run(run, most=most))
-    except RecordError as wrong:
-        told["problem"] = str(wrong)
-    except Exception as fault:  # a fault of a detector is told on the page, and ends nothing in silence
-        told["problem"] = f"the detectors failed: {type(fault).__name__}: {fault}"
-    return told | {"processor_s": time.process_time()}
+            answer["step"] = max(run.steps(), default=None)
+            answer["diagnosis"] = diagnosis(run, diagnose_run(run, most=most))
+    except RecordError as error:
+        answer["problem"] = str(error)
+    except Exception as error:  # a fault of a detector is told on the page, and ends nothing in silence
+        answer["problem"] = f"the detectors failed: {type(error).__name__}: {error}"
+    return answer | {"processor_s": time.process_time()}
 
 
-def diagnosis(run: RunReader, found: Diagnosis) -> dict[str, Any]:
+def diagnosis(run: RunReader, result: Diagnosis) -> dict[str, Any]:
     """Return a diagnosis as the page shows it, with the completions that its flags name."""
-    ids = list(dict.fromkeys(one for flag in found.flags for one in flag.rows))
-    rows = {one.id: one for one in run.by_id(ids)}
-    return found.as_row() | {
-        "words": words_of(found),
-        "gradient": found.gradient,
-        "baseline": found.baseline,
-        "flags": [_flag(flag, rows) for flag in found.flags],
-        "not_looked": [{"reason": words, "detectors": names} for words, names in found.not_looked_by_reason.items()],
+    ids = list(dict.fromkeys(row_id for flag in result.flags for row_id in flag.rows))
+    rows = {row.id: row for row in run.by_id(ids)}
+    return result.as_row() | {
+        "words": sentence_of(result),
+        "gradient": result.gradient,
+        "baseline": result.baseline,
+        "flags": [_flag(flag, rows) for flag in result.flags],
+        "not_looked": [{"reason": reason, "detectors": names} for reason, names in result.not_looked_by_reason.items()],
     }
 
 
-def words_of(found: Diagnosis) -> str:
+def sentence_of(result: Diagnosis) -> str:
     """Return a diagnosis in a sentence or two."""
-    over = f"{found.completions:,} completions"
-    if found.steps is not None:
-        first, last = found.steps
+    over = f"{result.completions:,} completions"
+    if result.steps is not None:
+        first, last = result.steps
         over = f"steps {first:,} to {last:,}, {over}" if first != last else f"step {first:,}, {over}"
-    if not found.flags:
-        return f"No flag in {over}: {len(found.looked)} detectors looked and found nothing."
+    if not result.flags:
+        return f"No flag in {over}: {len(result.looked)} detectors looked and found nothing."
     kinds: dict[tuple[str, str | None], list[Flag]] = defaultdict(list)
-    for flag in sorted(found.flags, key=lambda flag: _GRAVEST.index(DETECTORS[flag.detector].family)):
+    for flag in sorted(result.flags, key=lambda flag: _GRAVEST.index(DETECTORS[flag.detector].family)):
         kinds[flag.detector, flag.reward].append(flag)
-    told = [_named(flags) for flags in kinds.values()]
-    more = f"; and {len(told) - 4} more" if len(told) > 4 else ""
-    count = counted(len(found.flags), "flag")
-    return f"{count} in {over}: {'; '.join(told[:4])}{more}."
+    names = [_flag_name(flags) for flags in kinds.values()]
+    more = f"; and {len(names) - 4} more" if len(names) > 4 else ""
+    count = counted(len(result.flags), "flag")
+    return f"{count} in {over}: {'; '.join(names[:4])}{more}."
 
 
-def _named(flags: Sequence[Flag]) -> str:
+def _flag_name(flags: Sequence[Flag]) -> str:
     """Return what the flags of one detector and reward are, and when they were up."""
     name = flags[0].detector.replace("_", " ")
     name += "" if flags[0].reward is None else f" of {flags[0].reward}"
@@ -108,22 +102,22 @@ def _named(flags: Sequence[Flag]) -> str:
 
 
 def _flag(flag: Flag, rows: Mapping[int, Completion]) -> dict[str, Any]:
-    shown = [_evidence(rows[one], flag.reward) for one in flag.rows if one in rows]
-    return flag.as_row() | {"family": DETECTORS[flag.detector].family, "rows": shown}
+    evidence = [_evidence(rows[row_id], flag.reward) for row_id in flag.rows if row_id in rows]
+    return flag.as_row() | {"family": DETECTORS[flag.detector].family, "rows": evidence}
 
 
-def _evidence(one: Completion, reward: str | None) -> dict[str, Any]:
+def _evidence(completion: Completion, reward: str | None) -> dict[str, Any]:
     """Return what is shown of a completion as evidence: its text, and the score that the flag is about."""
-    outcome = None if reward is None else one.outcomes.get(reward)
-    text = None if one.completion is None else completion_text(one.completion)
+    outcome = None if reward is None else completion.outcomes.get(reward)
+    text = None if completion.completion is None else completion_text(completion.completion)
     return {
-        "completion": one.id,
-        "step": one.step,
-        "prompt_index": one.prompt_index,
+        "completion": completion.id,
+        "step": completion.step,
+        "prompt_index": completion.prompt_index,
         "text": None if text is None else text[:TEXT_CHARS],
         "cut": text is not None and len(text) > TEXT_CHARS,
-        "tokens": one.tokens,
-        "score": one.reward if outcome is None else outcome.score,
+        "tokens": completion.tokens,
+        "score": completion.reward if outcome is None else outcome.score,
         "status": None if outcome is None else str(outcome.status),
         "cause": None if outcome is None or outcome.cause is None else str(outcome.cause),
     }

@@ -34,11 +34,11 @@ class Runs(Protocol):
         """The folder, or the database's address."""
 
     @property
-    def there(self) -> bool:
+    def exists(self) -> bool:
         """Whether there is such a place."""
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all of it was looked at."""
 
     def names(self) -> list[str]:
@@ -72,7 +72,7 @@ class Folder:
         self._below: tuple[float, tuple[list[str], bool]] | None = None
 
     @property
-    def there(self) -> bool:
+    def exists(self) -> bool:
         """Whether there is such a folder."""
         return os.path.isdir(self.path)  # False, and no error, where this user may not look
 
@@ -82,18 +82,18 @@ class Folder:
         Raises:
             RecordError: The folder cannot be read.
         """
-        if not self.there:
+        if not self.exists:
             return []
         own = self._own()
-        there = [*runs_in(self.path), *(() if own else self._found_below()[0])]
-        return [*([own] if own else []), *(name for name in there if name != own)]
+        names = [*runs_in(self.path), *(() if own else self._subfolders()[0])]
+        return [*([own] if own else []), *(name for name in names if name != own)]
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all subfolders were looked at that may hold runs."""
         return self._below is None or self._below[1][1]
 
-    def _found_below(self) -> tuple[list[str], bool]:
+    def _subfolders(self) -> tuple[list[str], bool]:
         now = time.monotonic()
         if self._below is None or now - self._below[0] > BELOW_S:
             self._below = (now, runs_below(self.path))
@@ -145,16 +145,16 @@ class DatabaseRuns:
         self._listed: tuple[float, dict[str, postgres.Listed]] | None = None
 
     @property
-    def there(self) -> bool:
+    def exists(self) -> bool:
         """Whether the database answers."""
         try:
-            self._found()
+            self._runs()
         except RecordError:
             return False
         return True
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """``True``: a database knows all of its runs."""
         return True
 
@@ -164,7 +164,7 @@ class DatabaseRuns:
         Raises:
             RecordError: The database does not answer.
         """
-        return sorted(self._found())
+        return sorted(self._runs())
 
     def file(self, name: str) -> RunAddress:
         """Return the address of a run, which need not be there.
@@ -179,33 +179,33 @@ class DatabaseRuns:
     def has(self, name: str) -> bool:
         """Return whether a run is there, as far as the database tells."""
         try:
-            return name in self._found()
+            return name in self._runs()
         except RecordError:
             return True  # what cannot be asked is not deleted
 
     def identity(self, name: str) -> Stamp:
         """Return what tells a run from another that took its place; it is empty without such a run."""
-        found = self._found().get(name)
-        return () if found is None else ("schema", found.identity)
+        listed = self._runs().get(name)
+        return () if listed is None else ("schema", listed.identity)
 
     def stamp(self, name: str) -> Stamp:
         """Return a value that changes when something is written to a run."""
-        found = self._found().get(name)
-        return () if found is None else ("schema", found.identity, found.written)
+        listed = self._runs().get(name)
+        return () if listed is None else ("schema", listed.identity, listed.written)
 
     def size(self, name: str) -> int:
         """Return the bytes that a run takes in the database."""
-        found = self._found().get(name)
-        return 0 if found is None else found.size
+        listed = self._runs().get(name)
+        return 0 if listed is None else listed.size
 
-    def _found(self) -> dict[str, postgres.Listed]:
+    def _runs(self) -> dict[str, postgres.Listed]:
         """Return what the database tells of its runs, by name; asked for once a second."""
         with self._lock:
             now = time.monotonic()
             if self._listed is None or now - self._listed[0] > LISTED_S:
-                found = postgres.listed(self.path)
+                listed = postgres.listed(self.path)
                 own = self.path.name
-                self._listed = (now, {name: one for name, one in found.items() if own in (None, name)})
+                self._listed = (now, {name: row for name, row in listed.items() if own in (None, name)})
             return self._listed[1]
 
 

@@ -7,6 +7,7 @@ each job has a process (:mod:`rewardkit.dashboard.trial`) with a deadline, and c
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import itertools
 import json
@@ -38,6 +39,7 @@ _LINE_BYTES = 4096
 """Bytes after which a line of standard error counts as two."""
 _ANSWER_BYTES = 8_000_000
 """Bytes of an answer of a job, at most."""
+_PR_SET_PDEATHSIG = 1
 _MARK = "REWARDKIT_TRIAL"
 """The variable by which the processes that a job has started are found."""
 
@@ -53,10 +55,10 @@ class JobState:
         state: ``"running"``, ``"done"``, ``"failed"`` or ``"cancelled"``.
         began: When it began, in seconds since 1970.
         done: Calls done.
-        known: Calls to do; 0 until that is known.
+        total: Calls to do; 0 until that is known.
         failed: Calls that failed.
         seconds: How long it has taken.
-        words: Why it failed.
+        problem: Why it failed.
         details: The same with its traceback.
         printed: What the reward's file printed while it was imported.
         result: What came of it.
@@ -68,10 +70,10 @@ class JobState:
     state: str = "running"
     began: float = 0.0
     done: int = 0
-    known: int = 0
+    total: int = 0
     failed: int = 0
     seconds: float = 0.0
-    words: str | None = None
+    problem: str | None = None
     details: str | None = None
     printed: str = ""
     result: Mapping[str, Any] | None = None
@@ -101,25 +103,25 @@ class _Job:
     def hear(self, line: bytes) -> None:
         """Take a line of the job's; the reward's file runs in its process, and can write there as well."""
         try:
-            said = json.loads(line)
-            if "result" in said:
-                self.end("done", result=dict(said["result"]))
-            elif "error" in said:
-                self.end("failed", words=str(said["error"]), details=str(said["details"]))
+            message = json.loads(line)
+            if "result" in message:
+                self.end("done", result=dict(message["result"]))
+            elif "error" in message:
+                self.end("failed", problem=str(message["error"]), details=str(message["details"]))
             else:
-                done, known, failed = (int(said[key]) for key in ("done", "known", "failed"))
+                done, total, failed = (int(message[key]) for key in ("done", "total", "failed"))
                 with self.lock:
-                    self.state = dataclasses.replace(self.state, done=done, known=known, failed=failed)
+                    self.state = dataclasses.replace(self.state, done=done, total=total, failed=failed)
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
-            self.end("failed", words="the file of the reward wrote into the answers of its trial")
+            self.end("failed", problem="the file of the reward wrote into the answers of its trial")
 
-    def end(self, state: str, **more: Any) -> None:
+    def end(self, state: str, **fields: Any) -> None:
         """Note how it ended; what comes later changes nothing."""
         with self.lock:
             if self.state.state == "running":
                 took = time.monotonic() - self.began
                 printed = "".join(self.printed)
-                self.state = dataclasses.replace(self.state, state=state, seconds=took, printed=printed, **more)
+                self.state = dataclasses.replace(self.state, state=state, seconds=took, printed=printed, **fields)
 
 
 class Jobs:
@@ -155,7 +157,7 @@ class Jobs:
             before = self._jobs.get(key)
             if before is not None and before.now().state == "running":
                 raise UpdateRefusedError(
-                    f"{_named(before.state)} is under way in this run since {before.now().seconds:.0f} s; wait for it "
+                    f"{_title(before.state)} is under way in this run since {before.now().seconds:.0f} s; wait for it "
                     "or cancel it"
                 )
             state = JobState(next(self._numbers), job["kind"], dict(about), began=time.time())
@@ -170,7 +172,7 @@ class Jobs:
             job = self._jobs.get(_key(record))
         if job is None:
             return None
-        job.end("cancelled", words="cancelled; nothing was applied")
+        job.end("cancelled", problem="cancelled; nothing was applied")
         threading.Thread(target=_stop, args=(job,), name="rewardkit-trial-end", daemon=True).start()
         return job.now()
 
@@ -179,7 +181,7 @@ class Jobs:
         with self._lock:
             jobs = list(self._jobs.values())
         for job in jobs:
-            job.end("cancelled", words="the server was stopped; nothing was applied")
+            job.end("cancelled", problem="the server was stopped; nothing was applied")
             if job.process is not None and job.process.poll() is None:
                 _kill(job.process.pid, job.mark)
 
@@ -188,12 +190,12 @@ def _key(record: RecordPlace) -> RecordPlace:
     return record.resolve() if isinstance(record, Path) else record
 
 
-def _named(state: JobState) -> str:
-    what = "a trial" if state.kind == "try" else "a change"
-    return f"{what} of {state.about.get('reward')!r}"
+def _title(state: JobState) -> str:
+    noun = "a trial" if state.kind == "try" else "a change"
+    return f"{noun} of {state.about.get('reward')!r}"
 
 
-def _run(job: _Job, words: Mapping[str, Any]) -> None:
+def _run(job: _Job, request: Mapping[str, Any]) -> None:
     """Start a job's process, and read its output to the end."""
     command = [sys.executable, "-m", "rewardkit.dashboard.trial"]
     pipe, variables = subprocess.PIPE, {**os.environ, _MARK: job.mark}
@@ -202,7 +204,7 @@ def _run(job: _Job, words: Mapping[str, Any]) -> None:
             command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, env=variables
         )
     except OSError as reason:
-        job.end("failed", words=f"cannot start {sys.executable}: {reason}")
+        job.end("failed", problem=f"cannot start {sys.executable}: {reason}")
         return
     job.process = process
     assert process.stdin is not None
@@ -215,7 +217,7 @@ def _run(job: _Job, words: Mapping[str, Any]) -> None:
     timer.start()
     try:
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(words).encode() + b"\n")
+            process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
         if job.now().state != "running":  # cancelled before it had a process
             _stop(job)
@@ -227,7 +229,7 @@ def _run(job: _Job, words: Mapping[str, Any]) -> None:
         process.stdout.close()
         reader.join(1.0)
         last = next((line.strip() for line in reversed(job.printed) if line.strip()), "no reason is known")
-        job.end("failed", words=f"its process ended with exit status {process.returncode}: {last}")
+        job.end("failed", problem=f"its process ended with exit status {process.returncode}: {last}")
 
 
 def _keep_printed(process: subprocess.Popen[bytes], printed: deque[str]) -> None:
@@ -246,16 +248,16 @@ def _end_rest(process: subprocess.Popen[bytes], mark: str) -> None:
 def _kill(group: int, mark: str) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
-    words = f"{_MARK}={mark}".encode()
-    for one in Path("/proc").glob("[0-9]*/environ"):
+    variable = f"{_MARK}={mark}".encode()
+    for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if words in one.read_bytes().split(b"\0"):
-                os.kill(int(one.parent.name), signal.SIGKILL)
+            if variable in environ.read_bytes().split(b"\0"):
+                os.kill(int(environ.parent.name), signal.SIGKILL)
 
 
 def _expire(job: _Job) -> None:
     """End a job whose time is over."""
-    job.end("failed", words=f"not done after {job.deadline_s:.0f} s, which is all that it has; try fewer completions")
+    job.end("failed", problem=f"not done after {job.deadline_s:.0f} s, which is all that it has; try fewer completions")
     _stop(job)
 
 
@@ -273,3 +275,9 @@ def _stop(job: _Job) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def end_with_server() -> None:
+    """Have the kernel kill this process once the server is gone: what it runs may leave Python no turn."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

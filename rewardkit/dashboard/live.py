@@ -9,9 +9,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from rewardkit.dashboard.readers import Missing, Opened, Readers
+from rewardkit.dashboard.readers import Missing, OpenRun, Readers
 from rewardkit.dashboard.workers import BusyError
 from rewardkit.errors import RecordError
 
@@ -35,21 +36,23 @@ _FORGET_S = 30.0
 """Seconds for which a run is watched after somebody last asked."""
 
 
+@dataclass(slots=True, eq=False)
 class WatchedRun:
     """A run that is watched. The thread writes it, the event loop reads it.
 
     Attributes:
-        state: The last state that was seen; ``None`` before the first look.
-        wanted: Until when it is watched, by the monotonic clock.
-        listeners: Who is told.
+        state: The last state; ``None`` before the first look.
+        until: Until when it is watched, by the monotonic clock.
+        listeners: Events that are set when the state changes.
+        version: What the state was computed of.
+        checked_s: When it was last looked at, by the monotonic clock.
     """
 
-    def __init__(self) -> None:
-        self.state: dict[str, Any] | None = None
-        self.wanted = time.monotonic() + _FORGET_S
-        self.listeners: set[asyncio.Event] = set()
-        self.seen: object = None
-        self.looked = 0.0
+    state: dict[str, Any] | None = None
+    until: float = field(default_factory=lambda: time.monotonic() + _FORGET_S)
+    listeners: set[asyncio.Event] = field(default_factory=set)
+    version: object = None
+    checked_s: float = 0.0
 
 
 class Live:
@@ -91,15 +94,15 @@ class Live:
         Raises:
             BusyError: There is no answer in a few seconds, or too many runs are watched.
         """
-        with self._listening(name) as (one, told):
+        with self._listening(name) as (run, change):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FIRST_S):
-                    while one.state is None and not self._ended.is_set():
-                        await told.wait()
-                        told.clear()
-            if one.state is None:
+                    while run.state is None and not self._ended.is_set():
+                        await change.wait()
+                        change.clear()
+            if run.state is None:
                 raise BusyError(f"{name}: no answer of its record yet; try again in a moment")
-            return dict(one.state)
+            return dict(run.state)
 
     async def states(self, name: str, browser: str = "") -> AsyncGenerator[dict[str, Any] | None]:
         """Yield the state of a run and then each new one, and ``None`` after a while without a new one.
@@ -110,16 +113,16 @@ class Live:
             return
         self._streams[browser] += 1
         try:
-            with self._listening(name) as (one, told):
+            with self._listening(name) as (run, change):
                 while not self._ended.is_set():
-                    if one.state is not None:
-                        yield dict(one.state)
-                    while not told.is_set() and not self._ended.is_set():
+                    if run.state is not None:
+                        yield dict(run.state)
+                    while not change.is_set() and not self._ended.is_set():
                         with contextlib.suppress(TimeoutError):
-                            await asyncio.wait_for(told.wait(), HEARTBEAT_S)
+                            await asyncio.wait_for(change.wait(), HEARTBEAT_S)
                             break
                         yield None
-                    told.clear()
+                    change.clear()
         finally:
             self._streams[browser] -= 1
             self._streams += Counter()  # forgets those without a stream
@@ -128,7 +131,10 @@ class Live:
         """End all streams, and ask the thread to end."""
         self._ended.set()
         self._woken.set()
-        self._tell_all()
+        with self._lock:
+            current = list(self._watched.values())
+        for run in current:
+            self._notify(run)
 
     def close(self, wait_s: float = 1.0) -> None:
         """End the thread and all streams. A second call does nothing."""
@@ -136,29 +142,29 @@ class Live:
         self._thread.join(wait_s)
 
     @contextlib.contextmanager
-    def _listening(self, name: str) -> Any:
+    def _listening(self, name: str) -> Iterator[tuple[WatchedRun, asyncio.Event]]:
         self._loop = asyncio.get_running_loop()
-        told = asyncio.Event()
+        change = asyncio.Event()
         with self._lock:
             if name not in self._watched and len(self._watched) >= MOST_WATCHED:
                 raise BusyError(f"{MOST_WATCHED} runs are watched already; close some pages")
-            one = self._watched.setdefault(name, WatchedRun())
-            one.listeners.add(told)
+            run = self._watched.setdefault(name, WatchedRun())
+            run.listeners.add(change)
         self._woken.set()
         try:
-            yield one, told
+            yield run, change
         finally:
             with self._lock:
-                one.listeners.discard(told)
-                one.wanted = time.monotonic() + _FORGET_S
+                run.listeners.discard(change)
+                run.until = time.monotonic() + _FORGET_S
 
     def _watch(self) -> None:
         readers = self._readers()
         try:
             while not self._ended.is_set():
-                for name, one in self._current(readers).items():
-                    if not self._ended.is_set() and _look(readers, name, one, self._numbers):
-                        self._tell(one)
+                for name, run in self._current(readers).items():
+                    if not self._ended.is_set() and _look(readers, name, run, self._numbers):
+                        self._notify(run)
                 self._woken.wait(POLL_S if self._watched else None)
                 self._woken.clear()
         finally:
@@ -168,7 +174,7 @@ class Live:
         """Return what is watched, without the runs that nobody asks for any longer."""
         with self._lock:
             now = time.monotonic()
-            old = [name for name, one in self._watched.items() if not one.listeners and one.wanted < now]
+            old = [name for name, run in self._watched.items() if not run.listeners and run.until < now]
             for name in old:
                 del self._watched[name]
             current = dict(self._watched)
@@ -176,47 +182,43 @@ class Live:
             readers.drop(name)
         return current
 
-    def _tell(self, one: WatchedRun) -> None:
+    def _notify(self, run: WatchedRun) -> None:
         with self._lock:
-            listeners = list(one.listeners)
+            listeners = list(run.listeners)
         if self._loop is not None and listeners:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(_set_all, listeners)
 
-    def _tell_all(self) -> None:
-        with self._lock:
-            current = list(self._watched.values())
-        for one in current:
-            self._tell(one)
-
 
 def _set_all(listeners: Sequence[asyncio.Event]) -> None:
-    for one in listeners:
-        one.set()
+    for listener in listeners:
+        listener.set()
 
 
-def _look(readers: Readers, name: str, one: WatchedRun, numbers: Iterator[int]) -> bool:
+def _look(readers: Readers, name: str, watched: WatchedRun, numbers: Iterator[int]) -> bool:
     """Look at a run; return whether its state has changed."""
     now = time.monotonic()
     try:
         opened = readers.get(name)
-        seen: object = (id(opened.run), opened.run.data_version)
-        if seen == one.seen and now - one.looked < _AGAIN_S:
+        version: object = (id(opened.run), opened.run.data_version)
+        if version == watched.version and now - watched.checked_s < _AGAIN_S:
             return False
-        found = _state(opened)
-    except Exception as wrong:  # whatever stands in a damaged record, the other runs are watched on
+        state = _state(opened)
+    except Exception as error:  # whatever stands in a damaged record, the other runs are watched on
         readers.drop(name)
-        state = "missing" if isinstance(wrong, Missing) else "unreadable"
-        words = str(wrong) if isinstance(wrong, RecordError) else f"{name}: damaged: {type(wrong).__name__}: {wrong}"
-        seen = found = {"state": state, "problem": words, "last_id": None, "last_step": None}
-    changed = seen != one.seen or one.state is None or any(one.state[key] != found[key] for key in found)
-    one.seen, one.looked = seen, now
+        kind = "missing" if isinstance(error, Missing) else "unreadable"
+        problem = str(error) if isinstance(error, RecordError) else f"{name}: damaged: {type(error).__name__}: {error}"
+        version = state = {"state": kind, "problem": problem, "last_id": None, "last_step": None}
+    changed = (
+        version != watched.version or watched.state is None or any(watched.state[key] != state[key] for key in state)
+    )
+    watched.version, watched.checked_s = version, now
     if changed:
-        one.state = {"data_version": next(numbers), **found}
+        watched.state = {"data_version": next(numbers), **state}
     return changed
 
 
-def _state(opened: Opened) -> dict[str, Any]:
+def _state(opened: OpenRun) -> dict[str, Any]:
     run = opened.run
     last_id = run.last_id  # before the steps: what comes between is told with its step, not without
     steps = run.steps()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewardkit.messages import content_text
-from rewardkit.types import Text
+from rewardkit.types import Outcome, Text
 
 FIRST_CHARS = 200_000
 """Characters of a text that are sent at once; the rest on request."""
@@ -15,12 +15,12 @@ FIRST_CHARS = 200_000
 Part = dict[str, Any]
 
 
-def shown(text: Text | None, *, whole: bool = False) -> dict[str, Any] | None:
+def text_json(text: Text | None, *, full: bool = False) -> dict[str, Any] | None:
     """Return a text ready for JSON; ``None`` for one that was left out.
 
     Args:
         text: The prompt or completion.
-        whole: Whether all of it is wanted, however long it is.
+        full: Whether all of it is wanted, however long it is.
 
     Returns:
         ``text``, or for a conversation ``messages``, each of which has a ``role``, perhaps a ``name``, and ``parts`` of
@@ -29,11 +29,11 @@ def shown(text: Text | None, *, whole: bool = False) -> dict[str, Any] | None:
     if text is None:
         return None
     if isinstance(text, str):
-        kept = text if whole else text[:FIRST_CHARS]
-        return {"text": kept, "chars": len(text), "whole": len(kept) == len(text)}
-    messages = [_message(one) for one in text]
-    chars = sum(len(part["text"]) for one in messages for part in one["parts"])
-    if chars <= FIRST_CHARS or whole:
+        preview = text if full else text[:FIRST_CHARS]
+        return {"text": preview, "chars": len(text), "whole": len(preview) == len(text)}
+    messages = [_message(message) for message in text]
+    chars = sum(len(part["text"]) for message in messages for part in message["parts"])
+    if chars <= FIRST_CHARS or full:
         return {"messages": messages, "chars": chars, "whole": True}
     return {"messages": _cut(messages, FIRST_CHARS), "chars": chars, "whole": False}
 
@@ -42,23 +42,25 @@ def plain(text: Text) -> str:
     """Return all text of a prompt or completion, the messages of a conversation one after the other."""
     if isinstance(text, str):
         return text
-    return "\n\n".join(content_text(one.get("content")) if isinstance(one, Mapping) else str(one) for one in text)
+    return "\n\n".join(
+        content_text(message.get("content")) if isinstance(message, Mapping) else str(message) for message in text
+    )
 
 
 def _cut(messages: Sequence[dict[str, Any]], room: int) -> list[dict[str, Any]]:
     """Return messages up to so many characters, the last part cut."""
-    kept = []
-    for one in messages:
+    fitting = []
+    for message in messages:
         parts = []
-        for part in one["parts"]:
+        for part in message["parts"]:
             parts.append(part | {"text": part["text"][:room]})
             room -= len(parts[-1]["text"])
             if room <= 0:
                 break
-        kept.append(one | {"parts": parts})
+        fitting.append(message | {"parts": parts})
         if room <= 0:
             break
-    return kept
+    return fitting
 
 
 def _message(message: object) -> dict[str, Any]:
@@ -116,3 +118,22 @@ def _part(kind: str, text: str, name: object = None) -> Part:
 def _as_text(value: object) -> str:
     """Return a value as text: itself, or as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def call_fields(outcome: Outcome) -> dict[str, Any]:
+    """Return how a call went, ready for JSON."""
+    return {
+        "status": outcome.status,
+        "score": outcome.score,
+        "cause": outcome.cause,
+        "attempts": outcome.attempts,
+        "seconds": outcome.duration_s,
+        "cached": outcome.cached,
+    }
+
+
+def output_fields(outcome: Outcome) -> dict[str, Any]:
+    """Return what a call wrote and measured, ready for JSON."""
+    texts = {name: getattr(outcome, name) for name in ("reason", "error", "traceback", "logs")}
+    unanswered = [failure._asdict() for failure in outcome.unanswered]
+    return {**texts, "metrics": dict(outcome.metrics), "unanswered": unanswered}

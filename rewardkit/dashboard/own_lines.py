@@ -20,16 +20,16 @@ def own_lines(text: str, function: str) -> list[tuple[int, int]] | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     binding: dict[str, list[int]] = {}
-    for place, statement in enumerate(body):
+    for index, statement in enumerate(body):
         for name in _bound(statement):
-            binding.setdefault(name, []).append(place)
-    waiting, found = list(binding.get(function, [])), set[int]()
+            binding.setdefault(name, []).append(index)
+    waiting, indices = list(binding.get(function, [])), set[int]()
     while waiting:
-        place = waiting.pop()
-        if place not in found:
-            found.add(place)
-            waiting += [other for use in uses(body[place]) for other in binding.get(use.name, [])]
-    return [_lines(body[place]) for place in sorted(found)] or None
+        index = waiting.pop()
+        if index not in indices:
+            indices.add(index)
+            waiting += [other for use in uses(body[index]) for other in binding.get(use.name, [])]
+    return [_lines(body[index]) for index in sorted(indices)] or None
 
 
 def _bound(statement: ast.stmt) -> list[str]:
@@ -40,5 +40,5 @@ def _bound(statement: ast.stmt) -> list[str]:
 
 
 def _lines(statement: ast.stmt) -> tuple[int, int]:
-    above = [one.lineno for one in getattr(statement, "decorator_list", [])]
+    above = [decorator.lineno for decorator in getattr(statement, "decorator_list", [])]
     return min([statement.lineno, *above]), statement.end_lineno or statement.lineno

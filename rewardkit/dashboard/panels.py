@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import Opened
+from rewardkit.dashboard.readers import OpenRun
 from rewardkit.dashboard.views import change, completions, graphs, health, logs
 
-View: TypeAlias = Callable[[Opened, Query], dict[str, Any]]
-Action: TypeAlias = Callable[[Opened, Mapping[str, Any]], dict[str, Any]]
+View: TypeAlias = Callable[[OpenRun, Query], dict[str, Any]]
+Action: TypeAlias = Callable[[OpenRun, Mapping[str, Any]], dict[str, Any]]
 
 
 class Panel(NamedTuple):

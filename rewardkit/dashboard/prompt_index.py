@@ -6,9 +6,9 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ COLUMNS = 200
 _EPOCHS = 1 << 20  # a prompt and an epoch in one number
 
 Mask = NDArray[np.bool_]
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 class Progress(NamedTuple):
@@ -76,24 +78,20 @@ class PromptIndex:
         """Return the index of a reward's scores; ``None`` for this one, of the totals. The latest few are kept."""
         if reward is None:
             return self
-        found = self._by_reward.pop(reward, None) or PromptIndex(reward, self)
-        self._by_reward[reward] = found
-        while len(self._by_reward) > REWARDS:
-            del self._by_reward[next(iter(self._by_reward))]
-        return found
+        return _cached(self._by_reward, reward, lambda: PromptIndex(reward, self), REWARDS)
 
     def _forget(self) -> None:
         self._last = self._count = 0
         self._batches = (0, 0)
         self.completions = np.zeros(0, np.int64)
-        self._known = np.zeros(0, np.int64)
+        self._scored = np.zeros(0, np.int64)
         self._sums = np.zeros(0)
         self.best = np.zeros(0)
         self.epochs = np.zeros(0, np.int64)
         self.first_epoch = np.zeros(0, np.int64)
         self.last_epoch = np.zeros(0, np.int64)
         self._pairs = np.zeros(0, np.int64)
-        self._pair_known = np.zeros(0, np.int64)
+        self._pair_counts = np.zeros(0, np.int64)
         self._pair_sums = np.zeros(0)
         self._orders: dict[tuple[str, bool, int], Whole] = {}
 
@@ -103,8 +101,8 @@ class PromptIndex:
     @property
     def mean(self) -> Floats:
         """The mean total of each prompt; ``nan`` where no completion has one."""
-        found: Floats = np.divide(self._sums, self._known, out=np.full(self._count, np.nan), where=self._known > 0)
-        return found
+        means: Floats = np.divide(self._sums, self._scored, out=np.full(self._count, np.nan), where=self._scored > 0)
+        return means
 
     @property
     def first_mean(self) -> Floats:
@@ -122,12 +120,12 @@ class PromptIndex:
         return np.where(self.first_epoch < self.last_epoch, self.last_mean - self.first_mean, np.nan)
 
     def _mean_in(self, epochs: Whole) -> Floats:
-        found = np.full(self._count, np.nan)
-        asked = np.flatnonzero(epochs >= 0)
-        places = np.searchsorted(self._pairs, _pairs_of(asked, epochs[asked]))
-        known = self._pair_known[places]
-        found[asked] = np.divide(self._pair_sums[places], known, out=np.full(len(asked), np.nan), where=known > 0)
-        return found
+        means = np.full(self._count, np.nan)
+        prompts = np.flatnonzero(epochs >= 0)
+        places = np.searchsorted(self._pairs, _pairs_of(prompts, epochs[prompts]))
+        counts = self._pair_counts[places]
+        means[prompts] = np.divide(self._pair_sums[places], counts, out=np.full(len(prompts), np.nan), where=counts > 0)
+        return means
 
     @property
     def column_names(self) -> list[str]:
@@ -155,7 +153,7 @@ class PromptIndex:
         if more <= 0:
             return
         for name, fill in (
-            ("completions", 0), ("_known", 0), ("_sums", 0.0), ("best", np.nan),
+            ("completions", 0), ("_scored", 0), ("_sums", 0.0), ("best", np.nan),
             ("epochs", 0), ("first_epoch", -1), ("last_epoch", -1),
         ):  # fmt: skip
             old = getattr(self, name)
@@ -166,30 +164,30 @@ class PromptIndex:
     def _add(self, rows: list[tuple[int, int | None, int, int, float | None, float | None]]) -> None:
         if not rows:
             return
-        prompts, epochs, counts, known, best, sums = zip(*rows, strict=True)
+        prompts, epochs, counts, scored, best, sums = zip(*rows, strict=True)
         where = np.array(prompts, np.int64)
         np.add.at(self.completions, where, np.array(counts, np.int64))
-        np.add.at(self._known, where, np.array(known, np.int64))
-        totals = np.array([one or 0.0 for one in sums])
+        np.add.at(self._scored, where, np.array(scored, np.int64))
+        totals = np.array([total or 0.0 for total in sums])
         np.add.at(self._sums, where, totals)
-        np.fmax.at(self.best, where, np.array([np.nan if one is None else one for one in best]))
-        passed = np.array([-1 if one is None else one for one in epochs], np.int64)
-        said = passed >= 0
-        self._add_epochs(where[said], passed[said], np.array(known, np.int64)[said], totals[said])
+        np.fmax.at(self.best, where, np.array([np.nan if value is None else value for value in best]))
+        passed = np.array([-1 if epoch is None else epoch for epoch in epochs], np.int64)
+        is_timed = passed >= 0
+        self._add_epochs(where[is_timed], passed[is_timed], np.array(scored, np.int64)[is_timed], totals[is_timed])
         self._orders.clear()
 
-    def _add_epochs(self, prompts: Whole, epochs: Whole, known: Whole, sums: Floats) -> None:
+    def _add_epochs(self, prompts: Whole, epochs: Whole, counts: Whole, sums: Floats) -> None:
         pairs = _pairs_of(prompts, epochs)
         places = np.searchsorted(self._pairs, pairs)
-        there = places < len(self._pairs)
-        there[there] = self._pairs[places[there]] == pairs[there]
-        fresh = np.unique(pairs[~there])
+        is_present = places < len(self._pairs)
+        is_present[is_present] = self._pairs[places[is_present]] == pairs[is_present]
+        fresh = np.unique(pairs[~is_present])
         new = np.searchsorted(self._pairs, fresh)
         self._pairs = np.insert(self._pairs, new, fresh)
-        self._pair_known = np.insert(self._pair_known, new, 0)
+        self._pair_counts = np.insert(self._pair_counts, new, 0)
         self._pair_sums = np.insert(self._pair_sums, new, 0.0)
         places = np.searchsorted(self._pairs, pairs)
-        np.add.at(self._pair_known, places, known)
+        np.add.at(self._pair_counts, places, counts)
         np.add.at(self._pair_sums, places, sums)
         np.add.at(self.epochs, fresh // _EPOCHS, 1)
         np.maximum.at(self.last_epoch, prompts, epochs)
@@ -202,25 +200,22 @@ class PromptIndex:
         self._texts.read(run, self._count)
         return Progress("prompts", self._texts.done, self._count)
 
-    def search(self, run: RunReader, words: str) -> tuple[Mask, Progress]:
+    def search(self, run: RunReader, text: str) -> tuple[Mask, Progress]:
         """Return which prompts have these words, upper and lower case alike, as far as a limited time allows."""
-        one = self._searches.pop(words, None) or _Search(words)
-        self._searches[words] = one
-        while len(self._searches) > SEARCHES:
-            del self._searches[next(iter(self._searches))]
-        one.read(run, self._count)
-        found = np.zeros(self._count, np.bool_)
-        found[one.found] = True
-        return found, Progress("prompts", one.done, self._count)
+        search = _cached(self._searches, text, lambda: _Search(text), SEARCHES)
+        search.read(run, self._count)
+        mask = np.zeros(self._count, np.bool_)
+        mask[search.matches] = True
+        return mask, Progress("prompts", search.done, self._count)
 
-    def having(self, column: str, words: str) -> Mask:
+    def having(self, column: str, text: str) -> Mask:
         """Return which prompts, of those that were read, have these words in a column."""
-        found = np.zeros(self._count, np.bool_)
-        if (known := self._texts.columns.get(column)) is not None:
-            fits = np.array([words.casefold() in value.casefold() for value in known.values] + [False])
-            codes = np.array(known.codes, np.int64)
-            found[: len(codes)] = fits[codes]
-        return found
+        mask = np.zeros(self._count, np.bool_)
+        if (values := self._texts.columns.get(column)) is not None:
+            has_text = np.array([text.casefold() in value.casefold() for value in values.values] + [False])
+            codes = np.array(values.codes, np.int64)
+            mask[: len(codes)] = has_text[codes]
+        return mask
 
     def order(self, by: str, *, descending: bool) -> Whole:
         """Return the prompts in an order; those without a value stand last in both directions.
@@ -230,15 +225,12 @@ class PromptIndex:
                 ``last_mean``, ``change``, or ``column:`` and its name.
             descending: Whether the greatest comes first.
         """
-        key = by, descending, self._texts.done
-        known = self._orders.pop(key, None)
-        if known is None:
+
+        def sort() -> Whole:
             values = self._values(by)
-            known = np.argsort(-values if descending else values, kind="stable")
-        self._orders[key] = known
-        while len(self._orders) > ORDERS:
-            del self._orders[next(iter(self._orders))]
-        return known
+            return np.argsort(-values if descending else values, kind="stable")
+
+        return _cached(self._orders, (by, descending, self._texts.done), sort, ORDERS)
 
     def _values(self, by: str) -> Floats:
         if by.startswith("column:"):
@@ -256,6 +248,15 @@ class PromptIndex:
         return np.concatenate([values, np.full(self._count - len(values), np.nan)])
 
 
+def _cached(cache: dict[K, V], key: K, compute: Callable[[], V], limit: int) -> V:
+    """Return a value of a cache, computed where it is missing; the values used longest ago make room."""
+    value = cache.pop(key) if key in cache else compute()
+    cache[key] = value
+    while len(cache) > limit:
+        del cache[next(iter(cache))]
+    return value
+
+
 def _pairs_of(prompts: Whole, epochs: Whole) -> Whole:
     pairs: Whole = prompts * _EPOCHS + np.minimum(epochs, _EPOCHS - 1)
     return pairs
@@ -267,14 +268,14 @@ class _Column:
     def __init__(self, before: int) -> None:
         self.values: list[str] = []
         self.codes: list[int] = [-1] * before  # -1 where a row has no such column
-        self._known: dict[str, int] = {}
+        self._code_of: dict[str, int] = {}
 
     def add(self, value: str | None) -> None:
         """Add the next prompt's value."""
         if value is None:
             self.codes.append(-1)
             return
-        code = self._known.setdefault(value, len(self.values))
+        code = self._code_of.setdefault(value, len(self.values))
         if code == len(self.values):
             self.values.append(value)
         self.codes.append(code)
@@ -307,34 +308,34 @@ class _Texts:
         return len(self.lengths)
 
     def read(self, run: RunReader, count: int) -> None:
-        for one in _within(run, self.done, count):
-            columns = one.columns
+        for prompt in _within(run, self.done, count):
+            columns = prompt.columns
             for name in columns:
                 if name not in self.columns and len(self.columns) < COLUMNS:
                     self.columns[name] = _Column(self.done)
-            for name, known in self.columns.items():
-                known.add(value_text(columns[name])[:VALUE_CHARS] if name in columns else None)
-            text = plain(one.prompt)
+            for name, values in self.columns.items():
+                values.add(value_text(columns[name])[:VALUE_CHARS] if name in columns else None)
+            text = plain(prompt.prompt)
             self.beginnings.append(text[:VALUE_CHARS].casefold())
             self.lengths.append(len(text))
 
     def ranks(self, name: str) -> Floats:
-        known = self.columns.get(name)
-        return np.zeros(0) if known is None else known.ranks()
+        column = self.columns.get(name)
+        return np.zeros(0) if column is None else column.ranks()
 
 
 class _Search:
     """One search through the prompts, as far as it came."""
 
-    def __init__(self, words: str) -> None:
-        self._words = words.casefold()
+    def __init__(self, text: str) -> None:
+        self._text = text.casefold()
         self.done = 0
-        self.found: list[int] = []
+        self.matches: list[int] = []
 
     def read(self, run: RunReader, count: int) -> None:
-        for one in _within(run, self.done, count):
-            if self._words in plain(one.prompt).casefold():
-                self.found.append(self.done)
+        for prompt in _within(run, self.done, count):
+            if self._text in plain(prompt.prompt).casefold():
+                self.matches.append(self.done)
             self.done += 1
 
 
@@ -343,8 +344,8 @@ def _within(
 ) -> Iterator[RecordedPrompt]:
     """Yield prompts and columns from one prompt to another, until the time is over."""
     until = clock() + SLICE_S
-    for one in itertools.islice(run.prompts(start - 1), max(0, count - start)):
-        yield one
+    for prompt in itertools.islice(run.prompts(start - 1), max(0, count - start)):
+        yield prompt
         if clock() > until:
             return
 

@@ -20,11 +20,11 @@ class Query:
     """A request's parameters by name. An empty one counts as absent.
 
     Args:
-        given: The parameters; of one that was given twice the last.
+        parameters: The parameters; of one that was given twice the last.
     """
 
-    def __init__(self, given: Mapping[str, str] | None = None) -> None:
-        self._given = {name: value for name, value in (given or {}).items() if value}
+    def __init__(self, parameters: Mapping[str, str] | None = None) -> None:
+        self._parameters = {name: value for name, value in (parameters or {}).items() if value}
 
     @overload
     def text(self, name: str) -> str | None: ...
@@ -36,22 +36,22 @@ class Query:
         Raises:
             RecordError: It is longer than any that makes sense.
         """
-        value = self._given.get(name)
+        value = self._parameters.get(name)
         if value is not None and len(value) > MOST_CHARS:
             raise RecordError(f"{name}={shortened(value, 40)}: expected at most {MOST_CHARS:,} characters")
         return default if value is None else value
 
     @overload
-    def whole(self, name: str, default: None = None, *, least: int = ..., most: int = ...) -> int | None: ...
+    def integer(self, name: str, default: None = None, *, low: int = ..., high: int = ...) -> int | None: ...
     @overload
-    def whole(self, name: str, default: int, *, least: int = ..., most: int = ...) -> int: ...
-    def whole(
-        self, name: str, default: int | None = None, *, least: int = -MOST_WHOLE, most: int = MOST_WHOLE
+    def integer(self, name: str, default: int, *, low: int = ..., high: int = ...) -> int: ...
+    def integer(
+        self, name: str, default: int | None = None, *, low: int = -MOST_WHOLE, high: int = MOST_WHOLE
     ) -> int | None:
         """Return a whole number.
 
         Raises:
-            RecordError: The value is not a whole number, or not between ``least`` and ``most``.
+            RecordError: The value is not a whole number, or not between ``low`` and ``high``.
         """
         text = self.text(name)
         if text is None:
@@ -60,8 +60,8 @@ class Query:
             value = int(text)
         except ValueError:
             value = None
-        if value is None or not least <= value <= most:
-            raise RecordError(f"{name}={shortened(text, 40)}: expected a whole number{_between(least, most)}")
+        if value is None or not low <= value <= high:
+            raise RecordError(f"{name}={shortened(text, 40)}: expected a whole number{_between(low, high)}")
         return value
 
     @overload
@@ -103,7 +103,7 @@ class Query:
         return value
 
 
-def _between(least: int, most: int) -> str:
-    if most == MOST_WHOLE:
-        return "" if least == -MOST_WHOLE else f" of {least} or more"
-    return f" from {least} to {most}"
+def _between(low: int, high: int) -> str:
+    if high == MOST_WHOLE:
+        return "" if low == -MOST_WHOLE else f" of {low} or more"
+    return f" from {low} to {high}"

@@ -6,6 +6,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from rewardkit.dashboard.folder import Runs, Stamp, stamp_of
@@ -39,7 +41,7 @@ class Unreadable(RecordError):
     """The run's file is there and cannot be read: it is empty, damaged, another user's, or of a newer release."""
 
 
-class Kept:
+class RunCache:
     """What was computed of a run, for all threads. The values least recently asked for make room."""
 
     def __init__(self) -> None:
@@ -51,7 +53,7 @@ class Kept:
 
         Args:
             key: What it is.
-            version: Of what it was computed: :attr:`Opened.version`, which is the same in all threads. A run's
+            version: Of what it was computed: :attr:`OpenRun.version`, which is the same in all threads. A run's
                 ``data_version`` is not: each connection counts for itself.
             compute: Computes it; while it does, others who ask for the same wait. It is not to ask for a kept value.
         """
@@ -61,7 +63,7 @@ class Kept:
             while len(self._entries) > MOST_KEPT:
                 self._entries.popitem(last=False)
         with entry.lock:
-            if entry.version is None or entry.version != (version,):
+            if entry.version != (version,):
                 entry.value = compute()
                 entry.version = (version,)
             value: T = entry.value
@@ -70,30 +72,30 @@ class Kept:
     def let_go(self) -> None:
         """Forget all but the diagnosis, which is small, and which the list of runs tells of."""
         with self._lock:
-            for key in [one for one in self._entries if one != DIAGNOSIS]:
+            for key in [entry for entry in self._entries if entry != DIAGNOSIS]:
                 del self._entries[key]
 
 
+@dataclass(slots=True)
 class _Entry:
-    """A kept value; its lock is held while it is computed."""
+    """A cached value; its lock is held while it is computed."""
 
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.version: tuple[Hashable] | None = None
-        self.value: Any = None
+    lock: AbstractContextManager[bool] = field(default_factory=threading.RLock)
+    version: tuple[Hashable] | None = None
+    value: Any = None
 
 
-class Opened(NamedTuple):
+class OpenRun(NamedTuple):
     """A run as a view gets it.
 
     Attributes:
         run: The run, open in this thread.
-        kept: What is computed once for all threads.
+        cache: What is computed once for all threads.
         jobs: The trials and changes of rewards that the server has under way; ``None`` where it allows none.
     """
 
     run: Run
-    kept: Kept
+    cache: RunCache
     jobs: Jobs | None = None
 
     @property
@@ -108,38 +110,38 @@ class Opened(NamedTuple):
         return self.run.state if isinstance(path, RunAddress) else stamp_of(path)
 
 
-class Shared:
+class RunCaches:
     """What is kept of each run, by its name, as long as its file is the same one and somebody asks for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[str, tuple[Stamp, Kept]] = {}
+        self._kept: dict[str, tuple[Stamp, RunCache]] = {}
         self._asked: dict[str, float] = {}
 
-    def of(self, name: str, identity: Stamp) -> Kept:
+    def of(self, name: str, identity: Stamp) -> RunCache:
         """Return what is kept of a run whose file has this identity."""
         with self._lock:
-            found = self._kept.get(name)
-            if found is None or found[0] != identity:
-                found = self._kept[name] = (identity, Kept())
+            entry = self._kept.get(name)
+            if entry is None or entry[0] != identity:
+                entry = self._kept[name] = (identity, RunCache())
             self._asked[name] = time.monotonic()
         self.let_go()
-        return found[1]
+        return entry[1]
 
     def let_go(self) -> None:
         """Forget the runs that nobody asked for in a while."""
         with self._lock:
             until = time.monotonic() - KEPT_S
-            for name in [one for one, asked in self._asked.items() if asked < until]:
+            for name in [run for run, time_s in self._asked.items() if time_s < until]:
                 del self._asked[name]
                 if name in self._kept:
                     self._kept[name][1].let_go()
 
-    def known(self, name: str) -> Kept | None:
+    def get(self, name: str) -> RunCache | None:
         """Return what is kept of a run; ``None`` where no thread has opened it."""
         with self._lock:
-            found = self._kept.get(name)
-            return None if found is None else found[1]
+            entry = self._kept.get(name)
+            return None if entry is None else entry[1]
 
     def drop(self, name: str) -> None:
         """Forget a run: its number in the file system may be given to another file from now on."""
@@ -157,11 +159,11 @@ class Readers:
         wait_s: Seconds after which a question to a run ends with an error, whatever stands in its file.
     """
 
-    def __init__(self, folder: Runs, shared: Shared, *, jobs: Jobs | None = None, wait_s: float = 120.0) -> None:
+    def __init__(self, folder: Runs, shared: RunCaches, *, jobs: Jobs | None = None, wait_s: float = 120.0) -> None:
         self._folder, self._shared, self._jobs, self._wait_s = folder, shared, jobs, wait_s
         self._open: OrderedDict[str, tuple[Stamp, Run]] = OrderedDict()
 
-    def get(self, name: str) -> Opened:
+    def get(self, name: str) -> OpenRun:
         """Return a run, opened anew where another file has taken its file's place.
 
         Raises:
@@ -172,7 +174,7 @@ class Readers:
         if run is None:
             run = self._opened(name)
         run.within(self._wait_s)
-        return Opened(run, self._shared.of(name, self._open[name][0]), self._jobs)
+        return OpenRun(run, self._shared.of(name, self._open[name][0]), self._jobs)
 
     def drop(self, name: str) -> None:
         """Close a run, so that it is opened anew when it is next asked for."""
@@ -198,17 +200,17 @@ class Readers:
     def _opened(self, name: str) -> Run:
         try:
             path = self._folder.file(name)
-        except RecordError as wrong:
-            raise Missing(str(wrong)) from None
+        except RecordError as error:
+            raise Missing(str(error)) from None
         try:
             before = self._folder.identity(name)
             run = Run.open(path)
         except FileNotFoundError:
             raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
-        except (RecordError, OSError) as wrong:
+        except (RecordError, OSError) as error:
             if not self._folder.has(name):
                 raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
-            raise Unreadable(str(wrong)) from wrong
+            raise Unreadable(str(error)) from error
         run.remember(PAGES_BYTES)
         self._open[name] = (before, run)
         while len(self._open) > MOST_OPEN:

@@ -49,7 +49,7 @@ def serve(
     write: bool = False,
     open_page: bool = False,
     names: Sequence[str] = (),
-    tell: Callable[[Address], None] = lambda told: None,
+    tell: Callable[[Address], None] = lambda address: None,
 ) -> None:
     """Serve the dashboard until it is stopped.
 
@@ -71,10 +71,10 @@ def serve(
     with listening(host, port) as bound:
         dashboard = Dashboard(folder, secrets.token_urlsafe(12) if write else None)
         try:
-            told = address_of(host, bound.getsockname()[1], token, dashboard.write_token)
-            tell(told)
+            address = address_of(host, bound.getsockname()[1], token, dashboard.write_token)
+            tell(address)
             if open_page:
-                threading.Thread(target=webbrowser.open, args=(told.url,), daemon=True).start()
+                threading.Thread(target=webbrowser.open, args=(address.url,), daemon=True).start()
             server(dashboard, token, host, names).run(sockets=[bound])
         finally:
             dashboard.close()
@@ -109,7 +109,7 @@ def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names: Seq
 def address_of(host: str, port: int, token: str, write_token: str | None) -> Address:
     """Return what is told of a server that listens at a host and port."""
     anywhere = host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
-    shown = socket.gethostname() if anywhere else f"[{host}]" if ":" in host else host
-    target = "127.0.0.1" if anywhere else shown
+    host_name = socket.gethostname() if anywhere else f"[{host}]" if ":" in host else host
+    target = "127.0.0.1" if anywhere else host_name
     tunnel = f"ssh -N -L {port}:{target}:{port} you@{socket.gethostname()}"
-    return Address(f"http://{shown}:{port}/?token={token}", tunnel, port, write_token)
+    return Address(f"http://{host_name}:{port}/?token={token}", tunnel, port, write_token)

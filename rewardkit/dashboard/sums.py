@@ -6,19 +6,19 @@ import threading
 from collections.abc import Sequence
 
 from rewardkit.dashboard.folder import Stamp
-from rewardkit.dashboard.readers import Opened
+from rewardkit.dashboard.readers import OpenRun
 from rewardkit.record.values import StepSummary
 from rewardkit.replay.recorded_run import Run
 
 
-def summaries(opened: Opened, split: str = "train") -> Sequence[StepSummary]:
+def summaries(opened: OpenRun, split: str = "train") -> Sequence[StepSummary]:
     """Return each step's sums, as :meth:`~rewardkit.record.reader.RunReader.summaries` gives them.
 
     Args:
         opened: The run.
         split: ``"train"`` or ``"eval"``.
     """
-    sums = opened.kept.get(("sums", split), 0, lambda: StepSums(split))
+    sums = opened.cache.get(("sums", split), 0, lambda: StepSums(split))
     return sums.newest(opened.run, opened.version)
 
 
@@ -36,15 +36,15 @@ class StepSums:
         self._lock = threading.Lock()
         self._version: Stamp | None = None
         self._batches: tuple[int, int] = (0, 0)
-        self._known: tuple[StepSummary, ...] = ()
+        self._rows: tuple[StepSummary, ...] = ()
 
     def newest(self, run: Run, version: Stamp) -> Sequence[StepSummary]:
         """Return all sums; only the steps to which batches came are read again."""
         with self._lock:
             if version != self._version:
-                self._known = self._read(run)
+                self._rows = self._read(run)
                 self._version = version
-            return self._known
+            return self._rows
 
     def _read(self, run: Run) -> tuple[StepSummary, ...]:
         count, last = self._batches
@@ -54,7 +54,7 @@ class StepSums:
         if count + len(new) != total or len(steps) < len(new):
             return tuple(run.summaries(split=self._split))
         if not steps:
-            return self._known
+            return self._rows
         first = min(steps)
-        before = (one for one in self._known if one.step is None or one.step < first)
+        before = (row for row in self._rows if row.step is None or row.step < first)
         return (*before, *run.summaries(split=self._split, since=first))

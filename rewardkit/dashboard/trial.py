@@ -8,7 +8,6 @@ prints goes to standard error.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import re
@@ -20,6 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rewardkit.dashboard.jobs import end_with_server
 from rewardkit.errors import RewardError
 from rewardkit.loading.registry import RewardSet, resolve_set
 from rewardkit.record.changes import Action
@@ -33,8 +33,7 @@ from rewardkit.shown.text import shortened
 SHOWN = 8
 """Completions that are named, those that change most."""
 _TEXT_CHARS = 4000
-_PR_SET_PDEATHSIG = 1
-_TOLD_EACH_S = 0.1
+_TICK_S = 0.1
 _GRACE_S = 2.0
 """Seconds that a trial has to end its workers once it is told to end."""
 
@@ -43,60 +42,64 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 def main() -> None:
     """Do the job that comes on standard input."""
-    _end_with_server()
+    end_with_server()
     job = json.loads(sys.stdin.readline())
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     threading.Thread(target=_end_with_input, daemon=True).start()
 
-    def tell(words: Mapping[str, Any]) -> None:
-        print(json.dumps(words), file=answers, flush=True)
+    def tell(message: Mapping[str, Any]) -> None:
+        print(json.dumps(message), file=answers, flush=True)
 
     try:
-        tell(done(job, tell))
+        tell(result_of(job, tell))
     except KeyboardInterrupt:
         os._exit(130)
 
 
-def done(job: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+def result_of(job: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
     """Do a job and return what came of it: ``{"result": ...}`` or ``{"error": ..., "details": ...}``."""
-    sys.path += [one for one in job.get("folders", ()) if one not in sys.path]
+    sys.path += [folder for folder in job.get("folders", ()) if folder not in sys.path]
     try:
         with Run.open(job["run"]) as run:
-            return {"result": _tried(run, job, tell) if job["kind"] == "try" else _asked(run, job)}
-    except RewardError as reason:
-        words = str(reason).replace(f"{Path(job['run']).resolve().parent}/", "")
-        return {"error": in_one_line(words), "details": words}
-    except Exception as fault:
-        return {"error": f"{type(fault).__name__}: {in_one_line(str(fault))}", "details": str(fault)}
+            return {"result": _try(run, job, tell) if job["kind"] == "try" else _ask(run, job)}
+    except RewardError as error:
+        details = str(error).replace(f"{Path(job['run']).resolve().parent}/", "")
+        return {"error": in_one_line(details), "details": details}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {in_one_line(str(error))}", "details": str(error)}
 
 
-def in_one_line(words: str) -> str:
+def in_one_line(text: str) -> str:
     """Return an error in one line; of a traceback the last line, with the place in the file that does not import."""
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) < 2:
-        return words.strip()
+        return text.strip()
     file = lines[0].partition(" does not import")[0].strip("'")
-    places = re.findall(rf'File "{re.escape(file)}", line (\d+)', words)
+    places = re.findall(rf'File "{re.escape(file)}", line (\d+)', text)
     where = f" (line {places[-1]})" if places else ""
     return f"{lines[0]} {lines[-1]}{where}"
 
 
-def told(found: Difference) -> dict[str, Any]:
+def difference_row(difference: Difference) -> dict[str, Any]:
     """Return a difference ready for the page, with the beginnings of long texts."""
-    words = {**found.as_json(), "notes": found.told_notes}
-    for one in words["examples"]:
+    row = {**difference.as_json(), "notes": difference.told_notes}
+    for example in row["examples"]:
         for name in ("prompt", "completion"):
-            text = one[name] if isinstance(one[name], str) else json.dumps(one[name], ensure_ascii=False, default=repr)
-            one[name] = shortened(text, _TEXT_CHARS)
-        one["example"] = {
+            text = (
+                example[name]
+                if isinstance(example[name], str)
+                else json.dumps(example[name], ensure_ascii=False, default=repr)
+            )
+            example[name] = shortened(text, _TEXT_CHARS)
+        example["example"] = {
             name: value if isinstance(value, int | float | None) else shortened(str(value), _TEXT_CHARS)
-            for name, value in one["example"].items()
+            for name, value in example["example"].items()
         }
-    return words
+    return row
 
 
-def _tried(run: Run, job: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+def _try(run: Run, job: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
     """Return what changes where one version takes the place of another on stored completions."""
     name = job["reward"]
 
@@ -105,20 +108,20 @@ def _tried(run: Run, job: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
 
     steps = job.get("steps")
     stored = choose(run, None if steps is None else (steps[0], steps[1]), job.get("split") or "train")
-    old, new = (given(run, words, load) for words in (job["old"], job["new"]))
+    old, new = (given(run, version, load) for version in (job["old"], job["new"]))
     tick = _Ticks(tell)
-    found = of_run(
+    difference = of_run(
         run, old, new, stored, weight=job.get("weight"), limit=job.get("limit"), tick=tick, shown=SHOWN,
         workers=job.get("workers"),
     )  # fmt: skip
-    return told(found)
+    return difference_row(difference)
 
 
-def _asked(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
+def _ask(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
     """Check a change on the run's last completions, and ask the training for it; its answer is in the record."""
     wish = Wish(job["reward"], Action(job["action"]), job.get("new"), job.get("weight"))
     (answer,) = update(run, [wish], wait_s=0.0, workers=job.get("workers"))
-    difference = None if answer.difference is None else told(answer.difference)
+    difference = None if answer.difference is None else difference_row(answer.difference)
     return {"change": answer.change, "notes": list(answer.notes), "difference": difference}
 
 
@@ -126,19 +129,13 @@ class _Ticks:
     """Tells how far the scoring is, not more often than a person can see."""
 
     def __init__(self, tell: Tell) -> None:
-        self._tell, self._said = tell, 0.0
+        self._tell, self._last_s = tell, 0.0
 
-    def __call__(self, done: int, known: int, failed: int = 0) -> None:
+    def __call__(self, done: int, total: int, failed: int = 0) -> None:
         now = time.monotonic()
-        if now - self._said >= _TOLD_EACH_S or done == known:
-            self._said = now
-            self._tell({"done": done, "known": known, "failed": failed})
-
-
-def _end_with_server() -> None:
-    """Have the kernel kill this process once the server is gone: what a file runs may leave Python no turn."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if now - self._last_s >= _TICK_S or done == total:
+            self._last_s = now
+            self._tell({"done": done, "total": total, "failed": failed})
 
 
 def _end_with_input() -> None:

@@ -70,12 +70,12 @@ class Workers:
         for _ in self._threads:
             self._queue.put(None)
         until = time.monotonic() + wait_s
-        for one in self._threads:
-            one.join(max(0.0, until - time.monotonic()))
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-        self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+        self._threads = [*(existing for existing in self._threads if existing.is_alive()), thread]
         thread.start()
 
     def _give_up(self, future: Future[Any]) -> None:
@@ -88,8 +88,8 @@ class Workers:
     def _work(self) -> None:
         readers = self._readers()
         try:
-            while (asked := self._queue.get()) is not None:
-                if self._answer(*asked, readers):
+            while (request := self._queue.get()) is not None:
+                if self._answer(*request, readers):
                     return
         finally:
             readers.close()
@@ -110,8 +110,8 @@ class Workers:
 
 def _settle(future: Future[Any], task: Task, readers: Readers) -> None:
     try:
-        found = task(readers)
+        result = task(readers)
     except BaseException as fault:
         future.set_exception(fault)
     else:
-        future.set_result(found)
+        future.set_result(result)

@@ -17,7 +17,7 @@ from rewardkit.dashboard.edited import function_of, written
 from rewardkit.dashboard.jobs import ASK_S, TRY_S, Jobs
 from rewardkit.dashboard.own_lines import own_lines
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import NotThere, Opened
+from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.errors import ConfigError, RecordError, RewardError, UpdateRefusedError
 from rewardkit.record.changes import Action, ChangeState, RewardChange, Trainer
 from rewardkit.record.sqlite_file import FILE
@@ -42,16 +42,16 @@ _NAME = re.compile(r"[A-Za-z_][\w.\- ]{0,79}")
 Answer = dict[str, Any]
 
 
-def view(opened: Opened, query: Query) -> Answer:
+def view(opened: OpenRun, query: Query) -> Answer:
     """Return the rewards with their versions, the changes asked for, what is under way, and what is not possible.
 
     ``only=job`` asks for what is under way alone; ``version`` and ``other`` ask for the texts of versions too.
     """
     run = opened.run
     job = None if opened.jobs is None else opened.jobs.of(run.path)
-    under_way = None if job is None else job.as_json()
+    job_state = None if job is None else job.as_json()
     if query.choice("only", ("job",)) is not None:
-        return {"job": under_way}
+        return {"job": job_state}
     trainer, why = _trainer(run)
     labels = [label for label in (query.text("version"), query.text("other")) if label]
     steps = run.steps()
@@ -65,29 +65,29 @@ def view(opened: Opened, query: Query) -> Answer:
         "columns": _columns(run),
         "steps": [steps[0], steps[-1], len(steps)] if steps else None,
         "most_tried": MOST_TRIED,
-        "changes": [_change(one, step) for one in run.changes[-MOST_CHANGES:]][::-1],
+        "changes": [_change(change, step) for change in run.changes[-MOST_CHANGES:]][::-1],
         "texts": {label: _text(run, label) for label in labels},
-        "job": under_way,
+        "job": job_state,
     }
 
 
-def try_reward(opened: Opened, body: Mapping[str, Any]) -> Answer:
+def try_reward(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
     """Begin a trial of a reward on stored completions; nothing is applied.
 
     Raises:
         RewardError: What was asked for makes no sense, or another trial is under way.
     """
     run = opened.run
-    name = _known(run, _words(body, "reward"))
-    old = version_of(run, _words(body, "old") if body.get("old") else name).label
+    name = _reward_name(run, _text_of(body, "reward"))
+    old = version_of(run, _text_of(body, "old") if body.get("old") else name).label
     new = _new(run, name, body)
     steps = _steps(body)
     job = {"kind": "try", "old": old, "new": new, "steps": steps, "limit": MOST_TRIED, "weight": _weight(body)}
-    about = {"reward": name, "old": old, "new": _shown(run, new), "steps": steps}
-    return _started(opened, name, job, about, TRY_S)
+    about = {"reward": name, "old": old, "new": _title(run, new), "steps": steps}
+    return _start(opened, name, job, about, TRY_S)
 
 
-def ask(opened: Opened, body: Mapping[str, Any]) -> Answer:
+def ask(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
     """Begin to check a change, and then to ask the training for it.
 
     Raises:
@@ -95,13 +95,13 @@ def ask(opened: Opened, body: Mapping[str, Any]) -> Answer:
     """
     run = opened.run
     action = _action(body)
-    name = _words(body, "reward")
+    name = _text_of(body, "reward")
     if action is Action.ADD and _NAME.fullmatch(name) is None:
         raise ConfigError(f"reward {shortened(name, 40)!r}: expected a name of letters, digits and _")
     trainer, why = _trainer(run)
     if trainer is None:
         raise UpdateRefusedError(f"{why}; trying a reward still works")
-    waiting = [one for one in run.changes if one.state is ChangeState.ASKED]
+    waiting = [change for change in run.changes if change.state is ChangeState.ASKED]
     if waiting:
         first = waiting[0]
         raise UpdateRefusedError(
@@ -115,17 +115,17 @@ def ask(opened: Opened, body: Mapping[str, Any]) -> Answer:
     new = _new(run, name, body, bring=True) if brings else None
     weight = weight if action in (Action.REPLACE, Action.ADD, Action.WEIGHT) else None
     job = {"kind": "ask", "action": action.value, "new": new, "weight": weight}
-    about = {"reward": name, "action": action.value, "new": None if new is None else _shown(run, new), "weight": weight}
-    return _started(opened, name, job, about, ASK_S)
+    about = {"reward": name, "action": action.value, "new": None if new is None else _title(run, new), "weight": weight}
+    return _start(opened, name, job, about, ASK_S)
 
 
-def cancel(opened: Opened, body: Mapping[str, Any]) -> Answer:
+def cancel(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
     """End what is under way in the run."""
     job = _jobs(opened).cancel(opened.run.path)
     return {"job": None if job is None else job.as_json()}
 
 
-POSTS: Mapping[str, Callable[[Opened, Mapping[str, Any]], Answer]] = {
+POSTS: Mapping[str, Callable[[OpenRun, Mapping[str, Any]], Answer]] = {
     "try": try_reward,
     "ask": ask,
     "cancel": cancel,
@@ -133,7 +133,7 @@ POSTS: Mapping[str, Callable[[Opened, Mapping[str, Any]], Answer]] = {
 """What the page sends to ``/api/runs/{run}/change/...``, each with the write token alone."""
 
 
-# What is shown.
+# What the tab shows.
 
 
 def _trainer(run: Run) -> tuple[Trainer | None, str | None]:
@@ -147,34 +147,36 @@ def _trainer(run: Run) -> tuple[Trainer | None, str | None]:
 def _step(run: Run, trainer: Trainer) -> int:
     """Return the last step that is known to have begun: the process says so every few seconds, its scores at once."""
     last = run.by_id([run.last_id]) if trainer.step >= 0 else []
-    return max([trainer.step, *(one.step for one in last if one.split == "train" and one.step is not None)])
+    steps = [row.step for row in last if row.split == "train" and row.step is not None]
+    return max([trainer.step, *steps])
 
 
 def _blocked(trainer: Trainer) -> dict[str, str]:
     """Return why actions are not possible in this training."""
     return {
-        action.value: unattached(action, words)
-        for action, words in _BUTTONS.items()
+        action.value: unattached(action, button)
+        for action, button in _BUTTONS.items()
         if not takes(action, "", trainer.actions, frozenset())
     }
 
 
 def _rewards(run: Run, trainer: Trainer | None) -> list[Answer]:
     """Return the rewards, each with the versions that it has had, those of its shadow among them."""
-    versions = run.versions
-    names = list(dict.fromkeys(one.reward for one in versions))
-    standing = _standing(run, trainer)
-    names += [name for name in standing if name not in names]
+    names = list(dict.fromkeys(version.reward for version in run.versions))
+    current = _current(run, trainer)
+    names += [name for name in current if name not in names]
     shadows = {shadow_of(name): name for name in names}
     return [
         {
             "name": name,
-            "weight": standing[name][0] if name in standing else None,
-            "digits": standing[name][1] if name in standing else None,
-            "now": name in standing,
-            "has_shadow": shadow_of(name) in standing,
+            "weight": current.get(name, (None, None))[0],
+            "digits": current.get(name, (None, None))[1],
+            "now": name in current,
+            "has_shadow": shadow_of(name) in current,
             "versions": [
-                _version(one, shadow=one.reward != name) for one in versions if one.reward in (name, shadow_of(name))
+                _version(version, shadow=version.reward != name)
+                for version in run.versions
+                if version.reward in (name, shadow_of(name))
             ],
         }
         for name in names
@@ -182,32 +184,24 @@ def _rewards(run: Run, trainer: Trainer | None) -> list[Answer]:
     ]
 
 
-def _standing(run: Run, trainer: Trainer | None) -> dict[str, tuple[float | None, str | None]]:
+def _current(run: Run, trainer: Trainer | None) -> dict[str, tuple[float | None, str | None]]:
     """Return weight and version of each reward as it is now, or was when the training ended."""
     if trainer is not None:
         config = config_of(run)
-        rewards = [one for one in config.reward_fns.functions.values() if isinstance(one, RunningReward)]
-        return {one.name: (one.weight, one.digits) for one in rewards}
+        rewards = [reward for reward in config.reward_fns.functions.values() if isinstance(reward, RunningReward)]
+        return {reward.name: (reward.weight, reward.digits) for reward in rewards}
     with contextlib.suppress(RecordError):  # of a record that has no place for them
         for last in trainers_in(run):
-            return {name: (one.weight, one.digits) for name, one in last.rewards.items()}
-    told = [one["about"].get("rewards") for one in run.sessions]
-    weights = next((one for one in reversed(told) if isinstance(one, dict)), {})
+            return {name: (reward.weight, reward.digits) for name, reward in last.rewards.items()}
+    by_session = [session["about"].get("rewards") for session in run.sessions]
+    weights = next((rewards for rewards in reversed(by_session) if isinstance(rewards, dict)), {})
     return {name: (_finite(weight), None) for name, weight in weights.items() if name in run.rewards}
 
 
-def _version(one: Version, *, shadow: bool) -> Answer:
-    return {
-        "label": one.label,
-        "number": one.number,
-        "digits": one.digits,
-        "origin": one.origin,
-        "shadow": shadow,
-        "reference": one.reference,
-        "first_step": one.first_step,
-        "began": one.began,
-        "has_source": one.source is not None or one.module is not None,
-    }
+def _version(version: Version, *, shadow: bool) -> Answer:
+    names = ("label", "number", "digits", "origin", "reference", "first_step", "began")
+    has_source = version.source is not None or version.module is not None
+    return {name: getattr(version, name) for name in names} | {"shadow": shadow, "has_source": has_source}
 
 
 def _text(run: Run, label: str) -> Answer:
@@ -216,12 +210,12 @@ def _text(run: Run, label: str) -> Answer:
         version = version_of(run, label)
     except RecordError as absent:
         raise NotThere(str(absent)) from None
-    whole = version.module is not None
-    text = version.module if whole else version.source
-    named = version.reference.rpartition(":")[2] if version.reference is not None else None
-    function = named or _only_function(text)
-    own = own_lines(text, function) if text is not None and function is not None else None
-    return {"text": text, "whole": whole, "function": function, "source": version.source, "own_lines": own}
+    is_whole = version.module is not None
+    text = version.module if is_whole else version.source
+    name = version.reference.rpartition(":")[2] if version.reference is not None else None
+    function = name or _only_function(text)
+    lines = own_lines(text, function) if text is not None and function is not None else None
+    return {"text": text, "whole": is_whole, "function": function, "source": version.source, "own_lines": lines}
 
 
 def _only_function(text: str | None) -> str | None:
@@ -235,45 +229,33 @@ def _columns(run: Run) -> list[str]:
     return list(run.prompt(0).columns) if run.prompt_count else []
 
 
-def _change(one: RewardChange, step: int | None) -> Answer:
-    body = one.body
-    told = {
+def _change(change: RewardChange, step: int | None) -> Answer:
+    states = {
         ChangeState.ASKED: "asked", ChangeState.REFUSED: "refused", ChangeState.DROPPED: "dropped",
-        ChangeState.ACCEPTED: "accepted" if step is not None and step < (one.step or 0) else "applied",
+        ChangeState.ACCEPTED: "accepted" if step is not None and step < (change.step or 0) else "applied",
     }  # fmt: skip
     return {
-        "id": one.id,
-        "asked": one.asked,
-        "reward": one.reward,
-        "action": one.action.value,
-        "state": told[one.state],
-        "step": one.step,
-        "words": one.words,
-        "weight": body.get("weight"),
-        "digits": body.get("digits"),
-        "reference": body.get("reference"),
-        "unheard": one.state is ChangeState.ASKED and step is None,
+        **{name: getattr(change, name) for name in ("id", "asked", "reward", "step", "words")},
+        **{key: change.body.get(key) for key in ("weight", "digits", "reference")},
+        "action": change.action.value,
+        "state": states[change.state],
+        "unheard": change.state is ChangeState.ASKED and step is None,
     }
 
 
-# What is asked for.
+# What the tab asks for.
 
 
-def _jobs(opened: Opened) -> Jobs:
+def _jobs(opened: OpenRun) -> Jobs:
     if opened.jobs is None:
         raise ConfigError("rewards cannot be changed here; start `rewardkit ui` with --write")
     return opened.jobs
 
 
-def _started(opened: Opened, name: str, job: Mapping[str, Any], about: Mapping[str, Any], deadline_s: float) -> Answer:
-    run = opened.run
-    whole = {
-        **job,
-        "run": opening_words(run.path),
-        "reward": name,
-        "folders": [str(one) for one in _folders(run, name)],
-    }
-    return {"job": _jobs(opened).start(run.path, whole, about, deadline_s).as_json()}
+def _start(opened: OpenRun, name: str, job: Mapping[str, Any], about: Mapping[str, Any], deadline_s: float) -> Answer:
+    path, folders = opened.run.path, [str(folder) for folder in _folders(opened.run, name)]
+    full_job = {**job, "run": opening_words(path), "reward": name, "folders": folders}
+    return {"job": _jobs(opened).start(path, full_job, about, deadline_s).as_json()}
 
 
 def _new(run: Run, name: str, body: Mapping[str, Any], *, bring: bool = False) -> str:
@@ -285,26 +267,26 @@ def _new(run: Run, name: str, body: Mapping[str, Any], *, bring: bool = False) -
         body: What the page sent.
         bring: Whether it is brought into the training: then it has to be a reference.
     """
-    given = [key for key in ("source", "reference", "version") if body.get(key)]
-    if len(given) != 1:
+    sources = [key for key in ("source", "reference", "version") if body.get(key)]
+    if len(sources) != 1:
         raise ConfigError("nothing to try: give the source of a reward, or file.py:function")
-    if given == ["source"]:
-        function = function_of(_words(body, "source", most=None), _words(body, "function", empty=True))
+    if sources == ["source"]:
+        function = function_of(_text_of(body, "source", limit=None), _text_of(body, "function", empty=True))
         return f"{written(home_of(run.path) / FILE, name, body['source'])}:{function}"
-    if given == ["version"]:
+    if sources == ["version"]:
         if bring:
             raise ConfigError("a version of the run comes in by its source; choose it and apply what is in the editor")
-        return version_of(run, _words(body, "version")).label
-    reference = _words(body, "reference").strip()
-    place, _, function = reference.rpartition(":")
-    if reference.endswith(".py") or not place or not function:
+        return version_of(run, _text_of(body, "version")).label
+    reference = _text_of(body, "reference").strip()
+    path, _, function = reference.rpartition(":")
+    if reference.endswith(".py") or not path or not function:
         raise ConfigError(f"{shortened(reference, 80)!r}: expected file.py:function, such as new.py:{name}")
-    if place.endswith(".py") and not Path(place).is_file():
-        raise ConfigError(f"{place}: no such file on the server's machine; it looks from {Path.cwd()}")
+    if path.endswith(".py") and not Path(path).is_file():
+        raise ConfigError(f"{path}: no such file on the server's machine; it looks from {Path.cwd()}")
     return reference
 
 
-def _shown(run: Run, new: str) -> str:
+def _title(run: Run, new: str) -> str:
     """Return what a reward that comes in is called on the page."""
     home = str(home_of(run.path).resolve())
     return new.removeprefix(f"{home}/")
@@ -313,13 +295,13 @@ def _shown(run: Run, new: str) -> str:
 def _folders(run: Run, name: str) -> Iterator[Path]:
     """Yield the folders of the files that a reward came from: what its text imports lies there."""
     names = (name, shadow_of(name))
-    places = [one.reference.rpartition(":")[0] for one in run.versions if one.reward in names and one.reference]
-    for place in dict.fromkeys(places):
-        if place.endswith(".py") and Path(place).parent.is_dir():
-            yield Path(place).parent
+    references = [version.reference or "" for version in run.versions if version.reward in names]
+    for file in dict.fromkeys(reference.rpartition(":")[0] for reference in references):
+        if file.endswith(".py") and Path(file).parent.is_dir():
+            yield Path(file).parent
 
 
-def _known(run: Run, name: str) -> str:
+def _reward_name(run: Run, name: str) -> str:
     if name not in run.rewards:
         raise NotThere(f"no reward {shortened(name, 40)!r} in the run; it has {', '.join(run.rewards) or 'none'}")
     return name
@@ -329,13 +311,13 @@ def _action(body: Mapping[str, Any]) -> Action:
     try:
         return Action(str(body.get("action")))
     except ValueError:
-        said = shortened(str(body.get("action")), 40)
-        raise ConfigError(f"action={said!r}: expected {', '.join(Action)}") from None
+        action = shortened(str(body.get("action")), 40)
+        raise ConfigError(f"action={action!r}: expected {', '.join(Action)}") from None
 
 
-def _words(body: Mapping[str, Any], key: str, *, empty: bool = False, most: int | None = 1000) -> str:
+def _text_of(body: Mapping[str, Any], key: str, *, empty: bool = False, limit: int | None = 1000) -> str:
     value = body.get(key, "" if empty else None)
-    if not isinstance(value, str) or not (value or empty) or (most is not None and len(value) > most):
+    if not isinstance(value, str) or not (value or empty) or (limit is not None and len(value) > limit):
         raise ConfigError(f"{key}={shortened(str(value), 40)!r}: expected a text")
     return value
 
@@ -344,10 +326,10 @@ def _weight(body: Mapping[str, Any]) -> float | None:
     value = body.get("weight")
     if value is None:
         return None
-    found = _finite(value)
-    if found is None:
+    number = _finite(value)
+    if number is None:
         raise ConfigError(f"weight={shortened(str(value), 40)}: expected a finite number")
-    return found
+    return number
 
 
 def _finite(value: Any) -> float | None:
@@ -359,7 +341,7 @@ def _steps(body: Mapping[str, Any]) -> Sequence[int] | None:
     value = body.get("steps")
     if value is None:
         return None
-    whole = isinstance(value, list) and len(value) == 2 and all(type(one) is int for one in value)
-    if not whole or value[0] > value[1]:
+    is_pair = isinstance(value, list) and len(value) == 2 and all(type(step) is int for step in value)
+    if not is_pair or value[0] > value[1]:
         raise ConfigError(f"steps={shortened(str(value), 40)}: expected the first step and the last")
-    return [int(one) for one in value]
+    return [int(step) for step in value]

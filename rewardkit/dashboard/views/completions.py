@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardkit.dashboard.messages import plain, shown
+from rewardkit.dashboard.messages import call_fields, output_fields, plain, text_json
 from rewardkit.dashboard.prompt_index import Progress, PromptIndex, value_text
 from rewardkit.dashboard.query import SPLITS, Query
-from rewardkit.dashboard.readers import NotThere, Opened
+from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion, RecordedPrompt
 from rewardkit.types import Outcome, Status
@@ -30,7 +30,7 @@ PREVIEW = 240
 """Characters of a text in a row of a table."""
 MOST_COLUMNS, MOST_OF_PROMPT = 40, 200
 """Columns of a row of data that the table of prompts shows, and that stand beside one prompt."""
-SAID_CHARS = 20_000
+TEXT_CHARS = 20_000
 """Characters of a column's value, a reason, an error or an output that stand beside a completion."""
 SORTS = ("index", "text", "length", "epochs", "completions", "best", "mean", "first_mean", "last_mean", "change")
 ORDERS = ("up", "down")
@@ -40,23 +40,23 @@ _LETTERS = {status: letter for letter, status in _STATUS.items()}
 Mask = NDArray[np.bool_]
 
 
-def prompts(opened: Opened, query: Query) -> dict[str, Any]:
+def prompts(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return a page of the table of prompts.
 
     Query: ``sort`` (a name of ``SORTS``, or ``column:`` and a column), ``order``, ``search`` in the text, ``column``
     and ``value`` to filter by, ``reward`` whose scores are meant instead of the totals, ``offset``, ``limit``.
     ``reading`` says what is not read yet: ask again.
     """
-    run, known = opened.run, opened.kept.get("prompts", 0, PromptIndex)
+    run, prompt_index = opened.run, opened.cache.get("prompts", 0, PromptIndex)
     rewards = run.rewards
     reward = query.choice("reward", rewards) if query.text("reward") else None
     sort, down = query.text("sort", "index"), query.choice("order", ORDERS, "up") == "down"
     search, column, value = query.text("search"), query.text("column"), query.text("value")
-    offset, limit = query.whole("offset", 0, least=0), query.whole("limit", PAGE, least=1, most=MOST)
+    offset, limit = query.integer("offset", 0, low=0), query.integer("limit", PAGE, low=1, high=MOST)
     if sort not in SORTS and not sort.startswith("column:"):
         query.choice("sort", SORTS, "index")  # says what is expected
-    with known.lock:
-        index = known.of(reward)
+    with prompt_index.lock:
+        index = prompt_index.of(reward)
         reading = [index.update(run)]
         if sort in ("text", "length") or sort.startswith("column:") or (column and value):
             reading.append(index.read_texts(run))
@@ -64,20 +64,20 @@ def prompts(opened: Opened, query: Query) -> dict[str, Any]:
         if column and value:
             order = order[index.having(column, value)[order]]
         if search:
-            found, progress = index.search(run, search)
+            mask, progress = index.search(run, search)
             reading.append(progress)
-            order = order[found[order]]
+            order = order[mask[order]]
         page = order[offset : offset + limit]
         numbers = _prompt_numbers(index, page)
         total = len(index)
         several = bool((index.epochs > 1).any())
         names = dict.fromkeys(index.column_names)
     texts = _prompts(opened, page)
-    names |= dict.fromkeys(itertools.chain.from_iterable(one.columns for one in texts.values()))
+    names |= dict.fromkeys(itertools.chain.from_iterable(text.columns for text in texts.values()))
     columns = list(names)[:MOST_COLUMNS]
     rows = [
-        one | _prompt_words(texts.get(one["index"])) | {"columns": _row_columns(texts.get(one["index"]), columns)}
-        for one in numbers
+        row | _prompt_text(texts.get(row["index"])) | {"columns": _row_columns(texts.get(row["index"]), columns)}
+        for row in numbers
     ]
     return {
         "total": total,
@@ -96,26 +96,26 @@ def prompts(opened: Opened, query: Query) -> dict[str, Any]:
 
 def _reading(parts: Sequence[Progress]) -> dict[str, Any] | None:
     """Return the first reading that is not finished."""
-    return next((one._asdict() for one in parts if one.unfinished), None)
+    return next((progress._asdict() for progress in parts if progress.unfinished), None)
 
 
 def _prompt_numbers(index: PromptIndex, page: Whole) -> list[dict[str, Any]]:
     means = {name: getattr(index, name) for name in ("mean", "first_mean", "last_mean", "change")}
     return [
         {
-            "index": int(one),
-            "completions": int(index.completions[one]),
-            "epochs": int(index.epochs[one]),
-            "first_epoch": _epoch(index.first_epoch[one]),
-            "last_epoch": _epoch(index.last_epoch[one]),
-            "best": _number(index.best[one]),
-            **{name: _number(values[one]) for name, values in means.items()},
+            "index": int(number),
+            "completions": int(index.completions[number]),
+            "epochs": int(index.epochs[number]),
+            "first_epoch": _epoch(index.first_epoch[number]),
+            "last_epoch": _epoch(index.last_epoch[number]),
+            "best": _number(index.best[number]),
+            **{name: _number(values[number]) for name, values in means.items()},
         }
-        for one in page
+        for number in page
     ]
 
 
-def _prompt_words(prompt: RecordedPrompt | None) -> dict[str, Any]:
+def _prompt_text(prompt: RecordedPrompt | None) -> dict[str, Any]:
     if prompt is None:
         return {"text": None, "length": None}
     text = plain(prompt.prompt)
@@ -127,42 +127,42 @@ def _row_columns(prompt: RecordedPrompt | None, names: Sequence[str]) -> dict[st
     return {name: value_text(columns[name])[:PREVIEW] for name in names if name in columns}
 
 
-def _prompts(opened: Opened, indices: Iterable[int]) -> dict[int, RecordedPrompt]:
+def _prompts(opened: OpenRun, indices: Iterable[int]) -> dict[int, RecordedPrompt]:
     """Return prompts by their indices; those that stand side by side are read at once."""
-    return {one.index: one for one in opened.run.prompts_by_index([int(index) for index in indices])}
+    return {prompt.index: prompt for prompt in opened.run.prompts_by_index([int(index) for index in indices])}
 
 
-def prompt(opened: Opened, query: Query) -> dict[str, Any]:
+def prompt(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return one prompt: its row, its epochs, the two completions to compare first, and a page of all completions.
 
     Query: ``prompt``, ``sort`` (``id``, ``step``, ``epoch``, ``total``, ``reward``, ``advantage``, ``tokens``, or a key
     of ``rewards``), ``order``, the filters of :func:`completions`, ``offset``, ``limit``, ``rest`` for the whole text.
     """
     run = opened.run
-    number = query.whole("prompt", 0, least=0)
-    one = run.prompt(number)
-    table, epochs, splits = opened.kept.get(("prompt", number), opened.version, lambda: _of_prompt(opened, number))
+    number = query.integer("prompt", 0, low=0)
+    recorded = run.prompt(number)
+    table, epochs, splits = opened.cache.get(("prompt", number), opened.version, lambda: _of_prompt(opened, number))
     rewards = _rewards(opened, table)
     down = query.choice("order", ORDERS, "down") == "down"
     sort = query.choice("sort", (*_COLUMNS, *(key.key for key in rewards)), "id")
-    offset, limit = query.whole("offset", 0, least=0), query.whole("limit", PAGE, least=1, most=MOST)
-    chosen = np.flatnonzero(_Filter.of(query, run.rewards).mask(table))
-    values = _values(table, epochs, rewards, sort)[chosen]
-    ordered = chosen[np.argsort(-values if down else values, kind="stable")]
+    offset, limit = query.integer("offset", 0, low=0), query.integer("limit", PAGE, low=1, high=MOST)
+    matches = np.flatnonzero(_Filter.of(query, run.rewards).mask(table))
+    values = _values(table, epochs, rewards, sort)[matches]
+    ordered = matches[np.argsort(-values if down else values, kind="stable")]
     page = ordered[offset : offset + limit]
-    right, left = _compared(table, epochs)
+    best, other = _compared(table, epochs)
     return {
         "index": number,
-        "prompt": shown(one.prompt, whole=query.whole("rest", 0) == 1),
+        "prompt": text_json(recorded.prompt, full=query.integer("rest", 0) == 1),
         "columns": {
-            name: value_text(value)[:SAID_CHARS]
-            for name, value in itertools.islice(one.columns.items(), MOST_OF_PROMPT)
+            name: value_text(value)[:TEXT_CHARS]
+            for name, value in itertools.islice(recorded.columns.items(), MOST_OF_PROMPT)
         },
-        "columns_left": max(0, len(one.columns) - MOST_OF_PROMPT),
+        "columns_left": max(0, len(recorded.columns) - MOST_OF_PROMPT),
         "completions": len(table),
         "epochs": _epochs(table, epochs),
-        "left": left,
-        "right": right,
+        "left": other,
+        "right": best,
         "rewards": [key._asdict() for key in rewards],
         "matched": len(ordered),
         "offset": offset,
@@ -171,7 +171,7 @@ def prompt(opened: Opened, query: Query) -> dict[str, Any]:
     }
 
 
-def completions(opened: Opened, query: Query) -> dict[str, Any]:
+def completions(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return a page of completions across prompts: those of a step by prompt, or all in the order of recording.
 
     Query: ``step``, ``split``, ``reward``, ``status``, ``min`` and ``max`` of its score (of the total without a
@@ -179,30 +179,30 @@ def completions(opened: Opened, query: Query) -> dict[str, Any]:
     step.
     """
     split = query.choice("split", SPLITS, "train")
-    step = query.whole("step", least=0)
+    step = query.integer("step", low=0)
     return _all(opened, query, split) if step is None else _of_step(opened, query, step, split)
 
 
-def _of_step(opened: Opened, query: Query, step: int, split: str) -> dict[str, Any]:
+def _of_step(opened: OpenRun, query: Query, step: int, split: str) -> dict[str, Any]:
     run = opened.run
-    table = opened.kept.get(("step", step, split), opened.version, lambda: run.table((step, step), split))
-    fits = _Filter.of(query, run.rewards).mask(table)
-    table = table if fits.all() else table.where(fits)
+    table = opened.cache.get(("step", step, split), opened.version, lambda: run.table((step, step), split))
+    mask = _Filter.of(query, run.rewards).mask(table)
+    table = table if mask.all() else table.where(mask)
     rewards = _rewards(opened, table)
     first = query.choice("first", ("best", "worst", "spread"), "best")
     groups = _groups(table, first)
-    offset = query.whole("offset", 0, least=0)
+    offset = query.integer("offset", 0, low=0)
     page = groups[offset : offset + GROUPS]
     texts = _prompts(opened, [number for number, _ in page])
-    ends = [_ends(places) for _, places in page]
-    rows = iter(_rows(opened, table, np.concatenate([np.zeros(0, np.int64), *ends]), rewards))
+    extremes = [_extremes(places) for _, places in page]
+    rows = iter(_rows(opened, table, np.concatenate([np.zeros(0, np.int64), *extremes]), rewards))
     steps = run.steps(split)
-    place = int(np.searchsorted(steps, step))
+    index = int(np.searchsorted(steps, step))
     return {
         "step": step,
         "split": split,
-        "before": steps[place - 1] if place > 0 else None,
-        "next": next((one for one in steps[place : place + 2] if one > step), None),
+        "before": steps[index - 1] if index > 0 else None,
+        "next": next((later for later in steps[index : index + 2] if later > step), None),
         "rewards": [key._asdict() for key in rewards],
         "completions": len(table),
         "matched": len(groups),
@@ -211,81 +211,66 @@ def _of_step(opened: Opened, query: Query, step: int, split: str) -> dict[str, A
         "groups": [
             {
                 "prompt": number,
-                **_prompt_words(texts.get(number)),
+                **_prompt_text(texts.get(number)),
                 "best": _number(_edge(np.fmax, table.totals[places])),
                 "worst": _number(_edge(np.fmin, table.totals[places])),
                 "completions": len(places),
-                "rows": list(itertools.islice(rows, len(some))),
+                "rows": list(itertools.islice(rows, len(extreme))),
             }
-            for (number, places), some in zip(page, ends, strict=True)
+            for (number, places), extreme in zip(page, extremes, strict=True)
         ],
     }
 
 
-def _all(opened: Opened, query: Query, split: str) -> dict[str, Any]:
-    run, fits = opened.run, _Filter.of(query, opened.run.rewards)
-    found = list(
+def _all(opened: OpenRun, query: Query, split: str) -> dict[str, Any]:
+    run, filters = opened.run, _Filter.of(query, opened.run.rewards)
+    found_rows = list(
         run.completions(
-            reward=fits.reward, status=fits.status, min_score=fits.low, max_score=fits.high, split=split,
-            after=query.whole("after", 0), limit=PAGE + 1,
+            reward=filters.reward, status=filters.status, min_score=filters.low, max_score=filters.high, split=split,
+            after=query.integer("after", 0), limit=PAGE + 1,
         )
     )  # fmt: skip
-    page = found[:PAGE]
-    used = {(name, number) for one in page for name, number in one.versions.items()}
-    rewards = [key for key in _all_versions(opened) if (key.reward, key.version) in used]
+    page = found_rows[:PAGE]
+    pairs = {(name, number) for row in page for name, number in row.versions.items()}
+    rewards = [key for key in _all_versions(opened) if (key.reward, key.version) in pairs]
     return {
         "step": None,
         "split": split,
         "rewards": [key._asdict() for key in rewards],
-        "after": page[-1].id if len(found) > PAGE else None,
-        "rows": [_row_of(one, rewards) for one in page],
+        "after": page[-1].id if len(found_rows) > PAGE else None,
+        "rows": [_row_of(row, rewards) for row in page],
     }
 
 
-def completion(opened: Opened, query: Query) -> dict[str, Any]:
+def completion(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return one completion with all that the rewards said of it. Query: ``id``, and ``rest`` for the whole text."""
-    number = query.whole("id", 0)
-    found = opened.run.by_id([number])
-    if not found:
+    number = query.integer("id", 0)
+    rows = opened.run.by_id([number])
+    if not rows:
         raise NotThere(f"{opened.run.name}: no completion {number}")
-    one, weights = found[0], opened.run.weights_of(number)
+    row, weights = rows[0], opened.run.weights_of(number)
     return {
-        **{name: getattr(one, name) for name in (
+        **{name: getattr(row, name) for name in (
             "id", "step", "epoch", "split", "rank", "tokens", "truncated", "total", "reward", "advantage",
         )},
-        "prompt": one.prompt_index,
-        "completion": shown(one.completion, whole=query.whole("rest", 0) == 1),
+        "prompt": row.prompt_index,
+        "completion": text_json(row.completion, full=query.integer("rest", 0) == 1),
         "scores": [
-            _said(name, one.versions[name], outcome) | {"weight": weights.get(name)}
-            for name, outcome in one.outcomes.items()
+            _score(name, row.versions[name], outcome) | {"weight": weights.get(name)}
+            for name, outcome in row.outcomes.items()
         ],
     }  # fmt: skip
 
 
-def _said(name: str, version: int, outcome: Outcome) -> dict[str, Any]:
-    """Return what a reward said, ready for JSON."""
-    return {
-        "reward": name,
-        "version": version,
-        "key": f"{name}_v{version}",
-        "status": outcome.status,
-        "score": outcome.score,
-        "cause": outcome.cause,
-        "reason": _cut(outcome.reason),
-        "error": _cut(outcome.error),
-        "traceback": _cut(outcome.traceback),
-        "logs": _cut(outcome.logs),
-        "metrics": dict(outcome.metrics),
-        "attempts": outcome.attempts,
-        "seconds": outcome.duration_s,
-        "cached": outcome.cached,
-        "unanswered": [one._asdict() for one in outcome.unanswered],
-    }
+def _score(name: str, version: int, outcome: Outcome) -> dict[str, Any]:
+    """Return what a reward made of a completion, ready for JSON."""
+    output = {key: _cut(value) if isinstance(value, str) else value for key, value in output_fields(outcome).items()}
+    return {"reward": name, "version": version, "key": f"{name}_v{version}", **call_fields(outcome), **output}
 
 
-def _cut(text: str | None) -> str | None:
-    """Return what is shown of a text beside a score; the logs show all of it."""
-    return (text if len(text) <= SAID_CHARS else f"{text[:SAID_CHARS]} …") if text else None
+def _cut(text: str) -> str | None:
+    """Return the beginning of a text beside a score; the logs show all of it."""
+    return (text if len(text) <= TEXT_CHARS else f"{text[:TEXT_CHARS]} …") if text else None
 
 
 class _Key(NamedTuple):
@@ -320,33 +305,35 @@ class _Filter(NamedTuple):
         """Return where it holds."""
         nothing = np.full(len(table), np.nan)
         values = table.totals if self.reward is None else table.scores.get(self.reward, nothing)
-        found = np.ones(len(table), np.bool_)
+        mask = np.ones(len(table), np.bool_)
         if self.reward is not None:
-            said = table.status.get(self.reward, np.full(len(table), ""))
-            found &= said != "" if self.status is None else said == _LETTERS[self.status]
+            status = table.status.get(self.reward, np.full(len(table), ""))
+            mask &= status != "" if self.status is None else status == _LETTERS[self.status]
         if self.low is not None:
-            found &= values >= self.low
+            mask &= values >= self.low
         if self.high is not None:
-            found &= values <= self.high
-        return found
+            mask &= values <= self.high
+        return mask
 
 
-def _all_versions(opened: Opened) -> list[_Key]:
-    return [_Key(f"{one.reward}_v{one.number}", one.reward, one.number) for one in opened.run.versions]
+def _all_versions(opened: OpenRun) -> list[_Key]:
+    return [
+        _Key(f"{version.reward}_v{version.number}", version.reward, version.number) for version in opened.run.versions
+    ]
 
 
-def _rewards(opened: Opened, table: CompletionTable) -> list[_Key]:
+def _rewards(opened: OpenRun, table: CompletionTable) -> list[_Key]:
     """Return the versions that scored any of these completions."""
-    used = {(name, int(number)) for name, column in table.versions.items() for number in np.unique(column)}
-    return [key for key in _all_versions(opened) if (key.reward, key.version) in used]
+    pairs = {(name, int(number)) for name, column in table.versions.items() for number in np.unique(column)}
+    return [key for key in _all_versions(opened) if (key.reward, key.version) in pairs]
 
 
-def _of_prompt(opened: Opened, number: int) -> tuple[CompletionTable, Floats, list[str]]:
+def _of_prompt(opened: OpenRun, number: int) -> tuple[CompletionTable, Floats, list[str]]:
     """Return a prompt's completions, their epochs (``nan`` where that is not known) and their splits."""
     table = opened.run.table(split=None, prompt=number)
-    known = {one: (epoch, split) for one, epoch, split in opened.run.moments(number)}
-    found = [known.get(int(one), (None, "train")) for one in table.ids]
-    return table, np.array([np.nan if epoch is None else epoch for epoch, _ in found]), [split for _, split in found]
+    moments = {completion_id: (epoch, split) for completion_id, epoch, split in opened.run.moments(number)}
+    pairs = [moments.get(int(completion_id), (None, "train")) for completion_id in table.ids]
+    return table, np.array([np.nan if epoch is None else epoch for epoch, _ in pairs]), [split for _, split in pairs]
 
 
 def _compared(table: CompletionTable, epochs: Floats) -> tuple[int | None, int | None]:
@@ -356,47 +343,47 @@ def _compared(table: CompletionTable, epochs: Floats) -> tuple[int | None, int |
     """
     if not len(table):
         return None, None
-    whole = np.floor(np.nan_to_num(epochs, nan=-1.0))
+    epoch = np.floor(np.nan_to_num(epochs, nan=-1.0))
     ranked = _ranked(table)
-    right = next(place for place in ranked if whole[place] == whole.max())
-    earlier = [place for place in ranked if whole[place] == whole.min()]
-    left = earlier[0] if whole.min() < whole.max() else earlier[-1]
-    return int(table.ids[right]), int(table.ids[left])
+    right = next(row for row in ranked if epoch[row] == epoch.max())
+    first_rows = [row for row in ranked if epoch[row] == epoch.min()]
+    other = first_rows[0] if epoch.min() < epoch.max() else first_rows[-1]
+    return int(table.ids[right]), int(table.ids[other])
 
 
 def _ranked(table: CompletionTable) -> Whole:
     """Return the places from the best to the worst: by total, then by reward, then in the order of recording."""
-    totals, rewards = (np.nan_to_num(one, nan=-np.inf) for one in (table.totals, table.rewards))
+    totals, rewards = (np.nan_to_num(values, nan=-np.inf) for values in (table.totals, table.rewards))
     ranked: Whole = np.lexsort((table.ids, -rewards, -totals))
     return ranked
 
 
 def _epochs(table: CompletionTable, epochs: Floats) -> list[dict[str, Any]]:
     """Return the whole epochs in order, each with its completions and its best."""
-    whole = np.floor(np.nan_to_num(epochs, nan=-1.0)).astype(np.int64)
+    epoch_of = np.floor(np.nan_to_num(epochs, nan=-1.0)).astype(np.int64)
     ranked = _ranked(table)
-    found = []
-    for one in np.unique(whole):
-        ids = table.ids[whole == one]
-        best = next(place for place in ranked if whole[place] == one)
-        totals = table.totals[whole == one]
-        found.append(
+    rows = []
+    for epoch in np.unique(epoch_of):
+        ids = table.ids[epoch_of == epoch]
+        best = next(row for row in ranked if epoch_of[row] == epoch)
+        totals = table.totals[epoch_of == epoch]
+        rows.append(
             {
-                "epoch": _epoch(one),
+                "epoch": _epoch(epoch),
                 "completions": len(ids),
                 "ids": ids[:EPOCH_IDS].tolist(),
                 "best": int(table.ids[best]),
                 "mean": None if np.isnan(totals).all() else float(np.nanmean(totals)),
             }
         )
-    return found
+    return rows
 
 
 _COLUMNS = ("id", "step", "epoch", "total", "reward", "advantage", "tokens")
 
 
 def _values(table: CompletionTable, epochs: Floats, rewards: Sequence[_Key], sort: str) -> Floats:
-    key = next((one for one in rewards if one.key == sort), None)
+    key = next((candidate for candidate in rewards if candidate.key == sort), None)
     if key is not None:
         return np.where(table.versions[key.reward] == key.version, table.scores[key.reward], np.nan)
     columns: Mapping[str, Any] = {
@@ -417,21 +404,21 @@ def _groups(table: CompletionTable, first: str) -> list[tuple[int, Whole]]:
     low, high = np.fmin.reduceat(totals, starts), np.fmax.reduceat(totals, starts)
     value = {"best": -high, "worst": low, "spread": low - high}[first]
     parts = np.split(ordered, starts[1:])
-    return [(int(prompts[one]), parts[one]) for one in np.lexsort((prompts, np.nan_to_num(value, nan=np.inf)))]
+    return [(int(prompts[group]), parts[group]) for group in np.lexsort((prompts, np.nan_to_num(value, nan=np.inf)))]
 
 
-def _ends(places: Whole) -> Whole:
+def _extremes(places: Whole) -> Whole:
     """Return the best and the worst of places that stand in this order, all where there are few."""
     return places if len(places) <= 2 * ENDS else np.concatenate([places[:ENDS], places[-ENDS:]])
 
 
-def _edge(which: Any, values: Floats) -> float:
+def _edge(edge: Any, values: Floats) -> float:
     """Return the least or greatest value; ``nan`` where none is known."""
-    return float(which.reduce(values))
+    return float(edge.reduce(values))
 
 
 def _rows(
-    opened: Opened,
+    opened: OpenRun,
     table: CompletionTable,
     places: Whole,
     rewards: Sequence[_Key],
@@ -442,16 +429,16 @@ def _rows(
     ids: list[int] = table.ids[places].tolist()
     columns = {
         "id": ids,
-        "step": [None if one < 0 else one for one in table.steps[places].tolist()],
+        "step": [None if step < 0 else step for step in table.steps[places].tolist()],
         "epoch": [None] * len(ids) if epochs is None else _numbers(epochs[places]),
-        "split": [None if splits is None else splits[place] for place in places],
+        "split": [None if splits is None else splits[row] for row in places],
         "prompt": table.prompts[places].tolist(),
         "text": [None if text is None else text[:PREVIEW] for text in opened.run.texts(ids)],
         "total": _numbers(table.totals[places]),
         "reward": _numbers(table.rewards[places]),
         "advantage": _numbers(table.advantages[places]),
-        "tokens": [None if one is None else int(one) for one in _numbers(table.tokens[places])],
-        "truncated": [None if one is None else bool(one) for one in _numbers(table.truncated[places])],
+        "tokens": [None if tokens is None else int(tokens) for tokens in _numbers(table.tokens[places])],
+        "truncated": [None if flag is None else bool(flag) for flag in _numbers(table.truncated[places])],
         "scores": _scores(table, places, rewards),
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -459,29 +446,31 @@ def _rows(
 
 def _scores(table: CompletionTable, places: Whole, rewards: Sequence[_Key]) -> list[dict[str, Any]]:
     """Return completions' scores by the key of reward and version, without those that were not asked."""
-    found: list[dict[str, Any]] = [{} for _ in places]
+    cells_of: list[dict[str, Any]] = [{} for _ in places]
     for key in rewards:
         name = key.reward
         columns = (table.versions[name], table.status[name], table.causes[name])
-        said = zip(_numbers(table.scores[name][places]), *(one[places].tolist() for one in columns), strict=True)
-        for cells, (score, version, status, cause) in zip(found, said, strict=True):
+        values = zip(
+            _numbers(table.scores[name][places]), *(column[places].tolist() for column in columns), strict=True
+        )
+        for cells, (score, version, status, cause) in zip(cells_of, values, strict=True):
             if version == key.version and status:
                 cells[key.key] = {"score": score, "status": _STATUS[status], "cause": cause or None}
-    return found
+    return cells_of
 
 
-def _row_of(one: Completion, rewards: Sequence[_Key]) -> dict[str, Any]:
+def _row_of(row: Completion, rewards: Sequence[_Key]) -> dict[str, Any]:
     """Return the row of a completion that was read whole."""
     return {
-        **{name: getattr(one, name) for name in (
+        **{name: getattr(row, name) for name in (
             "id", "step", "epoch", "split", "tokens", "truncated", "total", "reward", "advantage",
         )},
-        "prompt": one.prompt_index,
-        "text": None if one.completion is None else plain(one.completion)[:PREVIEW],
+        "prompt": row.prompt_index,
+        "text": None if row.completion is None else plain(row.completion)[:PREVIEW],
         "scores": {
             key.key: {"score": outcome.score, "status": outcome.status, "cause": outcome.cause}
             for key in rewards
-            if one.versions.get(key.reward) == key.version and (outcome := one.outcomes[key.reward])
+            if row.versions.get(key.reward) == key.version and (outcome := row.outcomes[key.reward])
         },
     }  # fmt: skip
 

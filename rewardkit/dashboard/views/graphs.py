@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from rewardkit.dashboard.query import SPLITS, Query
-from rewardkit.dashboard.readers import Opened
+from rewardkit.dashboard.readers import OpenRun
 from rewardkit.errors import RecordError
 from rewardkit.record.changes import Action, ChangeState
 from rewardkit.replay.charts import later_versions
@@ -29,7 +29,7 @@ class _About(NamedTuple):
     title: str
     group: str
     unit: str
-    words: str
+    help: str
 
 
 _ABOUT = {
@@ -70,7 +70,7 @@ _REWARD = (
 _METRIC = "{name}, as the trainer logs it after each step."
 
 
-def view(opened: Opened, query: Query) -> dict[str, Any]:
+def view(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return the curves of a split: all of them, or what has changed since the answer whose ``mark`` is given.
 
     Parameters: ``split`` (train), ``metrics`` (the trainer's, separated by commas, each percent-encoded), ``after``,
@@ -78,23 +78,23 @@ def view(opened: Opened, query: Query) -> dict[str, Any]:
     are those that most look at, as far as the trainer logs them.
     """
     split = query.choice("split", SPLITS, "train")
-    usual = query.whole("usual", 0, least=0, most=1)
+    usual = query.integer("usual", 0, low=0, high=1)
     metrics = _usual(opened.run, split) if usual else _metrics(query.text("metrics", ""))
     with_std = list(dict.fromkeys([*metrics, _STD[split], _LENGTH[split]]))
-    wanted = _names(query.text("graphs", ""))
-    curves = opened.kept.get(("graphs", split), 0, lambda: Curves(split))
-    part = curves.part(opened.run, opened.version, with_std, query.whole("after"))
+    keys = _names(query.text("graphs", ""))
+    curves = opened.cache.get(("graphs", split), 0, lambda: Curves(split))
+    part = curves.part(opened.run, opened.version, with_std, query.integer("after"))
     return {
         "split": split,
         "steps": part.steps,
         "from": part.first,
         "unscored": part.unscored,
         "graphs": [
-            one
-            for one in itertools.chain(_graphs(part, opened.run.rewards, split), _metric_graphs(part, metrics))
-            if not wanted or one["key"] in wanted
+            graph
+            for graph in itertools.chain(_graphs(part, opened.run.rewards, split), _metric_graphs(part, metrics))
+            if not keys or graph["key"] in keys
         ],
-        "markers": opened.kept.get("markers", opened.version, lambda: markers(opened.run)),
+        "markers": opened.cache.get("markers", opened.version, lambda: markers(opened.run)),
         "mark": part.mark,
         "unread": part.unread,
     }
@@ -122,21 +122,24 @@ def _metrics(text: str) -> list[str]:
 def _graphs(part: Part, rewards: Sequence[str], split: str) -> Iterator[dict[str, Any]]:
     """Yield the graphs of what was scored, in the order of the page."""
     lines: dict[str, dict[str, dict[str, Sequence[Number]]]] = defaultdict(lambda: defaultdict(dict))
-    for (graph, line, which), column in part.columns.items():
-        lines[graph][line][which] = column
+    for (graph, line, role), column in part.columns.items():
+        lines[graph][line][role] = column
     std = part.metrics.get(_STD[split], ())
-    if any(one is not None for one in std):
+    if any(value is not None for value in std):
         lines["total_reward_std"][_STD[split]][VALUES] = std
     logged = part.metrics.get(_LENGTH[split], ())
-    if not lines["length"] and any(one is not None for one in logged):
+    if not lines["length"] and any(value is not None for value in logged):
         lines["length"][_LENGTH[split]][VALUES] = logged
-    own = [f"reward/{name}" for name in rewards]
-    for key in ["total_reward", "total_reward_std", *own, *list(_ABOUT)[2:]]:
+    reward_keys = [f"reward/{name}" for name in rewards]
+    for key in ["total_reward", "total_reward_std", *reward_keys, *list(_ABOUT)[2:]]:
         name = key.removeprefix("reward/")
         about = _ABOUT[key] if key in _ABOUT else _About(name, "rewards", "", _REWARD)
         notes = part.notes.get(key, ())
-        ordered = [*(one for one in rewards if one in lines[key]), *(one for one in lines[key] if one not in rewards)]
-        yield _graph(key, about, {one: lines[key][one] for one in ordered}, notes)
+        ordered = [
+            *(name for name in rewards if name in lines[key]),
+            *(name for name in lines[key] if name not in rewards),
+        ]
+        yield _graph(key, about, {name: lines[key][name] for name in ordered}, notes)
 
 
 def _metric_graphs(part: Part, metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -153,14 +156,12 @@ def _graph(
 ) -> dict[str, Any]:
     return {
         "key": key,
-        **about._asdict(),
+        "title": about.title,
+        "group": about.group,
+        "unit": about.unit,
+        "words": about.help,
         "lines": [
-            {
-                "name": name,
-                "values": columns.get(VALUES, ()),
-                "low": columns.get(LOW),
-                "high": columns.get(HIGH),
-            }
+            {"name": name, "values": columns.get(VALUES, ()), "low": columns.get(LOW), "high": columns.get(HIGH)}
             for name, columns in lines.items()
             if columns
         ],
@@ -173,42 +174,46 @@ def markers(run: Run) -> list[dict[str, Any]]:
 
     The version that a reward had at the first step is no event.
     """
-    return sorted([*_versions(run), *_changes(run), *_flags(run), *_resumptions(run)], key=lambda one: one["step"])
+    return sorted(
+        [*_versions(run), *_changes(run), *_flags(run), *_resumptions(run)], key=lambda marker: marker["step"]
+    )
 
 
 def _versions(run: Run) -> Iterator[dict[str, Any]]:
-    for step, one in later_versions(run):
-        before = f"{one.reward}@{one.number - 1}" if one.number > 1 else None
-        words = f"{one.label} scores from here on"
-        yield _marker(step, "version", one.reward, words) | {"version": one.label, "before": before}
+    for step, version in later_versions(run):
+        before = f"{version.reward}@{version.number - 1}" if version.number > 1 else None
+        message = f"{version.label} scores from here on"
+        yield _marker(step, "version", version.reward, message) | {"version": version.label, "before": before}
 
 
 def _changes(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the changes that bring no new version of a reward."""
-    for one in run.changes:
-        if one.state is not ChangeState.ACCEPTED or one.step is None:
+    for change in run.changes:
+        if change.state is not ChangeState.ACCEPTED or change.step is None:
             continue
-        if one.action is Action.WEIGHT:
-            yield _marker(one.step, "change", one.reward, f"{one.reward} weighs {one.body.get('weight', '?')}")
-        elif one.action is Action.REMOVE:
-            yield _marker(one.step, "change", one.reward, f"{one.reward} is taken away")
+        if change.action is Action.WEIGHT:
+            yield _marker(
+                change.step, "change", change.reward, f"{change.reward} weighs {change.body.get('weight', '?')}"
+            )
+        elif change.action is Action.REMOVE:
+            yield _marker(change.step, "change", change.reward, f"{change.reward} is taken away")
 
 
 def _flags(run: Run) -> Iterator[dict[str, Any]]:
     for event in run.events:
         if event["kind"] == "flag" and event["step"] is not None:
             body = event["body"]
-            words = f"{body.get('detector', 'flag')}: {body.get('words', '')}"
-            yield _marker(event["step"], "flag", body.get("reward"), words)
+            message = f"{body.get('detector', 'flag')}: {body.get('words', '')}"
+            yield _marker(event["step"], "flag", body.get("reward"), message)
 
 
 def _resumptions(run: Run) -> Iterator[dict[str, Any]]:
     starts = run.session_steps()
     first = min(starts, default=None)
-    for one in run.sessions:
-        if one["purpose"] == "run" and one["rank"] == 0 and one["id"] in starts and one["id"] != first:
-            yield _marker(starts[one["id"]], "resume", None, "the training goes on from a checkpoint")
+    for session in run.sessions:
+        if session["purpose"] == "run" and session["rank"] == 0 and session["id"] in starts and session["id"] != first:
+            yield _marker(starts[session["id"]], "resume", None, "the training goes on from a checkpoint")
 
 
-def _marker(step: int, kind: str, reward: str | None, words: str) -> dict[str, Any]:
-    return {"step": step, "kind": kind, "reward": reward, "words": words}
+def _marker(step: int, kind: str, reward: str | None, message: str) -> dict[str, Any]:
+    return {"step": step, "kind": kind, "reward": reward, "words": message}

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rewardkit.dashboard.messages import shown
+from rewardkit.dashboard.messages import call_fields, output_fields, text_json
 from rewardkit.dashboard.query import SPLITS, Query
-from rewardkit.dashboard.readers import NotThere, Opened
+from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.dashboard.sums import summaries
 from rewardkit.errors import RecordError
 from rewardkit.record.log_pages import LogPlace, Wanted, newest
@@ -26,32 +26,34 @@ _CAUSES = tuple(Cause)
 _MOST_ROWS = 200
 
 
-def view(opened: Opened, query: Query) -> dict[str, Any]:
+def view(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return a page of entries, or what ``what`` names: ``entry`` or ``counts``."""
-    what = query.choice("what", ("page", "entry", "counts"), "page")
-    if what == "entry":
+    part = query.choice("what", ("page", "entry", "counts"), "page")
+    if part == "entry":
         return _entry(opened.run, query)
-    return _counts(opened, query) if what == "counts" else _page(opened.run, query)
+    return _counts(opened, query) if part == "counts" else _page(opened.run, query)
 
 
-def wanted_of(run: RunReader, query: Query) -> Wanted:
+def filters_of(run: RunReader, query: Query) -> Wanted:
     """Return which entries a request wants.
 
     Raises:
         RecordError: This run cannot have such a filter; the message names it, its value and what is expected.
     """
-    reward, number = query.text("reward"), query.whole("version", least=1)
+    reward, number = query.text("reward"), query.integer("version", low=1)
     names = run.rewards
     if reward is not None and reward not in names:
         raise RecordError(f"reward={reward}: expected {', '.join(names) or 'nothing: the run has no rewards yet'}")
-    first, last = query.whole("first"), query.whole("last")
+    first, last = query.integer("first"), query.integer("last")
     if first is not None and last is not None and first > last:
         raise RecordError(f"first={first}: expected a step up to last={last}")
     status, cause = query.choice("status", _STATUSES), query.choice("cause", _CAUSES)
     versions = None
     if reward is not None or number is not None:
         versions = tuple(
-            one.id for one in run.versions if reward in (None, one.reward) and number in (None, one.number)
+            version.id
+            for version in run.versions
+            if reward in (None, version.reward) and number in (None, version.number)
         )
     return Wanted(
         versions=versions,
@@ -65,21 +67,21 @@ def wanted_of(run: RunReader, query: Query) -> Wanted:
 
 
 def _page(run: RunReader, query: Query) -> dict[str, Any]:
-    wanted = wanted_of(run, query)
+    filters = filters_of(run, query)
     backwards = query.choice("order", ("newest", "oldest"), "newest") == "newest"
-    start = _place(query.text("from"))
+    start = _position(query.text("from"))
     last_id = run.last_id
     head = newest(last_id)
     page = run.log_page(
-        wanted,
+        filters,
         head if start is None and backwards else start,
         backwards=backwards,
-        limit=query.whole("limit", 50, least=1, most=_MOST_ROWS),
+        limit=query.integer("limit", 50, low=1, high=_MOST_ROWS),
     )
-    place = max(page.place, head) if page.ended and not backwards else page.place  # all up to the head was looked at
+    position = max(page.place, head) if page.ended and not backwards else page.place  # all up to the head was looked at
     return {
-        "entries": [_row(place, entry) for place, entry in page.entries],
-        "next": _key(place),
+        "entries": [_row(position, entry) for position, entry in page.entries],
+        "next": _key(position),
         "ended": page.ended,
         "searched_to": page.step,
         "head": _key(head),
@@ -87,26 +89,13 @@ def _page(run: RunReader, query: Query) -> dict[str, Any]:
     }
 
 
-def _row(place: LogPlace, entry: LogEntry) -> dict[str, Any]:
+def _row(position: LogPlace, entry: LogEntry) -> dict[str, Any]:
     """Return what stands in the row of an entry."""
-    kind, words = _said(entry.outcome)
-    return {"key": _key(place), "kind": kind, "words": words, **_known(entry)}
+    kind, text = _summary(entry.outcome)
+    return {"key": _key(position), "kind": kind, "words": text, **entry.call, **call_fields(entry.outcome)}
 
 
-def _known(entry: LogEntry) -> dict[str, Any]:
-    outcome = entry.outcome
-    return {
-        **entry.call,
-        "status": str(outcome.status),
-        "score": outcome.score,
-        "cause": None if outcome.cause is None else str(outcome.cause),
-        "attempts": outcome.attempts,
-        "seconds": outcome.duration_s,
-        "cached": outcome.cached,
-    }
-
-
-def _said(outcome: Outcome) -> tuple[str, str]:
+def _summary(outcome: Outcome) -> tuple[str, str]:
     """Return what a row shows of what a call said, and which of all it is: the fault before the output."""
     for kind, text in (("error", outcome.error), ("print", outcome.logs), ("reason", outcome.reason)):
         if text and text.strip():
@@ -125,71 +114,61 @@ def _one_line(text: str) -> str:
 
 def _entry(run: RunReader, query: Query) -> dict[str, Any]:
     """Return all of one entry, with its completion."""
-    place = _place(query.text("key"))
-    if place is None:
+    position = _position(query.text("key"))
+    if position is None:
         raise RecordError("key: expected an entry's key, such as 12:1")
-    page = run.log_page(Wanted(), LogPlace(place.completion, place.version - 1), limit=1)
-    found = run.by_id([place.completion])
-    if not page.entries or page.entries[0][0] != place or not found:
+    page = run.log_page(Wanted(), LogPlace(position.completion, position.version - 1), limit=1)
+    completions = run.by_id([position.completion])
+    if not page.entries or page.entries[0][0] != position or not completions:
         raise NotThere(
-            f"{run.name}: no entry {_key(place)}; the run may have gone back to a checkpoint and taken it away"
+            f"{run.name}: no entry {_key(position)}; the run may have gone back to a checkpoint and taken it away"
         )
-    entry, completion = page.entries[0][1], found[0]
-    outcome = entry.outcome
+    entry, completion = page.entries[0][1], completions[0]
+    fields = {**entry.call, **call_fields(entry.outcome), **output_fields(entry.outcome)}
+    return {"key": _key(position), **fields, **_completion(completion)}
+
+
+def _completion(completion: Completion) -> dict[str, Any]:
     return {
-        "key": _key(place),
-        **_known(entry),
-        "reason": outcome.reason,
-        "error": outcome.error,
-        "traceback": outcome.traceback,
-        "metrics": dict(outcome.metrics),
-        "logs": outcome.logs,
-        "unanswered": [one._asdict() for one in outcome.unanswered],
-        **_completion(completion),
+        "prompt_index": completion.prompt_index,
+        "prompt": text_json(completion.prompt),
+        "text": text_json(completion.completion),
+        "tokens": completion.tokens,
+        "truncated": completion.truncated,
+        "total": completion.total,
+        "weighted": completion.reward,
+        "advantage": completion.advantage,
     }
 
 
-def _completion(one: Completion) -> dict[str, Any]:
-    return {
-        "prompt_index": one.prompt_index,
-        "prompt": shown(one.prompt),
-        "text": shown(one.completion),
-        "tokens": one.tokens,
-        "truncated": one.truncated,
-        "total": one.total,
-        "weighted": one.reward,
-        "advantage": one.advantage,
-    }
-
-
-def _counts(opened: Opened, query: Query) -> dict[str, Any]:
+def _counts(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return, by version and cause, how many calls failed or were skipped, where, and the last error of each."""
-    run, wanted = opened.run, wanted_of(opened.run, query)
+    run, filters = opened.run, filters_of(opened.run, query)
     split = query.choice("split", SPLITS)
-    rows = [one for each in ([split] if split else SPLITS) for one in summaries(opened, each)]
-    steps = [one.step for one in rows if one.step is not None]
+    rows = [row for name in ([split] if split else SPLITS) for row in summaries(opened, name)]
+    steps = [row.step for row in rows if row.step is not None]
     span = (min(steps), max(steps)) if steps else None
-    inside = [one for one in rows if _is_in(one, wanted)]
+    inside = [row for row in rows if _is_in(row, filters)]
     return {
         "steps": span,
         "width": _width(span),
         "rewards": [_strip(name, number, rows, inside, span) for name, number in _versions(rows)],
-        "faults": _faults(run, inside, wanted),
+        "faults": _faults(run, inside, filters),
     }
 
 
-def _is_in(one: StepSummary, wanted: Wanted) -> bool:
-    if wanted.first is None and wanted.last is None:
+def _is_in(row: StepSummary, filters: Wanted) -> bool:
+    if filters.first is None and filters.last is None:
         return True
-    low = -math.inf if wanted.first is None else wanted.first
-    high = math.inf if wanted.last is None else wanted.last
-    return one.step is not None and low <= one.step <= high
+    low = -math.inf if filters.first is None else filters.first
+    high = math.inf if filters.last is None else filters.last
+    return row.step is not None and low <= row.step <= high
 
 
 def _versions(rows: Iterable[StepSummary]) -> list[tuple[str, int]]:
     """Return the versions, those of a reward together, in the order in which the rewards first scored."""
-    names = list(dict.fromkeys(one.reward for one in rows))
-    return sorted({(one.reward, one.version) for one in rows}, key=lambda pair: (names.index(pair[0]), pair[1]))
+    names = list(dict.fromkeys(row.reward for row in rows))
+    return sorted({(row.reward, row.version) for row in rows}, key=lambda pair: (names.index(pair[0]), pair[1]))
 
 
 def _width(span: tuple[int, int] | None) -> int:
@@ -206,40 +185,40 @@ def _strip(
 ) -> dict[str, Any]:
     """Return a version's counts in the chosen steps, and its bars over the whole run."""
     width, bars = _width(span), defaultdict[int, list[int]](lambda: [0, 0, 0])
-    for one in rows:
-        if (one.reward, one.version) == (reward, version) and one.step is not None and span is not None:
-            bar = bars[(one.step - span[0]) // width]
-            for place, number in enumerate((one.scored, one.skipped, sum(one.failed.values()))):
-                bar[place] += number
-    chosen = [one for one in inside if (one.reward, one.version) == (reward, version)]
+    for row in rows:
+        if (row.reward, row.version) == (reward, version) and row.step is not None and span is not None:
+            bar = bars[(row.step - span[0]) // width]
+            for index, number in enumerate((row.scored, row.skipped, sum(row.failed.values()))):
+                bar[index] += number
+    own_rows = [row for row in inside if (row.reward, row.version) == (reward, version)]
     return {
         "reward": reward,
         "version": version,
-        "scored": sum(one.scored for one in chosen),
-        "skipped": sum(one.skipped for one in chosen),
-        "failed": _added(one.failed for one in chosen),
-        "bars": [[place, *bar] for place, bar in sorted(bars.items())],
+        "scored": sum(row.scored for row in own_rows),
+        "skipped": sum(row.skipped for row in own_rows),
+        "failed": _total(row.failed for row in own_rows),
+        "bars": [[index, *bar] for index, bar in sorted(bars.items())],
     }
 
 
-def _added(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    found: dict[str, int] = defaultdict(int)
+def _total(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    totals: dict[str, int] = defaultdict(int)
     for part in parts:
         for cause, number in part.items():
-            found[cause] += number
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+            totals[cause] += number
+    return dict(sorted(totals.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _faults(run: RunReader, inside: Iterable[StepSummary], wanted: Wanted) -> list[dict[str, Any]]:
+def _faults(run: RunReader, inside: Iterable[StepSummary], filters: Wanted) -> list[dict[str, Any]]:
     """Return the failures by reward, version and cause, the most frequent first, each with its newest error."""
-    found: dict[tuple[str, int, str], dict[int | None, int]] = defaultdict(lambda: defaultdict(int))
-    for one in inside:
-        for cause, number in one.failed.items():
-            found[one.reward, one.version, cause][one.step] += number
-    ids = {(one.reward, one.number): one.id for one in run.versions}
+    counts: dict[tuple[str, int, str], dict[int | None, int]] = defaultdict(lambda: defaultdict(int))
+    for row in inside:
+        for cause, number in row.failed.items():
+            counts[row.reward, row.version, cause][row.step] += number
+    ids = {(version.reward, version.number): version.id for version in run.versions}
     return [
-        _fault(run, key, by_step, ids[key[0], key[1]], wanted.split)
-        for key, by_step in sorted(found.items(), key=lambda pair: (-sum(pair[1].values()), pair[0]))
+        _fault(run, key, by_step, ids[key[0], key[1]], filters.split)
+        for key, by_step in sorted(counts.items(), key=lambda pair: (-sum(pair[1].values()), pair[0]))
     ]
 
 
@@ -247,7 +226,7 @@ def _fault(
     run: RunReader, key: tuple[str, int, str], by_step: Mapping[int | None, int], version: int, split: str | None
 ) -> dict[str, Any]:
     reward, number, cause = key
-    steps = [one for one in by_step if one is not None]
+    steps = [step for step in by_step if step is not None]
     last = max(steps, default=None)
     example = run.log_page(
         Wanted((version,), last, last, split, Status.FAILED, Cause(cause)), backwards=True, limit=1
@@ -264,7 +243,7 @@ def _fault(
     }
 
 
-def _place(key: str | None) -> LogPlace | None:
+def _position(key: str | None) -> LogPlace | None:
     """Return the place that a key names.
 
     Raises:
@@ -278,5 +257,5 @@ def _place(key: str | None) -> LogPlace | None:
     return LogPlace(min(int(completion), 2**62), min(int(version), 2**62))
 
 
-def _key(place: LogPlace) -> str:
-    return f"{place.completion}:{place.version}"
+def _key(position: LogPlace) -> str:
+    return f"{position.completion}:{position.version}"

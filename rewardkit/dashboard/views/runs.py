@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardkit.dashboard.folder import Runs, Stamp
-from rewardkit.dashboard.readers import Shared
-from rewardkit.dashboard.views.health import flags_found
+from rewardkit.dashboard.readers import RunCaches
+from rewardkit.dashboard.views.health import flag_count
 from rewardkit.errors import RecordError
 from rewardkit.record.sessions import is_alive
 from rewardkit.record.stores import RecordPlace
@@ -26,84 +26,82 @@ class Listing:
 
     Args:
         folder: Where they lie.
-        shared: What is kept of the runs, their diagnoses among it.
+        shared: The caches of the runs, their diagnoses among them.
     """
 
-    def __init__(self, folder: Runs, shared: Shared) -> None:
+    def __init__(self, folder: Runs, shared: RunCaches) -> None:
         self._folder, self._shared = folder, shared
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[Stamp, dict[str, Any]]] = {}
+        self._rows: dict[str, tuple[Stamp, dict[str, Any]]] = {}
 
     def rows(self) -> dict[str, Any]:
         """Return the folder and its runs, the newest first."""
         names = self._folder.names()
         with self._lock:
-            found = [self._one(name) for name in names]
-            self._known = {name: self._known[name] for name in names if name in self._known}
-        runs = [one for one in found if one is not None]
+            rows = [row for row in map(self._row, names) if row is not None]
+            self._rows = {name: self._rows[name] for name in names if name in self._rows}
         return {
             "folder": str(self._folder.path),
-            "there": self._folder.there,
-            "whole": self._folder.whole,
-            "runs": sorted(runs, key=lambda one: -(one["began"] or 0.0)),
+            "there": self._folder.exists,
+            "whole": self._folder.is_complete,
+            "runs": sorted(rows, key=lambda row: -(row["began"] or 0.0)),
         }
 
-    def _one(self, name: str) -> dict[str, Any] | None:
-        """Return what is told of a run; ``None`` where it was deleted meanwhile."""
+    def _row(self, name: str) -> dict[str, Any] | None:
+        """Return the row of a run; ``None`` where it was deleted meanwhile."""
         try:
             file = self._folder.file(name)
             stamp = self._folder.stamp(name)
-            if name not in self._known or self._known[name][0] != stamp:
-                self._known[name] = (stamp, _read(name, file))
-            told = dict(self._known[name][1])
-            told["bytes"] = self._folder.size(name)
-            told["flags"] = self._flags(name, stamp, told["flags"])
+            if name not in self._rows or self._rows[name][0] != stamp:
+                self._rows[name] = (stamp, _read(name, file))
+            row = dict(self._rows[name][1])
+            row["bytes"] = self._folder.size(name)
+            row["flags"] = self._flags(name, stamp, row["flags"])
         except (RecordError, OSError):
             return None
-        sessions = told.pop("sessions")
-        if told["state"] is None:
-            told["state"] = "running" if any(map(is_alive, sessions)) else "ended"
-        return told
+        sessions = row.pop("sessions")
+        if row["state"] is None:
+            row["state"] = "running" if any(map(is_alive, sessions)) else "ended"
+        return row
 
     def _flags(self, name: str, stamp: Stamp, live: int) -> int | None:
         """Return how many flags the detectors found, else the training; ``None`` where it is not known that any looked.
 
         A training in which none came up may not have been watched.
         """
-        kept = self._shared.known(name)
-        found = None if kept is None else flags_found(kept, stamp)
-        return (live or None) if found is None else found
+        cache = self._shared.get(name)
+        count = None if cache is None else flag_count(cache, stamp)
+        return (live or None) if count is None else count
 
 
 def _read(name: str, file: RecordPlace) -> dict[str, Any]:
     empty = dict.fromkeys(("completions", "steps", "first_step", "last_step", "began", "seen", "problem", "state",
                            "failed_share"))  # fmt: skip
-    told: dict[str, Any] = {"name": name, **empty, "rewards": [], "metrics": [], "flags": 0, "sessions": []}
+    row: dict[str, Any] = {"name": name, **empty, "rewards": [], "metrics": [], "flags": 0, "sessions": []}
     try:
         with Run.open(file) as run:
             run.within(READ_S)
             sessions, steps = run.sessions, run.steps()
-            for one in sessions:
-                is_alive(one)  # what cannot be asked later is damaged
-            found = {
-                **told,
+            for session in sessions:
+                is_alive(session)  # what cannot be asked later is damaged
+            numbers = {
                 "completions": run.count(),
                 "steps": len(steps),
                 "first_step": steps[0] if steps else None,
                 "last_step": steps[-1] if steps else None,
-                "began": min((float(one["began"]) for one in sessions), default=None),
-                "seen": max((float(one["seen"]) for one in sessions), default=None),
-                "rewards": [_reward(run, one) for one in run.rewards],
+                "began": min((float(session["began"]) for session in sessions), default=None),
+                "seen": max((float(session["seen"]) for session in sessions), default=None),
+                "rewards": [_reward(run, reward) for reward in run.rewards],
                 "metrics": run.metric_names(),
                 "failed_share": _share(*run.calls()),
-                "flags": sum(one["kind"] == "flag" for one in run.events),
+                "flags": sum(event["kind"] == "flag" for event in run.events),
             }
-            json.dumps(found)
-            return {**found, "sessions": sessions}
-    except RecordError as wrong:
-        return {**told, "state": "unreadable", "problem": str(wrong)}
-    except Exception as wrong:  # whatever stands in a damaged record, the other runs are listed
-        return {**told, "state": "unreadable", "problem": f"{file}: damaged: {type(wrong).__name__}: {wrong}"}
+            json.dumps(numbers)  # a value that is not JSON is damaged too
+            return {**row, **numbers, "sessions": sessions}
+    except RecordError as error:
+        return {**row, "state": "unreadable", "problem": str(error)}
+    except Exception as error:  # whatever stands in a damaged record, the other runs are listed
+        return {**row, "state": "unreadable", "problem": f"{file}: damaged: {type(error).__name__}: {error}"}
 
 
 def _reward(run: Run, name: str) -> dict[str, Any]:
@@ -120,4 +118,4 @@ def thinned(series: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
     if len(series) <= MOST_POINTS:
         return list(series)
     last = len(series) - 1
-    return [series[round(place * last / (MOST_POINTS - 1))] for place in range(MOST_POINTS)]
+    return [series[round(index * last / (MOST_POINTS - 1))] for index in range(MOST_POINTS)]

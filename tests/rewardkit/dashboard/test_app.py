@@ -26,7 +26,17 @@ from rewardkit.dashboard.app import encoded
 from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.page_files import ROOT
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import DIAGNOSIS, KEPT_S, Kept, Missing, NotThere, Opened, Readers, Shared, Unreadable
+from rewardkit.dashboard.readers import (
+    DIAGNOSIS,
+    KEPT_S,
+    Missing,
+    NotThere,
+    OpenRun,
+    Readers,
+    RunCache,
+    RunCaches,
+    Unreadable,
+)
 from rewardkit.dashboard.views.runs import MOST_POINTS, thinned
 from rewardkit.dashboard.workers import MOST_LATE, BusyError, Workers
 from rewardkit.errors import RecordError
@@ -254,8 +264,8 @@ def test_every_thread_sees_what_was_written(served: Served, runs: Path) -> None:
 def test_wrong_parameters_and_names_are_told(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """400 for what cannot be asked, 404 for what is not there, each in words."""
 
-    def tried(opened: Opened, query: Query) -> dict[str, Any]:
-        if query.whole("step", least=0) is None:
+    def tried(opened: OpenRun, query: Query) -> dict[str, Any]:
+        if query.integer("step", low=0) is None:
             raise NotThere("no completion 7; it has those from 1 to 24")
         return {"completions": len(list(opened.run.completions(reward=query.text("reward"))))}
 
@@ -277,7 +287,7 @@ def test_a_fault_of_our_own_stays_in_the_terminal(
 ) -> None:
     """The browser is told its class; where it came from stands in the log."""
 
-    def tried(opened: Opened, query: Query) -> dict[str, Any]:
+    def tried(opened: OpenRun, query: Query) -> dict[str, Any]:
         raise ZeroDivisionError("a secret place")
 
     _view(monkeypatch, tried)
@@ -292,7 +302,7 @@ def test_an_answer_that_takes_too_long_is_given_up(served: Served, monkeypatch: 
     """Others are answered meanwhile, and the words say what to do."""
     over = threading.Event()
 
-    def tried(opened: Opened, query: Query) -> dict[str, Any]:
+    def tried(opened: OpenRun, query: Query) -> dict[str, Any]:
         return {"waited": over.wait(60)}
 
     _view(monkeypatch, tried)
@@ -309,7 +319,7 @@ def test_an_answer_that_takes_too_long_is_given_up(served: Served, monkeypatch: 
 def test_what_never_ends_takes_no_thread_from_the_others() -> None:
     """Some have another thread in their place, and more of them than that do not start threads without end."""
     over = threading.Event()
-    workers = Workers(2, lambda: Readers(Folder(Path()), Shared()), "endless")
+    workers = Workers(2, lambda: Readers(Folder(Path()), RunCaches()), "endless")
 
     def threads() -> int:
         return sum(one.name == "endless" for one in threading.enumerate())
@@ -337,7 +347,7 @@ def test_what_never_ends_takes_no_thread_from_the_others() -> None:
 def test_too_many_questions_at_once_are_refused() -> None:
     """More than can wait are told so, and the threads go on."""
     over = threading.Event()
-    workers = Workers(1, lambda: Readers(Folder(Path()), Shared()), "tried")
+    workers = Workers(1, lambda: Readers(Folder(Path()), RunCaches()), "tried")
 
     async def many() -> list[Any]:
         asked = [asyncio.ensure_future(workers.ask(lambda readers: over.wait(60), 60)) for _ in range(100)]
@@ -373,7 +383,7 @@ def test_json_holds_what_rewards_and_models_make_of_it() -> None:
 def test_actions_need_the_write_token(runs: Path, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without --write there is none; with it, the header must have the token that was printed."""
 
-    def acted(opened: Opened, body: Mapping[str, Any]) -> dict[str, Any]:
+    def acted(opened: OpenRun, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"run": opened.run.name, **body}
 
     monkeypatch.setitem(app.ACTIONS, "act", acted)
@@ -421,26 +431,26 @@ def test_a_body_that_never_ends_is_given_up(served: Served, monkeypatch: pytest.
 def test_a_value_is_kept_until_the_run_changes(tmp_path: Path) -> None:
     """Computed once for one version, and a failure is not kept."""
     run = recorded_run(tmp_path / "one")
-    readers = Readers(Folder(tmp_path), Shared())
+    readers = Readers(Folder(tmp_path), RunCaches())
     opened, made = readers.get("one"), iter(range(9))
     try:
-        assert 0 == opened.kept.get("x", 1, lambda: next(made)) == opened.kept.get("x", 1, lambda: next(made))
-        assert 1 == opened.kept.get("x", 2, lambda: next(made))
+        assert 0 == opened.cache.get("x", 1, lambda: next(made)) == opened.cache.get("x", 1, lambda: next(made))
+        assert 1 == opened.cache.get("x", 2, lambda: next(made))
         with pytest.raises(RecordError):
-            opened.kept.get("y", 1, lambda: list(opened.run.completions(reward="nope")))
-        assert [] == opened.kept.get("y", 1, list)
+            opened.cache.get("y", 1, lambda: list(opened.run.completions(reward="nope")))
+        assert [] == opened.cache.get("y", 1, list)
         shutil.rmtree(run)
         with pytest.raises(Missing):
             readers.get("one")
         recorded_run(tmp_path / "one")
-        assert 2 == readers.get("one").kept.get("x", 2, lambda: next(made))
+        assert 2 == readers.get("one").cache.get("x", 2, lambda: next(made))
     finally:
         readers.close()
 
 
 def test_what_is_kept_is_bounded() -> None:
     """The values least recently asked for make room."""
-    kept = Kept()
+    kept = RunCache()
     for place in range(200):
         kept.get(place, 0, lambda place=place: place)  # type: ignore[misc]
     assert -1 == kept.get(0, 0, lambda: -1)
@@ -451,7 +461,7 @@ def test_what_nobody_asks_for_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None
     """What is kept of a run goes after a while, that of a run which is looked at stays, and so does a diagnosis."""
     now = [1000.0]
     monkeypatch.setattr(readers_module.time, "monotonic", lambda: now[0])
-    shared = Shared()
+    shared = RunCaches()
     for name in ("left", "looked at"):
         for key in ("curves", DIAGNOSIS):
             shared.of(name, (1,)).get(key, 0, lambda: "old")
@@ -466,7 +476,7 @@ def test_what_nobody_asks_for_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_long_answer_is_packed_where_the_browser_takes_it(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says the same; a short one, and one for somebody who takes no gzip, is sent as it is."""
-    _view(monkeypatch, lambda opened, query: {"words": "many " * query.whole("count", 0)})
+    _view(monkeypatch, lambda opened, query: {"words": "many " * query.integer("count", 0)})
     packed = {"Accept-Encoding": "gzip, br"}
     long = "/api/runs/one/tried?count=10000"
     answer, plain = served.ask(long, headers=packed), served.ask(long)
@@ -482,7 +492,7 @@ def test_few_runs_are_held_open(tmp_path: Path) -> None:
     recorded_run(tmp_path / "run0", steps=1)
     for place in range(1, 20):
         shutil.copytree(tmp_path / "run0", tmp_path / f"run{place}")
-    readers = Readers(Folder(tmp_path), Shared())
+    readers = Readers(Folder(tmp_path), RunCaches())
     first = readers.get("run0").run
     for place in range(1, 20):
         readers.get(f"run{place}")

@@ -17,7 +17,7 @@ from rewardkit.changing import LiveRuntime
 from rewardkit.dashboard.edited import function_of, written
 from rewardkit.dashboard.jobs import Jobs
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import Kept, NotThere, Opened
+from rewardkit.dashboard.readers import NotThere, OpenRun, RunCache
 from rewardkit.dashboard.trial import in_one_line
 from rewardkit.dashboard.views.change import POSTS, view
 from rewardkit.errors import RewardLoadError
@@ -46,27 +46,27 @@ def source(score: str, name: str = "brief", more: str = "", top: str = "") -> st
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> Iterator[Opened]:
+def recorded(tmp_path: Path) -> Iterator[OpenRun]:
     """Give a run that has ended."""
     with LiveRuntime(Runtime([brief, other], lane="inline", record=tmp_path / "one")) as live:
         for step in range(2):
             live.score(ROWS, step=step)
     with Run.open(tmp_path / "one") as run, contextlib.closing(Jobs()) as jobs:
-        yield Opened(run, Kept(), jobs)
+        yield OpenRun(run, RunCache(), jobs)
 
 
 @pytest.fixture
-def training(tmp_path: Path) -> Iterator[tuple[Opened, LiveRuntime]]:
+def training(tmp_path: Path) -> Iterator[tuple[OpenRun, LiveRuntime]]:
     """Give a run that goes on."""
     with LiveRuntime(Runtime([brief, other], workers=1, record=tmp_path / "one")) as live:
         live.score(ROWS, step=0)
         assert live.runtime.recorder is not None
         assert live.runtime.recorder.flush()
         with Run.open(tmp_path / "one") as run, contextlib.closing(Jobs()) as jobs:
-            yield Opened(run, Kept(), jobs), live
+            yield OpenRun(run, RunCache(), jobs), live
 
 
-def send(opened: Opened, what: str, /, **body: Any) -> dict[str, Any]:
+def send(opened: OpenRun, what: str, /, **body: Any) -> dict[str, Any]:
     """Send what the page sends, and return how far it is."""
     job: dict[str, Any] = POSTS[what](opened, body)["job"]
     return job
@@ -78,7 +78,7 @@ def until(claim: Callable[[], Any]) -> Any:
     return claim()
 
 
-def ended(opened: Opened) -> Mapping[str, Any]:
+def ended(opened: OpenRun) -> Mapping[str, Any]:
     """Wait for the end of what is under way."""
 
     def job() -> Any:
@@ -89,14 +89,14 @@ def ended(opened: Opened) -> Mapping[str, Any]:
     return found
 
 
-def test_a_trial_tells_what_a_changed_reward_does_and_applies_nothing(recorded: Opened) -> None:
+def test_a_trial_tells_what_a_changed_reward_does_and_applies_nothing(recorded: OpenRun) -> None:
     """It has the numbers, the completions that change most and the cost; the run is as before."""
     before = [one.label for one in recorded.run.versions]
     began = send(recorded, "try", reward="brief", source=source("-float(len(completion))"))
     assert began["state"] == "running"
     assert began["about"]["new"].startswith("rewards/edited/brief_")
     job = ended(recorded)
-    assert (job["state"], job["words"]) == ("done", None)
+    assert (job["state"], job["problem"]) == ("done", None)
     found = job["result"]
     assert (found["completions"], found["old_mean"], found["new_mean"]) == (8, 1.25, -1.25)
     assert found["sign_flips"] == 8
@@ -107,7 +107,7 @@ def test_a_trial_tells_what_a_changed_reward_does_and_applies_nothing(recorded: 
     assert recorded.run.changes == []
 
 
-def test_two_recorded_versions_and_a_file_of_the_server_are_compared_too(recorded: Opened, tmp_path: Path) -> None:
+def test_two_recorded_versions_and_a_file_of_the_server_are_compared_too(recorded: OpenRun, tmp_path: Path) -> None:
     """A file is named as file.py:function, a version by its label."""
     file = tmp_path / "new.py"
     file.write_text(source("3.0"))
@@ -132,7 +132,7 @@ def test_two_recorded_versions_and_a_file_of_the_server_are_compared_too(recorde
     ids=["syntax", "open bracket", "near name", "several", "none", "empty", "null", "large"],
 )
 def test_a_text_that_cannot_be_a_reward_is_refused_before_it_runs(
-    recorded: Opened, text: str, function: str, words: str
+    recorded: OpenRun, text: str, function: str, words: str
 ) -> None:
     """Nothing is started or written."""
     with pytest.raises(RewardLoadError, match=words):
@@ -157,16 +157,16 @@ def test_the_function_is_found_where_only_one_can_be_meant() -> None:
     ],
     ids=["import", "column", "signature", "exit"],
 )
-def test_what_goes_wrong_in_a_trial_is_told_in_one_line(recorded: Opened, text: str, words: str) -> None:
+def test_what_goes_wrong_in_a_trial_is_told_in_one_line(recorded: OpenRun, text: str, words: str) -> None:
     """A file that does not import, a column that the run lacks, a wrong signature, and a file that ends its process."""
     send(recorded, "try", reward="brief", source=text)
     job = ended(recorded)
     assert job["state"] == "failed"
-    assert words in job["words"]
-    assert "\n" not in job["words"]
+    assert words in job["problem"]
+    assert "\n" not in job["problem"]
 
 
-def test_one_trial_at_a_time_and_it_can_be_cancelled(recorded: Opened, tmp_path: Path) -> None:
+def test_one_trial_at_a_time_and_it_can_be_cancelled(recorded: OpenRun, tmp_path: Path) -> None:
     """A second one is refused by name; a cancelled one ends with its process, and then the next one begins."""
     told = tmp_path / "pid"
     hanging = source("1.0", top=f"import os, time\nopen({str(told)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)")
@@ -180,14 +180,14 @@ def test_one_trial_at_a_time_and_it_can_be_cancelled(recorded: Opened, tmp_path:
     assert ended(recorded)["state"] == "done"
 
 
-def test_a_trial_has_a_deadline(recorded: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_has_a_deadline(recorded: OpenRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that hangs ends, and says so."""
     monkeypatch.setattr("rewardkit.dashboard.views.change.TRY_S", 0.5)
     send(recorded, "try", reward="brief", source=source("1.0", top="import time\ntime.sleep(600)"))
-    assert "not done after 0 s, which is all that it has" in str(ended(recorded)["words"])
+    assert "not done after 0 s, which is all that it has" in str(ended(recorded)["problem"])
 
 
-def test_a_trial_ends_with_its_server(recorded: Opened, tmp_path: Path) -> None:
+def test_a_trial_ends_with_its_server(recorded: OpenRun, tmp_path: Path) -> None:
     """The end of its input ends it, also where the file hangs and holds on."""
     told = tmp_path / "pid"
     stubborn = (
@@ -204,12 +204,12 @@ def test_a_trial_ends_with_its_server(recorded: Opened, tmp_path: Path) -> None:
     until(lambda: not Path(f"/proc/{process}").exists())
 
 
-def test_a_change_is_asked_for_and_followed_to_its_step(training: tuple[Opened, LiveRuntime]) -> None:
+def test_a_change_is_asked_for_and_followed_to_its_step(training: tuple[OpenRun, LiveRuntime]) -> None:
     """The view tells that it is accepted and from which step on, then that it is applied."""
     opened, live = training
     send(opened, "ask", reward="brief", action="replace", source=source("-1.0"), weight=2.0)
     job = ended(opened)
-    assert (job["state"], job["words"]) == ("done", None)
+    assert (job["state"], job["problem"]) == ("done", None)
     assert job["result"]["difference"]["completions"] == 4
 
     def answered() -> Any:
@@ -229,7 +229,7 @@ def test_a_change_is_asked_for_and_followed_to_its_step(training: tuple[Opened, 
     assert (text["text"], text["function"], text["whole"]) == (source("-1.0"), "brief", True)
 
 
-def test_a_shadow_a_weight_and_a_removal_are_asked_for(training: tuple[Opened, LiveRuntime]) -> None:
+def test_a_shadow_a_weight_and_a_removal_are_asked_for(training: tuple[OpenRun, LiveRuntime]) -> None:
     """A shadow is listed with its reward, whose versions have its source."""
     opened, live = training
     bodies: list[dict[str, Any]] = [
@@ -240,7 +240,7 @@ def test_a_shadow_a_weight_and_a_removal_are_asked_for(training: tuple[Opened, L
     ]
     for step, body in enumerate(bodies, 1):
         send(opened, "ask", **body)
-        assert (ended(opened)["state"], ended(opened)["words"]) == ("done", None)
+        assert (ended(opened)["state"], ended(opened)["problem"]) == ("done", None)
         until(lambda: view(opened, Query())["changes"][0]["state"] == "accepted")
         live.score(ROWS, step=step)
         until(lambda: view(opened, Query())["changes"][0]["state"] == "applied")
@@ -251,13 +251,13 @@ def test_a_shadow_a_weight_and_a_removal_are_asked_for(training: tuple[Opened, L
     assert {one["name"]: one["now"] for one in shown["rewards"]} == {"brief": True, "other": False}
 
 
-def test_a_change_that_does_not_fit_is_refused_with_the_reason(training: tuple[Opened, LiveRuntime]) -> None:
+def test_a_change_that_does_not_fit_is_refused_with_the_reason(training: tuple[OpenRun, LiveRuntime]) -> None:
     """The checks of ``rewardkit update`` are those of the page."""
     opened, _ = training
     send(opened, "ask", reward="nothing", action="replace", source=source("1.0"))
-    assert "no reward 'nothing'; the training has brief, other" in str(ended(opened)["words"])
+    assert "no reward 'nothing'; the training has brief, other" in str(ended(opened)["problem"])
     send(opened, "ask", reward="brief", action="replace", source=source("1 / 0"))
-    assert "failed on all of the 4 completions of step 0" in str(ended(opened)["words"])
+    assert "failed on all of the 4 completions of step 0" in str(ended(opened)["problem"])
     with pytest.raises(ConfigError, match="weight: expected a number"):
         send(opened, "ask", reward="brief", action="weight")
     with pytest.raises(ConfigError, match="action='explode': expected replace, shadow"):
@@ -267,7 +267,7 @@ def test_a_change_that_does_not_fit_is_refused_with_the_reason(training: tuple[O
     assert opened.run.changes == []
 
 
-def test_a_run_that_has_ended_is_tried_on_and_not_changed(recorded: Opened) -> None:
+def test_a_run_that_has_ended_is_tried_on_and_not_changed(recorded: OpenRun) -> None:
     """The view says in one line why, and what is asked for is refused."""
     shown = view(recorded, Query())
     assert shown["trainer"] is None
@@ -277,7 +277,7 @@ def test_a_run_that_has_ended_is_tried_on_and_not_changed(recorded: Opened) -> N
         send(recorded, "ask", reward="brief", action="weight", weight=0.5)
 
 
-def test_a_second_change_waits_for_the_answer_to_the_first(recorded: Opened) -> None:
+def test_a_second_change_waits_for_the_answer_to_the_first(recorded: OpenRun) -> None:
     """Two browsers do not change a training at once."""
     with contextlib.closing(writing(recorded.run.path)) as connection:
         rewards = {"brief": Standing(brief.version, 1.0), "other": Standing(other.version, 1.0)}
@@ -288,7 +288,7 @@ def test_a_second_change_waits_for_the_answer_to_the_first(recorded: Opened) -> 
         send(recorded, "ask", reward="brief", action="weight", weight=0.5)
 
 
-def test_a_version_that_scored_none_of_the_steps_is_told(training: tuple[Opened, LiveRuntime]) -> None:
+def test_a_version_that_scored_none_of_the_steps_is_told(training: tuple[OpenRun, LiveRuntime]) -> None:
     """The words say what helps."""
     opened, live = training
     send(opened, "ask", reward="brief", action="replace", source=source("-1.0"))
@@ -297,10 +297,10 @@ def test_a_version_that_scored_none_of_the_steps_is_told(training: tuple[Opened,
     live.score(ROWS, step=1)
     until(lambda: view(opened, Query())["steps"] == [0, 1, 2])
     send(opened, "try", reward="brief", old="brief@1", source=source("2.0"), steps=[1, 1])
-    assert "brief@1 has scored none of these completions; choose steps at which it did" in str(ended(opened)["words"])
+    assert "brief@1 has scored none of these completions; choose steps at which it did" in str(ended(opened)["problem"])
 
 
-def test_a_record_that_never_took_changes_is_shown_all_the_same(recorded: Opened) -> None:
+def test_a_record_that_never_took_changes_is_shown_all_the_same(recorded: OpenRun) -> None:
     """Where the record lacks the table of processes, that is the reason why nothing can be applied."""
     with contextlib.closing(writing(recorded.run.path)) as connection:
         connection.execute("DROP TABLE process")
@@ -309,7 +309,7 @@ def test_a_record_that_never_took_changes_is_shown_all_the_same(recorded: Opened
     assert [one["name"] for one in shown["rewards"]] == ["brief", "other"]
 
 
-def test_wrong_requests_are_told_with_what_is_expected(recorded: Opened, tmp_path: Path) -> None:
+def test_wrong_requests_are_told_with_what_is_expected(recorded: OpenRun, tmp_path: Path) -> None:
     """Each names the thing, the value and the fix."""
     with pytest.raises(NotThere, match="no reward 'nothing' in the run; it has brief, other"):
         send(recorded, "try", reward="nothing", source=source("1.0"))
@@ -369,7 +369,7 @@ def _is_gone(process: int) -> bool:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a trial left behind is found in /proc")
 @pytest.mark.parametrize("own_session", [False, True])
-def test_what_a_trial_starts_ends_with_it(recorded: Opened, tmp_path: Path, own_session: bool) -> None:
+def test_what_a_trial_starts_ends_with_it(recorded: OpenRun, tmp_path: Path, own_session: bool) -> None:
     """A child that the file leaves in the trial's group, and one that has left it."""
     noted = tmp_path / "children"
     noted.mkdir()
@@ -385,15 +385,15 @@ def test_what_a_trial_starts_ends_with_it(recorded: Opened, tmp_path: Path, own_
     until(lambda: all(map(_is_gone, children)))
 
 
-def test_a_trial_whose_process_is_gone_has_failed_though_a_child_holds_its_pipes(recorded: Opened) -> None:
+def test_a_trial_whose_process_is_gone_has_failed_though_a_child_holds_its_pipes(recorded: OpenRun) -> None:
     """A fork that sleeps on does not keep the job under way."""
     top = "import os, time\nif os.fork() == 0:\n    time.sleep(600)\nos._exit(7)"
     send(recorded, "try", reward="brief", source=source("1.0", top=top))
     job = ended(recorded)
-    assert ("failed", True) == (job["state"], "exit status 7" in job["words"])
+    assert ("failed", True) == (job["state"], "exit status 7" in job["problem"])
 
 
-def test_a_file_that_writes_into_the_answers_fails_in_words(recorded: Opened) -> None:
+def test_a_file_that_writes_into_the_answers_fails_in_words(recorded: OpenRun) -> None:
     """It is in the trial's process, and can write anywhere; the server takes nothing else from it."""
     top = (
         "import os\nfor one in range(3, 40):\n    try:\n"
@@ -404,7 +404,7 @@ def test_a_file_that_writes_into_the_answers_fails_in_words(recorded: Opened) ->
     assert "failed" == job["state"]
 
 
-def test_a_line_without_end_is_kept_in_parts(recorded: Opened) -> None:
+def test_a_line_without_end_is_kept_in_parts(recorded: OpenRun) -> None:
     """What a file prints while it is imported takes little memory, however much it is."""
     top = "import sys\nfor _ in range(30):\n    sys.stderr.write('x' * 1_000_000)"
     send(recorded, "try", reward="brief", source=source("1.0", top=top))
@@ -413,7 +413,7 @@ def test_a_line_without_end_is_kept_in_parts(recorded: Opened) -> None:
     assert 0 < len(job["printed"]) <= 40 * 500
 
 
-def test_the_end_of_the_server_ends_a_trial_at_once(recorded: Opened, tmp_path: Path) -> None:
+def test_the_end_of_the_server_ends_a_trial_at_once(recorded: OpenRun, tmp_path: Path) -> None:
     """Also one that hears nothing, with all that it has started."""
     noted = tmp_path / "child"
     top = (

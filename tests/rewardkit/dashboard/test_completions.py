@@ -13,7 +13,7 @@ import pytest
 from rewardkit.dashboard import messages, prompt_index
 from rewardkit.dashboard.prompt_index import ORDERS, PromptIndex
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import Kept, NotThere, Opened
+from rewardkit.dashboard.readers import NotThere, OpenRun, RunCache
 from rewardkit.dashboard.views import completions as views
 from rewardkit.errors import RecordError
 from rewardkit.record.recorder import Recorder
@@ -53,7 +53,7 @@ def recorded(folder: Path) -> Path:
 @pytest.fixture
 def opened(tmp_path: Path) -> Any:
     with Run.open(recorded(tmp_path)) as run:
-        yield Opened(run, Kept())
+        yield OpenRun(run, RunCache())
 
 
 def asked(**given: object) -> Query:
@@ -64,7 +64,7 @@ def indices(found: dict[str, Any]) -> list[int]:
     return [row["index"] for row in found["rows"]]
 
 
-def test_a_prompt_has_its_numbers_over_all_epochs(opened: Opened) -> None:
+def test_a_prompt_has_its_numbers_over_all_epochs(opened: OpenRun) -> None:
     """Completions, epochs, best and mean total; a failed call adds nothing to a total."""
     found = views.prompts(opened, asked())
     assert found["total"] == found["matched"] == 3
@@ -96,12 +96,12 @@ def test_a_prompt_has_its_numbers_over_all_epochs(opened: Opened) -> None:
         ("column:level", "up", [1, 0, 2]),
     ],
 )
-def test_prompts_are_sorted_by_each_column(opened: Opened, sort: str, order: str, expected: list[int]) -> None:
+def test_prompts_are_sorted_by_each_column(opened: OpenRun, sort: str, order: str, expected: list[int]) -> None:
     """Numbers by size, texts by their words, in both directions."""
     assert expected == indices(views.prompts(opened, asked(sort=sort, order=order)))
 
 
-def test_prompts_are_searched_filtered_and_paged(opened: Opened) -> None:
+def test_prompts_are_searched_filtered_and_paged(opened: OpenRun) -> None:
     """Words in the text, words in a column, both, and a page of what is found."""
     assert [1] == indices(views.prompts(opened, asked(search="IS 1")))
     assert [0, 2] == indices(views.prompts(opened, asked(column="level", value="har")))
@@ -113,7 +113,7 @@ def test_prompts_are_searched_filtered_and_paged(opened: Opened) -> None:
         views.prompts(opened, asked(sort="colour"))
 
 
-def test_a_search_goes_on_where_the_last_answer_ended(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_goes_on_where_the_last_answer_ended(opened: OpenRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the time is over, the answer says how far it came, and the next one finds the rest."""
     monkeypatch.setattr(prompt_index, "SLICE_S", 0.0)
     told = []
@@ -161,7 +161,7 @@ def test_the_prompt_that_got_worst_comes_first_and_one_epoch_is_no_change(tmp_pa
         for epoch, prompts, score in ((0, [0, 1], 1.0), (0, [2], 1.0), (1, [0], 3.0), (1, [1], -2.0)):
             one.record(batch(prompts, score), step=epoch, epoch=float(epoch))
     with Run.open(tmp_path / "one") as run:
-        found = views.prompts(Opened(run, Kept()), asked(sort="change"))
+        found = views.prompts(OpenRun(run, RunCache()), asked(sort="change"))
     assert [1, 0, 2] == indices(found)
     assert [pytest.approx(-3.0), pytest.approx(2.0), None] == [row["change"] for row in found["rows"]]
     assert found["several_epochs"]
@@ -179,10 +179,10 @@ def test_a_prompt_that_got_worse_is_found_for_each_reward(tmp_path: Path, monkey
             weights = {**given.weights, "brief": 1.0}
             one.record(ScoreBatch(given.rollouts, given.outcomes, weights), step=epoch, epoch=float(epoch))
     with Run.open(tmp_path / "one") as run:
-        kept = Kept()
+        kept = RunCache()
 
         def rows(**more: object) -> list[tuple[Any, ...]]:
-            found = views.prompts(Opened(run, kept), asked(sort="change", **more))
+            found = views.prompts(OpenRun(run, kept), asked(sort="change", **more))
             return [(row["index"], row["change"], row["best"]) for row in found["rows"]]
 
         assert [(0, -4.0, 5.0), (1, 8.0, 9.0)] == rows(reward="brief")
@@ -193,11 +193,11 @@ def test_a_prompt_that_got_worse_is_found_for_each_reward(tmp_path: Path, monkey
             rows(reward="kind")
 
 
-def test_only_a_few_orders_are_kept(opened: Opened) -> None:
+def test_only_a_few_orders_are_kept(opened: OpenRun) -> None:
     """Whoever sorts by a thousand columns that there are not holds no memory with it; the latest are still there."""
     for number in range(100):
         views.prompts(opened, Query({"sort": f"column:no-{number}"}))
-    index = opened.kept.get("prompts", 0, PromptIndex)
+    index = opened.cache.get("prompts", 0, PromptIndex)
     assert [(f"column:no-{number}", False) for number in range(100 - ORDERS, 100)] == [
         (by, down) for by, down, _ in index._orders
     ]
@@ -217,7 +217,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_is_counted_anew(tmp_path: Path) ->
         assert [2, 1, 1] == index.epochs.tolist()
 
 
-def test_the_best_of_the_latest_epoch_stands_on_the_right(opened: Opened) -> None:
+def test_the_best_of_the_latest_epoch_stands_on_the_right(opened: OpenRun) -> None:
     """The best of the first epoch stands on the left; in a run of one epoch the worst."""
     found = views.prompt(opened, asked(prompt=0))
     best = {one["epoch"]: one["best"] for one in found["epochs"]}
@@ -233,18 +233,18 @@ def test_without_epochs_the_worst_stands_on_the_left(tmp_path: Path) -> None:
     with Recorder(tmp_path / "one") as one:
         one.record(batch([0], 1.0))
     with Run.open(tmp_path / "one") as run:
-        found = views.prompt(Opened(run, Kept()), asked(prompt=0))
+        found = views.prompt(OpenRun(run, RunCache()), asked(prompt=0))
     assert [None] == [one["epoch"] for one in found["epochs"]]
     assert (3, 4) == (found["right"], found["left"])
 
 
-def test_a_score_says_what_it_weighs(opened: Opened) -> None:
+def test_a_score_says_what_it_weighs(opened: OpenRun) -> None:
     """What a shadow or a part of weight 0 scored is in no total."""
     found = views.completion(opened, asked(id=1))
     assert {"right": 1.0, "polite": 0.5} == {one["reward"]: one["weight"] for one in found["scores"]}
 
 
-def test_a_prompt_shows_each_reward_and_version_in_a_column(opened: Opened) -> None:
+def test_a_prompt_shows_each_reward_and_version_in_a_column(opened: OpenRun) -> None:
     """Scored 0, skipped and failed are told apart, and no number is invented."""
     found = views.prompt(opened, asked(prompt=0, sort="total", order="up"))
     assert ["right_v1", "polite_v1"] == [one["key"] for one in found["rewards"]]
@@ -256,7 +256,7 @@ def test_a_prompt_shows_each_reward_and_version_in_a_column(opened: Opened) -> N
     json.dumps(found, allow_nan=False)
 
 
-def test_completions_of_a_prompt_are_sorted_filtered_and_paged(opened: Opened) -> None:
+def test_completions_of_a_prompt_are_sorted_filtered_and_paged(opened: OpenRun) -> None:
     """By any column and key, by a reward's status and score; the two to compare do not depend on it."""
     found = views.prompt(opened, asked(prompt=0, sort="right_v1", order="down", limit=2))
     assert [5.2, 5.1] == [round(row["scores"]["right_v1"]["score"], 3) for row in found["rows"]]
@@ -271,7 +271,7 @@ def test_completions_of_a_prompt_are_sorted_filtered_and_paged(opened: Opened) -
         views.prompt(opened, asked(prompt=77))
 
 
-def test_a_step_is_shown_by_prompt_the_best_first(opened: Opened) -> None:
+def test_a_step_is_shown_by_prompt_the_best_first(opened: OpenRun) -> None:
     """Its prompts, their completions from the best to the worst, and the steps before and after."""
     found = views.completions(opened, asked(step=2))
     assert [0, 1] == [group["prompt"] for group in found["groups"]]
@@ -288,12 +288,12 @@ def test_a_large_group_shows_its_best_and_worst(tmp_path: Path, monkeypatch: pyt
     """Those between are counted, not shown."""
     monkeypatch.setattr(views, "ENDS", 1)
     with Run.open(recorded(tmp_path)) as run:
-        found = views.completions(Opened(run, Kept()), asked(step=0))
+        found = views.completions(OpenRun(run, RunCache()), asked(step=0))
     assert [0.2, None] == [row["total"] for row in found["groups"][0]["rows"]]
     assert GROUP == found["groups"][0]["completions"]
 
 
-def test_all_completions_are_paged_by_their_numbers(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_completions_are_paged_by_their_numbers(opened: OpenRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each page goes on after the last row of the one before; the last one says that it is."""
     monkeypatch.setattr(views, "PAGE", 10)
     seen, after = [], 0
@@ -307,7 +307,7 @@ def test_all_completions_are_paged_by_their_numbers(opened: Opened, monkeypatch:
     assert {"failed"} == {row["scores"]["right_v1"]["status"] for row in failed["rows"]}
 
 
-def test_a_completion_has_all_that_was_said_of_it(opened: Opened) -> None:
+def test_a_completion_has_all_that_was_said_of_it(opened: OpenRun) -> None:
     """Score with reason, failure with cause and error, version, totals, length."""
     one = views.completion(opened, asked(id=1))
     right, polite = one["scores"]
@@ -327,7 +327,7 @@ def test_a_long_text_is_sent_in_two_parts(tmp_path: Path) -> None:
         one.record(batch([0], 1.0, long), step=0)
         one.record(batch([0], 1.0, [{"role": "assistant", "content": long}]), step=1)
     with Run.open(tmp_path / "one") as run:
-        opened = Opened(run, Kept())
+        opened = OpenRun(run, RunCache())
         text, talk = (views.completion(opened, asked(id=number))["completion"] for number in (1, 1 + GROUP))
         whole = views.completion(opened, asked(id=1, rest=1))["completion"]
     assert (messages.FIRST_CHARS, 1_000_000, False) == (len(text["text"]), text["chars"], text["whole"])
@@ -339,13 +339,13 @@ def test_a_long_text_is_sent_in_two_parts(tmp_path: Path) -> None:
 
 def test_a_text_that_was_left_out_is_nothing(tmp_path: Path) -> None:
     """It is not shown as an empty one."""
-    assert messages.shown(None) is None
-    assert messages.shown("") == {"text": "", "chars": 0, "whole": True}
+    assert messages.text_json(None) is None
+    assert messages.text_json("") == {"text": "", "chars": 0, "whole": True}
 
 
 def test_a_conversation_becomes_parts(tmp_path: Path) -> None:
     """Text, thinking, calls of tools in three notations, results, and what is none of these."""
-    found = messages.shown([
+    found = messages.text_json([
         {"role": "assistant", "reasoning_content": "hm", "content": None,
          "tool_calls": [{"id": "1", "function": {"name": "add", "arguments": '{"a": 1}'}}]},
         {"role": "tool", "name": "add", "content": "2"},
@@ -373,13 +373,13 @@ def test_a_thousand_columns_are_shown_in_part(tmp_path: Path) -> None:
         rollouts = [Rollout("p", "c", example)]
         one.record(ScoreBatch(rollouts, {"r": [Outcome(Status.SCORED, 1.0, version="v")]}, {"r": 1.0}), step=0)
     with Run.open(tmp_path / "one") as run:
-        opened = Opened(run, Kept())
+        opened = OpenRun(run, RunCache())
         table = views.prompts(opened, asked(sort="column:col3"))
         assert list(example)[: views.MOST_COLUMNS] == table["columns"] == list(table["rows"][0]["columns"])
         assert 1000 == len(table["columns"]) + table["columns_left"]
         alone = views.prompt(opened, asked(prompt=0))
         assert (views.MOST_OF_PROMPT, 1000 - views.MOST_OF_PROMPT) == (len(alone["columns"]), alone["columns_left"])
-        assert prompt_index.COLUMNS == len(opened.kept.get("prompts", 0, PromptIndex).column_names)
+        assert prompt_index.COLUMNS == len(opened.cache.get("prompts", 0, PromptIndex).column_names)
 
 
 def test_an_empty_run_has_an_empty_table(tmp_path: Path) -> None:
@@ -387,7 +387,7 @@ def test_an_empty_run_has_an_empty_table(tmp_path: Path) -> None:
     with Recorder(tmp_path / "one"):
         pass
     with Run.open(tmp_path / "one") as run:
-        opened = Opened(run, Kept())
+        opened = OpenRun(run, RunCache())
         assert [] == views.prompts(opened, asked())["rows"]
         assert [] == views.completions(opened, asked())["rows"]
         assert [] == views.completions(opened, asked(step=3))["groups"]

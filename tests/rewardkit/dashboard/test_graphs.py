@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import Kept, Opened
+from rewardkit.dashboard.readers import OpenRun, RunCache
 from rewardkit.dashboard.views.graphs import view
 from rewardkit.errors import RecordError
 from rewardkit.record.reader import RunReader
@@ -54,14 +54,14 @@ def writer(tmp_path: Path) -> Iterator[Recorder]:
 
 
 @pytest.fixture
-def opened(writer: Recorder) -> Iterator[Opened]:
+def opened(writer: Recorder) -> Iterator[OpenRun]:
     """Give the same run, open for reading."""
     assert writer.flush()
     with Run.open(writer.path) as run:
-        yield Opened(run, Kept())
+        yield OpenRun(run, RunCache())
 
 
-def asked(opened: Opened, **query: object) -> dict[str, Any]:
+def asked(opened: OpenRun, **query: object) -> dict[str, Any]:
     """Return an answer, as the page gets it."""
     answer = view(opened, Query({name: str(value) for name, value in query.items()}))
     found: dict[str, Any] = json.loads(json.dumps(answer, allow_nan=False))
@@ -96,7 +96,7 @@ def joined(known: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     return dict(more) | {"steps": known["steps"][:first] + more["steps"], "graphs": graphs, "from": 0, "mark": 0}
 
 
-def test_curves_say_what_the_completions_say(writer: Recorder, opened: Opened) -> None:
+def test_curves_say_what_the_completions_say(writer: Recorder, opened: OpenRun) -> None:
     """Means, bands and shares are those of the recorded scores; the total is the plain sum beside the weighted one."""
     writer.record(batch([0.0, 1.0, 1.0, 1.0], [0.5, 0.5, 0.5, 0.1]), step=0)
     writer.record(batch([1.0, 1.0, 1.0, 1.0], [0.2, 0.4, 0.6, 0.8]), step=1)
@@ -116,7 +116,7 @@ def test_curves_say_what_the_completions_say(writer: Recorder, opened: Opened) -
     assert line(answer, "time_p50", "good") == [0.25, 0.25]
 
 
-def test_a_step_without_a_score_is_a_gap_with_its_reason(writer: Recorder, opened: Opened) -> None:
+def test_a_step_without_a_score_is_a_gap_with_its_reason(writer: Recorder, opened: OpenRun) -> None:
     """Failed and skipped calls have no mean, never 0; why is said, and each has its own share."""
     writer.record(batch(["timeout", "timeout", "exception", None], [0.0] * 4), step=0)
     writer.record(batch([0.0, 0.0, 0.0, None], [0.0] * 4), step=1)
@@ -129,7 +129,7 @@ def test_a_step_without_a_score_is_a_gap_with_its_reason(writer: Recorder, opene
     assert line(answer, "skipped", "good") == [0.25, 0.25]
 
 
-def test_a_default_is_no_score(writer: Recorder, opened: Opened) -> None:
+def test_a_default_is_no_score(writer: Recorder, opened: OpenRun) -> None:
     """Where defaults are all there is, nothing is known; beside scores they are in the mean, as in the trainer's."""
     writer.record(batch(["timeout=0.0"] * 4, [0.5] * 4), step=0)
     writer.record(batch([1.0, 1.0, 0.5, "timeout=0.0"], [0.5] * 4), step=1)
@@ -145,7 +145,7 @@ def test_a_default_is_no_score(writer: Recorder, opened: Opened) -> None:
     assert opened.run.series("good") == [(1, 0.625)]
 
 
-def test_a_total_of_defaults_alone_is_none(writer: Recorder, opened: Opened) -> None:
+def test_a_total_of_defaults_alone_is_none(writer: Recorder, opened: OpenRun) -> None:
     """A reward of weight 0 that scores does not count: it is in no total."""
     failed = batch(["timeout=0.0"] * 4, [0.5] * 4)
     shadowed = ScoreBatch(failed.rollouts, failed.outcomes, {"good": 1.0, "fine": 0.0})
@@ -159,7 +159,7 @@ def test_a_total_of_defaults_alone_is_none(writer: Recorder, opened: Opened) -> 
     assert graph(answer, "total_reward")["notes"] == [[0, "no reward that counts gave a score"]]
 
 
-def test_only_what_changed_is_sent_and_joins_what_was_known(writer: Recorder, opened: Opened) -> None:
+def test_only_what_changed_is_sent_and_joins_what_was_known(writer: Recorder, opened: OpenRun) -> None:
     """An answer asked for with a mark begins at the first step that changed, and makes the whole of it."""
     for step in range(5):
         writer.record(batch([0.0, 1.0], [0.1 * step, 0.3]), step=step)
@@ -173,14 +173,14 @@ def test_only_what_changed_is_sent_and_joins_what_was_known(writer: Recorder, op
     assert writer.flush()
     more = asked(opened, metrics="loss", after=known["mark"])
     assert (more["from"], more["steps"]) == (4, [4, 5])
-    fresh = asked(Opened(opened.run, Kept()), metrics="loss")
+    fresh = asked(OpenRun(opened.run, RunCache()), metrics="loss")
     assert joined(known, more) == fresh | {"mark": 0}
     assert line(fresh, "reward/good", "mean")[4:] == [0.75, None]
     total = [one.total for one in opened.run.completions(step=4) if one.total is not None]
     assert line(fresh, "total_reward_std", "total")[4] == pytest.approx(statistics.stdev(total), rel=1e-5)
 
 
-def test_the_usual_metrics_need_no_names(writer: Recorder, opened: Opened) -> None:
+def test_the_usual_metrics_need_no_names(writer: Recorder, opened: OpenRun) -> None:
     """Those that most look at have a graph, as soon as the trainer logs them."""
     writer.record(batch([0.0, 1.0], [0.0, 1.0]), step=0)
     writer.metrics(1, {"rare/thing": 1.0, "loss": 0.5, "canary/accuracy": 0.75})
@@ -197,7 +197,7 @@ def test_the_usual_metrics_need_no_names(writer: Recorder, opened: Opened) -> No
     assert (more["from"], line(more, "metric/kl", "kl")) == (1, [0.25]), "the page fills the steps before with gaps"
 
 
-def test_only_new_steps_are_read(writer: Recorder, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_new_steps_are_read(writer: Recorder, opened: OpenRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept is not asked of the record again, and nothing is while the record stays the same."""
     read: list[int | None] = []
     summaries = RunReader.summaries
@@ -215,7 +215,7 @@ def test_only_new_steps_are_read(writer: Recorder, opened: Opened, monkeypatch: 
     assert read == [0, 1, 2]
 
 
-def test_a_training_taken_back_is_told_anew(writer: Recorder, opened: Opened) -> None:
+def test_a_training_taken_back_is_told_anew(writer: Recorder, opened: OpenRun) -> None:
     """Steps that are done again from a checkpoint replace the old ones, and the whole is sent."""
     for step in range(4):
         writer.record(batch([1.0, 1.0], [0.0, 1.0]), step=step)
@@ -233,7 +233,7 @@ def test_a_training_taken_back_is_told_anew(writer: Recorder, opened: Opened) ->
 
 
 def test_totals_of_a_long_run_come_in_portions(
-    writer: Recorder, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    writer: Recorder, opened: OpenRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first answer does not wait for all completions, and says how many batches are still unread."""
     monkeypatch.setattr(curves, "AT_ONCE", 2)
@@ -252,7 +252,7 @@ def test_totals_of_a_long_run_come_in_portions(
     assert line(answer, "total_reward", "total") == [1.5] * 40
 
 
-def test_a_metric_stands_at_the_step_that_it_tells_of(writer: Recorder, opened: Opened) -> None:
+def test_a_metric_stands_at_the_step_that_it_tells_of(writer: Recorder, opened: OpenRun) -> None:
     """The trainer logs a step after it; names may hold commas, and what is no number is unknown."""
     writer.record(batch([1.0, 0.0], [0.0, 1.0]), step=0)
     writer.metrics(1, {"loss": 0.5, "rewards/gate(a, b)/mean": 0.25, "kl": math.inf})
@@ -267,7 +267,7 @@ def test_a_metric_stands_at_the_step_that_it_tells_of(writer: Recorder, opened: 
     assert line(answer, "metric/nothing", "nothing") == [None, None]
 
 
-def test_a_spread_that_is_rounding_alone_is_none(writer: Recorder, opened: Opened) -> None:
+def test_a_spread_that_is_rounding_alone_is_none(writer: Recorder, opened: OpenRun) -> None:
     """In the trainer's float32 as in the record's own numbers; a small one beside small rewards stays."""
     writer.record(batch([0.1] * 3, [0.3] * 3), step=0)
     writer.metrics(1, {"reward": 3000.0, "reward_std": 2e-4, "rewards/good/mean": 0.5, "rewards/good/std": 6e-8})
@@ -280,7 +280,7 @@ def test_a_spread_that_is_rounding_alone_is_none(writer: Recorder, opened: Opene
     assert opened.run.metrics("reward_std")[0] == (1, 2e-4), "the record keeps what the trainer said"
 
 
-def test_evaluations_have_curves_of_their_own(writer: Recorder, opened: Opened) -> None:
+def test_evaluations_have_curves_of_their_own(writer: Recorder, opened: OpenRun) -> None:
     """Neither split has the other's steps."""
     writer.record(batch([1.0, 0.0], [0.0, 1.0]), step=0)
     writer.record(batch([1.0, 1.0], [0.0, 1.0]), step=10, split="eval")
@@ -302,7 +302,7 @@ def test_marks_tell_what_happened_at_which_step(tmp_path: Path) -> None:
     with Recorder(tmp_path / "one", append=True) as two:
         two.record(batch([1.0, 0.0], [0.0, 1.0], version="c" * 12), step=2)
     with Run.open(tmp_path / "one") as run:
-        found = asked(Opened(run, Kept()))["markers"]
+        found = asked(OpenRun(run, RunCache()))["markers"]
     assert [(mark["step"], mark["kind"], mark["reward"], mark["words"]) for mark in found] == [
         (1, "version", "good", "good@2 scores from here on"),
         (2, "flag", "good", "ceiling: most have the best score"),
@@ -311,7 +311,7 @@ def test_marks_tell_what_happened_at_which_step(tmp_path: Path) -> None:
     assert [("good@2", "good@1")] == [(mark["version"], mark["before"]) for mark in found if "version" in mark]
 
 
-def test_completions_without_steps_have_no_curves(writer: Recorder, opened: Opened) -> None:
+def test_completions_without_steps_have_no_curves(writer: Recorder, opened: OpenRun) -> None:
     """What was scored without a trainer is no graph; each reward is still named."""
     assert asked(opened)["steps"] == []
     writer.record(batch([1.0, 0.0], [0.0, 1.0]))
@@ -330,7 +330,7 @@ def test_completions_without_steps_have_no_curves(writer: Recorder, opened: Open
         ({"metrics": ",".join(f"m{place}" for place in range(61))}, "metrics: 61 names; expected at most 60"),
     ],
 )
-def test_a_wrong_question_is_answered_in_a_line(opened: Opened, query: dict[str, str], words: str) -> None:
+def test_a_wrong_question_is_answered_in_a_line(opened: OpenRun, query: dict[str, str], words: str) -> None:
     """It names what was given and what is expected."""
     with pytest.raises(RecordError, match=words):
         view(opened, Query(query))

@@ -11,9 +11,9 @@ import pytest
 from patience import wait_for
 
 from rewardkit.dashboard import diagnosing
-from rewardkit.dashboard.diagnosing import looked, words_of
+from rewardkit.dashboard.diagnosing import diagnosis_of, sentence_of
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import Kept, Opened
+from rewardkit.dashboard.readers import OpenRun, RunCache
 from rewardkit.dashboard.views import health
 from rewardkit.dashboard.views.health import Looking, view
 from rewardkit.health.detectors import DETECTORS
@@ -49,7 +49,7 @@ def _record(folder: Path, hang: float) -> Path:
     return folder / "one"
 
 
-def _told(opened: Opened) -> dict[str, Any]:
+def _told(opened: OpenRun) -> dict[str, Any]:
     """Return what the view says once the detectors have looked."""
     assert wait_for(lambda: {"diagnosis", "problem"} & {name for name, told in view(opened, Query()).items() if told})
     found: dict[str, Any] = json.loads(json.dumps(view(opened, Query()), allow_nan=False))
@@ -59,7 +59,7 @@ def _told(opened: Opened) -> dict[str, Any]:
 def test_a_flag_has_evidence_formula_and_next_action(tmp_path: Path) -> None:
     """A planted fault is told in words, with completions to read, and by which rule."""
     with Run.open(_record(tmp_path, 0.5)) as run:
-        told = _told(Opened(run, Kept()))
+        told = _told(OpenRun(run, RunCache()))
     found = told["diagnosis"]
     (flag,) = [one for one in found["flags"] if one["detector"] == "timeouts"]
     assert (flag["family"], flag["reward"], flag["first_step"], flag["last_step"]) == ("faults", "correct", 20, 29)
@@ -79,7 +79,7 @@ def test_a_flag_has_evidence_formula_and_next_action(tmp_path: Path) -> None:
 def test_a_run_without_flags_says_what_was_and_was_not_looked_at(tmp_path: Path) -> None:
     """No flag is no silence: the detectors that looked are named, and the others with the reason."""
     with Run.open(_record(tmp_path, 0.0)) as run:
-        found = _told(Opened(run, Kept()))["diagnosis"]
+        found = _told(OpenRun(run, RunCache()))["diagnosis"]
     assert found["flags"] == []
     assert found["words"].startswith("No flag in steps 0 to 29, 960 completions")
     missing = {name for one in found["not_looked"] for name in one["detectors"]}
@@ -90,7 +90,7 @@ def test_a_run_without_flags_says_what_was_and_was_not_looked_at(tmp_path: Path)
 def test_every_family_has_its_question(tmp_path: Path) -> None:
     """Signal, hacking, faults and noise: what the page groups by."""
     with Run.open(_record(tmp_path, 0.0)) as run:
-        told = _told(Opened(run, Kept()))
+        told = _told(OpenRun(run, RunCache()))
     assert list(told["families"]) == ["signal", "hacking", "faults", "noise"]
     assert {one["family"] for one in told["detectors"]} == set(told["families"])
     assert told["audit"] == f"rewardkit audit rewards.py --run {tmp_path / 'one'}"
@@ -99,9 +99,9 @@ def test_every_family_has_its_question(tmp_path: Path) -> None:
 def test_a_diagnosis_is_made_once_for_a_state_of_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks again is told the same one."""
     made = []
-    monkeypatch.setattr(health, "_told_by_process", lambda path: made.append(1) or looked(path))
+    monkeypatch.setattr(health, "_diagnose", lambda path: made.append(1) or diagnosis_of(path))
     with Run.open(_record(tmp_path, 0.0)) as run:
-        opened = Opened(run, Kept())
+        opened = OpenRun(run, RunCache())
         for _ in range(5):
             _told(opened)
     assert made == [1]
@@ -111,7 +111,7 @@ def test_a_run_that_grew_is_looked_at_again_only_after_a_while(tmp_path: Path, m
     """Until then the page shows the last diagnosis, and as of which step it is."""
     path = _record(tmp_path, 0.0)
     with Run.open(path) as run:
-        opened = Opened(run, Kept())
+        opened = OpenRun(run, RunCache())
         _told(opened)
         with Recorder(path, append=True) as recorder:
             recorder.record(_batch(np.random.default_rng(1), 0.0), step=30)
@@ -129,7 +129,7 @@ def test_a_fault_of_a_detector_is_told(tmp_path: Path, monkeypatch: pytest.Monke
         raise ZeroDivisionError("none")
 
     monkeypatch.setattr(diagnosing, "diagnose_run", fault)
-    told = looked(str(_record(tmp_path, 0.0)))
+    told = diagnosis_of(str(_record(tmp_path, 0.0)))
     assert told["diagnosis"] is None
     assert told["problem"] == "the detectors failed: ZeroDivisionError: none"
 
@@ -138,7 +138,7 @@ def test_a_process_that_ends_without_an_answer_is_told(tmp_path: Path, monkeypat
     """Killed for its memory, say: the page says that nothing was found out."""
     monkeypatch.setattr(health.sys, "executable", "/bin/true")
     with Run.open(_record(tmp_path, 0.0)) as run:
-        told = _told(Opened(run, Kept()))
+        told = _told(OpenRun(run, RunCache()))
     assert (told["diagnosis"], told["problem"]) == (None, "the detectors' process ended with exit status 0")
 
 
@@ -148,14 +148,14 @@ def test_of_a_long_run_the_newest_steps_are_looked_at(tmp_path: Path) -> None:
     with Recorder(tmp_path / "one") as recorder:
         for step in range(70):
             recorder.record(_batch(rng, 0.5 if step >= 60 or step == 30 else 0.0), step=step)
-    few = looked(str(tmp_path / "one"), most=100)["diagnosis"]
+    few = diagnosis_of(str(tmp_path / "one"), most=100)["diagnosis"]
     assert (few["steps"], few["baseline"], few["completions"]) == ([40, 69], (0, 19), 30 * 32)
     assert few["words"].startswith("1 flag in steps 40 to 69, 960 completions")
     (flag,) = few["flags"]
     with Run.open(tmp_path / "one") as run:
         whole = [one for one in diagnose_run(run).flags if one.first_step >= 40]
     assert [(flag["detector"], flag["value"])] == [(one.detector, one.value) for one in whole]
-    everything = looked(str(tmp_path / "one"), most=100_000)["diagnosis"]
+    everything = diagnosis_of(str(tmp_path / "one"), most=100_000)["diagnosis"]
     assert (everything["steps"], everything["baseline"]) == ([0, 69], None)
 
 
@@ -169,7 +169,7 @@ def test_a_baseline_is_of_the_same_version(tmp_path: Path) -> None:
                 newer = [one._replace(version="b" * 12) for one in batch.outcomes["correct"]]
                 batch = ScoreBatch(batch.rollouts, {"correct": newer}, batch.weights)
             recorder.record(batch, step=step)
-    assert looked(str(tmp_path / "one"), most=100)["diagnosis"]["baseline"] == (30, 49)
+    assert diagnosis_of(str(tmp_path / "one"), most=100)["diagnosis"]["baseline"] == (30, 49)
 
 
 def test_an_empty_run_is_told_as_such(tmp_path: Path) -> None:
@@ -177,14 +177,14 @@ def test_an_empty_run_is_told_as_such(tmp_path: Path) -> None:
     with Recorder(tmp_path / "one"):
         pass
     with Run.open(tmp_path / "one") as run:
-        assert "no completions" in _told(Opened(run, Kept()))["problem"]
+        assert "no completions" in _told(OpenRun(run, RunCache()))["problem"]
 
 
 def test_an_answer_never_waits_for_the_detectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page is told that the detectors are looking."""
     monkeypatch.setattr(Looking, "_look", lambda self, path, version: None)
     with Run.open(_record(tmp_path, 0.0)) as run:
-        told = view(Opened(run, Kept()), Query())
+        told = view(OpenRun(run, RunCache()), Query())
     assert (told["looking"], told["diagnosis"], told["problem"]) == (True, None, None)
 
 
@@ -192,6 +192,6 @@ def test_flags_of_one_kind_are_one_in_words(tmp_path: Path) -> None:
     """A detector that comes up again and again is named once; hacking stands before what is only dull."""
     with Run.open(_record(tmp_path, 0.5)) as run:
         found = diagnose_run(run)
-    words = words_of(found)
+    words = sentence_of(found)
     assert words.count("timeouts of correct") == 1
     assert words.endswith(".")

@@ -19,7 +19,7 @@ from served import Served, recorded_run, serving, states
 from rewardkit.dashboard import live
 from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.live import Live
-from rewardkit.dashboard.readers import Readers, Shared
+from rewardkit.dashboard.readers import Readers, RunCaches
 from rewardkit.dashboard.workers import BusyError
 from rewardkit.record.recorder import Recorder
 
@@ -49,7 +49,7 @@ def served(runs: Path) -> Iterator[Served]:
 @pytest.fixture
 def watching(runs: Path) -> Iterator[Live]:
     """What watches that folder, without a server."""
-    found = Live(lambda: Readers(Folder(runs), Shared()))
+    found = Live(lambda: Readers(Folder(runs), RunCaches()))
     yield found
     found.close(60)
     assert not found.running

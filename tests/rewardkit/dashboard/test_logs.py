@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rewardkit.dashboard.query import Query
-from rewardkit.dashboard.readers import Kept, NotThere, Opened
+from rewardkit.dashboard.readers import NotThere, OpenRun, RunCache
 from rewardkit.dashboard.views.logs import BARS, WORDS, view
 from rewardkit.errors import RecordError
 from rewardkit.record.recorder import Recorder
@@ -37,23 +37,23 @@ def _batch(step: int) -> ScoreBatch:
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenRun]:
     """A run of five steps."""
     path = tmp_path_factory.mktemp("runs") / "one"
     with Recorder(path) as recorder:
         for step in range(STEPS):
             recorder.record(_batch(step), step=step)
     with Run.open(path) as run:
-        yield Opened(run, Kept())
+        yield OpenRun(run, RunCache())
 
 
-def _asked(opened: Opened, **query: object) -> dict[str, Any]:
+def _asked(opened: OpenRun, **query: object) -> dict[str, Any]:
     told = view(opened, Query({name: str(value) for name, value in query.items()}))
     found: dict[str, Any] = json.loads(json.dumps(told, allow_nan=False))
     return found
 
 
-def test_the_newest_entries_come_first(opened: Opened) -> None:
+def test_the_newest_entries_come_first(opened: OpenRun) -> None:
     """A page holds the last entries, and goes on where it ended."""
     page = _asked(opened, limit=3)
     assert [one["completion"] for one in page["entries"]] == [20, 19, 18]
@@ -63,7 +63,7 @@ def test_the_newest_entries_come_first(opened: Opened) -> None:
     assert rest["ended"]
 
 
-def test_a_row_tells_the_fault_before_the_output(opened: Opened) -> None:
+def test_a_row_tells_the_fault_before_the_output(opened: OpenRun) -> None:
     """An error is what is looked for; its kind is told with it."""
     rows = {one["completion"]: one for one in _asked(opened, limit=200)["entries"]}
     assert (rows[14]["kind"], rows[14]["words"]) == ("error", "KeyError: 'x'")
@@ -79,7 +79,7 @@ def test_a_long_output_is_cut_in_its_row(tmp_path: Path) -> None:
         )
         recorder.record(batch, step=0)
     with Run.open(tmp_path / "one") as run:
-        (row,) = _asked(Opened(run, Kept()))["entries"]
+        (row,) = _asked(OpenRun(run, RunCache()))["entries"]
         assert len(row["words"]) == WORDS + 1
 
 
@@ -97,7 +97,7 @@ def test_a_long_output_is_cut_in_its_row(tmp_path: Path) -> None:
         ({"text": "(no"}, []),
     ],
 )
-def test_entries_are_chosen_by_filters(opened: Opened, query: dict[str, object], completions: list[int]) -> None:
+def test_entries_are_chosen_by_filters(opened: OpenRun, query: dict[str, object], completions: list[int]) -> None:
     """By outcome, steps, reward, version and text, which is no regular expression."""
     assert [one["completion"] for one in _asked(opened, **query)["entries"]] == completions
 
@@ -105,7 +105,7 @@ def test_entries_are_chosen_by_filters(opened: Opened, query: dict[str, object],
 def test_following_asks_for_what_came_after_the_head(tmp_path: Path) -> None:
     """The head of a page is the place behind which entries are new; it moves on where nothing fits."""
     with Recorder(tmp_path / "one") as recorder, _running(recorder, tmp_path) as run:
-        opened = Opened(run, Kept())
+        opened = OpenRun(run, RunCache())
         head = _asked(opened)["head"]
         recorder.record(_batch(3), step=1)
         recorder.flush()
@@ -121,7 +121,7 @@ def _running(recorder: Recorder, folder: Path) -> Run:
     return Run.open(folder / "one")
 
 
-def test_an_entry_opens_to_all_that_is_known(opened: Opened) -> None:
+def test_an_entry_opens_to_all_that_is_known(opened: OpenRun) -> None:
     """The error with its traceback, attempts, and the completion with its prompt."""
     key = _asked(opened, status="failed", cause="exception")["entries"][0]["key"]
     one = _asked(opened, what="entry", key=key)
@@ -135,7 +135,7 @@ def test_an_entry_opens_to_all_that_is_known(opened: Opened) -> None:
     assert "it is 1" in json.dumps(one["text"])
 
 
-def test_counts_tell_what_failed_where_and_why(opened: Opened) -> None:
+def test_counts_tell_what_failed_where_and_why(opened: OpenRun) -> None:
     """By reward and cause, with the newest error of each as an example."""
     counts = _asked(opened, what="counts")
     loud, quiet = counts["rewards"]
@@ -153,7 +153,7 @@ def test_counts_tell_what_failed_where_and_why(opened: Opened) -> None:
     ]
 
 
-def test_counts_of_some_steps_keep_the_bars_of_all(opened: Opened) -> None:
+def test_counts_of_some_steps_keep_the_bars_of_all(opened: OpenRun) -> None:
     """The strip is of the whole run, the numbers are of the chosen steps."""
     counts = _asked(opened, what="counts", first=0, last=2)
     assert counts["faults"] == []
@@ -167,7 +167,7 @@ def test_a_long_run_has_no_more_bars_than_fit(tmp_path: Path) -> None:
         for step in range(0, 3 * BARS, 2):
             recorder.record(_batch(0), step=step)
     with Run.open(tmp_path / "one") as run:
-        counts = _asked(Opened(run, Kept()), what="counts")
+        counts = _asked(OpenRun(run, RunCache()), what="counts")
         assert counts["width"] == 3
         assert len(counts["rewards"][0]["bars"]) == BARS
 
@@ -177,7 +177,7 @@ def test_a_run_without_anything_has_no_entries(tmp_path: Path) -> None:
     with Recorder(tmp_path / "one"):
         pass
     with Run.open(tmp_path / "one") as run:
-        opened = Opened(run, Kept())
+        opened = OpenRun(run, RunCache())
         assert _asked(opened)["entries"] == []
         assert _asked(opened, what="counts") == {"steps": None, "width": 1, "rewards": [], "faults": []}
 
@@ -196,7 +196,7 @@ def test_a_run_without_anything_has_no_entries(tmp_path: Path) -> None:
         ({"what": "entry"}, "key: expected an entry's key"),
     ],
 )
-def test_a_wrong_request_is_told_in_one_line(opened: Opened, query: dict[str, object], words: str) -> None:
+def test_a_wrong_request_is_told_in_one_line(opened: OpenRun, query: dict[str, object], words: str) -> None:
     """With the name, the value and what is expected."""
     with pytest.raises(RecordError) as wrong:
         _asked(opened, **query)
@@ -204,7 +204,7 @@ def test_a_wrong_request_is_told_in_one_line(opened: Opened, query: dict[str, ob
     assert "\n" not in str(wrong.value)
 
 
-def test_an_entry_that_is_gone_is_not_there(opened: Opened) -> None:
+def test_an_entry_that_is_gone_is_not_there(opened: OpenRun) -> None:
     """A run that went back to a checkpoint takes entries away."""
     with pytest.raises(NotThere, match="no entry 999:1"):
         _asked(opened, what="entry", key="999:1")

@@ -14,15 +14,15 @@ def test_values_are_read() -> None:
     """Each kind, and the default for what is absent or empty."""
     assert ("a b", -3, 0.25, "eval") == (
         GIVEN.text("text"),
-        GIVEN.whole("whole"),
+        GIVEN.integer("whole"),
         GIVEN.number("number"),
         GIVEN.choice("choice", ["train", "eval"]),
     )
     assert (None, "x", None, 7, None, 0.5, None, "train") == (
         GIVEN.text("absent"),
         GIVEN.text("empty", "x"),
-        GIVEN.whole("empty"),
-        GIVEN.whole("absent", 7),
+        GIVEN.integer("empty"),
+        GIVEN.integer("absent", 7),
         GIVEN.number("absent"),
         GIVEN.number("absent", 0.5),
         GIVEN.choice("absent", ["a"]),
@@ -34,15 +34,15 @@ def test_values_are_read() -> None:
 def test_a_wrong_whole_number_is_named(text: str) -> None:
     """With its name, its value and what is expected."""
     with pytest.raises(RecordError, match=r"^step=.{1,40}: expected a whole number$"):
-        Query({"step": text}).whole("step")
+        Query({"step": text}).integer("step")
 
 
 def test_bounds_are_told() -> None:
     """A number out of its range says which it is."""
     with pytest.raises(RecordError, match="limit=0: expected a whole number from 1 to 500"):
-        Query({"limit": "0"}).whole("limit", least=1, most=500)
+        Query({"limit": "0"}).integer("limit", low=1, high=500)
     with pytest.raises(RecordError, match="after=-1: expected a whole number of 0 or more"):
-        Query({"after": "-1"}).whole("after", least=0)
+        Query({"after": "-1"}).integer("after", low=0)
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-Infinity", "x", "1e999"])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from recorded import batch
 
-from rewardkit.dashboard.readers import Kept, Opened
+from rewardkit.dashboard.readers import OpenRun, RunCache
 from rewardkit.dashboard.sums import StepSums, summaries
 from rewardkit.record.recorder import Recorder
 from rewardkit.replay.recorded_run import Run
@@ -71,7 +71,7 @@ def test_only_new_steps_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         recorder.record(batch(4), step=0)
         assert recorder.flush()
         with Run.open(tmp_path / "one") as run:
-            opened = Opened(run, Kept())
+            opened = OpenRun(run, RunCache())
             for step in range(1, 4):
                 summaries(opened)
                 recorder.record(batch(4), step=step)

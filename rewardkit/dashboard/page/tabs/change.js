@@ -70,7 +70,7 @@ function Page({ run, query, data, reload }) {
     send("try", { reward: reward.name, old: chosen.other?.label, steps: stepsOf(span, reach), ...brought });
   };
   const ofEditor = job.now?.state === "failed" && (job.now.about.new || "").startsWith(EDITED);
-  const wrong = sent === draft.text ? (lineOf(words?.[1]) ?? (ofEditor ? lineOf(job.now.words) : null)) : null;
+  const wrong = sent === draft.text ? (lineOf(words?.[1]) ?? (ofEditor ? lineOf(job.now.problem) : null)) : null;
   useKeys([
     ["e", "Edit the source", () => document.querySelector(".editor-text")?.focus()],
     ["d", "Differences or source", () => go({ query: { mode: mode === "differences" ? null : "differences" } }, { replace: true })],

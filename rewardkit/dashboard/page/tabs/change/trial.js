@@ -22,7 +22,7 @@ export function Trial({ job, onCancel, onLine }) {
       </div>
       <div class="panel-body stack">
         ${job.state === "running" && html`<${Progress} job=${job} />`}
-        ${job.state === "cancelled" && html`<p class="muted">${job.words}</p>`}
+        ${job.state === "cancelled" && html`<p class="muted">${job.problem}</p>`}
         ${job.state === "failed" && html`<${Failure} job=${job} onLine=${onLine} />`}
         ${job.state === "done" && html`<${Outcome} job=${job} />`}
       </div>
@@ -31,11 +31,11 @@ export function Trial({ job, onCancel, onLine }) {
 }
 
 function Progress({ job }) {
-  const known = job.known > 0;
-  const words = known ? `${count(job.done)} of ${counted(job.known, "call")}` : job.kind === "try" ? "loading the reward in a process of its own" : "checking it before the training is asked";
+  const known = job.total > 0;
+  const words = known ? `${count(job.done)} of ${counted(job.total, "call")}` : job.kind === "try" ? "loading the reward in a process of its own" : "checking it before the training is asked";
   return html`
     <div class="trial-progress" role="status">
-      <progress max=${known ? job.known : null} value=${known ? job.done : null} aria-label="Progress of the trial"></progress>
+      <progress max=${known ? job.total : null} value=${known ? job.done : null} aria-label="Progress of the trial"></progress>
       <span class="muted">${words}${job.failed > 0 && html`, <span class="is-bad-words">${count(job.failed)} failed</span>`}</span>
     </div>
   `;
@@ -43,11 +43,11 @@ function Progress({ job }) {
 
 /** Why there is no result: one line, and the rest on request. */
 function Failure({ job, onLine }) {
-  const line = /\(line (\d+)\)$/.exec(job.words || "");
-  const more = job.details && job.details.trim() !== job.words ? job.details : "";
+  const line = /\(line (\d+)\)$/.exec(job.problem || "");
+  const more = job.details && job.details.trim() !== job.problem ? job.details : "";
   return html`
     <div class="stack trial-failure" role="alert">
-      <p><span class="chip is-bad">failed</span> ${visible(job.words)}</p>
+      <p><span class="chip is-bad">failed</span> ${visible(job.problem)}</p>
       ${line && onLine && html`<p><button type="button" class="button" onClick=${() => onLine(Number(line[1]))}>Go to line ${line[1]}</button></p>`}
       ${more && html`<details><summary>The whole error</summary><pre class="text">${visible(more)}</pre></details>`}
       ${job.printed && html`<details><summary>What it printed</summary><pre class="text">${visible(job.printed)}</pre></details>`}
