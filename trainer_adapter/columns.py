@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 
 from rewardkit import DataError, Rollout
 from rewardkit.extending import ENVIRONMENTS_COLUMN, LiveObject
-
-RESERVED_KEYWORDS = frozenset({"trainer_state", "log_extra", "log_metric", ENVIRONMENTS_COLUMN})
-"""Keywords that hold the trainer's own objects; every other keyword is a dataset column."""
+from rewardkit.rows import KEYWORDS
 
 
 class Frozen(NamedTuple):
@@ -80,7 +78,7 @@ class FrozenBatch:
         state = keywords.get("trainer_state")
         self.step: int | None = getattr(state, "global_step", None)
         self.epoch: float | None = getattr(state, "epoch", None)
-        columns = {name: values for name, values in keywords.items() if name not in RESERVED_KEYWORDS}
+        columns = {name: values for name, values in keywords.items() if name not in KEYWORDS}
         live = keywords.get(ENVIRONMENTS_COLUMN)
         if live and all(isinstance(one, LiveObject) for one in live):  # a reward takes them
             columns[ENVIRONMENTS_COLUMN] = live

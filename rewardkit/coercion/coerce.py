@@ -35,6 +35,7 @@ from rewardkit.coercion.scalars import (
     to_none,
     to_path,
     to_str,
+    to_text,
 )
 from rewardkit.coercion.unions import optional_convert, union_convert
 from rewardkit.errors import RewardDefinitionError, WorkspaceError
@@ -57,6 +58,7 @@ _SCALARS: dict[object, Coercer] = {
     PurePath: Coercer("PurePath", to_path, TextOrder.ANY_TEXT),
     type(None): _NONE,
 }
+_WHOLE_TEXT = Coercer("str", to_text, TextOrder.STR)
 _SIMPLE = (date, datetime, time, timedelta, UUID)
 
 _SETS = (set, collections.abc.Set, collections.abc.MutableSet)
@@ -86,7 +88,7 @@ def build_coercer(annotation: Any) -> Coercer:
         [1, 2]
     """
     try:
-        return _Builder().build(annotation)
+        return _Builder().parameter(annotation)
     except RecursionError:
         _refuse(annotation, "it refers to itself without end")
 
@@ -128,6 +130,20 @@ class _Builder:
 
     def __init__(self) -> None:
         self._begun: dict[object, Coercer] = {}  # classes and aliases met so far: one may refer to itself
+        self._is_whole = False
+
+    def parameter(self, annotation: Any) -> Coercer:
+        """Return the coercer of a whole column's value, where text may also be the JSON of an object or a list."""
+        self._is_whole = True
+        return self.build(annotation)
+
+    def part(self, annotation: Any) -> Coercer:
+        """Return the coercer of what a container or a record holds."""
+        was_whole, self._is_whole = self._is_whole, False
+        try:
+            return self.build(annotation)
+        finally:
+            self._is_whole = was_whole
 
     def build(self, annotation: Any) -> Coercer:
         """Return the coercer of an annotation; raise RewardDefinitionError where no coercer fits."""
@@ -136,7 +152,7 @@ class _Builder:
         if annotation is None:
             return _NONE
         if annotation is typing.LiteralString:
-            return _SCALARS[str]
+            return self.build(str)
         if isinstance(annotation, str | typing.ForwardRef | typing.TypeVar):
             _refuse(annotation, "not resolved to a type")
         if isinstance(annotation, typing.NewType):
@@ -150,11 +166,12 @@ class _Builder:
 
     def _once(self, annotation: object, build: Callable[[], Coercer]) -> Coercer:
         """Return the coercer of something that may refer to itself."""
-        if annotation in self._begun:
-            return self._begun[annotation]
+        key = annotation, self._is_whole
+        if key in self._begun:
+            return self._begun[key]
         later = _Later()
-        self._begun[annotation] = Coercer(annotation_text(annotation), later, TextOrder.STRUCTURED)
-        coercer = self._begun[annotation] = build()
+        self._begun[key] = Coercer(annotation_text(annotation), later, TextOrder.STRUCTURED)
+        coercer = self._begun[key] = build()
         later.target = coercer.convert
         return coercer
 
@@ -165,6 +182,8 @@ class _Builder:
             _refuse(annotation, "only @step_reward hands steps to its function; mark it so")
         if annotation is Workspace:
             return Coercer("Workspace", _to_workspace, TextOrder.ANY_TEXT)
+        if annotation is str and self._is_whole:
+            return _WHOLE_TEXT
         if annotation in _SCALARS:
             return _SCALARS[annotation]
         if annotation in _SIMPLE:
@@ -207,17 +226,17 @@ class _Builder:
         """Return the coercer of a list, tuple, set or dict, else None; ``args`` is None without brackets."""
         name, order = annotation_text(origin), TextOrder.STRUCTURED
         if origin is tuple and args is not None and args[1:] != (...,):
-            elements = [self.build(arg) for arg in args]
+            elements = [self.part(arg) for arg in args]
             expected = f"tuple[{', '.join(coercer.expected for coercer in elements) or '()'}]"
             return Coercer(expected, containers.tuple_convert(elements, expected), order)
         if origin in _DICTS:
-            key, element = (self.build(arg) for arg in args or (Any, Any))
+            key, element = (self.part(arg) for arg in args or (Any, Any))
             expected = name if args is None else f"{name}[{key.expected}, {element.expected}]"
             return Coercer(expected, containers.dict_convert(key, element, expected), order)
         make = list if origin in LISTS else set if origin in _SETS else origin
         if make not in (list, set, frozenset, tuple):
             return None
-        element = self.build(args[0]) if args else _ANYTHING
+        element = self.part(args[0]) if args else _ANYTHING
         rest = ", ..." if make is tuple else ""
         expected = name if args is None else f"{name}[{element.expected}{rest}]"
         return Coercer(
@@ -227,7 +246,7 @@ class _Builder:
     def _record(self, annotation: type) -> Coercer:
         expected = annotation_text(annotation)
         try:
-            fields = containers.record_fields(annotation, self.build)
+            fields = containers.record_fields(annotation, self.part)
         except (NameError, TypeError) as error:
             raise RewardDefinitionError(f"annotation {expected}: {error}") from error
         if containers.is_typed_dict(annotation):

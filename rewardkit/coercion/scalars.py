@@ -6,6 +6,7 @@ without a dimension, count as the Python number they hold; none of those librari
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Collection, Iterator
@@ -66,6 +67,16 @@ def to_str(value: object) -> str:
         return str(value)
     except ValueError as error:
         raise ColumnValueError.of("str", value, "too many digits") from error
+
+
+def to_text(value: object) -> str:
+    """Return what :func:`to_str` does, and the JSON text of an object or a list: a whole column, not a part of one."""
+    if not isinstance(value, dict | list):
+        return to_str(value)
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ColumnValueError.of("str", value, "not JSON") from error
 
 
 def to_int(value: object) -> int:

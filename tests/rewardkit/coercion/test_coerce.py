@@ -395,7 +395,7 @@ ACCEPTED: list[tuple[Any, object, object]] = [
 REFUSED: list[tuple[Any, object, tuple[str, ...]]] = [
     (str, None, ("expected str, got None",)),
     (str, True, ("expected str, got True",)),
-    (str, [1], ("expected str, got [1]",)),
+    (list[str], [[1]], ("expected list[str], got [[1]]",)),
     (str, float("nan"), ("expected str", "not finite")),
     (str, 10**5000, ("expected str", "too many digits")),
     (int, "x", ("expected int, got 'x'",)),
