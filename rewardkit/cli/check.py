@@ -26,7 +26,7 @@ from rewardkit.cli.text import folded
 from rewardkit.coercion.rule import ColumnValueError
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
-from rewardkit.rows import read_rows
+from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
 from rewardkit.runtime.names import meaning_of, near_name
@@ -101,8 +101,8 @@ def check_command(
     Every column that a reward reads is coerced in every row. Then the right answers of the first rows are scored,
     if the data has them, and the time of a call is shown beside the reward's timeout.
 
-    Exit code 1 means that a row failed. A warning, such as that a reward skipped every right answer, does not change
-    the exit code.
+    Exit code 1 means that a row failed. A warning, such as that a reward skipped every right answer or that TRL
+    refuses a column's name, does not change the exit code.
 
     Examples:
 
@@ -127,8 +127,9 @@ def check_command(
                     _take(check, scored, answers[leaf.name])
         checked.append(check)
     code = FAILED if any(one.misfits for one in checked) else 0
-    told = {"rewards": [one.as_json() for one in checked]}
-    finish(told, lambda: _print(checked, unit_of(path)), as_json=as_json, code=code)
+    trainers = trainer_warnings(lines[0].values)
+    told = {"rewards": [one.as_json() for one in checked], "warnings": trainers}
+    finish(told, lambda: _print(checked, trainers, unit_of(path)), as_json=as_json, code=code)
 
 
 def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
@@ -231,10 +232,12 @@ def _all_skipped(reasons: Sequence[str | None]) -> str:
     return f"{what} skipped: the reward does not seem to apply to this data{why}"
 
 
-def _print(checked: Sequence[RewardCheck], unit: str) -> None:
+def _print(checked: Sequence[RewardCheck], trainers: Sequence[str], unit: str) -> None:
     console = screen()
     made = functools.partial(_table, checked, console.width)
     console.print(fitting(console, made, ["skipped"], ["answers", "slowest"]))
+    for warning in trainers:
+        console.print(Text.assemble(("warning: ", "yellow"), plain(warning)))
     for one in checked:
         for said in one.warnings:
             console.print(Text.assemble((f"{one.reward}: ", "bold"), ("warning: ", "yellow"), plain(said)))

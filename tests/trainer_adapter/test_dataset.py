@@ -250,3 +250,28 @@ def test_values_stay_when_a_data_set_is_worked_on() -> None:
     assert values * 2 == list(datasets.concatenate_datasets([rows, rows])["value"])
     assert values == list(pickle.loads(pickle.dumps(rows))["value"])
     assert sorted(map(repr, values)) == sorted(map(repr, rows.shuffle(seed=0)["value"]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '{"prompt": ""}',
+        '{"prompt": "p"}\n{"prompt": [{"role": "user", "content": "q"}]}',
+        '{"prompt": "p", "n": NaN}',
+        '{"prompt": "\\ud800"}',
+        '{"prompt": "p", "prompt": "q"}',
+        '{"prompt": "p"}\n{"promt": "q"}',
+        '[{"prompt": "p"}]',
+        "prompt,answer\np,1",
+    ],
+)
+def test_a_training_refuses_a_file_in_the_words_of_a_command(text: str, tmp_path: Path) -> None:
+    """Both read it with one reader."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError) as of_commands:
+        read_rows(path)
+    with pytest.raises(DataError) as of_training:
+        read_dataset(path)
+    assert str(of_commands.value) == str(of_training.value)
