@@ -78,7 +78,7 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
     return citation
 
 
-def _source_count(sources: Any) -> int:
+def _source_count(sources: object) -> int:
     if isinstance(sources, str):
         with contextlib.suppress(ValueError):
             sources = read_json(sources)

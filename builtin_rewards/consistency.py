@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.math import DEADLINE_S, same_answer
 from builtin_rewards.reading.answer import answer_as_text, extract_answer
@@ -26,31 +28,29 @@ def self_consistency(compared_as: str = "math", *, majority: bool = False) -> Re
     def self_consistency(completions: list[str]) -> list[Score]:
         """The share of a group's completions that have this completion's final answer, its own among them, 0 to 1.
 
-        Formula: (completions with an equal final answer) / (completions of the group); with ``majority`` 1.0 where no
-        answer is given more often and 0.0 elsewhere. Sources: self-consistency of Wang et al., arXiv 2203.11171; the
-        majority's answer as a reward is of TTRL, Zuo et al., arXiv 2504.16084. A completion without a final answer, or
-        with several, scores 0.0 and counts to the group. It needs no gold and pays agreement, not truth: a model may
-        learn to give one answer to everything, so watch a held-out set with golds. No columns. ``None`` in a group of
-        one; with ``majority`` also for all that answer, where several answers are given equally often.
+        Formula: (completions with an equal final answer) / (completions of the group); with ``majority`` 1.0 for the
+        most frequent answer and 0.0 for others. Sources: self-consistency of Wang et al., arXiv 2203.11171; TTRL of Zuo
+        et al., arXiv 2504.16084, rewards the majority's answer. A completion without a final answer, or with several,
+        scores 0.0 and counts to the group. It needs no gold and pays agreement, not truth: a model may learn to give
+        one answer to everything, so watch a held-out set with golds. No columns. ``None`` in a group of one; with
+        ``majority`` also for all that answer, where several answers are equally frequent.
         """
         if len(completions) == 1:
             return [Score(None, reason="a group of one: nothing to agree with")]
         answers = [_answer(text, compared_as) for text in completions]
         classes = _classes(answers, compared_as)
-        sizes = [sum(label == other for other in classes) if label is not None else 0 for label in classes]
-        largest = max(sizes)
-        is_tied = (
-            len({label for label, size in zip(classes, sizes, strict=True) if label is not None and size == largest})
-            > 1
-        )
+        sizes = Counter(label for label in classes if label is not None)
+        top = max(sizes.values(), default=0)
+        is_tied = [*sizes.values()].count(top) > 1
         scores = []
-        for answer, size in zip(answers, sizes, strict=True):
-            reason = (
-                f"{size} of {len(completions)} answer {preview(answer)}" if answer is not None else "no final answer"
-            )
-            value: float | None = size / len(completions)
-            if majority and answer is not None:
-                value = None if is_tied else float(size == largest)
+        for answer, label in zip(answers, classes, strict=True):
+            if answer is None or label is None:
+                scores.append(Score(0.0, reason="no final answer"))
+                continue
+            reason = f"{sizes[label]} of {len(completions)} answer {preview(answer)}"
+            value: float | None = sizes[label] / len(completions)
+            if majority:
+                value = None if is_tied else float(sizes[label] == top)
                 reason += ", and others are as many" if is_tied else ""
             scores.append(Score(value, reason=reason))
         return scores
@@ -69,17 +69,13 @@ def _answer(completion: str, compared_as: str) -> str | None:
 
 def _classes(answers: list[str | None], compared_as: str) -> list[int | None]:
     """Return a number for each answer, the same for equal ones."""
-    representatives: list[str] = []
+    firsts: list[str] = []  # the first answer of each class
     classes: dict[str, int] = {}
     for answer in answers:
         if answer is None or answer in classes:
             continue
-        matches = (
-            index
-            for index, representative in enumerate(representatives)
-            if compared_as == "math" and same_answer(representative, answer)
-        )
-        classes[answer] = next(matches, len(representatives))
-        if classes[answer] == len(representatives):
-            representatives.append(answer)
+        equals = (index for index, first in enumerate(firsts) if compared_as == "math" and same_answer(first, answer))
+        classes[answer] = next(equals, len(firsts))
+        if classes[answer] == len(firsts):
+            firsts.append(answer)
     return [None if answer is None else classes[answer] for answer in answers]

@@ -60,11 +60,10 @@ def _tags_score(text: str, names: tuple[str, ...], nonempty: bool) -> Score:
     results = {name: _read_tag(text, name, looks[name.lower()], nonempty) for name in names}
     spans = {name: result for name, result in results.items() if not isinstance(result, str)}
     faults = [f"<{name}> {result}" for name, result in results.items() if isinstance(result, str)]
-    overlaps = [
-        name for name, (start, end) in spans.items() if sum(a < end and start < b for a, b in spans.values()) > 1
-    ]
-    faults += [f"<{name}> overlaps another tag" for name in overlaps]
-    good_count = len(spans) - len(overlaps)
+    ranges = [*spans.values()]
+    mixed = [name for name, (start, end) in spans.items() if sum(a < end and start < b for a, b in ranges) > 1]
+    faults += [f"<{name}> overlaps another tag" for name in mixed]
+    good = float(len(spans) - len(mixed))
     if not faults:
         edges = [0, *(edge for span in spans.values() for edge in span), len(text)]
         if edges != sorted(edges):
@@ -72,9 +71,7 @@ def _tags_score(text: str, names: tuple[str, ...], nonempty: bool) -> Score:
         elif any(text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)):
             faults = ["there is text outside the tags"]
     reason = "; ".join(faults) or "all tags are there, in order"
-    return Score(
-        good_count / (len(names) + 1) if faults else 1.0, reason=reason, metrics={"good_tags": float(good_count)}
-    )
+    return Score(good / (len(names) + 1) if faults else 1.0, reason=reason, metrics={"good_tags": good})
 
 
 def _read_tag(text: str, name: str, looks: int, nonempty: bool) -> tuple[int, int] | str:
@@ -129,12 +126,9 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
         regex = _compile(expression)
         if isinstance(regex, str):
             return Score(None, reason=f"the row's pattern does not compile: {regex}")
-        match = regex.fullmatch(completion) if full else regex.search(completion)
-        return (
-            Score(1.0, reason="matches")
-            if match
-            else Score(0.0, reason=f"does not match {expression[:_SHOWN_CHARS]!r}")
-        )
+        if (regex.fullmatch if full else regex.search)(completion):
+            return Score(1.0, reason="matches")
+        return Score(0.0, reason=f"does not match {expression[:_SHOWN_CHARS]!r}")
 
     return regex_match
 
@@ -161,9 +155,9 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
     def xml_valid(completion: str) -> Score:
         """1.0 if the completion is one well-formed XML document, otherwise 0.0 with the reason.
 
-        Read is the last fenced block marked ``xml``, else the last unmarked one, else the whole completion, without
-        thoughts unless it begins with the tag of an element. Well-formed by XML 1.0 as expat of the standard library
-        reads it; a document type declaration is refused, and with it every entity bomb and external entity. Never
+        It reads the last fenced block marked ``xml``, else the last unmarked one, else the whole completion, without
+        thoughts unless it begins with the tag of an element. Well-formed means XML 1.0 as expat of the standard library
+        reads it. It refuses a document type declaration, and with it every entity bomb and external entity. Never
         ``None``.
         """
         # audit: skip format the form is what it pays for; what stands in it, another reward must judge
@@ -241,12 +235,7 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
 
 @adjustable
 def markdown_structure(
-    sections: Sequence[str] = (),
-    *,
-    headings: int = 1,
-    list_items: int = 1,
-    tables: int = 0,
-    code_blocks: int = 0,
+    sections: Sequence[str] = (), *, headings: int = 1, list_items: int = 1, tables: int = 0, code_blocks: int = 0
 ) -> Reward[..., Score]:
     """Settings of ``markdown_structure``.
 
@@ -261,8 +250,7 @@ def markdown_structure(
     require(min(minima.values()) >= 0, "0 or more", **minima)
     titles = tuple(heading_title(title) for title in ([sections] if isinstance(sections, str) else sections))
     require(len(set(titles)) == len(titles) and all(map(shows, titles)), "titles, each once", sections=sections)
-    requirements = tuple((name, number) for name, number in minima.items() if number)
-    require(titles or requirements, "something to ask for", sections=sections, **minima)
+    require(titles or any(minima.values()), "something to ask for", sections=sections, **minima)
 
     @reward(score_range=(0, 1))
     def markdown_structure(completion: str) -> Score:
@@ -277,7 +265,9 @@ def markdown_structure(
         parts = {f"section {title!r}": float(markdown.headings.get(title, False)) for title in titles}
         counts = {**markdown._asdict(), "headings": len(markdown.headings)}
         parts |= {
-            f"{counts[name]} of {number} {name}": min(counts[name] / number, 1.0) for name, number in requirements
+            f"{counts[name]} of {least} {name}": min(counts[name] / least, 1.0)
+            for name, least in minima.items()
+            if least
         }
         gaps = [part for part, share in parts.items() if share < 1.0]
         reason = f"missing: {', '.join(gaps)}" if gaps else "all that is asked for is there"

@@ -40,9 +40,7 @@ _TEXTS: _Requirement = (
     "a list of texts that are not blank",
     lambda value: isinstance(value, list | tuple) and bool(value) and all(map(_is_text, value)),
 )
-_REQUIREMENTS: Mapping[
-    str, _Requirement
-] = {  # what an argument must be, by its name; those that are not named are texts
+_REQUIREMENTS: Mapping[str, _Requirement] = {  # by argument; any other one must be a text
     **dict.fromkeys(("keywords", "forbidden_words"), _TEXTS),
     **dict.fromkeys(("relation", "let_relation", "capital_relation"), _RELATION),
     **dict.fromkeys(("num_paragraphs", "nth_paragraph"), _POSITION),
@@ -65,19 +63,17 @@ def _read_arguments(values: Mapping[str, Any], names: Iterable[str]) -> dict[str
         if value is None:
             raise UnusableInstructionError(f"argument {name!r} is missing")
         value = int(value) if isinstance(value, float) and value.is_integer() else value
-        requirement, fits = _REQUIREMENTS.get(name, _TEXT)
+        expected, fits = _REQUIREMENTS.get(name, _TEXT)
         if not fits(value):
-            raise UnusableInstructionError(
-                f"argument {name!r}: expected {requirement}, got {repr(value)[:_SHOWN_CHARS]}"
-            )
+            raise UnusableInstructionError(f"argument {name!r}: expected {expected}, got {repr(value)[:_SHOWN_CHARS]}")
         arguments[name] = value.strip() if isinstance(value, str) else value
     return arguments
 
 
 def _describe(values: Mapping[str, Any]) -> str:
     """Return the arguments that are given on one line, cut to a width."""
-    arguments = sorted((name, value) for name, value in values.items() if value is not None)
-    line = ", ".join(f"{name}={repr(value)[:_SHOWN_CHARS]}" for name, value in arguments)
+    arguments = sorted(name for name, value in values.items() if value is not None)
+    line = ", ".join(f"{name}={repr(values[name])[:_SHOWN_CHARS]}" for name in arguments)
     return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 3] + "..."
 
 
@@ -126,10 +122,7 @@ def _build(ids: Sequence[str], kwargs: Sequence[Mapping[str, Any] | None] | None
     objects = [None] * len(ids) if kwargs is None else kwargs
     if len(objects) != len(ids):
         raise UnusableInstructionError(f"{len(ids)} instructions and {len(objects)} objects in 'kwargs'")
-    return [
-        build_instruction(instruction_id, arguments or {})
-        for instruction_id, arguments in zip(ids, objects, strict=True)
-    ]
+    return [build_instruction(kind, arguments or {}) for kind, arguments in zip(ids, objects, strict=True)]
 
 
 def _score(instructions: Sequence[Instruction], results: Sequence[bool], *, all_or_nothing: bool) -> Score:
@@ -159,9 +152,7 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
     def instructions(
-        completion: str,
-        instruction_id_list: list[str] | None = None,
-        kwargs: list[dict[str, Any] | None] | None = None,
+        completion: str, instruction_id_list: list[str] | None = None, kwargs: list[dict[str, Any] | None] | None = None
     ) -> Score:
         """The share of a row's verifiable instructions that the completion follows, 0 to 1.
 

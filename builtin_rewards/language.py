@@ -74,16 +74,15 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
         """The share of the completion that is in the language asked for, 0 to 1.
 
         Formula: letters in the language / letters whose language can be told, where a Chinese, Japanese or Korean
-        letter counts as three, and one of South or South-East Asia as two. The text after the thought, without code,
-        addresses and LaTeX commands, is cut, mostly at line ends, into about 12 pieces of 40 letters or more, with
-        Latin letters apart from others; py3langid tells how likely each language is from the first 1,000 characters.
-        Where too little stands outside the code, fenced blocks of text are read. A piece is in the language asked for
-        where no other is likelier, and in another where that has a likelihood of 0.6 or more (0.5 where the letters are
-        not Latin) and the one asked for less than 0.2. Lists of names, terms, formulas and gibberish are in neither and
-        do not count. ``zh-cn`` and ``zh-tw`` are told by their characters. Source: the language consistency reward of
-        DeepSeek-R1, arXiv 2501.12948, which counts words. 0.0 for an empty completion. Columns: ``language``, a code,
-        if the row has one. ``None`` where too few letters (20, unless set) have a language that can be told, or the
-        row's is unknown.
+        letter counts as three, and one of South or South-East Asia as two. It cuts the text after the thought, without
+        code, addresses and LaTeX commands, mostly at line ends, into about 12 pieces of 40 letters or more, with Latin
+        letters apart from others; py3langid tells how likely each language is from the first 1,000 characters. Where
+        too little stands outside the code, it reads fenced blocks of text. A piece is in the language asked for if no
+        other is likelier, and in another if that has a likelihood of 0.6 or more (0.5 for letters that are not Latin)
+        and the one asked for less than 0.2. Lists of names, terms, formulas and gibberish are in neither and do not
+        count. Characters tell ``zh-cn`` from ``zh-tw``. Source: the language consistency reward of DeepSeek-R1, arXiv
+        2501.12948, which counts words. 0.0 for an empty completion. Columns: ``language``, a code, if the row has one.
+        ``None`` where too few letters (20, unless set) have a language that can be told, or the row's is unknown.
         """
         code = _code(language) if language else default
         if code is None:
@@ -99,13 +98,10 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
         if letters < min_letters:
             return Score(None, reason=f"{letters} letters are too few to tell the language")
         matches, misses = map(sum, zip(*(_count_letters(piece, code) for piece in _pieces(text)), strict=True))
-        if matches + misses < min_letters:
-            return Score(
-                None, reason=f"the language of {letters - matches - misses} of {letters} letters cannot be told"
-            )
-        share = matches / (matches + misses)
-        metrics = {"letters": float(matches + misses)}
-        return Score(share, reason=f"{share:.0%} of {matches + misses} letters are {code}", metrics=metrics)
+        if (total := matches + misses) < min_letters:
+            return Score(None, reason=f"the language of {letters - total} of {letters} letters cannot be told")
+        share = matches / total
+        return Score(share, reason=f"{share:.0%} of {total} letters are {code}", metrics={"letters": float(total)})
 
     return language_is
 
@@ -131,10 +127,8 @@ def _is_in_language(text: str, code: str, *, alone: bool) -> bool | None:
     threshold = _SURE_LATIN if _LATIN.search(text) else _SURE
     if share < max(_LEAST if alone else threshold, shares[likeliest]):
         return False if share < _DOUBT and shares[likeliest] >= threshold and likeliest != _NO_LANGUAGE else None
-    code_length, other_length = (
-        len(text.encode(charset, "ignore")) for charset in _CHINESE.get(code, ("utf-8", "utf-8"))
-    )
-    return code_length >= other_length
+    own, other = (len(text.encode(charset, "ignore")) for charset in _CHINESE.get(code, ("utf-8", "utf-8")))
+    return own >= other
 
 
 def _letters(text: str) -> int:

@@ -111,9 +111,8 @@ def cosine_length(
     require(is_valid, "a reward of one completion that is not async", correct=correct)
     parameters = {parameter.name for parameter in correct.spec.parameters}
     columns = {parameter.name for parameter in correct.spec.parameters if parameter.required} - _ARGUMENTS
-    require(
-        not columns, f"a reward whose only column is 'answer'; this one asks for {', '.join(columns)}", correct=correct
-    )
+    columns_text = ", ".join(columns)
+    require(not columns, f"a reward whose only column is 'answer'; this one asks for {columns_text}", correct=correct)
     require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
     require(max_length >= 1, "at least 1", max_length=max_length)
     bounds = (r0_correct, rl_correct, r0_wrong, rl_wrong, exceeded)

@@ -49,8 +49,8 @@ def _equality_score(text: str, gold: str) -> Score:
 def exact_match(completion: str, answer: str | None) -> Score:
     """1.0 if the completion is the answer, character by character, otherwise 0.0.
 
-    Compared is the marked answer, in the last ``\\boxed{}`` or else the last ``<answer>`` tags, else all text after the
-    thoughts; the gold is read by the same rule, which the reason names. Marked answers that differ, or are denied or
+    It compares the marked answer, in the last ``\\boxed{}`` or else the last ``<answer>`` tags, else all text after the
+    thoughts. The same rule, which the reason names, reads the gold. Marked answers that differ, or are denied or
     withdrawn, do not count. Blanks and line ends around, and stop tokens at the end (``<|im_end|>``), make no
     difference; case, punctuation and everything else does. Columns: ``answer``, the text.
     """

@@ -129,9 +129,8 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
 
 def _may_be_prose(extraction: Extraction) -> bool:
     """Whether an answer may be a sentence around its number; in a box only if it begins as text."""
-    return extraction.rule in (AnswerRule.TAG, AnswerRule.PHRASE) or (extraction.answer or "").lstrip().startswith(
-        "\\text{"
-    )
+    is_text = (extraction.answer or "").lstrip().startswith("\\text{")
+    return is_text or extraction.rule in (AnswerRule.TAG, AnswerRule.PHRASE)
 
 
 def _without_prompt(completion: str, prompt: str) -> str:

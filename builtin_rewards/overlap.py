@@ -44,7 +44,7 @@ def _compare_references(
 
 
 @functools.lru_cache(maxsize=16)
-def _metric(kind: str, references: tuple[str, ...], **settings: Any) -> Any:
+def _metric(kind: str, references: tuple[str, ...], **settings: str | int) -> Any:
     """Return sacrebleu's metric with the references' n-grams counted, for all completions of a group."""
     return getattr(extra("sacrebleu.metrics"), kind)(references=[[reference] for reference in references], **settings)
 

@@ -91,15 +91,16 @@ def sql_result(
     def sql_result(completion: str, schema: str | None, answer: str | None) -> Score:
         """1.0 if the completion's query returns the same result as the gold query, otherwise 0.0 with the reason.
 
-        Read is the last fenced block marked ``sql`` or a dialect of it (``sqlite``, ``postgresql``, ``mysql``, ...),
-        else the last unmarked one, else the whole answer, as ``json_valid`` finds it. It must be one query, ``SELECT``,
-        ``WITH`` or ``VALUES``: several statements, writes, access to anything outside, and ``random()`` are refused.
+        It reads the last fenced block marked ``sql`` or a dialect of it (``sqlite``, ``postgresql``, ``mysql``, ...),
+        else the last unmarked one, else the whole answer, as ``json_valid`` finds it. This must be one query,
+        ``SELECT``, ``WITH`` or ``VALUES``. Several statements, writes, access to anything outside, and ``random()`` are
+        refused.
 
-        Same result: as many columns, in the same order and under any name, and the same rows as a multiset; in the same
-        order where the gold has an ``ORDER BY`` of its own, outside parentheses. Numbers are equal up to a relative
-        difference of 1e-6, integers exactly; text to the letter; ``NULL`` equals ``NULL``. A query that reads no table,
-        where the gold reads one, scores 0.0: its result is a guess. Guesses that name a table look like queries: keep
-        the data out of the prompt. There is no partial credit.
+        Results are the same if they have as many columns, in the same order and under any name, and the same rows as a
+        multiset; in the same order where the gold has an ``ORDER BY`` of its own, outside parentheses. Numbers are
+        equal up to a relative difference of 1e-6, integers exactly; text to the letter; ``NULL`` equals ``NULL``. A
+        query that reads no table, where the gold reads one, scores 0.0: its result is a guess. Guesses that name a
+        table look like queries: keep the data out of the prompt. There is no partial credit.
 
         Columns: ``schema``, a script of ``CREATE`` and ``INSERT`` statements, run anew for each completion; ``answer``,
         the gold query. ``None`` where either is missing or does not run within the bounds, and where the gold returns
@@ -217,13 +218,11 @@ def _expected_rows(gold: _Result, query: str, run: Callable[[str], _Result] | No
     up, down = (run(query[:limit_start] + (way if is_ordered else "")).rows for way in orders)
     turns = _turns(up, down) if is_ordered else [0] * len(up)
     start = int(limit["before"] or limit["offset"] or 0)
-    turns_taken = turns[start : start + len(gold.rows)]
-    rows = (
-        [row for row in _with_ties(turns, up) if turns_taken[0] <= row[0][1] <= turns_taken[-1]] if turns_taken else []
-    )
-    if not set(_with_ties(turns_taken, gold.rows)) <= set(rows):
+    ties = turns[start : start + len(gold.rows)]
+    rows = [row for row in _with_ties(turns, up) if ties[0] <= row[0][1] <= ties[-1]] if ties else []
+    if not set(_with_ties(ties, gold.rows)) <= set(rows):
         raise _QueryError("it does not return the same rows each time, so its ties are not known")
-    return rows, turns_taken
+    return rows, ties
 
 
 def _turns(up: list[_Row], down: list[_Row]) -> list[int]:

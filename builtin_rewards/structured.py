@@ -55,13 +55,13 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
     def json_valid(completion: str) -> Score:
         """1.0 if the completion is one JSON value, otherwise 0.0 with the reason.
 
-        Read is the last fenced block marked ``json``, else the last unmarked one, else the whole answer: the text after
-        the last thought, or in it the last ``<answer>`` tags, if there are any and they do not differ. A completion
-        that is JSON as it stands is the answer. A byte order mark and stop tokens at the end (``<|im_end|>``, ``</s>``
-        and the like) are not read.
+        It reads the last fenced block marked ``json``, else the last unmarked one, else the whole answer: the text
+        after the last thought, or in it the last ``<answer>`` tags, if there are any and they do not differ. A
+        completion that is JSON as it stands is the answer. It ignores a byte order mark, and stop tokens at the end
+        (``<|im_end|>``, ``</s>`` and the like).
 
         Strict by RFC 8259: no ``NaN`` or ``Infinity``, no comments, no trailing comma, no text before or after the
-        value. Refused besides: an object with a key twice, numbers beyond a double's range, and nesting of about 1,000
+        value. It also refuses an object with a key twice, numbers beyond a double's range, and nesting of about 1,000
         levels or more. A bare ``42`` or ``null`` is JSON too. Never ``None``.
         """
         value = _value_in(completion)
@@ -117,7 +117,7 @@ def _check_references(root: Any, registry: Any) -> None:
         pending.extend((resolver.in_subresource(part), part) for part in resource.subresources())
 
 
-def _schema_score(validator: Any, value: Any, partial: bool) -> Score:
+def _schema_score(validator: Any, value: object, partial: bool) -> Score:
     names = validator.schema.get("required") if isinstance(validator.schema, dict) else None
     required = set(names if isinstance(names, list) else ())
     present = required & value.keys() if isinstance(value, dict) else set()
@@ -208,7 +208,7 @@ class _Comparison(NamedTuple):
     rel: float
     abs: float
 
-    def tally(self, expected: Any, value: Any) -> Counter[str]:
+    def tally(self, expected: object, value: object) -> Counter[str]:
         """Count the fields expected, those that are right, and what is extra: under ``names``, and ``items``."""
         self._count(expected, value, tally := Counter[str]())
         return tally
@@ -241,18 +241,21 @@ class _Comparison(NamedTuple):
         gaps = [index for index in range(len(expected) + len(items)) if index not in arrangement]
         return arrangement | dict(zip(gaps, items.values(), strict=False))
 
-    def _likeness(self, expected: Any, value: Any) -> float:
+    def _likeness(self, expected: object, value: object) -> float:
         tally = self.tally(expected, value)
         total = tally["fields"] + tally["names"] + tally["items"]
         return 2.0 if same_json(expected, value) else tally["right"] / total  # equal items are paired first
 
-    def _is_right(self, expected: Any, value: Any) -> bool:
+    def _is_right(self, expected: object, value: object) -> bool:
         if self.text == "normalised" and isinstance(expected, str) and isinstance(value, str):
             return _normal(expected) == _normal(value)
         if same_json(expected, value):
             return True
-        are_numbers = all(isinstance(side, int | float) and not isinstance(side, bool) for side in (expected, value))
-        return are_numbers and bool(abs(value - expected) <= max(self.abs, self.rel * abs(expected)))
+        if isinstance(expected, bool) or isinstance(value, bool):
+            return False
+        if not isinstance(expected, int | float) or not isinstance(value, int | float):
+            return False
+        return abs(value - expected) <= max(self.abs, self.rel * abs(expected))
 
 
 @adjustable
@@ -285,12 +288,11 @@ def json_fields(
     def json_fields(completion: str, answer: Any) -> Score:
         """The share of the answer's fields that the completion's JSON has right, 0 to 1; extra ones cost.
 
-        Formula: right / (fields + extra). fields are the values in ``answer`` that hold no others, however deep: each
-        text, number, ``true``, ``false`` and ``null``, and each empty object and list. One is right where the value at
-        its place, by names and by places in lists, is the same. extra are the completion's values under names, and at
-        places in lists, that ``answer`` does not have. A value of another kind at the place of an expected one makes
-        that wrong, and is not extra. A completion with more than ten times as many values as the answer, and ten more,
-        scores 0.0.
+        Formula: right / (fields + extra). ``fields`` counts the values in ``answer`` that hold no others, however deep:
+        each text, number, ``true``, ``false`` and ``null``, and each empty object and list. A field is right if the
+        completion has the same value at its path of names and list positions. ``extra`` counts the completion's values
+        at paths that ``answer`` does not have. A value of another kind makes the field at its path wrong, and is not
+        extra. A completion with more than ten times as many values as the answer, and ten more, scores 0.0.
 
         Values are equal as JSON: 1 is 1.0, and neither ``true`` nor ``"1"``; ``null`` is a value, and not a missing
         one; text counts to the letter, and names always do. Text is found and read as in ``json_valid``: 0.0 for

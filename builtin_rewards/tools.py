@@ -89,16 +89,12 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
 def _calls(completion: str | Sequence[Message]) -> list[ToolCall] | None:
     """Return the calls in a completion; ``None`` where some are in a form that is not read."""
     messages: Sequence[Any] = [{"content": completion}] if isinstance(completion, str) else completion
-    turns = [
-        message
-        for message in messages
-        if isinstance(message, Mapping) and message.get("role", "assistant") == "assistant"
-    ]
-    if native_calls := [call for message in turns for call in _native_calls(message)]:
-        return native_calls
-    turn_texts = [[block.get("text") for block in _blocks(message)] for message in turns]
-    results = [calls_in(answer_part("".join(text for text in texts if isinstance(text, str)))) for texts in turn_texts]
-    calls = [call for calls in results for call in calls or ()]
+    turns = [turn for turn in messages if isinstance(turn, Mapping) and turn.get("role", "assistant") == "assistant"]
+    if calls := [call for turn in turns for call in _native_calls(turn)]:
+        return calls
+    blocks = [[block.get("text") for block in _blocks(turn)] for turn in turns]
+    results = [calls_in(answer_part("".join(text for text in texts if isinstance(text, str)))) for texts in blocks]
+    calls = [call for result in results for call in result or ()]
     return None if None in results and not calls else calls + [BROKEN] * results.count(None)
 
 

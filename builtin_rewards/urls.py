@@ -45,11 +45,10 @@ def url_valid(
     allowed_schemes = frozenset(scheme.lower() for scheme in ([schemes] if isinstance(schemes, str) else schemes))
     are_schemes = allowed_schemes and all(re.fullmatch(_SCHEME, f"{scheme}:") for scheme in allowed_schemes)
     require(are_schemes, "names of schemes, such as 'https'", schemes=schemes)
-    allowed_hosts = (
-        None if hosts is None else tuple(host.lower() for host in ([hosts] if isinstance(hosts, str) else hosts))
-    )
-    are_hosts = allowed_hosts is None or (allowed_hosts and all(map(_is_named, allowed_hosts)))
-    require(are_hosts, "names of hosts, such as 'example.com'", hosts=hosts)
+    names = [hosts] if isinstance(hosts, str) else hosts
+    domains = None if names is None else tuple(name.lower() for name in names)
+    are_names = domains is None or (domains and all(map(_is_named, domains)))
+    require(are_names, "names of hosts, such as 'example.com'", hosts=hosts)
 
     @reward(score_range=(0, 1))
     def url_valid(completion: str) -> Score:
@@ -60,23 +59,21 @@ def url_valid(
         the target of a Markdown link, unless that points within the site. Brackets and punctuation around it are no
         part of it. Thoughts are not read.
 
-        Good is a URL with an allowed scheme; a host name of ASCII labels with at least one dot and a last label that is
-        no number, or one that the settings name; a port that exists; whole percent escapes. Bad besides: a user name
-        before the host (``https://good.com@evil.com``), a backslash, punycode or a host in letters other than ASCII,
-        unless the settings name it, and addresses in numbers. With ``hosts``, ``good.com.evil.com`` and
-        ``evilgood.com`` are not ``good.com``. Whether a page exists is not checked. Never ``None``.
+        A good URL has an allowed scheme; a host name of ASCII labels with at least one dot and a last label that is no
+        number, or one that the settings name; a port that exists; whole percent escapes. A URL is bad if it has a user
+        name before the host (``https://good.com@evil.com``), a backslash, an address in numbers, or, unless the
+        settings name it, punycode or a host in letters other than ASCII. With ``hosts``, ``good.com.evil.com`` and
+        ``evilgood.com`` are not ``good.com``. It does not check whether a page exists. Never ``None``.
         """
         urls = map(_trim, _URL.findall(after_thinking(completion)))
-        faults = {url: _fault(url, allowed_schemes, allowed_hosts) for url in urls}
+        faults = {url: _fault(url, allowed_schemes, domains) for url in urls}
         complaints = [f"{url[:_SHOWN_CHARS]!r}: {fault}" for url, fault in faults.items() if fault is not None]
-        good_count = len(faults) - len(complaints)
-        metrics = {"good": float(good_count), "bad": float(len(complaints))}
+        good, total = len(faults) - len(complaints), len(faults)
+        metrics = {"good": float(good), "bad": float(len(complaints))}
         if not faults:
             return Score(float(minimum == 0), reason="there is no URL", metrics=metrics)
-        score = good_count / len(faults) * (min(good_count / minimum, 1.0) if minimum else 1.0)
-        reason = "; ".join(
-            [f"{good_count} of {len(faults)} URLs are good, {minimum} asked for", *complaints[:_MAX_LISTED]]
-        )
+        score = good / total * (min(good / minimum, 1.0) if minimum else 1.0)
+        reason = "; ".join([f"{good} of {total} URLs are good, {minimum} asked for", *complaints[:_MAX_LISTED]])
         return Score(float(score == 1.0) if all_or_nothing else score, reason=reason, metrics=metrics)
 
     return url_valid
@@ -92,25 +89,23 @@ def _trim(url: str) -> str:
     return url
 
 
-def _fault(url: str, schemes: frozenset[str], hosts: tuple[str, ...] | None) -> str | None:
+def _fault(url: str, schemes: frozenset[str], domains: tuple[str, ...] | None) -> str | None:
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
         return f"not well-formed: {error}"
     host = (parts.hostname or "").removesuffix(".")
-    is_allowed = (
-        _is_public(host) if hosts is None else any(host == domain or host.endswith(f".{domain}") for domain in hosts)
-    )
-    checks = {
-        "a backslash": "\\" not in url,
-        f"the scheme {parts.scheme[:_SHOWN_CHARS]!r}": parts.scheme in schemes,
-        "a user name before the host": "@" not in parts.netloc,
-        "no such port": port != 0 and not parts.netloc.endswith(":"),
-        "a broken percent escape": not _BAD_PERCENT.search(url),
-        f"the host {host[:_SHOWN_CHARS]!r} is not one of those allowed": is_allowed and _is_named(host),
+    is_allowed = _is_public(host) if domains is None else f".{host}".endswith(tuple(f".{name}" for name in domains))
+    faults = {
+        "a backslash": "\\" in url,
+        f"the scheme {parts.scheme[:_SHOWN_CHARS]!r}": parts.scheme not in schemes,
+        "a user name before the host": "@" in parts.netloc,
+        "no such port": port == 0 or parts.netloc.endswith(":"),
+        "a broken percent escape": _BAD_PERCENT.search(url),
+        f"the host {host[:_SHOWN_CHARS]!r} is not one of those allowed": not is_allowed or not _is_named(host),
     }
-    return next((error for error, is_fine in checks.items() if not is_fine), None)
+    return next((fault for fault, occurs in faults.items() if occurs), None)
 
 
 def _is_public(host: str) -> bool:

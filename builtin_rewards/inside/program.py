@@ -42,9 +42,8 @@ def assemble(blocks: list[str], entry_point: str | None, tests: str, prefix: str
     if entry_point and not any(targets[0] in names.bound for _, names in named_blocks):
         return _complete_stub(header, named_blocks[-1][0], prefix, entry_point) or program
     program_names, header_names = _names(program), _names(header).bound - _BUILTIN
-    if (program_names.used - program_names.bound) & header_names and not (
-        header_names - program_names.bound
-    ).intersection(targets):
+    needs_header = (program_names.used - program_names.bound) & header_names
+    if needs_header and not (header_names - program_names.bound).intersection(targets):
         program = f"{header}\n{program}"
     return "\n".join([*_FUTURE.findall(program), _FUTURE.sub("", program)])
 
@@ -75,9 +74,8 @@ def _names(code: str) -> _Names:
 
 def _select_blocks(block_names: list[_Names], targets: list[str]) -> set[int]:
     """Return the places of the blocks that the wanted names need, or else that the last block needs."""
-    defining, binding = (
-        {name: index for index, names in enumerate(block_names) for name in names[field]} for field in (0, 1)
-    )
+    defining = {name: index for index, names in enumerate(block_names) for name in names.defined}
+    binding = {name: index for index, names in enumerate(block_names) for name in names.bound}
     selection: set[int] = set()
     pending = [binding[name] for name in targets if name in binding] or [len(block_names) - 1]
     while pending:
@@ -109,16 +107,14 @@ def _definition(code: str, path: str = "") -> Any:
     except _UNREADABLE:
         return None
     for name in path.split(".") if path else ():
-        node = next(
-            (child for child in reversed(getattr(node, "body", ())) if getattr(child, "name", "") == name), None
-        )
+        body = reversed(getattr(node, "body", ()))
+        node = next((child for child in body if getattr(child, "name", "") == name), None)
     return node
 
 
-def _is_stub(node: Any) -> bool:
+def _is_stub(node: object) -> bool:
     """Whether a function has only a docstring, ``pass`` and imports."""
-    statements = [
-        statement.value if isinstance(statement, _ast.Expr) else statement for statement in getattr(node, "body", ())
-    ]
-    placeholders = (_ast.Constant, _ast.Pass, _ast.Import, _ast.ImportFrom)
-    return bool(statements) and all(isinstance(statement, placeholders) for statement in statements)
+    body = [line.value if isinstance(line, _ast.Expr) else line for line in getattr(node, "body", ())]
+    return bool(body) and all(
+        isinstance(line, _ast.Constant | _ast.Pass | _ast.Import | _ast.ImportFrom) for line in body
+    )

@@ -164,10 +164,9 @@ def _marked_answers(text: str, rules: Sequence[AnswerRule]) -> tuple[list[str], 
         if tag_marks and not boxes(tag_marks[-1].content):
             answers += _phrased_answers(tag_marks[-1].content)
         answers += filter(lambda answer: read_quantity(clean(answer)), _unopposed(stated_answers(text)))
-    answers += (
-        mark.content for mark in marks[-MAX_MARKS:-1] if not objection(text, mark.start, mark.end, mark.content)
-    )
-    return [*answers, last.content], rule, objection(text, last.start, last.end, last.content)
+    problems = {mark: objection(text, mark.start, mark.end, mark.content) for mark in marks[-MAX_MARKS:]}
+    answers += (mark.content for mark in marks[-MAX_MARKS:-1] if not problems[mark])
+    return [*answers, last.content], rule, problems[last]
 
 
 def _unopposed(statements: Sequence[StatedAnswer]) -> list[str]:
@@ -192,7 +191,7 @@ def _stated_answer(text: str) -> Extraction | None:
     statements = stated_answers(text)
     if not statements:
         return None
-    standing_key = next((_key(statement.answer) for statement in reversed(statements) if not statement.problem), None)
+    standing_key = next(map(_key, reversed(_unopposed(statements))), None)
     while standing_key and statements[-1].problem == DENIED:
         denied_number = clean(statements[-1].answer.partition("not ")[2])
         if read_quantity(denied_number) is None or _key(denied_number) == standing_key:

@@ -12,7 +12,7 @@ import operator
 import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from builtin_rewards.extras import extra
 
@@ -21,6 +21,9 @@ MAX_DIGITS = 600  # a number with more digits before or after its point is not c
 MAX_FACTORIAL = 200
 MAX_ARGUMENT = 1_000_000
 POINTS = 4  # how many points expressions are compared at: small, above 1, negative, and of both signs
+
+
+Number: TypeAlias = Any  # mpmath's mpf or mpc, which has no types
 
 
 class UnreadError(Exception):
@@ -146,7 +149,7 @@ class _Expression:
         self._at += 1
         return sign
 
-    def joined(self, weakest: int = _SUM) -> Any:
+    def joined(self, weakest: int = _SUM) -> Number:
         """Return the value of all that signs of at least this strength join."""
         if sign := self._take("+", "-"):
             value = self.joined(max(weakest, _PRODUCT))
@@ -174,7 +177,7 @@ class _Expression:
             return 0
         return _SIDE_BY_SIDE if is_name(sign) or sign[:1].isdigit() else _STRENGTHS.get(sign, 0)
 
-    def _factorial(self, value: Any) -> Any:
+    def _factorial(self, value: Number) -> Number:
         """Return the factorial; between integers any function with n! = n * (n - 1)! that is cheap."""
         if value.imag or not -MAX_FACTORIAL <= value.real <= MAX_FACTORIAL or self.next == "!":
             raise UnreadError(f"a double factorial, or one of more than {MAX_FACTORIAL}")
@@ -183,14 +186,14 @@ class _Expression:
         numerator = math.prod((fraction + step for step in range(1, steps + 1)), start=1 + fraction * (1 - fraction))
         return numerator / math.prod(fraction - step for step in range(-steps))
 
-    def _argument(self) -> Any:
+    def _argument(self) -> Number:
         sign = self.next
         if sign.isdigit() and len(sign) > 1:
             self._tokens[self._at] = sign[1:]
             return _mp().mpf(sign[0])
         return self._atom()
 
-    def _atom(self) -> Any:
+    def _atom(self) -> Number:
         sign = self._take()
         if sign[:1].isdigit() or (sign[:1] == "." and sign != "."):
             return _mp().mpf(sign)
@@ -214,7 +217,7 @@ class _Expression:
             return self._name(sign.removeprefix("@"))
         raise UnreadError(f"{sign!r} is not understood" if sign else "something is missing")
 
-    def _inside(self, end: str) -> Any:
+    def _inside(self, end: str) -> Number:
         was_in_bars, self._in_bars = self._in_bars, end == "|"
         value = self.joined()
         if not self._take(end):
@@ -222,7 +225,7 @@ class _Expression:
         self._in_bars = was_in_bars
         return value
 
-    def _function(self, name: str) -> Any:
+    def _function(self, name: str) -> Number:
         base = power = None
         while sign := self._take("^", "_" if name == "log" else "^"):
             base, power = (base, self.joined(_POWER)) if sign == "^" else (self._argument(), power)
@@ -236,13 +239,13 @@ class _Expression:
         value = getattr(_mp(), name)(argument, *([base or 10] if name == "log" else []))
         return value if power is None else _power(value, power)
 
-    def _root(self) -> Any:
+    def _root(self) -> Number:
         index = self._inside("]") if self._take("[") else _mp().mpf(2)
         value = self._argument()
         is_odd_root = not value.imag and value.real < 0 and not index.imag and index.real % 2 == 1
         return -_power(-value, 1 / index) if is_odd_root else _power(value, 1 / index)
 
-    def _name(self, name: str) -> Any:
+    def _name(self, name: str) -> Number:
         """Return the number that a name stands for at the point; applied to an argument, that of a function."""
         seed = zlib.crc32(f"{name}|{self._point}".encode())
         value = 1 + _mp().mpf(seed % 1009 + 1) / 4040 * (-1 if self._point % 2 == 0 else 1)  # at most 1/4 off 1
@@ -253,14 +256,14 @@ class _Expression:
         return 1 / (argument * argument * value + argument + 7)  # any function, neither even nor odd
 
 
-def _power(base: Any, exponent: Any) -> Any:
+def _power(base: Number, exponent: Number) -> Number:
     if base and not abs(exponent) * (abs(_mp().ln(abs(base))) + 4) <= MAX_ARGUMENT:
         raise UnreadError(f"a power of more than {MAX_DIGITS} digits")
     return base**exponent
 
 
 @functools.lru_cache(maxsize=2048)
-def value_at(tokens: tuple[str, ...], point: int = 0) -> Any:
+def value_at(tokens: tuple[str, ...], point: int = 0) -> Number:
     """Return an expression's value at one of the points, where each name has a number of its own."""
     expression = _Expression(tokens, point)
     try:
@@ -274,7 +277,7 @@ def value_at(tokens: tuple[str, ...], point: int = 0) -> Any:
     return value
 
 
-def near(first: Any, second: Any) -> bool:
+def near(first: Number, second: Number) -> bool:
     """Whether two values agree in all digits but the last few."""
     tolerance = _mp().mpf(10) ** -(MAX_DIGITS + 40)
     return bool(abs(first - second) <= tolerance * max(1, abs(first), abs(second)))
@@ -291,16 +294,13 @@ def equal(gold: tuple[str, ...], answer: tuple[str, ...]) -> bool:
             return False
         if point > 1 and (gold_value.imag or answer_value.imag):
             continue
-        if (
-            not near(gold_value, answer_value)
-            and not _stands_for(gold, gold_value, answer_value)
-            and not _stands_for(answer, answer_value, gold_value)
-        ):
+        is_rounded = _stands_for(gold, gold_value, answer_value) or _stands_for(answer, answer_value, gold_value)
+        if not is_rounded and not near(gold_value, answer_value):
             return False
     return True
 
 
-def _stands_for(tokens: tuple[str, ...], decimal: Any, exact: Any) -> bool:
+def _stands_for(tokens: tuple[str, ...], decimal: Number, exact: Number) -> bool:
     """Whether the first is a decimal of six places or more, and the second rounds to it."""
     places = len(tokens[-1].partition(".")[2]) if len(tokens) == 1 or (tokens[0] == "-" and len(tokens) == 2) else 0
     return places >= 6 and abs(decimal - exact) <= min(0.501 * _mp().mpf(10) ** -places, 2e-6 * abs(exact))

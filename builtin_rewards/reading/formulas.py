@@ -13,9 +13,18 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from operator import gt
-from typing import Any
 
-from builtin_rewards.reading.expressions import POINTS, UnreadError, equal, is_name, names_in, near, tokens_of, value_at
+from builtin_rewards.reading.expressions import (
+    POINTS,
+    Number,
+    UnreadError,
+    equal,
+    is_name,
+    names_in,
+    near,
+    tokens_of,
+    value_at,
+)
 from builtin_rewards.reading.numbers import Unit, clean, read_unit
 
 MAX_CHARS = 600
@@ -275,13 +284,13 @@ def _same_set(first: _Shape, second: _Shape) -> bool:
         return False
 
 
-def _ends_of(shape: _Shape) -> list[Any]:
+def _ends_of(shape: _Shape) -> list[Number]:
     if shape.parts:
         return [bound for part in shape.parts for bound in _ends_of(part)]
     return [] if _is_name(shape.tokens) or shape.tokens == _EMPTY else [_end(shape)]
 
 
-def _contains(shape: _Shape, point: Any) -> bool:
+def _contains(shape: _Shape, point: Number) -> bool:
     """Whether a set holds a number; raise ``UnreadError`` unless it is a set of real numbers."""
     if shape.kind in _SET_OPERATORS:
         return functools.reduce(_SET_OPERATORS[shape.kind], (_contains(part, point) for part in shape.parts))
@@ -299,7 +308,7 @@ def _contains(shape: _Shape, point: Any) -> bool:
     return all(map(_compares, signs, sides, sides[1:]))
 
 
-def _end(shape: _Shape) -> Any:
+def _end(shape: _Shape) -> Number:
     """Return a real number, or one beyond all for infinity."""
     if shape.tokens[-1:] == ("\\infty",) and shape.tokens[:-1] in ((), ("+",), ("-",)):
         return -_END if shape.tokens[0] == "-" else _END
@@ -308,7 +317,7 @@ def _end(shape: _Shape) -> Any:
     return value.real
 
 
-def _compares(sign: str, first: Any, second: Any) -> bool:
+def _compares(sign: str, first: Number, second: Number) -> bool:
     if near(first, second):
         return sign in ("\\le", "\\ge")
     return sign == "\\ne" or (first < second) == (sign in ("<", "\\le"))

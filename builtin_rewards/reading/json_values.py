@@ -79,7 +79,7 @@ def _number(text: str) -> int | float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_number, parse_float=_number, parse_int=_number)
 
 
-def expected_json(answer: Any) -> Any:
+def expected_json(answer: object) -> Any:
     """Return the JSON value that a row expects, from JSON text or an object; raise a ``ValueError`` for none."""
     if answer is None or (isinstance(answer, str) and answer.strip() in ("", "null", "None")):
         raise ValueError("the row has no answer")
@@ -113,11 +113,11 @@ def same_json(expected: object, value: object) -> bool:
     return (are_numbers or type(expected) is type(value)) and bool(expected == value)
 
 
-def _inner(value: Any) -> Collection[Any]:
+def _inner(value: object) -> Collection[object]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def deeper_than(value: Any, levels: int) -> bool:
+def deeper_than(value: object, levels: int) -> bool:
     """Whether a JSON value is nested deeper than so many levels; text and numbers are one level."""
     values = [value]
     for _ in range(levels):
@@ -125,7 +125,7 @@ def deeper_than(value: Any, levels: int) -> bool:
     return bool(values)
 
 
-def count_leaves(value: Any) -> int:
+def count_leaves(value: object) -> int:
     """Return how many values in a JSON value hold no others; an empty object or array is one."""
     count, pending = 0, [value]
     while pending:

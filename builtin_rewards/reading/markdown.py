@@ -117,7 +117,7 @@ def _heading(line: str, next_line: str) -> tuple[int, str] | None:
     if match := _HEADING.match(line):
         return len(match[1]), heading_title(match[2])
     underline = next_line.rstrip()
-    if (
+    if (  # no underline
         underline[:1] not in ("=", "-")
         or len(underline) < 2
         or underline.strip(underline[0])

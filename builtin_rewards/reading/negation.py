@@ -1,8 +1,8 @@
 """Negation of answers: the words and signs around an answer that deny it, doubt it or withdraw it.
 
-Read are the words right before it (``not 42``, ``I doubt that it is 42``), right behind it (``42 is wrong``), and the
-sentence after it (``Wait, that is wrong``), in English, and the plainest denials in German, French, Spanish, Russian
-and Chinese. All patterns look at a bounded number of characters.
+This module reads the words right before it (``not 42``, ``I doubt that it is 42``), right behind it (``42 is wrong``),
+and the sentence after it (``Wait, that is wrong``), in English, and the plainest denials in German, French, Spanish,
+Russian and Chinese. All patterns look at a bounded number of characters.
 """
 
 from __future__ import annotations

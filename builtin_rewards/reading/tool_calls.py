@@ -88,12 +88,11 @@ def calls_in(text: str) -> list[ToolCall] | None:
     return None if unread_count or looks_like_call else whole_calls
 
 
-def call_of(value: Any) -> ToolCall:
+def call_of(value: object) -> ToolCall:
     """Return the call that a JSON value is, in OpenAI's form with ``function`` or plain, else :data:`BROKEN`."""
     if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
         value = value["function"]
-    name = value.get("name", value.get("tool_name")) if isinstance(value, Mapping) else None
-    if not isinstance(name, str):
+    if not isinstance(value, Mapping) or not isinstance(name := value.get("name", value.get("tool_name")), str):
         return BROKEN
     arguments = value.get("arguments", value.get("parameters")) or {}
     if isinstance(arguments, str):
@@ -102,12 +101,12 @@ def call_of(value: Any) -> ToolCall:
     return ToolCall(name, dict(arguments) if isinstance(arguments, Mapping) else None)
 
 
-def calls_of(value: Any) -> list[ToolCall]:
+def calls_of(value: object) -> list[ToolCall]:
     """Return the calls in a JSON value: one, a list of them, or an object with ``tool_calls``."""
     return [call_of(item) for item in _as_list(value)]
 
 
-def _as_list(value: Any) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     if isinstance(value, dict) and "name" not in value and isinstance(value.get("tool_calls"), list):
         value = value["tool_calls"]
     return value if isinstance(value, list) else [value]
@@ -140,7 +139,7 @@ def _unmarked_calls(text: str) -> list[ToolCall]:
     return [call_of(value) for value in values] if any(map(_is_call, values)) else []
 
 
-def _is_call(value: Any) -> bool:
+def _is_call(value: object) -> bool:
     if not isinstance(value, dict):
         return False
     has_arguments = value.keys() & {"arguments", "parameters"} or value.keys() <= {"name", "id", "type"}

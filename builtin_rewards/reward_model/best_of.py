@@ -73,7 +73,7 @@ class BestOfNCurve:
 class BestOfN:
     """Picks the best of n completions by a reward. Made by :func:`best_of_n`; use it in a ``with`` statement."""
 
-    def __init__(self, reward: Any, n: int, *, lane: str = "worker", workers: int | None = None) -> None:
+    def __init__(self, reward: object, n: int, *, lane: str = "worker", workers: int | None = None) -> None:
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise RewardDefinitionError(f"best_of_n: n={n!r}: expected a number of completions, 1 or more")
         self.n = n
@@ -121,7 +121,7 @@ class BestOfN:
         self.close()
 
 
-def best_of_n(reward: Any, n: int, *, lane: str = "worker", workers: int | None = None) -> BestOfN:
+def best_of_n(reward: object, n: int, *, lane: str = "worker", workers: int | None = None) -> BestOfN:
     """Return what picks the best of n completions of a prompt by a reward.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,6 +28,7 @@ from rewardkit import (
 from rewardkit.extending import decode, read_rows, resolve
 from rewardkit.testing import rollouts_from_rows
 
+_RewardLike: TypeAlias = Composable | Callable[..., Any] | str
 Rows: TypeAlias = str | Path | Iterable[Mapping[str, Any] | Rollout]
 _LEAST_EXAMPLES = 10  # fewer labels or pairs than this fit noise
 
@@ -62,7 +63,7 @@ class Calibrated(Composite):
     calibration: Calibration
     label: str
 
-    def __init__(self, reward: Any, calibration: Calibration | str | Path, *, name: str | None = None) -> None:
+    def __init__(self, reward: _RewardLike, calibration: Calibration | str | Path, *, name: str | None = None) -> None:
         leaf = resolve(reward)
         fit = calibration if isinstance(calibration, Calibration) else _read(calibration)
         object.__setattr__(self, "reward", leaf)
@@ -93,7 +94,7 @@ class Calibrated(Composite):
         raw = outcome.score
         return outcome._replace(score=self.calibration(raw), metrics={**outcome.metrics, "raw": raw})
 
-    def __call__(self, *arguments: Any, **columns: Any) -> Any:
+    def __call__(self, *arguments: object, **columns: object) -> Any:
         """Score, as the reward does when it is called; a composition is scored by a runtime.
 
         Raises:
@@ -121,7 +122,7 @@ class Calibrated(Composite):
     @classmethod
     def fit(
         cls,
-        reward: Any,
+        reward: _RewardLike,
         rows: Rows,
         *,
         method: str = "temperature",
@@ -180,7 +181,7 @@ class Calibrated(Composite):
         Path(path).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, reward: Any, path: str | Path, *, name: str | None = None) -> Calibrated:
+    def load(cls, reward: _RewardLike, path: str | Path, *, name: str | None = None) -> Calibrated:
         """Return a reward with the calibration in a file that :meth:`save` wrote for this very reward.
 
         Raises:
@@ -205,7 +206,7 @@ def _read_object(path: str | Path) -> Mapping[str, Any]:
     return content if isinstance(content, Mapping) else {}
 
 
-def _read(path: Any) -> Calibration:
+def _read(path: object) -> Calibration:
     if not isinstance(path, str | Path):
         raise RewardDefinitionError(f"Calibrated: {path!r}: expected a Calibration, or the file of one")
     return Calibration.load(path)

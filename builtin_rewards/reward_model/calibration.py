@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -186,7 +186,7 @@ class Calibration:
             raise ConfigError(f"{path}: {error}") from None
 
 
-def _check_knots(value: Any) -> tuple[tuple[float, float], ...]:
+def _check_knots(value: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
     try:
         knots = tuple((float(x), float(y)) for x, y in value)
     except (TypeError, ValueError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from rewardkit import DataError
 
@@ -22,6 +22,8 @@ Turns: TypeAlias = str | Sequence[Mapping[str, Any]]
 """A prompt or a completion: text, or chat messages."""
 TextForm: TypeAlias = Literal["chat", "plain"]
 """How prompt and completion are joined: ``plain`` pastes them, as TRL's ``RewardTrainer`` does with rows of text."""
+_Messages: TypeAlias = list[Any]
+_NO_SPAN = (-1, -1)  # of a token without characters
 _SPEAKERS = {"user": "Human", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 
 
@@ -44,12 +46,18 @@ class EncodedText:
     excess: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Tokens with the characters that each stands for, from ``start`` of the first text."""
+class _Layout(NamedTuple):
+    """The tokens of a text, the characters that each stands for, and where its completion starts.
+
+    ``start`` counts characters and ``prompt_length`` tokens; ``fixed`` tokens at both ends of the prompt are never cut.
+    """
 
     ids: list[int]
     spans: list[tuple[int, int]]
+    text: str
+    start: int
+    prompt_length: int
+    fixed: tuple[int, int]
 
 
 def encode_text(
@@ -80,35 +88,23 @@ def encode_text(
     """
     questions = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
     answers = [{"role": "assistant", "content": completion}] if isinstance(completion, str) else list(completion)
-    if not any(_message_text(message).strip() or message.get("tool_calls") for message in answers):
+    if not any(message_text(message).strip() or message.get("tool_calls") for message in answers):
         raise DataError("the completion is empty")
-    if form == "plain":
-        head, text, start = _paste(tokenizer, questions, answers)
-    elif tokenizer.chat_template:
-        head, text, start = _apply_template(tokenizer, questions, answers)
+    is_pair = tokenizer.cls_token is not None and tokenizer.sep_token is not None
+    if form == "chat" and not tokenizer.chat_template and is_pair:
+        layout = _pair(tokenizer, questions, answers)
     else:
-        head, text, start = _without_template(tokenizer, questions, answers)
-    if head is None:
-        part = _tokens(tokenizer, text, special=form == "plain")
-        prompt_length = _reach(part, start)
-        ids, spans = part.ids, part.spans
-        head_length = int(bool(ids) and ids[0] in {tokenizer.bos_token_id, tokenizer.cls_token_id})
-    else:
-        question_part, answer_part = _tokens(tokenizer, head), _tokens(tokenizer, text)
-        opening, between, closing = _marks(tokenizer)
-        ids = [*opening, *question_part.ids, *between, *answer_part.ids, *closing]
-        prompt_length, head_length = len(opening) + len(question_part.ids) + len(between), len(opening)
-        gap = [(-1, -1)]
-        spans = [*gap * prompt_length, *answer_part.spans, *gap * len(closing)]
-        start = 0
+        join = _paste if form == "plain" else _apply_template if tokenizer.chat_template else _write_transcript
+        layout = _locate(tokenizer, *join(tokenizer, questions, answers), special=form == "plain")
+    ids, prompt_length = layout.ids, layout.prompt_length
     if prompt_length >= len(ids):
         raise DataError("the completion has no tokens")
-    ends = _step_ends(text, start, spans, prompt_length, steps)
+    ends = _step_ends(layout, steps)
     excess = max(0, len(ids) - max_length) if max_length else 0
-    marks = 1 if head is not None else 0  # the mark between prompt and completion stays
-    cut = min(excess, max(0, prompt_length - head_length - marks))
+    head, tail = layout.fixed
+    cut = min(excess, max(0, prompt_length - head - tail))
     return EncodedText(
-        ids=(*ids[:head_length], *ids[head_length + cut :]),
+        ids=(*ids[:head], *ids[head + cut :]),
         prompt_length=prompt_length - cut,
         step_ends=tuple(end - cut for end in ends),
         cut=cut,
@@ -116,30 +112,46 @@ def encode_text(
     )
 
 
-def _apply_template(tokenizer: Any, questions: list[Any], answers: list[Any]) -> tuple[None, str, int]:
+def _pair(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _Messages) -> _Layout:
+    """Return prompt and completion apart, with the marks of a tokenizer for pairs such as BERT's around them."""
+    question, text = (message_text(side[0]) if len(side) == 1 else _transcript(side) for side in (questions, answers))
+    (question_ids, _), (answer_ids, spans) = _tokens(tokenizer, question), _tokens(tokenizer, text)
+    mark = tokenizer.sep_token_id
+    ids = [tokenizer.cls_token_id, *question_ids, mark, *answer_ids, mark]
+    prompt_length = len(question_ids) + 2
+    return _Layout(ids, [*[_NO_SPAN] * prompt_length, *spans, _NO_SPAN], text, 0, prompt_length, fixed=(1, 1))
+
+
+def _locate(tokenizer: PreTrainedTokenizerBase, text: str, start: int, *, special: bool) -> _Layout:
+    """Return the tokens of one text whose completion starts at a character, with the length of its prompt."""
+    ids, spans = _tokens(tokenizer, text, special=special)
+    prompt_length = next((index for index, (_, last) in enumerate(spans) if last > start), len(ids))
+    begins = bool(ids) and ids[0] in {tokenizer.bos_token_id, tokenizer.cls_token_id}
+    return _Layout(ids, spans, text, start, prompt_length, fixed=(int(begins), 0))
+
+
+def _apply_template(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _Messages) -> tuple[str, int]:
     """Return the text by the chat template, and where the completion begins in it."""
     try:
-        text = tokenizer.apply_chat_template([*questions, *answers], tokenize=False)
-        opening = tokenizer.apply_chat_template(questions, tokenize=False, add_generation_prompt=True)
+        text = str(tokenizer.apply_chat_template([*questions, *answers], tokenize=False))
+        opening = str(tokenizer.apply_chat_template(questions, tokenize=False, add_generation_prompt=True))
     except Exception as error:  # templates raise what they like
         raise DataError(f"the tokenizer's chat template refuses it: {error}") from error
     pairs = zip(text, opening, strict=False)
-    return None, text, sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return text, sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _without_template(tokenizer: Any, questions: list[Any], answers: list[Any]) -> tuple[str | None, str, int]:
-    """Return prompt and completion apart, for a tokenizer that marks pairs, or else one transcript and its start."""
-    text = _message_text(answers[0]) if len(answers) == 1 else _transcript(answers)
-    if tokenizer.cls_token is not None and tokenizer.sep_token is not None:
-        head = _message_text(questions[0]) if len(questions) == 1 else _transcript(questions)
-        return head, text, 0
-    bos = tokenizer.bos_token or ""
-    speaker = "" if len(answers) != 1 else f"{_SPEAKERS.get(answers[0].get('role', ''), 'Assistant')}: "
-    opening = f"{bos}{_transcript(questions)}\n\n{speaker}"
-    return None, f"{opening}{text}{tokenizer.eos_token or ''}", len(opening)
+def _write_transcript(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _Messages) -> tuple[str, int]:
+    """Return a transcript with the speakers' names, and where the completion begins in it."""
+    opening = f"{tokenizer.bos_token or ''}{_transcript(questions)}\n\n"
+    text = _transcript(answers)
+    if len(answers) == 1:
+        opening += f"{_SPEAKERS.get(answers[0].get('role', ''), 'Assistant')}: "
+        text = message_text(answers[0])
+    return f"{opening}{text}{tokenizer.eos_token or ''}", len(opening)
 
 
-def _paste(tokenizer: Any, questions: list[Any], answers: list[Any]) -> tuple[None, str, int]:
+def _paste(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _Messages) -> tuple[str, int]:
     """Return the texts of prompt and completion, one after the other with the end token, and where the second begins.
 
     Raises:
@@ -150,54 +162,45 @@ def _paste(tokenizer: Any, questions: list[Any], answers: list[Any]) -> tuple[No
             f"{len(questions)} and {len(answers)} messages, and the form 'plain' pastes one prompt and one completion; "
             "give their text, or take the form 'chat'"
         )
-    head, text = (_message_text(side[0]) if side else "" for side in (questions, answers))
+    head, text = (message_text(side[0]) if side else "" for side in (questions, answers))
     end = tokenizer.eos_token or ""
-    return None, head + (text if text.endswith(end) else text + end), len(head)
+    return head + (text if text.endswith(end) else text + end), len(head)
 
 
-def _transcript(messages: list[Any]) -> str:
-    return "\n\n".join(f"{_SPEAKERS.get(turn['role'], turn['role'])}: {_message_text(turn)}" for turn in messages)
+def _transcript(messages: _Messages) -> str:
+    return "\n\n".join(f"{_SPEAKERS.get(turn['role'], turn['role'])}: {message_text(turn)}" for turn in messages)
 
 
-def _message_text(message: Mapping[str, Any]) -> str:
+def message_text(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str) or content is None:
         return content or ""
     return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
 
 
-def _marks(tokenizer: Any) -> tuple[list[int], list[int], list[int]]:
-    return [tokenizer.cls_token_id], [tokenizer.sep_token_id], [tokenizer.sep_token_id]
-
-
-def _tokens(tokenizer: Any, text: str, *, special: bool = False) -> _Part:
-    """Return the tokens of a text, perhaps with the special ones that the tokenizer adds, which have no characters."""
+def _tokens(
+    tokenizer: PreTrainedTokenizerBase, text: str, *, special: bool = False
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """Return the tokens of a text and the characters of each; special ones that the tokenizer adds have none."""
     if not tokenizer.is_fast:
         raise DataError("the tokenizer is a slow one, which does not say where its tokens are; give a fast one")
     encoding = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True, truncation=False, verbose=False)
-    spans = [(first, last) if first < last else (-1, -1) for first, last in encoding["offset_mapping"]]
-    return _Part(list(encoding["input_ids"]), spans)
+    spans = [(first, last) if first < last else _NO_SPAN for first, last in encoding["offset_mapping"]]
+    return list(encoding["input_ids"]), spans
 
 
-def _reach(part: _Part, start: int) -> int:
-    """Return how many tokens stand before the first that holds a character from ``start`` on."""
-    indices = (index for index, (first, last) in enumerate(part.spans) if last > start)
-    return next(indices, len(part.ids))
-
-
-def _step_ends(
-    text: str, start: int, spans: list[tuple[int, int]], prompt_length: int, steps: Sequence[str]
-) -> list[int]:
-    """Return the place of the last token of each step, found in the text one after the other."""
+def _step_ends(layout: _Layout, steps: Sequence[str]) -> list[int]:
+    """Return the place of the last token of each step; the steps follow each other in the text."""
     ends: list[int] = []
+    start, spans = layout.start, layout.spans
     for number, step in enumerate(steps):
         content = step.strip()
         if not content:
             raise DataError(f"step {number} is empty")
-        if (match := text.find(content, start)) < 0:
+        if (match := layout.text.find(content, start)) < 0:
             raise DataError(f"step {number} is not in the completion: {content[:60]!r}")
         start = match + len(content)
-        end = max(index for index in range(prompt_length, len(spans)) if 0 <= spans[index][0] < start)
+        end = max(index for index in range(layout.prompt_length, len(spans)) if 0 <= spans[index][0] < start)
         if ends and end <= ends[-1]:
             raise DataError(f"step {number} ends in the same token as the one before: {content[:60]!r}")
         ends.append(end)

@@ -281,7 +281,7 @@ class RewardModelReward(Reward[..., Any]):
         self._scoring = function
         super().__init__(function, Kind.SINGLE, options)
 
-    def __call__(self, *arguments: Any, **columns: Any) -> Any:
+    def __call__(self, *arguments: object, **columns: object) -> Any:
         """Score one completion in this process, and return the score, or an awaitable of it inside an event loop."""
         return finished(super().__call__(*arguments, **columns))
 

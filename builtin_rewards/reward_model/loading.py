@@ -12,10 +12,14 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from builtin_rewards.reward_model.description import ModelKind, RewardModelDescription, read_description
 from rewardkit import ConfigError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 """What weights are computed in; ``auto`` is bfloat16 on a GPU and float32 on a CPU."""
@@ -187,7 +191,7 @@ def load_members(
     return members
 
 
-def _load_checkpoint(folder: CheckedFolder, dtype: Any, device: Any, *, own_head: bool = True) -> Any:
+def _load_checkpoint(folder: CheckedFolder, dtype: torch.dtype, device: torch.device, *, own_head: bool = True) -> Any:
     with require_package("transformers"):
         from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
     maker = AutoModelForTokenClassification if folder.tokenwise else AutoModelForSequenceClassification
@@ -207,7 +211,7 @@ def _load_checkpoint(folder: CheckedFolder, dtype: Any, device: Any, *, own_head
     return model.to(device)
 
 
-def _load_adapter(base_model: Any, folder: CheckedFolder, name: str, dtype: Any, device: Any) -> Any:
+def _load_adapter(base_model: Any, folder: CheckedFolder, name: str, dtype: torch.dtype, device: torch.device) -> Any:
     """Return the base with one more adapter on it."""
     with require_package("peft"):
         from peft import PeftModel
@@ -243,7 +247,7 @@ def _load_tokenizer(folder: CheckedFolder, pad_token: str | None) -> Any:
     return tokenizer
 
 
-def _token_limit(folder: CheckedFolder, config: Any, tokenizer: Any, limit: int | None) -> int:
+def _token_limit(folder: CheckedFolder, config: Any, tokenizer: PreTrainedTokenizerBase, limit: int | None) -> int:
     """Return the most tokens of a text: those asked for, those trained with, or those that there are places for."""
     positions = int(getattr(config, "max_position_embeddings", None) or 1 << 20)
     if config.model_type in ("roberta", "xlm-roberta", "camembert"):
@@ -254,7 +258,7 @@ def _token_limit(folder: CheckedFolder, config: Any, tokenizer: Any, limit: int 
     return min(positions, next((limit for limit in limits if limit), min(positions, int(tokenizer.model_max_length))))
 
 
-def _check_finite(model: Any, path: Path) -> None:
+def _check_finite(model: torch.nn.Module, path: Path) -> None:
     for name, weight in model.named_parameters():
         if not bool(weight.isfinite().all()):
             raise ConfigError(f"{path}: the weight {name} has values that are not finite (nan or inf); train it again")

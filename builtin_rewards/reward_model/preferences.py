@@ -96,17 +96,18 @@ def _preference(row: Mapping[str, Any], where: str) -> PreferenceRow:
     return PreferenceRow(where, prompt, tuple(chosen), tuple(rejected), columns)
 
 
-def _sides(value: Any, where: str, name: str) -> list[Any]:
+def _sides(value: object, where: str, name: str) -> list[Any]:
     """Return the completions of one side: one, or several where the column holds a list of them."""
     value = _decode_cell(value)
-    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
-    completions = list(value) if is_list and not isinstance(value[0], Mapping) else [value]
+    completions = [value]
+    if isinstance(value, Sequence) and not isinstance(value, str) and value and not isinstance(value[0], Mapping):
+        completions = [*value]
     for completion in completions:
         _check(completion, where, name)
     return completions
 
 
-def _decode_cell(value: Any, *, several: bool = True) -> Any:
+def _decode_cell(value: object, *, several: bool = True) -> Any:
     """Return what a cell of CSV spells: messages, or several texts or conversations; any other list is a text.
 
     Arrays of other libraries become lists.
@@ -118,20 +119,16 @@ def _decode_cell(value: Any, *, several: bool = True) -> Any:
             return value
         if _is_chat(content):
             return content
-        several = several and isinstance(content, list) and len(content) > 0
-        return content if several and (all(map(_is_text, content)) or all(map(_is_chat, content))) else value
+        is_list = several and isinstance(content, list) and len(content) > 0
+        return content if is_list and ({*map(type, content)} == {str} or all(map(_is_chat, content))) else value
     return value.tolist() if hasattr(value, "tolist") else value
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _is_chat(value: object) -> bool:
     return isinstance(value, list) and value != [] and all(isinstance(turn, dict) and "role" in turn for turn in value)
 
 
-def _check(value: Any, where: str, name: str) -> None:
+def _check(value: object, where: str, name: str) -> None:
     if value is None or value in ("", []) or (isinstance(value, str) and not value.strip()):
         _reject(where, name, "is empty; a preference takes a prompt and completions on both sides")
     if isinstance(value, str):
@@ -143,7 +140,7 @@ def _check(value: Any, where: str, name: str) -> None:
             _reject(where, name, f"expected messages with a role ({', '.join(ROLES)}), got {shorten(message)}")
 
 
-def _strip_prompt(prompt: Any, completion: Any) -> Any:
+def _strip_prompt(prompt: Turns, completion: Turns) -> Any:
     """Return a completion without the prompt that a whole conversation repeats."""
     opening = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
     if not isinstance(completion, list) or len(completion) <= len(opening):
@@ -165,7 +162,7 @@ def _split_prompt(chosen: list[Any], rejected: list[Any], where: str) -> tuple[A
     return conversations[0][:length], endings[: len(chosen)], endings[len(chosen) :]
 
 
-def _turns(conversation: Any, where: str) -> list[Any]:
+def _turns(conversation: Turns, where: str) -> list[Any]:
     if not isinstance(conversation, str):
         return list(conversation)
     text = conversation if conversation.startswith("\n\n") else f"\n\n{conversation.lstrip()}"

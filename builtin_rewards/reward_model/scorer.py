@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from builtin_rewards.reward_model.description import DESCRIPTION_FILE, ScoreReference
-from builtin_rewards.reward_model.encoding import EncodedText, TextForm, Turns, encode_text
+from builtin_rewards.reward_model.encoding import EncodedText, TextForm, Turns, encode_text, message_text
 from builtin_rewards.reward_model.loading import CheckedFolder, LoadedMember, load_members
 from rewardkit import ConfigError, DataError, InfrastructureError
 
@@ -89,7 +90,7 @@ class Scorer:
             member_scores = [self._member_scores(member, texts) for member in self.members]
         return [self._reduce_scores(scores) for scores in zip(*member_scores, strict=True)]
 
-    def score_padded(self, input_ids: Any, attention_mask: Any, member: int = 0) -> np.ndarray[Any, Any]:
+    def score_padded(self, input_ids: ArrayLike, attention_mask: ArrayLike, member: int = 0) -> np.ndarray[Any, Any]:
         """Return the raw scores, shape (N,), of a padded batch of ids and mask, both (N, L), by a sequence head.
 
         The mask alone says what is padding: on which side it is, and what stands there, changes nothing.
@@ -332,11 +333,5 @@ def _assistant_texts(completion: Turns) -> list[str]:
     """Return the texts of a completion, of messages those of the assistant."""
     if isinstance(completion, str):
         return [completion]
-    texts = []
-    for message in completion:
-        content = message.get("content")
-        if message.get("role", "assistant") != "assistant" or content is None:
-            continue
-        parts = [content] if isinstance(content, str) else [str(part.get("text", "")) for part in content]
-        texts.append("".join(parts))
-    return texts
+    own = (turn for turn in completion if turn.get("role", "assistant") == "assistant")
+    return [message_text(turn) for turn in own if turn.get("content") is not None]
