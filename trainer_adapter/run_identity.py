@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rewardkit import Composable, ConfigError, RewardFunctionsConfig
-from rewardkit.extending import shortened
+from rewardkit.extending import decode, shortened
+from rewardkit.rows import JSON_FEATURE
 from trainer_adapter.config import GRPOConfig
 
 if TYPE_CHECKING:
@@ -143,9 +144,13 @@ def dataset_identity(rows: Dataset) -> DatasetIdentity:
     count = len(rows)
     step = -(-count // MOST_ROWS)
     chosen = (rows if step == 1 else rows.select(range(0, count, step))).with_format("arrow")
+    json_columns = [name for name, feature in rows.features.items() if getattr(feature, "_type", "") == JSON_FEATURE]
     digest = hashlib.sha256(repr((count, sorted(rows.column_names))).encode("utf-8", "surrogatepass"))
     for start in range(0, len(chosen), 1_000):
         for row in chosen[start : start + 1_000].to_pylist():
+            for name in json_columns:  # as runs of before have them: messages and text as they are, all else as JSON
+                if row[name] is not None and (name == "prompt" or row[name].startswith('"')):
+                    row[name] = decode(row[name])
             digest.update(repr(sorted(row.items())).encode("utf-8", "surrogatepass"))
     return DatasetIdentity(rows=count, digest=digest.hexdigest()[:12])
 
