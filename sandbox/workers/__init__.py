@@ -1,11 +1,11 @@
 """Fault isolation for callables that the author trusts: any hang, crash or leak costs that call alone.
 
-    pool.py         what the parent's threads give calls to, and the one thread in which all is done
+    pool.py         takes calls from the parent's threads, and owns the one thread that does all the work
     supervisor.py   hears the workers that run calls and watches deadlines
-    replacement.py  has workers replaced that ended or never got ready, and the warden
-    ledger.py       which jobs are on the way, and what each of their calls ends with
+    replacement.py  replaces workers that ended or never got ready, and the warden
+    ledger.py       which jobs are on the way, and the result of each of their calls
     dispatch.py     which call goes to which worker next
-    blame.py        what becomes of the calls that a worker did not answer
+    blame.py        decides what happens to the calls that a worker did not answer
     link.py         the parent's end of the warden, which begins and ends workers
     slot.py         the parent's view of one worker
     warden.py       the process that forks workers and cleans up after them; nursery.py forks those that load slowly
@@ -56,7 +56,7 @@ _LATE = {"Lane": "slot", "Target": "pool", "WorkerPool": "pool"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load the pool when it is asked for: an import of rewardkit does without it."""
+    """Load the pool when it is first used: an import of rewardkit does without it."""
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

@@ -1,10 +1,10 @@
-"""Blame: what becomes of the calls that a worker was running when it ended, stood still, was late or lost an answer.
+"""Blame: what happens to the calls that a worker was running when it ended, stood still, was late or lost an answer.
 
-Pure: what happened, what ran and what was held against each call before go in, a :class:`Fate` for each call comes
-out. Nothing here knows a process, a socket or a clock; the pool sees what happened and does as it is told here.
+Pure: what happened, what ran and the earlier terms of each call go in, a :class:`Fate` for each call comes out. Nothing
+here knows a process, a socket or a clock; the pool observes what happened and carries out what is decided here.
 
 The rule behind all of it: a call pays only for what no other call can have done. Where several may have done it, each
-runs again under terms that leave only itself, and what happens then is held against it.
+runs again under terms that leave only itself, and what happens then counts against it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CLOSED = "closed the worker's own descriptors"
 
 
 class Fate(NamedTuple):
-    """What becomes of a call that was not answered."""
+    """What happens to a call that was not answered."""
 
     terms: Terms  # how it runs from now on
     status: CallStatus | None = None  # how it ended; ``None`` where it goes out again
@@ -32,10 +32,10 @@ class End(NamedTuple):
     """How a worker ended."""
 
     code: int  # its exit code, negative for a signal
-    words: str = ""  # what the interpreter wrote as it crashed
+    console: str = ""  # what the interpreter wrote as it crashed
     cut_off: bool = False  # whether its descriptors were closed or what it shares was written to
     malformed: str = ""  # what it wrote that its own code does not write; ``""`` for nothing
-    out_of_memory: bool = False  # whether the kernel has killed for want of memory since this was last asked
+    out_of_memory: bool = False  # whether the kernel has killed for want of memory since the last worker's end
 
 
 def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], first: int) -> dict[int, Fate]:
@@ -56,9 +56,9 @@ def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], firs
     elif end.out_of_memory:
         message = "the machine ran out of memory and the kernel killed the worker"
     else:
-        words = f"{describe_end(end.code)} from outside"
-        return {ticket: lost(sent[ticket], words) for ticket in suspects}
-    report = f"{message}\n{end.words}" if end.words else message
+        message = f"{describe_end(end.code)} from outside"
+        return {ticket: lost(sent[ticket], message) for ticket in suspects}
+    report = f"{message}\n{end.console}" if end.console else message
     planned = list(suspects) != [first]
     return {
         ticket: _crashed(sent[ticket], report, shared=end.cut_off or tainted, planned=planned)
@@ -79,7 +79,7 @@ def _crashed(call: Call, report: str, *, shared: bool, planned: bool) -> Fate:
     return Fate(call.terms, CallStatus.CRASHED, report)
 
 
-def lost(call: Call, words: str, *, with_all: bool = False) -> Fate:
+def lost(call: Call, reason: str, *, with_all: bool = False) -> Fate:
     """Return the fate of a call whose worker was killed or stopped from outside: the second time it goes alone.
 
     Where all workers were lost with it (``with_all``), it runs apart from all others from the second time on.
@@ -88,44 +88,42 @@ def lost(call: Call, words: str, *, with_all: bool = False) -> Fate:
     terms = terms._replace(lost=times, alone=terms.alone or times > 1, apart=terms.apart or (with_all and times > 1))
     if times < MAX_LOST:
         return Fate(terms)
-    return Fate(terms, CallStatus.INFRASTRUCTURE, f"{words}, {times} times while this call ran")
+    return Fate(terms, CallStatus.INFRASTRUCTURE, f"{reason}, {times} times while this call ran")
 
 
-def unanswered(call: Call, status: CallStatus, words: str) -> Fate:
+def unanswered(call: Call, status: CallStatus, message: str) -> Fate:
     """Return the fate of a call whose answer never came, or was late beside left-over threads: once more, alone.
 
-    Where it was alone already, it ends with the status and the words.
+    If it was alone already, it ends with the status and the message.
     """
     if not call.terms.alone:
         return Fate(call.terms._replace(alone=True))
-    return Fate(call.terms, status, words)
+    return Fate(call.terms, status, message)
 
 
 def overdue(call: Call, *, tainted: bool) -> Fate:
     """Return the fate of one whose time is up; threads that others left may have slowed it."""
-    late = late_words(call)
-    return unanswered(call, CallStatus.TIMEOUT, late) if tainted else Fate(call.terms, CallStatus.TIMEOUT, late)
+    message = timeout_message(call)
+    return unanswered(call, CallStatus.TIMEOUT, message) if tainted else Fate(call.terms, CallStatus.TIMEOUT, message)
 
 
-def late_words(call: Call) -> str:
-    """Return what is told of a call that did not answer in time."""
+def timeout_message(call: Call) -> str:
+    """Return the message of a call that did not answer in time."""
     return f"no answer within {call.timeout_s:g} s"
 
 
 def describe_end(code: int) -> str:
-    """Return words for a worker's exit code, negative for a signal."""
+    """Return a sentence for a worker's exit code, negative for a signal."""
     if code == CHANNEL_LOST:
         return "the worker's own descriptors were closed under it"
     if code == BROKEN:
         return "the worker's own code failed"
     if code >= 0:
         return f"the worker process exited with code {code}"
-    try:
-        return f"the worker process was ended by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"the worker process was ended by signal {-code}"
+    name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"
+    return f"the worker process was ended by {name}"
 
 
 def killed_from_outside(code: int) -> bool:
-    """Whether an end that nobody here asked for is one that a process does not bring upon itself."""
+    """Whether an unexpected end is one that a process does not bring upon itself."""
     return code in (-signal.SIGKILL, -signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""What each call prints and logs, kept apart call by call, also among threads and coroutines.
+"""The output of each call (prints and logs), kept apart call by call, also among threads and coroutines.
 
 Output below Python (a C extension writing to descriptor 1, a child process) goes to ``/dev/null``.
 """
@@ -15,9 +15,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
-from sandbox.workers.prints import LOG_CHARS, PrintPlace, told
+from sandbox.workers.prints import LOG_CHARS, PrintWriter, note_dropped
 
 _current: contextvars.ContextVar[CallLog | None] = contextvars.ContextVar("call_log", default=None)
 
@@ -25,34 +25,34 @@ _current: contextvars.ContextVar[CallLog | None] = contextvars.ContextVar("call_
 class CallLog:
     """The output of one call, capped at :data:`LOG_CHARS`.
 
-    With a place it is also written there as it comes, for the parent to read where the call never returns.
+    With a writer it is also written there as it comes, for the parent to read if the call never returns.
 
     Attributes:
         ticket: The call's number, which the worker sets before the call begins.
     """
 
-    __slots__ = ("_closed", "_dropped", "_kept", "_parts", "_place", "ticket")
+    __slots__ = ("_chars", "_closed", "_dropped", "_parts", "_writer", "ticket")
 
-    def __init__(self, place: PrintPlace | None = None, ticket: int = 0) -> None:
+    def __init__(self, writer: PrintWriter | None = None, ticket: int = 0) -> None:
         self.ticket = ticket
-        self._place = place
+        self._writer = writer
         self._parts: list[str] = []
-        self._kept = 0
+        self._chars = 0
         self._dropped = 0
         self._closed = False
 
     def write(self, text: str) -> None:
-        """Add text, or drop it where the call is over or the cap reached."""
+        """Add text, or drop it if the call is over or the cap reached."""
         if self._closed:
             return
-        room = LOG_CHARS - self._kept
+        room = LOG_CHARS - self._chars
         piece = text[:room]
         if piece:
             self._parts.append(piece)
-            self._kept += len(piece)
+            self._chars += len(piece)
         self._dropped += len(text) - len(piece)
-        if self._place is not None:
-            self._place.add(self.ticket, piece, self._dropped)
+        if self._writer is not None:
+            self._writer.add(self.ticket, piece, self._dropped)
 
     @property
     def pristine(self) -> bool:
@@ -64,13 +64,13 @@ class CallLog:
         self._closed = True
         if not self._parts:
             return ""
-        text = told("".join(self._parts), self._dropped)
+        text = note_dropped("".join(self._parts), self._dropped)
         return text.encode("utf-8", "backslashreplace").decode()
 
 
-def begin_call(place: PrintPlace, ticket: int) -> CallLog:
+def begin_call(writer: PrintWriter, ticket: int) -> CallLog:
     """Start a fresh log for the call that this thread runs from now on."""
-    log = CallLog(place, ticket)
+    log = CallLog(writer, ticket)
     _current.set(log)
     return log
 
@@ -142,48 +142,35 @@ def install() -> None:
     root.addHandler(log_handler())
     root.setLevel(logging.INFO)
     threading.Thread.start = _start_with_context  # type: ignore[method-assign, assignment]
-    os.close, os.closerange = _close, _closerange
-    for module, name in ((signal, "alarm"), (signal, "setitimer"), (faulthandler, "dump_traceback_later")):
-        setattr(module, name, _noted(getattr(module, name)))
+    for flag, module, name in (
+        ("descriptors_closed", os, "close"),
+        ("descriptors_closed", os, "closerange"),
+        ("planned", signal, "alarm"),
+        ("planned", signal, "setitimer"),
+        ("planned", faulthandler, "dump_traceback_later"),
+    ):
+        setattr(module, name, _setting(flag, getattr(module, name)))
 
 
 _plain_start = threading.Thread.start
 threads_started = 0  # threads that this process has started since its targets were loaded
+descriptors_closed = False  # whether a call closed descriptors by number, perhaps the worker's own; unset by who looks
+planned = False  # whether a call may have planned an end of this process, by an alarm or by faulthandler
 
 
-descriptors_closed = False
-"""Whether descriptors were closed by number since this was last set to ``False``: perhaps the worker's own."""
-_plain_close, _plain_closerange = os.close, os.closerange
+def _setting(flag: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that does the same and sets a flag of this module."""
 
+    @functools.wraps(function)
+    def setting(*arguments: object, **options: object) -> Any:
+        globals()[flag] = True
+        return function(*arguments, **options)
 
-def _close(fd: int) -> None:
-    global descriptors_closed
-    descriptors_closed = True
-    _plain_close(fd)
-
-
-def _closerange(fd_low: int, fd_high: int, /) -> None:
-    global descriptors_closed
-    descriptors_closed = True
-    _plain_closerange(fd_low, fd_high)
-
-
-planned = False
-"""Whether an end of this process may have been planned, by an alarm or by faulthandler, since this was last unset."""
-
-
-def _noted(plan: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(plan)
-    def noted(*arguments: Any, **options: Any) -> Any:
-        global planned
-        planned = True
-        return plan(*arguments, **options)
-
-    return noted
+    return setting
 
 
 def cancel_plans() -> None:
-    """Call off what a call planned for later: the next one is not to be hit by it."""
+    """Cancel what a call planned for later, so that it does not hit the next one."""
     global planned
     for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
         _plain_setitimer(timer, 0.0)
@@ -224,7 +211,7 @@ class inline_capture:
 class _Tee(_Stream):
     """Writes to the call's log where there is a call, and to the stream it stands in for otherwise."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: TextIO) -> None:
         super().__init__(-1)
         self._stream = stream
 
@@ -240,5 +227,4 @@ class _Tee(_Stream):
         self._stream.flush()
 
     def fileno(self) -> int:
-        descriptor: int = self._stream.fileno()
-        return descriptor
+        return self._stream.fileno()

@@ -1,6 +1,6 @@
-"""The clock of a call: it can be stopped, so that what is not a call's doing does not count against its time.
+"""The clock of a call: it can be stopped, so that waits which the call does not cause do not count against its time.
 
-The start of a jail is such a thing. Whichever call comes first has to wait for it, and is not to blame.
+The start of a jail is such a wait: whichever call comes first has to wait for it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Puts garbage collection off for the milliseconds in which thousands of small objects are made at once.
 
-The collector would go through them, and through the trainer's own objects, again and again, and find
-nothing: all of them are still needed.
+The collector would go through them, and through the trainer's own objects, again and again, for nothing: all of them
+are still needed.
 """
 
 from __future__ import annotations
 
 import gc
 import threading
-from types import TracebackType
 
 
 class CollectorPaused:
@@ -25,9 +24,7 @@ class CollectorPaused:
                 gc.disable()
             CollectorPaused._depth += 1
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with CollectorPaused._lock:
             CollectorPaused._depth -= 1
             if CollectorPaused._depth == 0 and CollectorPaused._was_enabled:

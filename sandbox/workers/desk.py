@@ -1,4 +1,4 @@
-"""What every lane of a worker works at: its channel, page and results file, the batches and the targets.
+"""The desk of a worker, which every lane works at: its channel, page and results file, the batches and the targets.
 
 A target is a callable ``(common, segments, places) -> JSON text or a float``.
 """
@@ -23,12 +23,8 @@ from sandbox.workers.page import Page
 from sandbox.workers.steady import Keeper, Steady
 from sandbox.workers.wire import BatchView, Channel, RecordWriter
 
-WEIGH_S = 0.01
-"""Seconds for which what a process held counts as what it holds: asking the kernel takes longer than a short call."""
-
-OUR_DESCRIPTORS_FROM = 400
-"""A worker's own descriptors have numbers above what a reward's files get, so that the two are never mistaken."""
-
+WEIGH_S = 0.01  # seconds for which a measure of memory counts: asking the kernel takes longer than a short call
+OUR_DESCRIPTORS_FROM = 400  # a worker's own descriptors have numbers above those of a reward's files
 CHANNEL_LOST = 71  # exit code of a worker whose own descriptors were closed under it
 BROKEN = 70  # exit code of a worker whose own code failed, for what some call did to it
 
@@ -46,7 +42,7 @@ class Order(NamedTuple):
 
 
 class Desk:
-    """What every lane needs: the channel, the page, the results file, the batches and the targets."""
+    """The channel, the page, the results file, the batches and the targets."""
 
     def __init__(self, channel: Channel, page: Page, results: RecordWriter, targets: dict[int, TargetFunction]) -> None:
         self.channel = channel
@@ -77,10 +73,10 @@ class Desk:
     def arguments(self, order: Order) -> tuple[Any, list[memoryview], tuple[int, ...]]:
         """Return what the order's target is called with."""
         view = self.batches[order.batch]
-        return view.common, [view.segment(place) for place in order.places], order.places
+        return view.common, [view.segment(index) for index in order.places], order.places
 
     def record(self, ticket: int, duration_s: float, logs: str, answer: Answer) -> None:
-        """Write one result; where its place is full it is lost, and the parent has the call made again."""
+        """Write one result; if the file is full it is lost, and the parent has the call made again."""
         quoted = dumps(logs) if logs else '""'
         text = f"[{ticket},{duration_s:.9f},{quoted},{answer if isinstance(answer, str) else repr(answer)}]\n"
         self._results.write(text.encode())
@@ -94,19 +90,15 @@ class Desk:
             Steady.end(CHANNEL_LOST)
 
     def obey(self, kind: str, *message: Any) -> None:
-        """Do what the parent says to every lane alike; what begins calls is each lane's own."""
+        """Do what the parent says to every lane alike; each lane begins calls in its own way."""
         match kind:
             case "batch":
                 self.batch(*message)
             case "drop":
                 self.drop(*message)
-            case "empty":
-                self.empty_results()
-
-    def empty_results(self) -> None:
-        """Start the results file again, and say so; the parent has read all of it and sends nothing meanwhile."""
-        self._results.restart()
-        self.tell("emptied")
+            case "empty":  # the parent has read all of the results, and sends nothing until it is answered
+                self._results.restart()
+                self.tell("emptied")
 
     def wake(self) -> None:
         """Tell the parent of results: one message for all that are written before it looks."""
@@ -117,7 +109,7 @@ class Desk:
                 self._held_bytes, self._weighed_at = held_bytes()[0], now
             self.tell("wake", self._held_bytes)
 
-    def tell(self, *message: Any) -> None:
+    def tell(self, *message: object) -> None:
         """Send a message to the parent."""
         try:
             self.channel.send_json(list(message))
@@ -138,7 +130,7 @@ def cells_of(lane: str, width: int) -> int:
 def held_bytes() -> tuple[int, int]:
     """Return the memory that this process holds now, in bytes: what it has touched, and its data, touched or not.
 
-    Where that is not told, the first is its highest ever and the second 0.
+    Without ``/proc`` the first is its highest ever and the second 0.
     """
     try:
         with open("/proc/self/statm") as file:

@@ -19,8 +19,8 @@ from sandbox.workers.slot import LOOP_CHECK_S, PEEK_S, Lane, Slot, State
 SLOW_S = 0.01  # a call that takes longer is slow: those behind it in its chunk wait for it
 KNOWN_CALLS = 1_000  # so many calls without a slow one show that a target is quick
 QUICK_CHUNK, QUICK_CHUNK_S = 16, 1e-3
-"""Calls of a quick target that are sent together at least, where they take no longer than so many seconds: a chunk
-costs as much as several of them."""
+"""Calls of a quick target that are sent together at least, if they take no longer than so many seconds together:
+a chunk costs as much as several of them."""
 
 
 class _Pace:
@@ -36,8 +36,8 @@ class _Pace:
         self._mean_s += (total_s / calls - self._mean_s) / 8
 
     @property
-    def least_calls(self) -> int:
-        """Calls of a chunk, at least 1, below which it is not worth its cost."""
+    def min_chunk(self) -> int:
+        """The fewest calls, at least 1, for which a chunk is worth its cost."""
         if self._calls < KNOWN_CALLS:
             return 1
         return max(1, min(QUICK_CHUNK, int(QUICK_CHUNK_S / max(self._mean_s, 1e-9))))
@@ -47,9 +47,7 @@ class Dispatch:
     """Sends calls to the workers that are free for them.
 
     Chunks get smaller towards the end of a job, so that all workers end together. Those of a quick target stay above
-    :data:`QUICK_CHUNK`.
-
-    ``retire`` replaces a worker in which a call may not run because of the calls before it.
+    :data:`QUICK_CHUNK`. ``retire`` replaces a worker in which a call may not run because of the calls before it.
     """
 
     def __init__(self, slots: Sequence[Slot], retire: Callable[[Slot], None]) -> None:
@@ -102,7 +100,7 @@ class Dispatch:
                     self._feed_wide(slot)
 
     def _feed_apart(self) -> None:
-        """Run the calls during which wardens were lost one by one, with nothing else in flight: who did it then?"""
+        """Run the calls during which wardens were lost one by one, with nothing else in flight, to find the cause."""
         if any(slot.sent for slot in self._slots):
             return
         if self._apart_runs:
@@ -118,17 +116,13 @@ class Dispatch:
             if slot.state is State.READY and not slot.emptying and call.target in slot.targets:
                 if slot.tainted or slot.given_up:
                     self._retire(slot)
+                    return
+                if slot.lane is Lane.SERIAL:
+                    _send_chunk(slot, job, call.target, [call])
                 else:
-                    self._send(slot, job, call)
-                    self._apart_runs = True
+                    _send_orders(slot, [_order_for(slot, job, call)])
+                self._apart_runs = True
                 return
-
-    def _send(self, slot: Slot, job: Job, call: Call) -> None:
-        """Send one call to a worker that runs nothing."""
-        if slot.lane is Lane.SERIAL:
-            _send_chunk(slot, job, call.target, [call])
-        else:
-            _send_orders(slot, [_order_for(slot, job, call)])
 
     def feed_serial(self, slot: Slot) -> None:
         """Send a worker of the serial lane its next chunk, if there is one."""
@@ -147,7 +141,7 @@ class Dispatch:
                 return
             pending = job.pending.get(target)
             if pending:
-                count = max(self._paces[target].least_calls, len(pending) // (2 * self._serial))
+                count = max(self._paces[target].min_chunk, len(pending) // (2 * self._serial))
                 count = min(len(pending), MAX_CHUNK, count)
                 _send_chunk(slot, job, target, [pending.popleft() for _ in range(count)])
                 return
@@ -156,7 +150,7 @@ class Dispatch:
     def _feed_wide(self, slot: Slot) -> None:
         orders = []
         ring = [(job, target) for job, target in self._ring if target in slot.targets]
-        # Calls that have nothing but their turn alone to wait for get it: other jobs' calls stand back until then.
+        # Calls that wait only for their turn alone get it: other jobs' calls stand back until then.
         alone = [(job, target) for job, target in ring if job.alone.get(target) and not job.pending.get(target)]
         for job, target in alone or ring:
             if any(call.terms.alone for _, call in slot.sent.values()):

@@ -1,4 +1,4 @@
-"""A job: a batch of calls given to the pool together, and what becomes of each."""
+"""Jobs: batches of calls that the pool gets together, and the results of the calls."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Answer = str | float
 
 
 class CallStatus(StrEnum):
-    """What became of a call."""
+    """How a call ended."""
 
-    ANSWERED = "answered"  # the target returned; what it said is the answer
+    ANSWERED = "answered"  # the target returned
     TIMEOUT = "timeout"  # it did not return in time
     CRASHED = "crashed"  # the worker died while running this very call
     CANCELLED = "cancelled"  # it was cancelled while it was the only one that could have done that
@@ -29,7 +29,7 @@ class CallStatus(StrEnum):
 
 
 class CallResult(NamedTuple):
-    """What became of one call."""
+    """The result of one call."""
 
     call: Call  # the call
     status: CallStatus  # how it ended
@@ -40,7 +40,7 @@ class CallResult(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """How a call is to run, after what happened where it ran before; see :mod:`sandbox.workers.blame`."""
+    """How a call is to run, after what happened when it ran before; see :mod:`sandbox.workers.blame`."""
 
     lost: int = 0  # how often its worker was killed from outside while it ran
     alone: bool = False  # whether its worker must have no other call in flight and no threads left over
@@ -73,12 +73,12 @@ class Handler(Protocol):
     def take_numbers(self, answers: list[tuple[Call, float, float]]) -> Again:
         """Take answers that are one number, with no output: call, number and the seconds it ran.
 
-        The same could be said by :meth:`take`; most answers are such, and this is the shorter way.
+        Most answers are such, and this is a shorter way for them than :meth:`take`.
         """
 
 
 class CallPool(Protocol):
-    """What runs calls: :class:`~sandbox.workers.WorkerPool` on this machine, or one that spreads them over several.
+    """A pool that runs calls: :class:`~sandbox.workers.WorkerPool` on this machine, or one on several machines.
 
     Each method may be called from any thread.
     """
@@ -127,16 +127,16 @@ class Job:
 
     Args:
         segments: How many segments its data has; they are appended to :attr:`file`.
-        common: What every call gets besides.
+        common: An object that every call gets besides.
         handler: Takes the results.
         finished: Called once in the pool's thread, when every call is answered for or the job failed.
 
     Attributes:
-        file: The batch's data; calls refer to its segments by place.
+        file: The batch's data; calls refer to its segments by index.
         complete: Whether no more calls will come.
     """
 
-    def __init__(self, segments: int, common: Any, handler: Handler, finished: Callable[[], None]) -> None:
+    def __init__(self, segments: int, common: object, handler: Handler, finished: Callable[[], None]) -> None:
         self.number = next(_numbers)
         self.common = pickle.dumps(common, protocol=5)
         self.file = BatchFile(segments)
@@ -160,8 +160,8 @@ class Job:
         """Queue new calls and return their targets."""
         self.remaining += len(calls)
         targets = []
-        for target, some in itertools.groupby(calls, key=_target_of):
-            self.pending.setdefault(target, deque()).extend(some)
+        for target, group in itertools.groupby(calls, key=_target_of):
+            self.pending.setdefault(target, deque()).extend(group)
             targets.append(target)
         return targets
 

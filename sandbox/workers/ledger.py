@@ -1,8 +1,8 @@
-"""The ledger: which jobs are on the way, and what each of their calls ends with.
+"""The ledger: which jobs are on the way, and the result of each of their calls.
 
 Owns the jobs and the calls to be made again later. It takes the answers that workers have written, hands the results
-to the jobs, and carries out what :mod:`~sandbox.workers.blame` says of calls without one. It leaves to
-:mod:`~sandbox.workers.dispatch` where a call goes, and to those who ask when a worker's answers are to be taken.
+to the jobs, and carries out what :mod:`~sandbox.workers.blame` decides for calls without one. It leaves to
+:mod:`~sandbox.workers.dispatch` where a call goes, and to its callers when a worker's answers are taken.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Ledger:
             self._dispatch.put(job, call)
 
     def admit(self, job: Job, calls: Sequence[Call], complete: bool) -> None:
-        """Take calls of a job, new or known; ``complete`` says that no more will come."""
+        """Take calls of a job; ``complete`` says that no more will come."""
         if self.broken is not None:
             job.end(self.broken)
         if job.ended.is_set():
@@ -67,8 +67,8 @@ class Ledger:
             self.end_job(job, None)
 
     def _take_answers(self, slot: Slot, chunk: range, answers: Iterable[tuple[float, float, int]]) -> int:
-        """Hand a chunk's numbers to its job, and say how many there were."""
-        taken: list[tuple[Call, float, float]] = []
+        """Hand a chunk's numbers to its job, and return how many there were."""
+        numbers: list[tuple[Call, float, float]] = []
         sent = slot.sent
         for duration_s, number, ticket in answers:
             if ticket not in chunk:
@@ -81,12 +81,12 @@ class Ledger:
                 self._distrust(slot, "wrote to the memory that the worker shares")
                 break
             job, call = entry
-            taken.append((call, number, duration_s))
-        if taken:
-            took = [duration_s for _, _, duration_s in taken]
-            self._dispatch.note(call.target, sum(took), max(took), len(took))
-            self._deliver(job, job.handler.take_numbers, taken)
-        return len(taken)
+            numbers.append((call, number, duration_s))
+        if numbers:
+            durations_s = [duration_s for _, _, duration_s in numbers]
+            self._dispatch.note(call.target, sum(durations_s), max(durations_s), len(durations_s))
+            self._deliver(job, job.handler.take_numbers, numbers)
+        return len(numbers)
 
     def _take_records(self, slot: Slot) -> None:
         assert slot.reader is not None
@@ -108,13 +108,13 @@ class Ledger:
             job, call = entry
             self._dispatch.note(call.target, duration_s, duration_s)
             if answer is None:
-                result = CallResult(call, CallStatus.TIMEOUT, None, duration_s, logs, blame.late_words(call))
+                result = CallResult(call, CallStatus.TIMEOUT, None, duration_s, logs, blame.timeout_message(call))
             elif answer == AGAIN:
-                call.terms, status, words = blame.unanswered(call, CallStatus.CANCELLED, "CancelledError")
+                call.terms, status, message = blame.unanswered(call, CallStatus.CANCELLED, "CancelledError")
                 if status is None:
                     self._dispatch.put(job, call)
                     continue
-                result = CallResult(call, status, None, duration_s, logs, words)
+                result = CallResult(call, status, None, duration_s, logs, message)
             else:
                 result = make(CallResult, (call, CallStatus.ANSWERED, answer, duration_s, logs, ""))
             if job is not last:
@@ -140,7 +140,7 @@ class Ledger:
             self._take_records(slot)
 
     def _deliver(self, job: Job, take: Callable[[list[Any]], Again], results: list[Any]) -> None:
-        """Hand a job its results by one of its handler's ways, and note which calls it wants to be made again."""
+        """Hand a job its results by a method of its handler, and note which calls are to be made again."""
         if job.ended.is_set():
             return
         try:
@@ -184,18 +184,18 @@ class Ledger:
             if sent is not None:
                 self._dispatch.put(*sent, first=True)
 
-    def lose(self, slot: Slot, tickets: Iterable[int], status: CallStatus, words: str = "") -> None:
-        """Answer for calls whose answers never came; without words they did not come in time."""
+    def lose(self, slot: Slot, tickets: Iterable[int], status: CallStatus, message: str = "") -> None:
+        """Answer for calls whose answers never came; without a message they did not come in time."""
         calls = {ticket: slot.sent[ticket][1] for ticket in tickets}
-        fates = {t: blame.unanswered(call, status, words or blame.late_words(call)) for t, call in calls.items()}
+        fates = {t: blame.unanswered(call, status, message or blame.timeout_message(call)) for t, call in calls.items()}
         self.answer_for(slot, fates)
 
-    def count_lost(self, slot: Slot, tickets: Iterable[int], words: str, *, with_all: bool = False) -> None:
+    def count_lost(self, slot: Slot, tickets: Iterable[int], reason: str, *, with_all: bool = False) -> None:
         """Note that these calls' worker was lost once more."""
-        self.answer_for(slot, {t: blame.lost(slot.sent[t][1], words, with_all=with_all) for t in tickets})
+        self.answer_for(slot, {t: blame.lost(slot.sent[t][1], reason, with_all=with_all) for t in tickets})
 
     def refuse(self, fault: BaseException) -> None:
-        """Nothing more can be run: say so to every job, now and later."""
+        """End every job with a fault, now and later: nothing more can be run."""
         self.broken = fault
         for job in list(self._jobs.values()):
             self.end_job(job, fault)

@@ -1,10 +1,10 @@
 """The link to the warden: starting it, having it begin and end workers, hearing what it says, and ending it.
 
 Owns the warden's process, both ways by which its end is noticed, and whether a worker's socket is listened to. Others
-say why a worker is begun or ended, and :mod:`~sandbox.workers.replacement` what the warden's messages mean.
+decide why a worker is begun or ended, and :mod:`~sandbox.workers.replacement` what the warden's messages mean.
 
-What a lost warden leaves behind, descendants of its workers, is known by a mark in the environment that the warden was
-started with. *Not covered:* a process that was given an environment of its own; machines without ``/proc``.
+A lost warden may leave descendants of its workers behind. A mark in the environment that the warden was started with
+identifies them. *Not covered:* a process with an environment of its own; machines without ``/proc``.
 """
 
 from __future__ import annotations
@@ -25,12 +25,9 @@ from sandbox.workers.slot import Slot, State
 from sandbox.workers.warden import process_descriptor
 from sandbox.workers.wire import Channel, MalformedError, channel_pair, decoded
 
-NURSERY_FROM_S = 0.25
-"""Seconds of loading from which on a replacement comes from a nursery, see :mod:`sandbox.workers.nursery`."""
-WARDEN_DOUBT_S = 2.0
-"""Seconds in which a warden starts a worker or reports the end of one; after that it is asked whether it is there."""
-ANSWER_S = 8.0
-"""Seconds that a warden has to say that it is there; after that it is taken to have been stopped, and killed."""
+NURSERY_FROM_S = 0.25  # seconds of loading from which on a replacement comes from a nursery
+WARDEN_DOUBT_S = 2.0  # seconds for a warden to start a worker or report an end; then it is asked whether it is there
+ANSWER_S = 8.0  # seconds that a warden has to say that it is there; then it counts as stopped, and is killed
 _START_S = 60.0  # seconds, at least, that a warden has to start and to import what it imports for all workers
 _END_S = 5.0  # seconds that a warden has to end its workers and itself
 _MARK = "REWARDKIT_POOL"  # the environment variable that marks what a pool started
@@ -138,9 +135,9 @@ class WardenLink:
             slot.doubted = False  # its end was not yet asked for; a slow beginning may have been
             self.tell(("kill", slot.index))
 
-    def distrust(self, slot: Slot, words: str) -> None:
+    def distrust(self, slot: Slot, reason: str) -> None:
         """Kill a worker whose messages or memory hold what its own code does not write there: some call did."""
-        slot.malformed = slot.malformed or words
+        slot.malformed = slot.malformed or reason
         if slot.state in (State.READY, State.CUT_OFF):
             self.deafen(slot)
             self.kill(slot)
@@ -152,7 +149,7 @@ class WardenLink:
                 self._selector.unregister(slot.channel)
 
     def hear(self) -> list[Any] | None:
-        """Return what it says, which shows that it is there; ``None`` where it is gone or says junk."""
+        """Return its messages, which show that it is there; ``None`` if it is gone or sends junk."""
         assert self._control is not None
         try:
             frames = [decoded(frame) for frame in self._control.receive()]
@@ -179,11 +176,11 @@ class WardenLink:
     def end_left_behind(self) -> None:
         """End what its workers have started and left behind."""
         for _ in range(_KILL_ROUNDS):
-            found = _marked(f"{_MARK}={self._mark}".encode())
-            for process in found:
+            processes = _processes_with(f"{_MARK}={self._mark}".encode())
+            for process in processes:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(process, signal.SIGKILL)
-            if not found:
+            if not processes:
                 return
             time.sleep(_KILL_ROUND_S)
 
@@ -223,11 +220,11 @@ def _wait_for_end(process: int, timeout_s: float) -> bool:
     return True
 
 
-def _marked(wanted: bytes) -> list[int]:
+def _processes_with(mark: bytes) -> list[int]:
     """Return the processes with this mark in their first environment."""
-    found = []
+    processes = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it is gone, has ended, or is somebody else's
-            if wanted in (process / "environ").read_bytes().split(b"\0"):
-                found.append(int(process.name))
-    return found
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                processes.append(int(process.name))
+    return processes

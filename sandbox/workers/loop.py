@@ -4,7 +4,7 @@ Each call has its deadline inside the loop. What blocks the loop itself cannot b
 step of every coroutine is marked on the page with the call it belongs to, the parent sees a step that
 outlives its call's deadline, kills the process, and blames that call and no other.
 
-The loop is all calls' and no call's own: none can stop it, take its clock, or cancel what another has begun.
+All calls share the loop: none can stop it, take its clock, or cancel what another has begun.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import contextvars
 import threading
 from asyncio import _get_running_loop, _set_running_loop
 from collections.abc import Callable, Coroutine, Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from json import dumps
 from pickle import loads
 from typing import Any
@@ -26,8 +26,7 @@ from sandbox.workers.steady import Steady
 from sandbox.workers.wire import AGAIN
 
 BEAT_S = 0.25  # seconds between two signs of life of the loop
-SLOW_STEP_S = 0.02
-"""A step longer than this takes time from every other call, which then have it added to their deadlines."""
+SLOW_STEP_S = 0.02  # a longer step takes time from all other calls, whose deadlines move by so much
 
 _call: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("call", default=None)
 
@@ -44,7 +43,7 @@ class _Call(clock.Clock):
         self.own_slow_s = 0.0
         self.deadline = self.began + order.timeout_s
         self.cell = lane.free_cells.pop()
-        self.log = capture.CallLog(lane.desk.page.prints.place(self.cell), order.ticket)
+        self.log = capture.CallLog(lane.desk.page.prints.writer(self.cell), order.ticket)
         self.over = False
         self.threads: ThreadPoolExecutor | None = None
 
@@ -74,7 +73,7 @@ class _Marked(Coroutine[Any, Any, Any]):
     def __getattr__(self, name: str) -> Any:
         return getattr(self._coroutine, name)  # its state, which some libraries look at
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: object) -> Any:
         return self._step(self._coroutine.send, value)
 
     def throw(self, *error: Any) -> Any:
@@ -86,7 +85,7 @@ class _Marked(Coroutine[Any, Any, Any]):
     def __await__(self) -> Generator[Any, Any, Any]:
         return (yield from self._coroutine.__await__())
 
-    def _step(self, advance: Callable[..., Any], *arguments: Any) -> Any:
+    def _step(self, advance: Callable[..., Any], *arguments: object) -> Any:
         call = self.call
         page, began, loop = call.lane.desk.page, Steady.monotonic(), call.lane.loop
         page.step(call.order.ticket, began, call.deadline)
@@ -110,12 +109,12 @@ class _Loop(asyncio.SelectorEventLoop):
     def time(self) -> Callable[[], float]:
         return Steady.monotonic
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name in _METHODS:
             raise AttributeError(f"{name!r} of the event loop cannot be replaced: other calls run on it")
         super().__setattr__(name, value)
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
+    def run_in_executor(self, executor: Executor | None, func: Callable[..., Any], *args: object) -> Any:
         """Run a function in a thread: the default ones are the call's own, so that stuck ones are no other call's."""
         call = _call.get()
         if executor is None and call is not None:
@@ -123,14 +122,14 @@ class _Loop(asyncio.SelectorEventLoop):
             executor = call.threads
         return super().run_in_executor(executor, func, *args)
 
-    def set_default_executor(self, executor: Any) -> None:
+    def set_default_executor(self, executor: object) -> None:
         """Do nothing: each call has its own."""
 
-    async def shutdown_default_executor(self, *_: Any) -> None:
+    async def shutdown_default_executor(self, *_: object) -> None:
         """Do nothing: a call's own ends with the call."""
 
     def set_task_factory(self, factory: Any) -> None:
-        """Set it, where the lane asks; a call's own would run for the others too."""
+        """Set the lane's factory only; a call's own would run for the other calls too."""
         if _call.get() is None:
             super().set_task_factory(factory)
 
@@ -190,12 +189,11 @@ class LoopLane:
         self.loop.call_later(BEAT_S, self._beat)
 
     def _obey(self, loop: asyncio.AbstractEventLoop, kind: str, *message: Any) -> None:
-        match kind:
-            case "start":
-                for order in message[0]:
-                    self._start(loop, _Call(Order(*order), self))
-            case _:
-                self.desk.obey(kind, *message)
+        if kind == "start":
+            for order in message[0]:
+                self._start(loop, _Call(Order(*order), self))
+        else:
+            self.desk.obey(kind, *message)
 
     def _start(self, loop: asyncio.AbstractEventLoop, call: _Call) -> None:
         context = contextvars.copy_context()
@@ -219,7 +217,7 @@ class LoopLane:
             self._finish(call, answer)
 
     def _expire(self, loop: asyncio.AbstractEventLoop, call: _Call, task: asyncio.Task[Any]) -> None:
-        """Give a call up; where slow steps of others kept the loop from it, or its clock stood still, that is added."""
+        """Give a call up, unless others' slow steps or its stopped clock have moved its deadline."""
         deadline = call.began + call.order.timeout_s + call.time_stolen() + call.stopped_s()
         if call.over or task.done():
             return
@@ -232,7 +230,7 @@ class LoopLane:
         task.cancel()
 
     def _finish(self, call: _Call, answer: str) -> None:
-        """Write the call's result; ``null`` says that its time was up."""
+        """Write the call's result; ``null`` means that its time was up."""
         self.desk.keeper.check()
         call.over = True
         call.end()

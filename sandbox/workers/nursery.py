@@ -1,13 +1,13 @@
 """The nursery: a process that has loaded the rewards once and forks workers, so that a replacement loads nothing.
 
-The warden makes it when a worker is to be replaced whose load took long, and forks workers itself without
-one: a nursery saves time and nothing depends on it. A worker that is forked here is handed to the warden (its parent
-ends, and orphans come to the warden), so it is reaped, reported and killed like every other.
+The warden makes it when it replaces a worker that took long to load. Without one it forks workers itself: a nursery
+saves time, and nothing depends on it. A worker that is forked here is handed to the warden (its parent ends, and
+orphans come to the warden), so it is reaped, reported and killed like every other.
 
 *Not used* where a fork would be less than loading anew: after loading, the process has more than one thread, a child,
 an open descriptor, memory that is shared, or the name of a temporary file, or has seeded a random generator.
-*Not noticed:* what a module makes of its process id, and random generators of its own, which workers forked here have
-in common.
+*Not noticed:* what a module derives from its process id, and random generators of its own, which workers forked here
+have in common.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ from sandbox.workers.wire import Channel, MalformedError, decoded
 from sandbox.workers.worker import Payload
 
 ANSWER_S = 5.0  # seconds that a nursery has to fork a worker
-IDLE_S = 600.0
-"""Seconds without a fork after which a nursery is ended: it holds as much memory as a worker that has loaded."""
+IDLE_S = 600.0  # seconds without a fork after which a nursery is ended: it holds as much memory as a worker
 _CHOSEN_SEEDS_BELOW = 1 << 32  # PyTorch's own first seed is of 64 bits; those that people choose are shorter
 
 
 class ForkRequest(NamedTuple):
-    """A worker to be forked: for which slot, as which of its workers, and with which socket and files."""
+    """A worker to be forked, with its socket and files."""
 
     slot: int
-    generation: int
+    generation: int  # which of the slot's workers
     lane: str
     width: int
     descriptors: list[int]
@@ -74,7 +73,7 @@ class Nursery:
         self.channel.send_pickle((order, request.lane, request.width), request.descriptors)
 
     def late(self, now: float) -> bool:
-        """Whether it has not done in time what it is to do."""
+        """Whether it has failed to load, or to fork a worker, in time."""
         return now > self._due and (bool(self.waiting) or not self.fit)
 
     def idle(self, now: float) -> bool:
@@ -99,8 +98,8 @@ class Nursery:
                         started.append((self.waiting.pop(order), process))
                     case ["unfit"]:
                         raise EOFError
-                    case words:
-                        raise MalformedError(str(words))
+                    case message:
+                        raise MalformedError(str(message))
         return started
 
 
@@ -142,7 +141,7 @@ def _fork_worker(
     """Fork a worker by way of a child that ends at once, so that the warden becomes its parent."""
     number, lane, width = order
     descriptors = channel.take_descriptors(4)
-    told_read, told_write = os.pipe()
+    go_reader, go_writer = os.pipe()
     child = os.fork()
     if child == 0:
         code = 1
@@ -150,10 +149,10 @@ def _fork_worker(
             forked = os.fork()
             if forked == 0:
                 code = BROKEN
-                os.close(told_write)
-                if not os.read(told_read, 1):
-                    Steady.end(0)  # nobody has told the warden of it
-                os.close(told_read)
+                os.close(go_writer)
+                if not os.read(go_reader, 1):
+                    Steady.end(0)  # the warden does not know of it
+                os.close(go_reader)
                 channel.close()
                 shell.wait_for_parent(warden)
                 shell.lead_session(warden, shell.WORKER_OOM_SCORE)
@@ -162,18 +161,18 @@ def _fork_worker(
                 code = worker.serve(lane, width, payload, *shell.raise_descriptors(descriptors), loaded=loaded)
             else:
                 channel.send_json(["forked", number, forked])
-                os.write(told_write, b"x")
+                os.write(go_writer, b"x")
                 code = 0
         finally:
             Steady.end(code)
-    for one in (told_read, told_write, *descriptors):
-        os.close(one)
+    for descriptor in (go_reader, go_writer, *descriptors):
+        os.close(descriptor)
     if os.waitpid(child, 0)[1] != 0:
         raise EOFError
 
 
 class _Traces(NamedTuple):
-    """What loading may leave behind that forks would share: threads, children, descriptors, memory, a name."""
+    """Traces of loading that forks would share: threads, children, descriptors, memory, a temporary file's name."""
 
     threads: int
     children: int
@@ -201,7 +200,7 @@ class _Traces(NamedTuple):
 
 
 class _Randomness(NamedTuple):
-    """What Python's and NumPy's generators were like; ``None`` for NumPy where it was not loaded."""
+    """The states of Python's and NumPy's generators; ``None`` for NumPy if it is not loaded."""
 
     python: tuple[Any, ...]
     numpy: bytes | None
@@ -212,7 +211,7 @@ class _Randomness(NamedTuple):
         return cls(random.getstate(), None if numpy is None else pickle.dumps(numpy.random.get_state()))
 
     def was_chosen_since(self) -> bool:
-        """Whether loading gave a generator a seed, or drew from it: a fork would then go on with other numbers."""
+        """Whether loading seeded a generator or drew from it: all forks would then draw the same numbers."""
         now, torch = self.now(), sys.modules.get("torch")
         numpy = _numpy_was_seeded() if self.numpy is None else now.numpy != self.numpy
         return now.python != self.python or numpy or (torch is not None and torch.initial_seed() < _CHOSEN_SEEDS_BELOW)

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sandbox.workers.prints import PLACE_BYTES, Prints
+from sandbox.workers.prints import REGION_BYTES, Prints
 
 _BEAT, _TICKET, _BEGAN, _DEADLINE = range(4)  # heartbeat, and of the loop's step the ticket and the two times
 _CELL = struct.Struct("@dQQ")  # started, whether other threads were alive then, ticket
@@ -49,26 +49,26 @@ class LoopStep(NamedTuple):
 
 
 class Page:
-    """One worker's shared page: a heartbeat, the step of an event loop, answers, and a cell and a place for each call.
+    """One worker's shared page: a heartbeat, an event loop's step, answers, and a cell and prints for each call.
 
-    The answers kept here are those that are one number and come with no output, of a serial worker's
-    last two chunks: while the parent reads one chunk's, the worker writes the next one's.
+    An answer lies here if it is one number and comes with no output. There is room for a serial worker's last two
+    chunks: while the parent reads one chunk's answers, the worker writes the next one's.
 
     Attributes:
         cells: How many calls may be in flight.
-        prints: What those calls have printed so far.
+        prints: The prints of those calls so far.
     """
 
     def __init__(self, memory: mmap.mmap, cells: int) -> None:
         self.cells = cells
         self._map = memory
         self._numbers_at = _CELLS_AT + cells * _CELL.size
-        # Through these a word is written at once, where struct clears the place first and a reader may see that.
+        # These write a word at once; struct clears the word first, and a reader may see that.
         self._floats, self._integers = memoryview(self._map).cast("d"), memoryview(self._map).cast("Q")
         self.prints = Prints(self._map, self._integers, _prints_at(cells), cells)
 
     def answer(self, half: int, index: int, duration_s: float, value: float, ticket: int) -> None:
-        """Write an answer that is a number to the place with this index in one half."""
+        """Write an answer that is a number, by its index in one half."""
         at = self._numbers_at + (half * MAX_CHUNK + index) * _NUMBER.size
         _NUMBER.pack_into(self._map, at, duration_s, value, ticket)
 
@@ -82,7 +82,7 @@ class Page:
         self._floats[_BEAT] = now
 
     def heartbeat(self) -> float:
-        """Return when the worker last said so."""
+        """Return when the worker last beat."""
         return self._floats[_BEAT]
 
     @property
@@ -91,8 +91,8 @@ class Page:
         return self._map[_WAKE_AT] != 0
 
     @woken.setter
-    def woken(self, told: bool) -> None:
-        self._map[_WAKE_AT] = told
+    def woken(self, flag: bool) -> None:
+        self._map[_WAKE_AT] = flag
 
     def step(self, ticket: int, began: float, deadline: float) -> None:
         """Say which call's coroutine the loop runs. The ticket is written last: with it, the times are its own."""
@@ -169,7 +169,7 @@ class Page:
 
 def page_bytes(cells: int) -> int:
     """Return the size of a page for so many calls in flight."""
-    return _prints_at(cells) + cells * PLACE_BYTES
+    return _prints_at(cells) + cells * REGION_BYTES
 
 
 def _prints_at(cells: int) -> int:

@@ -1,10 +1,10 @@
-"""The pool: what other threads give calls to, and the one thread in which all is done.
+"""The pool: it takes calls from other threads, and owns the one thread that does all the work.
 
-One thread owns every slot and job, so nothing here is locked; other threads hand it commands. A call
+That thread owns every slot and job, so nothing here is locked; other threads hand it commands. A call
 that goes well costs no message of its own: calls go out in chunks, the worker notes what it runs on a
 shared page and its results in a shared file, and gives a chunk's rest back after 20 ms.
 
-Owns that thread, its commands and its selector; what is heard or due it leaves to the other rooms, in this order:
+Owns that thread, its commands and its selector. It leaves messages and deadlines to the other rooms, in this order:
 :mod:`~sandbox.workers.supervisor`, :mod:`~sandbox.workers.replacement`, :mod:`~sandbox.workers.ledger`,
 :mod:`~sandbox.workers.dispatch` and :mod:`~sandbox.workers.link`, each of which knows only those after it.
 """
@@ -40,7 +40,7 @@ LOADED_POLL_S = 0.02  # seconds between two looks of one who waits for the worke
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What calls run."""
+    """A function that calls run."""
 
     name: str  # for messages
     payload: bytes  # pickled callable ``(common, segments, places) -> JSON text``; ``async`` for the event loop
@@ -93,7 +93,7 @@ class WorkerPool:
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
         self._warden = WardenLink(
             self._selector,
-            {one.index: {i: (targets[i].name, targets[i].payload) for i in sorted(one.targets)} for one in self._slots},
+            {s.index: {i: (targets[i].name, targets[i].payload) for i in sorted(s.targets)} for s in self._slots},
             path=sys.path if path is None else path,
             env=env or {},
             preload=preload,
@@ -196,7 +196,7 @@ class WorkerPool:
             self._release()
 
     def _serve_refusals(self) -> None:
-        """After a fault of our own: answer every further job with it, until closed."""
+        """Answer every further job with a fault of our own, until closed."""
         self._warden.stop()
         for slot in self._slots:
             self._warden.deafen(slot)  # the end of a dead worker's socket would be ready for ever
@@ -207,12 +207,12 @@ class WorkerPool:
             self._obey()
 
     def _obey(self) -> None:
-        """Do what other threads ask for."""
+        """Run the other threads' commands."""
         while self._commands:
             self._commands.popleft()()
 
     def _turn(self) -> None:
-        """Wait until something is to be heard or looked at, do what is due, and send calls to who is free."""
+        """Wait for a message or a deadline, do what is due, and send calls to workers that are free."""
         now = time.monotonic()
         due = min((slot.look_at for slot in self._slots), default=math.inf)
         due = min(due, self._warden.due, self._ledger.due)
@@ -228,7 +228,7 @@ class WorkerPool:
                 self._replacement.lost_warden()
             elif key.data is None:
                 self._replacement.hear()
-            elif key.fileobj is key.data.channel:  # not of a worker whose place was given to another just now
+            elif key.fileobj is key.data.channel:  # not of a worker whose slot was given to another just now
                 self._supervisor.hear(key.data)
         self._obey()
         if self._closing.is_set():
@@ -258,6 +258,6 @@ def _slots(targets: Sequence[Target], workers: int) -> list[Slot]:
     plans = [(Lane.SERIAL, 1, serial)] * workers if serial else []
     plans += [(target.lane, target.width, [i]) for i, target in enumerate(targets) if target.lane is not Lane.SERIAL]
     return [
-        Slot(index, lane, width, frozenset(wanted), ", ".join(repr(targets[i].name) for i in wanted))
-        for index, (lane, width, wanted) in enumerate(plans)
+        Slot(index, lane, width, frozenset(numbers), ", ".join(repr(targets[i].name) for i in numbers))
+        for index, (lane, width, numbers) in enumerate(plans)
     ]

@@ -1,7 +1,8 @@
 """Replacement: another worker for one that ended or never got ready, and another warden for one that was lost.
 
-Owns what the warden says, the count of losses, and the time that beginnings and ends may take. It leaves to
-:mod:`~sandbox.workers.blame` whom a loss is held against, and to :mod:`~sandbox.workers.supervisor` workers that run.
+Owns the warden's messages, the count of losses, and the time that beginnings and ends may take. It leaves to
+:mod:`~sandbox.workers.blame` which call a loss counts against, and to :mod:`~sandbox.workers.supervisor` workers that
+run.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ from sandbox.workers.slot import AWAY_S, Slot, State, out_of_memory_kills
 
 MAX_FAILED_STARTS = 3  # workers in a row that may die before they are ready
 FORKED_START_S = 10.0  # seconds that a worker from a nursery has to become ready; it has loaded everything already
-MAX_WARDENS = 5
-"""Wardens that may be lost within :data:`WARDENS_S` while no call runs: a call that runs is given up itself, soon."""
+MAX_WARDENS = 5  # wardens that may be lost within WARDENS_S while no call runs; a call that runs is soon given up
 WARDENS_S = 600.0  # seconds for which the loss of a warden counts
 
 
@@ -90,13 +90,12 @@ class Replacement:
             slot.check_at = math.inf
 
     def _begun(self, slot: Slot, generation: int, process: int, *, from_nursery: bool) -> None:
-        """A worker was forked: from a nursery with its targets, or it loads them from now on."""
+        """Note a forked worker: from a nursery it has its targets, otherwise it loads them from now on."""
         if generation == slot.generation:
             slot.process, slot.from_nursery, slot.began = process, from_nursery, time.monotonic()
             if slot.state is State.STARTING:
-                slot.check_at = slot.began + (
-                    min(FORKED_START_S, self._load_timeout_s) if from_nursery else self._load_timeout_s
-                )
+                start_s = min(FORKED_START_S, self._load_timeout_s) if from_nursery else self._load_timeout_s
+                slot.check_at = slot.began + start_s
 
     def _ended(self, slot: Slot, process: int, code: int) -> None:
         """Handle the end of a worker: count what it finished, blame what it ran, send the others again."""
@@ -105,9 +104,9 @@ class Replacement:
         ours, was_starting = slot.state is State.DYING, slot.state is State.STARTING
         suspects = {} if was_starting else slot.suspects()
         self._ledger.collect(slot)
-        words = slot.last_words()
+        console = slot.console()
         if was_starting and not slot.counted:
-            message = f"{blame.describe_end(code)} while loading {slot.names}\n{words}"
+            message = f"{blame.describe_end(code)} while loading {slot.names}\n{console}"
             if self.failed_start(slot, message):
                 return
             if slot.loaded and slot.failed_starts == MAX_FAILED_STARTS - 1:
@@ -118,7 +117,7 @@ class Replacement:
             unfinished = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
             cut_off = (ours and code == -signal.SIGKILL) or code in (BROKEN, CHANNEL_LOST) or bool(slot.malformed)
             killed = not cut_off and blame.killed_from_outside(code)
-            end = End(code, words, cut_off, slot.malformed, killed and self._ran_out_of_memory())
+            end = End(code, console, cut_off, slot.malformed, killed and self._ran_out_of_memory())
             sent = {ticket: call for ticket, (_, call) in slot.sent.items()}
             self._ledger.answer_for(slot, blame.ended(end, unfinished, sent, slot.first_alone))
         self._ledger.send_again(slot, list(slot.sent))
@@ -130,15 +129,15 @@ class Replacement:
 
     def _loads_too_long(self, slot: Slot) -> None:
         """Give a worker up that loads for too long; where it could be loaded before, another one may do better."""
-        words = (
+        message = (
             f"loading took longer than {self._load_timeout_s:g} s: {slot.names}; give it longer with "
             "load_timeout_s=..., on the command line with --load-timeout"
         )
-        if not self.failed_start(slot, words, last=not slot.loaded):
+        if not self.failed_start(slot, message, last=not slot.loaded):
             slot.retiring = True
             self._warden.kill(slot)
 
-    def failed_start(self, slot: Slot, words: str, *, last: bool = False) -> bool:
+    def failed_start(self, slot: Slot, message: str, *, last: bool = False) -> bool:
         """Count a worker that never became ready; return whether no other is started."""
         if self._closing.is_set():
             return False
@@ -146,16 +145,16 @@ class Replacement:
         slot.counted = True
         slot.nursery_failed = slot.nursery_failed or slot.from_nursery
         if last or slot.failed_starts >= MAX_FAILED_STARTS:
-            self._ledger.refuse(WorkerStartError(words))
+            self._ledger.refuse(WorkerStartError(message))
             return True
         return False
 
     def _doubt_warden(self, slot: Slot, now: float) -> None:
-        """A worker's beginning or end is late: ask the warden whether it is there, and wake it if it was stopped.
+        """Ask the warden whether it is there, since a worker's beginning or end is late; wake it if it was stopped.
 
-        One that answers and still reports no end has a worker that cannot die, because the kernel or a tracer holds it.
-        It runs nothing any more, and its place is given to another. A beginning takes longer where a nursery loads the
-        targets first; meanwhile the warden is only asked whether it is there.
+        A warden that answers and still reports no end has a worker that cannot die, because the kernel or a tracer
+        holds it. That worker runs nothing any more, and its slot is given to another. A beginning takes longer where a
+        nursery loads the targets first; meanwhile the warden is only asked whether it is there.
         """
         slot.check_at = now + link.WARDEN_DOUBT_S
         if self._warden.due == math.inf:
@@ -172,7 +171,7 @@ class Replacement:
         self._warden.wake()
 
     def lost_warden(self, *, stopped: bool = False) -> None:
-        """The warden is gone or does nothing: start another, and find out during which call wardens are lost."""
+        """Start another warden for one that is gone or does nothing; find out during which call wardens are lost."""
         self._warden.stop(at_once=stopped)
         processes = [slot.process for slot in self._slots if slot.process]
         for process in processes:  # the kernel has ended those that have not asked it otherwise
@@ -193,9 +192,9 @@ class Replacement:
             self.start()
 
     def _count_with_warden(self, slot: Slot) -> int:
-        """Count against the calls that a worker ran that the warden was lost, and say how many they are.
+        """Count the warden's loss against the calls that a worker ran, and return how many they are.
 
-        One that it happens to twice runs apart from all others from then on.
+        A call that it happens to twice runs apart from all others from then on.
         """
         if slot.page is None or slot.state is State.STARTING:
             return 0

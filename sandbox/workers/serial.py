@@ -9,8 +9,7 @@ from sandbox.workers import capture, clock
 from sandbox.workers.desk import Desk, held_bytes
 from sandbox.workers.steady import Steady
 
-BOX_S = 0.02
-"""Seconds after which a worker gives the rest of its chunk back, so that a slow call does not hold up quick ones."""
+BOX_S = 0.02  # seconds after which a worker gives the rest of its chunk back: slow calls do not hold up quick ones
 
 
 class SerialLane:
@@ -27,14 +26,13 @@ class SerialLane:
                 self._obey(*loads(frame))  # noqa: S301 - the parent is trusted
 
     def _obey(self, kind: str, *message: Any) -> None:
-        match kind:
-            case "run":
-                self._run_chunk(*message)
-            case _:
-                self._desk.obey(kind, *message)
+        if kind == "run":
+            self._run_chunk(*message)
+        else:
+            self._desk.obey(kind, *message)
 
     def _run_chunk(self, ticket: int, half: int, batch: int, target: int, calls: list[tuple[int, ...]]) -> None:
-        """Run calls until the chunk or its time box ends, and tell how many were run.
+        """Run calls until the chunk or its time box ends, and report how many were run.
 
         The first call has the ticket, the others those after it; ``half`` of the page takes the answers, and each of
         ``calls`` names its segments of the batch.
@@ -44,13 +42,13 @@ class SerialLane:
         box = monotonic() + BOX_S
         done = numbers = 0
         common, segment = view.common, view.segment
-        place = page.prints.place(0)
-        log, timer = capture.begin_call(place, ticket), self._new_clock()
+        writer = page.prints.writer(0)
+        log, timer = capture.begin_call(writer, ticket), self._new_clock()
         for places in calls:
             began = monotonic()
             log.ticket = ticket + done
             page.begin(0, ticket + done, began, desk.tainted)
-            answer = run(common, [segment(place) for place in places], places)
+            answer = run(common, [segment(index) for index in places], places)
             check()
             ended = monotonic()
             if timer.touched or capture.threads_started:
@@ -69,7 +67,7 @@ class SerialLane:
                     desk.record(ticket + done, ended - began, "", answer)
             else:
                 desk.record(ticket + done, ended - began, log.finish(), answer)
-                log = capture.begin_call(place, ticket + done)
+                log = capture.begin_call(writer, ticket + done)
             done += 1
             if ended > box:
                 break

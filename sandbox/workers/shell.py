@@ -1,6 +1,6 @@
-"""What makes a forked process a worker: a session, limits and signals of its own, and the warden as its parent.
+"""The shell of a worker: a forked process gets a session, limits and signals of its own, and the warden as its parent.
 
-Used by the warden for the workers that it forks, and by a nursery for those that are forked there.
+The warden uses it for the workers that it forks, and a nursery for those that are forked there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from sandbox.workers.desk import OUR_DESCRIPTORS_FROM
 
 WORKER_OOM_SCORE = 500  # where memory runs out, the kernel takes a worker before the trainer
-NURSERY_OOM_SCORE = 700  # and before a worker a nursery, without which everything goes on, more slowly
+NURSERY_OOM_SCORE = 700  # and a nursery before a worker: without it everything goes on, more slowly
 ADOPTION_S = 10.0  # seconds in which the kernel hands an orphan to the warden
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -28,7 +28,7 @@ _UNSTOPPABLE = {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGCONT}
 
 
 def lead_session(parent: int, oom_score: int) -> None:
-    """Lead a session of one's own that ends with the given parent; end here where that is gone already."""
+    """Lead a new session that ends with the given parent; end at once if that is gone already."""
     os.setsid()
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -38,7 +38,7 @@ def lead_session(parent: int, oom_score: int) -> None:
 
 
 def limit(memory_bytes: int | None) -> None:
-    """Leave no core dumps, and hold no more memory than that."""
+    """Limit this process's data to so much memory, and its core dumps to none."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory_bytes is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -78,11 +78,11 @@ def wait_for_parent(parent: int) -> None:
 
 def raise_descriptors(descriptors: Iterable[int]) -> list[int]:
     """Move descriptors above those of a reward's own files."""
-    raised = []
-    for one in descriptors:
-        raised.append(fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, OUR_DESCRIPTORS_FROM))
-        os.close(one)
-    return raised
+    copies = []
+    for descriptor in descriptors:
+        copies.append(fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, OUR_DESCRIPTORS_FROM))
+        os.close(descriptor)
+    return copies
 
 
 def silence() -> None:
@@ -104,13 +104,13 @@ def kill_group(process: int) -> None:
 def children() -> list[int]:
     """Return our children, as the kernel lists them; elsewhere than on Linux none are known."""
     try:
-        return [int(one) for one in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+        return [int(process) for process in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     except OSError:
         return []
 
 
 def let_go(process: int, number: int) -> None:
-    """Trace a stopped child no longer: the signal that it was stopped for acts on it as if it had never been traced."""
+    """Stop tracing a stopped child: the signal that stopped it then acts as if it had never been traced."""
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]

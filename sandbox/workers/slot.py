@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 
 CONSOLE_CHARS = 4000  # characters kept of what the interpreter wrote as it crashed
 CONSOLE_BYTES = 1 << 16  # size of the file that it writes to
+CUT_OFF_S = 0.1  # seconds that a cut-off worker has to die by itself, with its own exit code, before it is killed
+LOOP_CHECK_S = 0.05  # seconds between two looks at an event loop's current step
+STALLED_S = 5.0  # seconds without a sign of life after which a worker that runs no call counts as stopped
+GRACE_S = 5.0  # seconds after its deadline by which a call has been answered, or else is lost
+STOPPED_S = 120.0  # seconds that a call's clock may stand still, as while a jail starts; then its worker counts as idle
+AWAY_S = 1.0  # seconds between two looks from which on the parent itself counts as having stood still
+PEEK_S = 0.1  # seconds between two looks at what a running chunk has finished: a slow call holds back no answer
+WATCH_S = 1.0  # seconds between two looks at a worker that has calls to answer, at most
+SETTLED_S = 0.001  # seconds after which one processor surely sees what another wrote
+HEARTBEAT_LOST_S = 0.5  # seconds without a sign of life after which some call is taken to hold the interpreter
 
 
 class Lane(StrEnum):
@@ -53,7 +63,7 @@ class _Sending(NamedTuple):
 
 @dataclass(slots=True)
 class Slot:
-    """One place for a worker; when its worker dies, the next one takes the place."""
+    """A slot for a worker; when its worker dies, the next one takes the slot."""
 
     index: int  # its number
     lane: Lane  # how its workers run calls
@@ -180,16 +190,17 @@ class Slot:
         which no answer could be expected: clocks stood still, one coroutine held the loop, or the parent itself stood
         still. That time is bounded as well.
         """
-        most_s = STOPPED_S + (self.width - 1) * max((one.timeout_s for one in self._sendings.values()), default=0.0)
+        sendings = self._sendings
+        most_s = STOPPED_S + (self.width - 1) * max((sending.timeout_s for sending in sendings.values()), default=0.0)
         late = [
             first
-            for first, one in self._sendings.items()
-            if now > one.sent_at + one.timeout_s + GRACE_S + min(self.excused_s - one.excused_s, most_s)
+            for first, sending in sendings.items()
+            if now > sending.sent_at + sending.timeout_s + GRACE_S + min(self.excused_s - sending.excused_s, most_s)
         ]
         if self.lane is Lane.SERIAL:
             return list(self.sent) if late else []
-        for first in [first for first in self._sendings if first not in self.sent]:
-            del self._sendings[first]
+        for first in [first for first in sendings if first not in self.sent]:
+            del sendings[first]
         return [first for first in late if first in self.sent]
 
     def settled(self, now: float) -> bool:
@@ -211,7 +222,7 @@ class Slot:
         assert self.page is not None
         if self.lane is Lane.ASYNCIO:
             return self._overdue_step(now)
-        found: dict[int, bool] = {}
+        overdue: dict[int, bool] = {}
         next_check = math.inf
         runs = self.page.running()
         lost = all(running.stopped and not now - running.started <= STOPPED_S for running in runs)
@@ -223,13 +234,12 @@ class Slot:
                 continue
             due = running.started + sent[1].timeout_s
             if now >= due:
-                found[running.ticket] = running.tainted
+                overdue[running.ticket] = running.tainted
             else:
                 next_check = min(next_check, due)
         waiting = min((call.timeout_s for _, call in self.sent.values()), default=math.inf)
-        self.check_at = min(next_check, now + waiting)
-        self.check_at = min(self.check_at, now + PEEK_S)
-        return found
+        self.check_at = min(next_check, now + waiting, now + PEEK_S)
+        return overdue
 
     def _note_look(self, now: float, *, idle: bool, excused: bool) -> None:
         """Note since when the worker does nothing, as far as it was looked at, and for how long no call could answer.
@@ -279,26 +289,12 @@ class Slot:
         """Return what a call that has not answered has printed so far."""
         return "" if self.page is None else self.page.prints.of(ticket)
 
-    def last_words(self) -> str:
+    def console(self) -> str:
         """Return what the interpreter wrote as it crashed."""
         with contextlib.suppress(OSError):
             text = os.pread(self._descriptors[2], CONSOLE_CHARS, 0).decode("utf-8", "replace")
             return text.replace("\0", "").strip()
         return ""
-
-
-CUT_OFF_S = 0.1  # seconds that a cut-off worker has to die by itself, with an exit code of its own, before it is killed
-LOOP_CHECK_S = 0.05  # seconds between two looks at an event loop's current step
-STALLED_S = 5.0  # seconds without a sign of life after which a worker that runs no call is taken to have been stopped
-GRACE_S = 5.0  # seconds after its deadline by which a call has been answered, or else is lost
-STOPPED_S = 120.0
-"""Seconds that a call's clock may stand still, as while a jail starts, before its worker counts as doing nothing."""
-AWAY_S = 1.0  # seconds between two looks from which on the parent itself is taken to have stood still
-PEEK_S = 0.1
-"""Seconds between two looks at what a chunk in progress has finished: a slow call holds back no finished one."""
-WATCH_S = 1.0  # seconds between two looks at a worker that has calls to answer, at most
-SETTLED_S = 0.001  # seconds after which one processor surely sees what another wrote
-HEARTBEAT_LOST_S = 0.5  # seconds without a sign of life after which some call is taken to hold the interpreter
 
 
 def sleeps(process: int) -> bool:

@@ -1,7 +1,7 @@
-"""What a worker needs and a call may break: the clock, the process's identity, the loaded modules.
+"""Steady copies of what a worker needs and a call may break: the clock, the process's identity, the loaded modules.
 
-A test library that freezes time replaces ``time.monotonic`` in every module that holds it under a name of its own.
-So it is held here in a class, where such a library does not look.
+A test library that freezes time replaces ``time.monotonic`` in every module that has it as a global. Here it is an
+attribute of a class, where such a library does not look.
 """
 
 from __future__ import annotations
@@ -66,11 +66,8 @@ def _mark() -> mmap.mmap | bytes:
     """
     page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     try:
-        page.madvise(_WIPE_ON_FORK)
+        page.madvise(18)  # MADV_WIPEONFORK
     except (AttributeError, OSError):
         return bytes(1)
     page[0] = 1
     return page
-
-
-_WIPE_ON_FORK = 18

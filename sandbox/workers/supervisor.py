@@ -1,8 +1,8 @@
 """The supervisor: it hears the workers that run calls, and watches the calls' deadlines.
 
-Owns what a worker's messages mean and what is done about one that is late, silent or full. It leaves to
-:mod:`~sandbox.workers.blame` whom that is held against, to :mod:`~sandbox.workers.ledger` the answers themselves, and
-to :mod:`~sandbox.workers.replacement` the worker after this one.
+Owns what a worker's messages mean, and what happens to one that is late, silent or full. It leaves to
+:mod:`~sandbox.workers.blame` which call that counts against, to :mod:`~sandbox.workers.ledger` the answers themselves,
+and to :mod:`~sandbox.workers.replacement` the worker after this one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from typing import Any
 
 from sandbox.workers import blame
 from sandbox.workers.dispatch import Dispatch
@@ -38,7 +37,7 @@ class Supervisor:
         self._leak_bytes = math.inf if memory_bytes is None else RETIRE_SHARE * memory_bytes
 
     def hear(self, slot: Slot) -> None:
-        """Do what a worker's messages ask for, and note where it can send no more."""
+        """Do what a worker's messages ask for, and note if it can send no more."""
         assert slot.channel is not None
         frames, end = [], None
         try:
@@ -57,7 +56,7 @@ class Supervisor:
             if slot.state is State.READY:
                 slot.state, slot.check_at = State.CUT_OFF, time.monotonic() + CUT_OFF_S
 
-    def _obey(self, slot: Slot, frame: Any) -> bool:
+    def _obey(self, slot: Slot, frame: object) -> bool:
         """Do what a worker's message asks for; return whether a worker's own code sends it at this time."""
         assert slot.reader is not None  # open as long as the channel is, and so is the page
         assert slot.page is not None
@@ -65,8 +64,8 @@ class Supervisor:
             case ["ready"] if slot.state is State.STARTING:
                 slot.state, slot.failed_starts, slot.check_at, slot.loaded = State.READY, 0, math.inf, True
                 slot.load_s = max(slot.load_s, time.monotonic() - slot.began)
-            case ["load_error", str(words)] if slot.state is State.STARTING:
-                self._replacement.failed_start(slot, words, last=not slot.loaded)
+            case ["load_error", str(message)] if slot.state is State.STARTING:
+                self._replacement.failed_start(slot, message, last=not slot.loaded)
             case ["done", int(first), int(done), bool(tainted), int(held_bytes)] if slot.is_at(first, done):
                 self._chunk_done(slot, done, tainted, held_bytes > self._leak_bytes)
             case ["wake", int(held_bytes)]:
@@ -111,8 +110,8 @@ class Supervisor:
         if slot.stalled(now):
             self._ledger.collect(slot)
             if sleeps(slot.process):
-                words = "the worker waits for calls, and its answer is lost"
-                self._ledger.lose(slot, list(slot.sent), CallStatus.CRASHED, words)
+                message = "the worker waits for calls, and its answer is lost"
+                self._ledger.lose(slot, list(slot.sent), CallStatus.CRASHED, message)
             else:
                 self._ledger.count_lost(slot, slot.sent, "the worker stood still")
             self._warden.retire(slot)
@@ -136,7 +135,7 @@ class Supervisor:
             self._warden.retire(slot)
 
     def _threads_overdue(self, slot: Slot, overdue: Iterable[int], now: float) -> None:
-        """Give late calls up and leave their threads; or, where one call holds the interpreter, find out which."""
+        """Give late calls up and leave their threads; but if one call holds the interpreter, find out which."""
         if not slot.breathes(now) and len(slot.sent) > 1:
             for _, call in slot.sent.values():
                 call.terms = call.terms._replace(alone=True)

@@ -1,7 +1,7 @@
 """The lane of threads: blocking calls (HTTP, a database), many at once in one process.
 
-A thread cannot be killed. A call that is over its deadline is given up by the parent and its thread
-left behind; the parent starts a new process when too many threads are stuck or nothing else is in flight.
+A thread cannot be killed. The parent gives a call up that is over its deadline and leaves its thread behind; it starts
+a new process when too many threads are stuck or nothing else is in flight.
 """
 
 from __future__ import annotations
@@ -42,23 +42,22 @@ class ThreadLane:
                     self._obey(*loads(frame))  # noqa: S301 - the parent is trusted
 
     def _obey(self, kind: str, *message: Any) -> None:
-        match kind:
-            case "start":
-                for order in message[0]:
-                    self._pool.schedule(self._run_call, args=(Order(*order),))
-            case _:
-                self._desk.obey(kind, *message)
+        if kind == "start":
+            for order in message[0]:
+                self._pool.schedule(self._run_call, args=(Order(*order),))
+        else:
+            self._desk.obey(kind, *message)
 
     def _run_call(self, order: Order) -> None:
         desk, cell = self._desk, self._cells.get()
         try:
-            log = capture.begin_call(desk.page.prints.place(cell), order.ticket)
+            log = capture.begin_call(desk.page.prints.writer(cell), order.ticket)
             timer = clock.CellClock(desk.page, cell)
             clock.use(timer)
             began = Steady.monotonic()
             desk.page.begin(cell, order.ticket, began, False)
             answer = desk.targets[order.target](*desk.arguments(order))
-            if desk.keeper.check() and self._others_run():
+            if desk.keeper.check() and self._cells.qsize() < self._all_cells - 1:  # other calls run
                 Steady.end(BROKEN)  # one of them may have failed for want of a module; each runs again alone
             if capture.planned:
                 capture.cancel_plans()
@@ -67,9 +66,6 @@ class ThreadLane:
             desk.page.end(cell)
             desk.wake()
         except BaseException:
-            Steady.end(BROKEN)  # the pool of threads would keep it to itself, and the call never be answered
+            Steady.end(BROKEN)  # the pool of threads would swallow it, and the call would never be answered
         finally:
             self._cells.put(cell)
-
-    def _others_run(self) -> bool:
-        return self._cells.qsize() < self._all_cells - 1

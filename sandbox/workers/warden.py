@@ -25,9 +25,10 @@ import time
 from collections import Counter
 from typing import Any
 
-from sandbox.workers import nursery, shell, worker
+from sandbox.workers import shell, worker
 from sandbox.workers.desk import BROKEN
 from sandbox.workers.nursery import ForkRequest, Nursery
+from sandbox.workers.nursery import run as run_nursery
 from sandbox.workers.wire import Channel, MalformedError, channel_pair
 from sandbox.workers.worker import Payload
 
@@ -61,7 +62,7 @@ class Warden:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         self._poll = select.poll()
-        self._nurseries_known = shell.adopt_orphans()
+        self._adopts = shell.adopt_orphans()  # whether orphans come to us, among them the workers of nurseries
 
     def run(self) -> None:
         """Serve until the parent says close or is gone, then kill every worker."""
@@ -97,7 +98,9 @@ class Warden:
             case "spawn":
                 self._spawn(*arguments)
             case "kill":
-                self._kill_slot(*arguments)
+                for process, slot in self._workers.items():
+                    if slot == arguments[0]:
+                        shell.kill_group(process)
             case "ping":
                 self._control.send_json(["here"])
             case "close":
@@ -120,17 +123,20 @@ class Warden:
         self._control.send_json(["here"])
 
     def _spawn(self, slot: int, generation: int, lane: str, width: int, loads_slowly: bool) -> None:
-        request = ForkRequest(slot, generation, lane, width, self._take_descriptors())
-        found = self._nursery(request) if loads_slowly else None
-        if found is None:
+        descriptors = self._control.take_descriptors(4)
+        if len(descriptors) < 4:
+            raise OSError("the kernel kept descriptors back: the warden may have no more of them")
+        request = ForkRequest(slot, generation, lane, width, descriptors)
+        nursery = self._nursery(request) if loads_slowly else None
+        if nursery is None:
             self._fork_worker(request)
             return
-        if not found.fit:
+        if not nursery.fit:
             self._control.send_json(["waits", slot, generation])
         try:
-            found.ask(request)
+            nursery.ask(request)
         except OSError:
-            self._lose_nursery(found)
+            self._lose_nursery(nursery)
 
     def _fork_worker(self, request: ForkRequest) -> None:
         """Fork a worker from here, which loads its targets itself."""
@@ -139,8 +145,8 @@ class Warden:
             code = BROKEN
             try:
                 self._leave_warden(warden, shell.WORKER_OOM_SCORE)
-                raised = shell.raise_descriptors(request.descriptors)
-                code = worker.serve(request.lane, request.width, self._payloads[request.slot], *raised)
+                descriptors = shell.raise_descriptors(request.descriptors)
+                code = worker.serve(request.lane, request.width, self._payloads[request.slot], *descriptors)
             finally:
                 os._exit(code)
         self._note_start(request, process, from_nursery=False)
@@ -156,7 +162,7 @@ class Warden:
         key = tuple(payload)
         if key in self._nurseries:
             return self._nurseries[key]
-        if not self._nurseries_known or self._nurseries_lost[key] >= MAX_NURSERIES:
+        if not self._adopts or self._nurseries_lost[key] >= MAX_NURSERIES:
             return None
         ours, theirs = channel_pair()
         warden, process = os.getpid(), os.fork()
@@ -165,53 +171,46 @@ class Warden:
                 ours.close()
                 request.close()
                 self._leave_warden(warden, shell.NURSERY_OOM_SCORE)
-                (raised,) = shell.raise_descriptors([theirs.detach()])
-                nursery.run(payload, Channel(socket.socket(fileno=raised)), warden)
+                (descriptor,) = shell.raise_descriptors([theirs.detach()])
+                run_nursery(payload, Channel(socket.socket(fileno=descriptor)), warden)
             finally:
                 os._exit(0)
         theirs.close()
-        made = self._nurseries[key] = Nursery(process, ours, self._load_timeout_s)
+        nursery = self._nurseries[key] = Nursery(process, ours, self._load_timeout_s)
         self._poll.register(ours.fileno(), select.POLLIN)
-        return made
+        return nursery
 
     def _hear_nurseries(self) -> None:
         """Note what nurseries have forked, and do without those that are gone, unfit or late."""
         now = time.monotonic()
-        for one in list(self._nurseries.values()):
+        for nursery in list(self._nurseries.values()):
             try:
-                for request, process in one.hear():
+                for request, process in nursery.hear():
                     self._note_start(request, process, from_nursery=True)
             except (EOFError, OSError, MalformedError):
-                self._lose_nursery(one)
+                self._lose_nursery(nursery)
                 continue
-            if one.late(now):
-                self._lose_nursery(one, for_good=True)
-            elif one.idle(now):
-                self._lose_nursery(one)
+            if nursery.late(now):
+                self._lose_nursery(nursery, for_good=True)
+            elif nursery.idle(now):
+                self._lose_nursery(nursery)
                 self._nurseries_lost.clear()
 
-    def _lose_nursery(self, lost: Nursery, *, for_good: bool = False) -> None:
+    def _lose_nursery(self, nursery: Nursery, *, for_good: bool = False) -> None:
         """End a nursery, and fork from here what it was to fork."""
-        key = next((key for key, one in self._nurseries.items() if one is lost), None)
+        key = next((key for key, other in self._nurseries.items() if other is nursery), None)
         if key is None:
             return
         del self._nurseries[key]
-        self._nurseries_lost[key] += 1 if lost.fit and not for_good else MAX_NURSERIES
-        shell.kill_group(lost.process)  # and with it what is being forked and nobody has told us of
+        self._nurseries_lost[key] += 1 if nursery.fit and not for_good else MAX_NURSERIES
+        shell.kill_group(nursery.process)  # and with it a child that it forks and has not reported yet
         with contextlib.suppress(EOFError, OSError, MalformedError):
-            for request, process in lost.hear():
+            for request, process in nursery.hear():
                 self._note_start(request, process, from_nursery=True)
-        self._poll.unregister(lost.channel.fileno())
-        lost.channel.close()
-        for request in lost.waiting.values():
+        self._poll.unregister(nursery.channel.fileno())
+        nursery.channel.close()
+        for request in nursery.waiting.values():
             self._fork_worker(request)
-
-    def _take_descriptors(self) -> list[int]:
-        """Return a new worker's socket and files."""
-        descriptors = self._control.take_descriptors(4)
-        if len(descriptors) < 4:
-            raise OSError("the kernel kept descriptors back: the warden may have no more of them")
-        return descriptors
 
     def _leave_warden(self, warden: int, oom_score: int) -> None:
         """Turn the forked child into a worker's shell: own session, limits, plain signals, no parental descriptors."""
@@ -219,19 +218,14 @@ class Warden:
         shell.lead_session(warden, oom_score)
         shell.adopt_orphans()
         self._control.close()
-        for one in self._nurseries.values():
-            one.channel.close()
-            for request in one.waiting.values():
+        for nursery in self._nurseries.values():
+            nursery.channel.close()
+            for request in nursery.waiting.values():
                 request.close()
         os.close(self._wake_read)
         os.close(self._wake_write)
         shell.limit(self._memory_bytes)
         shell.silence()
-
-    def _kill_slot(self, slot: int) -> None:
-        for process, owner in self._workers.items():
-            if owner == slot:
-                shell.kill_group(process)
 
     def _reap(self) -> bool:
         """Report dead workers, kill and reap what they left behind; return whether there may be more."""
@@ -252,9 +246,9 @@ class Warden:
         if process not in self._workers:
             self._hear_nurseries()  # it may have been forked just now
         slot = self._workers.pop(process, None)
-        for one in list(self._nurseries.values()):
-            if one.process == process:
-                self._lose_nursery(one)
+        for nursery in list(self._nurseries.values()):
+            if nursery.process == process:
+                self._lose_nursery(nursery)
         if slot is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process, signal.SIGKILL)
@@ -263,10 +257,10 @@ class Warden:
 
     def _kill_strays(self) -> None:
         """Kill every child of ours that is not a worker: descendants of a dead one, handed to us as subreaper."""
-        found = shell.children()
+        children = shell.children()
         self._hear_nurseries()  # whose new workers among these are no strays
-        ours = {*self._workers, *(one.process for one in self._nurseries.values())}
-        for process in found:
+        ours = {*self._workers, *(nursery.process for nursery in self._nurseries.values())}
+        for process in children:
             if process not in ours:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(process, signal.SIGKILL)

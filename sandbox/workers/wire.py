@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import fcntl
 import json
+import math
 import mmap
 import os
 import pickle
@@ -26,6 +27,8 @@ from typing import Any
 
 _LENGTH = struct.Struct("<I")
 _MAX_FRAME_BYTES = 1 << 20  # of a worker's message
+_MAP_FIXED = 0x10  # on Linux and macOS
+_MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0)
 _READ_BYTES = 1 << 18
 _MAX_FDS = 8
 _PIECES = 512  # below IOV_MAX everywhere
@@ -71,28 +74,21 @@ def map_shared(descriptor: int, size: int, *, writable: bool) -> mmap.mmap:
     """Map a file without keeping a descriptor of it.
 
     Python's own way keeps a duplicate under the lowest free number, such as 3. A reward that writes to a number
-    which meant a log file elsewhere would write over what the worker tells its parent. So Python maps nothing, and
-    the file is mapped over that.
+    which meant a log file elsewhere would write over the worker's messages. So Python maps anonymous memory, and the
+    file is mapped over that.
     """
     block = mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
     protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
     flags = mmap.MAP_SHARED | _MAP_FIXED | (0 if writable else _POPULATE)
-    place = ctypes.addressof(ctypes.c_char.from_buffer(block))
-    if _libc.mmap(place, size, protection, flags, descriptor, 0) != place:
+    address = ctypes.addressof(ctypes.c_char.from_buffer(block))
+    if _libc.mmap(address, size, protection, flags, descriptor, 0) != address:
         raise OSError(ctypes.get_errno(), "cannot map shared memory")
     return block
 
 
-def _c_library() -> ctypes.CDLL:
-    library = ctypes.CDLL(None, use_errno=True)
-    library.mmap.restype = ctypes.c_void_p
-    library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    return library
-
-
-_libc = _c_library()
-_MAP_FIXED = 0x10  # on Linux and macOS
-_MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0)
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 
 
 class Channel:
@@ -153,8 +149,8 @@ class Channel:
 
     def take_descriptors(self, count: int) -> list[int]:
         """Return the next descriptors that came with the frames read so far."""
-        taken, self._descriptors = self._descriptors[:count], self._descriptors[count:]
-        return taken
+        descriptors, self._descriptors = self._descriptors[:count], self._descriptors[count:]
+        return descriptors
 
     def close(self) -> None:
         """Close the socket."""
@@ -190,7 +186,7 @@ class BatchFile:
         os.lseek(self.descriptor, self._base, os.SEEK_SET)
 
     def append(self, segments: Sequence[bytes]) -> None:
-        """Write the next segments; nothing, where the file is closed already."""
+        """Write the next segments; do nothing if the file is closed already."""
         first = len(self._ends)
         end = self._ends[-1]
         for segment in segments:
@@ -201,16 +197,16 @@ class BatchFile:
                 _write_all(self.descriptor, segments)
                 os.pwrite(self.descriptor, self._ends[first:].tobytes(), 8 + 8 * first)
 
-    def size_of(self, place: int) -> int:
+    def size_of(self, index: int) -> int:
         """Return the bytes of a segment that was appended."""
-        return self._ends[place + 1] - self._ends[place]
+        return self._ends[index + 1] - self._ends[index]
 
-    def read(self, places: Sequence[int]) -> list[bytes]:
-        """Return segments that were appended, to be sent to another machine; none where the file is closed already."""
+    def read(self, indices: Sequence[int]) -> list[bytes]:
+        """Return segments that were appended, to be sent to another machine; none if the file is closed already."""
         with self._lock:
             if self.descriptor < 0:
                 return []
-            return [os.pread(self.descriptor, self.size_of(p), self._base + self._ends[p]) for p in places]
+            return [os.pread(self.descriptor, self.size_of(i), self._base + self._ends[i]) for i in indices]
 
     def share(self) -> BatchFile:
         """Return the file for one more job, which closes it as well."""
@@ -231,10 +227,10 @@ class BatchFile:
 def _write_all(descriptor: int, pieces: Sequence[bytes]) -> None:
     """Write pieces one after another, without copying them together first."""
     for start in range(0, len(pieces), _PIECES):
-        some = pieces[start : start + _PIECES]
-        wanted, written = sum(map(len, some)), os.writev(descriptor, some)
-        if written < wanted:  # the kernel takes at most 2 GiB at once
-            rest = memoryview(b"".join(some))[written:]
+        batch = pieces[start : start + _PIECES]
+        size, written = sum(map(len, batch)), os.writev(descriptor, batch)
+        if written < size:  # the kernel takes at most 2 GiB at once
+            rest = memoryview(b"".join(batch))[written:]
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
 
@@ -242,7 +238,7 @@ def _write_all(descriptor: int, pieces: Sequence[bytes]) -> None:
 class BatchView:
     """A worker's view of a :class:`BatchFile`, with what is common to its calls."""
 
-    def __init__(self, descriptor: int, common: Any) -> None:
+    def __init__(self, descriptor: int, common: object) -> None:
         self.common = common
         self._descriptor = descriptor
         (count,) = struct.unpack("<Q", os.pread(descriptor, 8, 0))
@@ -278,17 +274,17 @@ class BatchView:
 class RecordWriter:
     """The worker's end of its results file: JSON lines in shared memory, which outlive the worker.
 
-    What follows the last record is zeros; so a record that is being written, in whatever order its bytes
-    are seen, has a zero in it or no end of line yet.
+    Zeros follow the last record. So a record that is being written, in whatever order its bytes arrive, has a zero in
+    it or no end of line yet.
     """
 
     def __init__(self, descriptor: int) -> None:
-        self._lock = threading.Lock()  # protects the place to write at
+        self._lock = threading.Lock()  # protects the end
         self._end = 0
         self._map = map_shared(descriptor, RECORDS_BYTES, writable=True)
 
     def write(self, record: bytes) -> None:
-        """Add a record; where there is no room for it, it is left out."""
+        """Add a record; drop it if there is no room for it."""
         with self._lock:
             end = self._end + len(record)
             if end < len(self._map):
@@ -362,19 +358,16 @@ def decoded(data: bytes) -> Any:
     """
     try:
         return json.loads(data)
-    except (ValueError, RecursionError) as reason:  # nested too deeply is the second
-        raise MalformedError(str(reason)) from None
+    except (ValueError, RecursionError) as error:  # nested too deeply is the second
+        raise MalformedError(str(error)) from None
 
 
-def _is_record(line: Any) -> bool:
+def _is_record(line: object) -> bool:
     return (
         type(line) is list
         and len(line) == 4
         and type(line[0]) is int
         and type(line[1]) is float
-        and 0.0 <= line[1] < _ENDLESS
+        and 0.0 <= line[1] < math.inf
         and type(line[2]) is str
     )
-
-
-_ENDLESS = float("inf")

@@ -23,8 +23,8 @@ from sandbox.workers.serial import SerialLane
 from sandbox.workers.steady import INSIDE, Steady
 from sandbox.workers.wire import Channel, RecordWriter, map_shared
 
-_LOW_DESCRIPTORS = 32
-"""Numbers below this are ``/dev/null`` in a worker: one that meant a log file in another process writes there."""
+_LOW_DESCRIPTORS = 32  # lower numbers are /dev/null in a worker: code may write to one that was its log file elsewhere
+_MAX_LOAD_ERROR_CHARS = 20_000
 
 Payload = dict[int, tuple[str, bytes]]
 
@@ -42,9 +42,9 @@ def serve(
 ) -> int:
     """Load the payload's targets and serve ``width`` calls at once until the parent is gone.
 
-    The payload has each target's name and pickle, by number; ``loaded`` are the targets where this process was forked
-    from one that has loaded them. ``control`` is the socket to the parent. Then come descriptors of files shared with
-    the parent: what the worker is doing, what the calls returned, what the interpreter writes in a crash.
+    The payload has each target's name and pickle, by number; ``loaded`` are the targets if this process was forked from
+    one that has loaded them. ``control`` is the socket to the parent. Then come descriptors of files shared with the
+    parent: the page, the results, and what the interpreter writes in a crash.
     """
     faulthandler.enable(os.fdopen(console, "wb", buffering=0, closefd=False))
     channel = Channel(socket.socket(fileno=control))
@@ -79,9 +79,6 @@ def serve(
         return 0
 
 
-_MAX_LOAD_ERROR_CHARS = 20_000
-
-
 def load(payload: Payload) -> dict[int, TargetFunction]:
     """Make this process one for targets, and load them.
 
@@ -112,11 +109,11 @@ def _load(name: str, payload: bytes) -> TargetFunction:
             importlib.import_module("asyncio")  # before its C half: the two would have tasks of their own
         target: TargetFunction = pickle.loads(payload)  # noqa: S301 - the parent is trusted
         return target
-    except WorkerStartError as refused:  # its words suffice
-        raise RuntimeError(f"{name!r} cannot be loaded in a worker: {refused}") from refused
-    except BaseException as fault:
-        words = "".join(traceback.format_exception(fault, limit=-4)).strip()
-        raise RuntimeError(f"{name!r} cannot be loaded in a worker:\n{words}") from fault
+    except WorkerStartError as error:  # its message suffices
+        raise RuntimeError(f"{name!r} cannot be loaded in a worker: {error}") from error
+    except BaseException as error:
+        trace = "".join(traceback.format_exception(error, limit=-4)).strip()
+        raise RuntimeError(f"{name!r} cannot be loaded in a worker:\n{trace}") from error
 
 
 def reseed() -> None:

@@ -28,7 +28,7 @@ def prints() -> Iterator[Prints]:
 
 def test_calls_in_flight_have_places_of_their_own(prints: Prints) -> None:
     """Each ticket has its own text, and one that printed nothing has none."""
-    logs = {ticket: CallLog(prints.place(ticket - 7), ticket) for ticket in (7, 8, 9)}
+    logs = {ticket: CallLog(prints.writer(ticket - 7), ticket) for ticket in (7, 8, 9)}
     for ticket in (7, 8, 7):
         logs[ticket].write(f"of {ticket}\n")
     assert ["of 7\nof 7\n", "of 8\n", "", ""] == [prints.of(ticket) for ticket in (7, 8, 9, 10)]
@@ -36,8 +36,8 @@ def test_calls_in_flight_have_places_of_their_own(prints: Prints) -> None:
 
 def test_the_next_call_begins_with_an_empty_place(prints: Prints) -> None:
     """What the call before it printed there is gone with its first text, and is never told as its own."""
-    CallLog(prints.place(0), 1).write("the first call's\n" * 100)
-    second = CallLog(prints.place(0), 2)
+    CallLog(prints.writer(0), 1).write("the first call's\n" * 100)
+    second = CallLog(prints.writer(0), 2)
     assert "" == prints.of(2)
     second.write("the second's\n")
     assert ["", "the second's\n"] == [prints.of(1), prints.of(2)]
@@ -46,14 +46,14 @@ def test_the_next_call_begins_with_an_empty_place(prints: Prints) -> None:
 @pytest.mark.parametrize("text", ["x" * 5, "ä😀\ud800", "\ud800" * (LOG_CHARS + 5), "😀" * (3 * LOG_CHARS)])
 def test_the_parent_reads_what_the_call_would_have_handed_over(prints: Prints, text: str) -> None:
     """Both ways have the same limit, the same count of what was dropped, and the same signs for what is no text."""
-    log = CallLog(prints.place(0), 1)
+    log = CallLog(prints.writer(0), 1)
     log.write(text)
     assert prints.of(1) == log.finish() != ""
 
 
 def test_what_comes_after_the_end_of_a_call_is_left_out(prints: Prints) -> None:
     """A thread that outlives its call does not write to a place that may be another call's."""
-    log = CallLog(prints.place(0), 1)
+    log = CallLog(prints.writer(0), 1)
     log.write("in time")
     log.finish()
     log.write("too late")
@@ -62,7 +62,7 @@ def test_what_comes_after_the_end_of_a_call_is_left_out(prints: Prints) -> None:
 
 def test_threads_of_one_call_lose_no_line(prints: Prints) -> None:
     """Lines of many threads at once are all there, each whole."""
-    log = CallLog(prints.place(0), 1)
+    log = CallLog(prints.writer(0), 1)
     threads = [
         threading.Thread(target=lambda n=n: [log.write(f"{n} {i}\n") for i in range(100)])  # type: ignore[misc]
         for n in range(8)
@@ -76,7 +76,7 @@ def test_threads_of_one_call_lose_no_line(prints: Prints) -> None:
 
 def test_a_fork_of_a_worker_writes_to_nobody_elses_place(prints: Prints) -> None:
     """A child that a call forked may print while the next call has the place."""
-    log = CallLog(prints.place(0), 1)
+    log = CallLog(prints.writer(0), 1)
     log.write("the parent's")
     child = os.fork()
     if child == 0:
@@ -88,8 +88,8 @@ def test_a_fork_of_a_worker_writes_to_nobody_elses_place(prints: Prints) -> None
 
 def test_lengths_that_a_call_wrote_over_are_not_believed(prints: Prints) -> None:
     """Memory that a call can write to may say anything; what is read of it is bounded."""
-    CallLog(prints.place(0), 1).write("text")
-    words = prints._words
+    CallLog(prints.writer(0), 1).write("text")
+    words = prints._integers
     at = prints._at // 8
     words[at + 1] = 2**63
     assert prints.of(1).startswith("text")
