@@ -218,7 +218,6 @@ def _exception(raised: object) -> tuple[Sequence[str], str]:
 
 
 def _line(raised: object) -> int | None:
-    """Return the line at which an exception that a child described was raised."""
     line = raised.get("line") if isinstance(raised, dict) else None
     return line if type(line) is int and 0 <= line < _MAX_LINE else None
 

@@ -30,6 +30,7 @@ from RestrictedPython.transformer import RestrictingNodeTransformer
 
 from sandbox.errors import RestrictedSourceError
 from sandbox.inside import guards
+from sandbox.inside.asserts import bound_names
 from sandbox.syntax import parse
 
 MAX_TEXT_CHARS = 100_000  # length of a text; a longer one is refused
@@ -124,7 +125,7 @@ class _Gate(RestrictingNodeTransformer):
     def __init__(self, text: str, tree: ast.Module) -> None:
         super().__init__()
         self._lines = text.splitlines()
-        self._bound = Counter(_bound(tree))
+        self._bound = Counter(bound_names(tree))
         self._modules = dict(_imported(tree))
 
     def error(self, node: ast.AST, info: str) -> NoReturn:
@@ -239,21 +240,6 @@ def _construct(node: ast.AST) -> str:
         if isinstance(value, str) and kind not in _STATEMENTS:
             return value
     return _STATEMENTS.get(kind, kind)
-
-
-def _bound(tree: ast.AST) -> Iterator[str]:
-    """Return each name as often as a text binds it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            yield node.id
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.alias):
-            yield node.asname or node.name.partition(".")[0]
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            yield node.name
 
 
 def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:

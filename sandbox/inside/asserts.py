@@ -58,7 +58,6 @@ class _Peer:
         self.calls = 0
 
     def hear(self) -> Any:
-        """Return the next message."""
         try:
             message = next(self._frames, None)
         except (OSError, ValueError, RecursionError, MemoryError) as fault:
@@ -297,9 +296,8 @@ def _instrument(tree: Module, source: str, peer: _Peer) -> list[_Check]:
         return _ast.With([_ast.withitem(check)], [statement], None, **at)
 
     def can_fail(node: AST) -> bool:
-        if isinstance(node, _ast.Assert):
-            return not isinstance(node.test, _ast.Constant) or not node.test.value
-        return any(can_fail(child) for child in _children(node))
+        asserts = (part for part in _walk(node) if isinstance(part, _ast.Assert))
+        return any(not isinstance(part.test, _ast.Constant) or not part.test.value for part in asserts)
 
     def visit(node: AST, again: bool) -> None:
         loops = _ast.For | _ast.While | _ast.AsyncFor | _ast.FunctionDef | _ast.AsyncFunctionDef
@@ -321,14 +319,37 @@ def _instrument(tree: Module, source: str, peer: _Peer) -> list[_Check]:
     return checks
 
 
-def _children(node: AST) -> Iterator[AST]:
+_BINDERS = {  # of nodes that bind a name: the field that has it
+    "FunctionDef": "name", "AsyncFunctionDef": "name", "ClassDef": "name", "ExceptHandler": "name",
+    "MatchAs": "name", "MatchStar": "name", "MatchMapping": "rest", "arg": "arg",
+}  # fmt: skip
+
+
+def _walk(node: AST) -> Iterator[AST]:
+    """Yield a node and all below it, in the order of the text; :mod:`ast` is too large for a child to load."""
     import _ast
 
+    yield node
     for field in node._fields:
         value = getattr(node, field, None)
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, _ast.AST):
-                yield item
+                yield from _walk(item)
+
+
+def bound_names(tree: AST) -> Iterator[str]:
+    """Yield each name as often as a syntax tree binds it."""
+    import _ast
+
+    for node in _walk(tree):
+        if isinstance(node, _ast.Name):
+            if not isinstance(node.ctx, _ast.Load):
+                yield node.id
+        elif isinstance(node, _ast.alias):
+            if node.name != "*":
+                yield (node.asname or node.name).split(".")[0]
+        elif name := getattr(node, _BINDERS.get(type(node).__name__, ""), None):
+            yield name
 
 
 def _unbound(tree: Module, names: dict[str, Any]) -> list[str]:
@@ -339,28 +360,10 @@ def _unbound(tree: Module, names: dict[str, Any]) -> list[str]:
     import _ast
 
     used: dict[str, None] = {}
-    bound = set(names) | set(dir(builtins))
-
-    def visit(node: AST) -> None:
-        if isinstance(node, _ast.Name):
-            if isinstance(node.ctx, _ast.Load):
-                used[node.id] = None
-            else:
-                bound.add(node.id)
-        elif isinstance(node, _ast.FunctionDef | _ast.ClassDef | _ast.AsyncFunctionDef):
-            bound.add(node.name)
-        elif isinstance(node, _ast.arg):
-            bound.add(node.arg)
+    for node in _walk(tree):
+        if isinstance(node, _ast.Name) and isinstance(node.ctx, _ast.Load):
+            used[node.id] = None
         elif isinstance(node, _ast.alias) and node.name == "*":
             used["*"] = None
-        elif isinstance(node, _ast.alias):
-            bound.add((node.asname or node.name).split(".")[0])
-        elif isinstance(node, _ast.ExceptHandler | _ast.MatchAs | _ast.MatchStar) and node.name:
-            bound.add(node.name)
-        elif isinstance(node, _ast.MatchMapping) and node.rest:
-            bound.add(node.rest)
-        for child in _children(node):
-            visit(child)
-
-    visit(tree)
+    bound = {*names, *dir(builtins), *bound_names(tree)}
     return [name for name in used if name not in bound]

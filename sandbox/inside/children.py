@@ -49,11 +49,11 @@ class Children:
             if ended:
                 return status, usage
             if not until:
-                watched = os.pidfd_open(process)
+                pidfd = os.pidfd_open(process)
                 try:
-                    dead = wait_readable(watched, _DEATH_S)
+                    dead = wait_readable(pidfd, _DEATH_S)
                 finally:
-                    os.close(watched)
+                    os.close(pidfd)
                 until = time.monotonic() + (_DEATH_S if dead else 0.0)
             elif time.monotonic() >= until:
                 self.worn = True

@@ -183,7 +183,6 @@ _WATCHED: dict[str, Callable[[object, str, object], object]] = {
 
 
 def safe_hasattr(of: object, name: str, /) -> bool:
-    """Stand in for ``hasattr``."""
     try:
         safe_getattr(of, name)
     except AttributeError:

@@ -51,11 +51,11 @@ class WorkFolder:
     def is_within(self, most_bytes: int) -> bool:
         """Whether it holds no more than it may, as far as the checker, a child, has come; begin a check if need be."""
         if self._checker is not None:
-            process, watched = self._checker
-            if not wait_readable(watched, 0):
+            process, pidfd = self._checker
+            if not wait_readable(pidfd, 0):
                 return True
             self._checker = None
-            os.close(watched)
+            os.close(pidfd)
             return self._children.reap(process)[0] == 0
         # by its marks: to list a directory is to wait for all the threads that change it
         if time.monotonic() - self._checked_at >= _CHECK_S and self._marks() != self._made:
@@ -73,8 +73,8 @@ class WorkFolder:
     def end_check(self) -> None:
         """End a check that is under way."""
         if self._checker is not None:
-            (process, watched), self._checker = self._checker, None
-            self._children.end(process, watched)
+            (process, pidfd), self._checker = self._checker, None
+            self._children.end(process, pidfd)
 
     def is_as_made(self) -> bool:
         """Whether the directory is empty and has not grown; its times are then taken back."""
@@ -98,12 +98,12 @@ class WorkFolder:
             return False
         if self._is_empty():
             return True
-        process, watched = self._children.fork_to(lambda: scratch.empty(self._folder))
+        process, pidfd = self._children.fork_to(lambda: scratch.empty(self._folder))
         try:
-            if not wait_readable(watched, CLEAN_S):
+            if not wait_readable(pidfd, CLEAN_S):
                 os.kill(process, signal.SIGKILL)
         finally:
-            os.close(watched)
+            os.close(pidfd)
         return self._children.reap(process)[0] == 0
 
     def remove(self) -> None:

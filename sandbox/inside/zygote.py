@@ -174,12 +174,12 @@ class Zygote:
         if processes == 1 and in_stream:
             self._fork_spare(limits)
         reason = self._wait(completion, tester, began + timeout_s, scratch_bytes, prepare=processes == 1)
-        took = time.monotonic() - began
-        status, usage, tested = self._end(completion, tester, processes, reason)
-        unread = tested == runner.UNTOLD << 8 if kind == PAIR else _close_unread(channel)
+        duration_s = time.monotonic() - began
+        status, usage, tester_status = self._end(completion, tester, processes, reason)
+        unread = tester_status == runner.UNTOLD << 8 if kind == PAIR else _close_unread(channel)
         if unread and not reason:  # the child was killed before it read the order
             return _NO_PROCESS
-        return status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, tested
+        return status, REASONS.index(reason), duration_s, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, tester_status
 
     def _begin(self, kind: int, limits: Bounds, processes: int) -> tuple[int, int]:
         """Tell a child what to do: the waiting one, or a new one if that has died or has other limits.
@@ -207,13 +207,13 @@ class Zygote:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(tester, signal.SIGKILL)
         status, usage = self._children.reap(completion)
-        tested = self._children.reap(tester)[0] if tester else -1
+        tester_status = self._children.reap(tester)[0] if tester else -1
         self._folder.end_check()
         if processes > 1:
             self._kill(processes, 0)
             self._children.reap_all()
         self._running = []
-        return status, usage, tested
+        return status, usage, tester_status
 
     def _end_spare(self) -> None:
         """End the waiting child: it is limited otherwise than the next evaluation."""
@@ -290,10 +290,10 @@ class Zygote:
         Where that takes a while and ``prepare`` is set, the next child is forked meanwhile; for a short evaluation
         the fork would only be in its way. (An end that kills all in the jail would kill that child too.)
         """
-        awaited = os.pidfd_open(tester or completion)
+        pidfd = os.pidfd_open(tester or completion)
         try:
             poll = select.poll()
-            poll.register(awaited, select.POLLIN)
+            poll.register(pidfd, select.POLLIN)
             poll.register(self._client, select.POLLIN)
             poll.register(CONTROL, 0)  # its other end closed
             while True:
@@ -303,7 +303,7 @@ class Zygote:
                 unprepared = prepare and self._spare is None and len(self._spare_limits) > 0
                 patience_s = _SHORT_S if unprepared else _PEEK_S
                 ready = [descriptor for descriptor, _ in poll.poll(min(left, patience_s) * 1000 + 1)]
-                if awaited in ready:
+                if pidfd in ready:
                     return ""
                 if ready:
                     raise _ClientGone
@@ -314,7 +314,7 @@ class Zygote:
                 elif not self._folder.is_within(scratch_bytes):
                     return "scratch"
         finally:
-            os.close(awaited)
+            os.close(pidfd)
 
     @staticmethod
     def _threads(process: int) -> int:

@@ -10,7 +10,6 @@ import os
 import platform
 import sys
 
-
 _COMMON = """
     pidfd_send_signal 424 io_uring_setup 425 pidfd_open 434 clone3 435 close_range 436 openat2 437 pidfd_getfd 438
     faccessat2 439 epoll_pwait2 441 landlock_create_ruleset 444 landlock_add_rule 445 landlock_restrict_self 446

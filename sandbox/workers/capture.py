@@ -159,8 +159,6 @@ planned = False  # whether a call may have planned an end of this process, by an
 
 
 def _setting(flag: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that does the same and sets a flag of this module."""
-
     @functools.wraps(function)
     def setting(*arguments: object, **options: object) -> Any:
         globals()[flag] = True

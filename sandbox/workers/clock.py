@@ -64,7 +64,6 @@ class Clock:
                 self._halt(self._since)
 
     def go(self) -> None:
-        """Go on."""
         with _lock:
             self._stops -= 1
             if self._stops == 0 and not self._over:
@@ -77,7 +76,6 @@ class Clock:
             self._count()
 
     def stopped_s(self) -> float:
-        """Return the seconds for which it has stood still."""
         with _lock:
             return self._stopped_s + (Steady.monotonic() - self._since if self._since else 0.0)
 

@@ -62,7 +62,6 @@ class Desk:
         self.batches[batch] = BatchView(own, loads(common))  # noqa: S301 - the parent is trusted
 
     def drop(self, batch: int) -> None:
-        """Forget a batch."""
         view = self.batches.pop(batch, None)
         if view is not None:
             try:
@@ -89,9 +88,12 @@ class Desk:
         except OSError:
             Steady.end(CHANNEL_LOST)
 
-    def obey(self, kind: str, *message: Any) -> None:
-        """Do what the parent says to every lane alike; each lane begins calls in its own way."""
+    def obey(self, frame: bytes, begin: Callable[..., None]) -> None:
+        """Do what a frame from the parent says; ``begin`` is how the lane begins the calls of a message."""
+        kind, *message = loads(frame)  # noqa: S301 - the parent is trusted
         match kind:
+            case "run" | "start":
+                begin(*message)
             case "batch":
                 self.batch(*message)
             case "drop":
@@ -110,7 +112,6 @@ class Desk:
             self.tell("wake", self._held_bytes)
 
     def tell(self, *message: object) -> None:
-        """Send a message to the parent."""
         try:
             self.channel.send_json(list(message))
         except OSError:

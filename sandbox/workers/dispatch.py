@@ -87,7 +87,6 @@ class Dispatch:
         return any(job.alone.get(target) for job, target in self._ring if target in slot.targets)
 
     def feed(self) -> None:
-        """Send calls to all workers that are free."""
         if self._apart:
             self._feed_apart()
             return

@@ -80,21 +80,17 @@ class Handler(Protocol):
 class CallPool(Protocol):
     """A pool that runs calls: :class:`~sandbox.workers.WorkerPool` on this machine, or one on several machines.
 
-    Each method may be called from any thread.
+    Each method may be called from any thread. ``start``, ``wait_loaded`` and ``submit`` raise ``PoolClosedError`` if
+    the pool is closed or belongs to another process.
     """
 
     def start(self) -> None:
-        """Start the workers, without waiting for them. A second call does nothing.
-
-        Raises:
-            PoolClosedError: The pool is closed, or belongs to another process.
-        """
+        """Start the workers, without waiting for them. A second call does nothing."""
 
     def wait_loaded(self, timeout_s: float) -> bool:
-        """Start the workers and wait until this machine's have loaded; ``False`` where one has not in that time.
+        """Start the workers and wait until this machine's have loaded; ``False`` if one has not in that time.
 
         Raises:
-            PoolClosedError: The pool was closed.
             WorkerStartError: A worker cannot be started or cannot load a target.
         """
 
@@ -102,9 +98,6 @@ class CallPool(Protocol):
         """Run calls of a job, whose segments are in its file; ``complete`` says that no more calls will come.
 
         Each call is answered for once, in one thread, and then the job ends.
-
-        Raises:
-            PoolClosedError: The pool is closed, or belongs to another process.
         """
 
     def cancel(self, job: Job, error: BaseException) -> None:
@@ -166,7 +159,6 @@ class Job:
         return targets
 
     def put(self, call: Call, *, first: bool = False) -> None:
-        """Queue a call."""
         queue = (self.alone if call.terms.alone else self.pending).setdefault(call.target, deque())
         if first:
             queue.appendleft(call)

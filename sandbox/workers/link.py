@@ -23,7 +23,7 @@ from typing import Any
 from sandbox.errors import WorkerStartError
 from sandbox.workers.slot import Slot, State
 from sandbox.workers.warden import process_descriptor
-from sandbox.workers.wire import Channel, MalformedError, channel_pair, decoded
+from sandbox.workers.wire import Channel, MalformedError, channel_pair, parse_json
 
 NURSERY_FROM_S = 0.25  # seconds of loading from which on a replacement comes from a nursery
 WARDEN_DOUBT_S = 2.0  # seconds for a warden to start a worker or report an end; then it is asked whether it is there
@@ -111,7 +111,6 @@ class WardenLink:
                 self._control.send_pickle(message, descriptors)
 
     def spawn(self, slot: Slot) -> None:
-        """Have a worker begin in a slot."""
         self.deafen(slot)
         descriptors = slot.open()
         assert slot.channel is not None
@@ -143,7 +142,6 @@ class WardenLink:
             self.kill(slot)
 
     def deafen(self, slot: Slot) -> None:
-        """Stop listening to a slot's worker."""
         if slot.channel is not None:
             with contextlib.suppress(KeyError):
                 self._selector.unregister(slot.channel)
@@ -152,14 +150,13 @@ class WardenLink:
         """Return its messages, which show that it is there; ``None`` if it is gone or sends junk."""
         assert self._control is not None
         try:
-            frames = [decoded(frame) for frame in self._control.receive()]
+            frames = [parse_json(frame) for frame in self._control.receive()]
         except (EOFError, OSError, MalformedError):
             return None
         self.due = math.inf
         return frames
 
     def ask(self, now: float) -> None:
-        """Ask whether it is there."""
         self.excuse(now)
         self.tell(("ping",))
 

@@ -17,7 +17,6 @@ from asyncio import _get_running_loop, _set_running_loop
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from json import dumps
-from pickle import loads
 from typing import Any
 
 from sandbox.workers import capture, clock
@@ -177,7 +176,7 @@ class LoopLane:
         self.desk.keeper.check()  # what the parent sends is not for a fork that a callback made
         try:
             for frame in self.desk.channel.receive():
-                self._obey(self.loop, *loads(frame))  # noqa: S301 - the parent is trusted
+                self.desk.obey(frame, self._start)
         except EOFError:
             self._gone = True
             self.loop.stop()
@@ -188,22 +187,20 @@ class LoopLane:
         self.desk.page.beat(Steady.monotonic())
         self.loop.call_later(BEAT_S, self._beat)
 
-    def _obey(self, loop: asyncio.AbstractEventLoop, kind: str, *message: Any) -> None:
-        if kind == "start":
-            for order in message[0]:
-                self._start(loop, _Call(Order(*order), self))
-        else:
-            self.desk.obey(kind, *message)
+    def _start(self, orders: list[tuple[Any, ...]]) -> None:
+        for order in orders:
+            call = _Call(Order(*order), self)
+            context = contextvars.copy_context()
+            context.run(_call.set, call)
+            context.run(capture.use, call.log)
+            context.run(clock.use, call)
+            task = context.run(self.loop.create_task, self._run_call(call))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            self._expire_at(call.deadline, call, task)
 
-    def _start(self, loop: asyncio.AbstractEventLoop, call: _Call) -> None:
-        context = contextvars.copy_context()
-        context.run(_call.set, call)
-        context.run(capture.use, call.log)
-        context.run(clock.use, call)
-        task = context.run(loop.create_task, self._run_call(call))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        timer = loop.call_at(_loop_time(loop, call.deadline), self._expire, loop, call, task)
+    def _expire_at(self, deadline: float, call: _Call, task: asyncio.Task[Any]) -> None:
+        timer = self.loop.call_at(self.loop.time() + (deadline - Steady.monotonic()), self._expire, call, task)
         task.add_done_callback(lambda _: timer.cancel())
 
     async def _run_call(self, call: _Call) -> None:
@@ -216,15 +213,14 @@ class LoopLane:
         if not call.over:
             self._finish(call, answer)
 
-    def _expire(self, loop: asyncio.AbstractEventLoop, call: _Call, task: asyncio.Task[Any]) -> None:
+    def _expire(self, call: _Call, task: asyncio.Task[Any]) -> None:
         """Give a call up, unless others' slow steps or its stopped clock have moved its deadline."""
         deadline = call.began + call.order.timeout_s + call.time_stolen() + call.stopped_s()
         if call.over or task.done():
             return
         if deadline > Steady.monotonic() + 0.001:
             call.deadline = deadline
-            timer = loop.call_at(_loop_time(loop, deadline), self._expire, loop, call, task)
-            task.add_done_callback(lambda _: timer.cancel())
+            self._expire_at(deadline, call, task)
             return
         self._finish(call, "null")
         task.cancel()
@@ -248,10 +244,6 @@ class LoopLane:
     def _wake(self) -> None:
         self._wake_due = False
         self.desk.wake()
-
-
-def _loop_time(loop: asyncio.AbstractEventLoop, monotonic: float) -> float:
-    return loop.time() + (monotonic - Steady.monotonic())
 
 
 def _task_factory(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:

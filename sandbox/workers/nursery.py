@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from sandbox.workers import capture, shell, worker
 from sandbox.workers.desk import BROKEN, TargetFunction
 from sandbox.workers.steady import Steady
-from sandbox.workers.wire import Channel, MalformedError, decoded
+from sandbox.workers.wire import Channel, MalformedError, parse_json
 from sandbox.workers.worker import Payload
 
 ANSWER_S = 5.0  # seconds that a nursery has to fork a worker
@@ -89,7 +89,7 @@ class Nursery:
         started = []
         while select.select([self.channel], [], [], 0)[0]:
             for frame in self.channel.receive():
-                match decoded(frame):
+                match parse_json(frame):
                     case ["fit"] if not self.fit:
                         self.fit = True
                         for order in self.waiting:
@@ -195,7 +195,6 @@ class _Traces(NamedTuple):
         )
 
     def are_none_beyond(self, before: _Traces) -> bool:
-        """Whether there are no more than before."""
         return self.threads == 1 and not any(now > then for now, then in zip(self, before, strict=True))
 
 

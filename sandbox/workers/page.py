@@ -82,7 +82,6 @@ class Page:
         self._floats[_BEAT] = now
 
     def heartbeat(self) -> float:
-        """Return when the worker last beat."""
         return self._floats[_BEAT]
 
     @property
@@ -104,7 +103,6 @@ class Page:
         self._integers[_TICKET] = 0
 
     def stepping(self) -> LoopStep:
-        """Return what the loop runs now."""
         ticket, began, deadline = self._integers[_TICKET], self._floats[_BEGAN], self._floats[_DEADLINE]
         return LoopStep(ticket, began, abs(deadline), deadline < 0)
 
@@ -129,7 +127,6 @@ class Page:
         self._integers[self._ticket_of(cell)] = 0
 
     def started(self, cell: int) -> float:
-        """Return when the cell's call began."""
         return self._floats[self._started_of(cell)]
 
     def halt(self, cell: int, now: float) -> None:
@@ -141,7 +138,6 @@ class Page:
         self._floats[self._started_of(cell)] = started
 
     def running(self) -> list[Running]:
-        """Return the calls in progress."""
         cells = (self._cell(cell) for cell in range(self.cells))
         return [cell for cell in cells if cell.ticket]
 
@@ -161,7 +157,6 @@ class Page:
         return (_CELLS_AT + cell * _CELL.size) // _WORD
 
     def close(self) -> None:
-        """Let go of the memory."""
         self._floats.release()
         self._integers.release()
         self._map.close()

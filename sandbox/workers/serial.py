@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pickle import loads
-from typing import Any
-
 from sandbox.workers import capture, clock
 from sandbox.workers.desk import Desk, held_bytes
 from sandbox.workers.steady import Steady
@@ -23,13 +20,7 @@ class SerialLane:
         """Serve until the parent is gone."""
         while True:
             for frame in self._desk.channel.receive():
-                self._obey(*loads(frame))  # noqa: S301 - the parent is trusted
-
-    def _obey(self, kind: str, *message: Any) -> None:
-        if kind == "run":
-            self._run_chunk(*message)
-        else:
-            self._desk.obey(kind, *message)
+                self._desk.obey(frame, self._run_chunk)
 
     def _run_chunk(self, ticket: int, half: int, batch: int, target: int, calls: list[tuple[int, ...]]) -> None:
         """Run calls until the chunk or its time box ends, and report how many were run.

@@ -95,7 +95,6 @@ def silence() -> None:
 
 
 def kill_group(process: int) -> None:
-    """Kill a process and its group."""
     for send in (os.killpg, os.kill):  # before its setsid the group does not exist yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
             send(process, signal.SIGKILL)

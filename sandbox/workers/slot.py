@@ -127,7 +127,6 @@ class Slot:
         return [theirs.detach(), *self._descriptors]
 
     def close(self) -> None:
-        """Close this side's files."""
         if self.channel is not None:
             self.channel.close()
         if self.page is not None:

@@ -18,7 +18,7 @@ from sandbox.workers.ledger import Ledger
 from sandbox.workers.link import WardenLink
 from sandbox.workers.replacement import Replacement
 from sandbox.workers.slot import CUT_OFF_S, GRACE_S, Lane, Slot, State, sleeps
-from sandbox.workers.wire import MalformedError, decoded
+from sandbox.workers.wire import MalformedError, parse_json
 
 RETIRE_SHARE = 0.5  # a worker that holds more than this share of its memory limit between calls is replaced: it leaks
 _SHOWN_CHARS = 200
@@ -42,7 +42,7 @@ class Supervisor:
         frames, end = [], None
         try:
             for frame in slot.channel.receive():
-                frames.append(decoded(frame))
+                frames.append(parse_json(frame))
         except (EOFError, OSError, MalformedError) as reason:
             end = reason
         for frame in frames:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import select
-from pickle import loads
 from typing import Any
 
 from pebble import ThreadPool
@@ -39,14 +38,11 @@ class ThreadLane:
             self._desk.page.beat(Steady.monotonic())
             if poll.poll(BEAT_S * 1000):
                 for frame in self._desk.channel.receive():
-                    self._obey(*loads(frame))  # noqa: S301 - the parent is trusted
+                    self._desk.obey(frame, self._start)
 
-    def _obey(self, kind: str, *message: Any) -> None:
-        if kind == "start":
-            for order in message[0]:
-                self._pool.schedule(self._run_call, args=(Order(*order),))
-        else:
-            self._desk.obey(kind, *message)
+    def _start(self, orders: list[tuple[Any, ...]]) -> None:
+        for order in orders:
+            self._pool.schedule(self._run_call, args=(Order(*order),))
 
     def _run_call(self, order: Order) -> None:
         desk, cell = self._desk, self._cells.get()

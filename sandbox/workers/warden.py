@@ -290,9 +290,6 @@ def _close_others(control: int) -> None:
 
 def process_descriptor(process: int) -> int | None:
     """Return a descriptor that becomes readable when the process ends, where the kernel has such."""
-    if not hasattr(os, "pidfd_open"):
-        return None
-    try:
+    with contextlib.suppress(OSError, AttributeError):
         return os.pidfd_open(process)
-    except OSError:
-        return None
+    return None

@@ -101,7 +101,6 @@ class Channel:
         self._descriptors: list[int] = []
 
     def fileno(self) -> int:
-        """The socket's descriptor, for selectors."""
         return self.sock.fileno()
 
     def send(self, body: bytes, descriptors: Sequence[int] = ()) -> None:
@@ -153,7 +152,6 @@ class Channel:
         return descriptors
 
     def close(self) -> None:
-        """Close the socket."""
         self.sock.close()
 
 
@@ -198,7 +196,6 @@ class BatchFile:
                 os.pwrite(self.descriptor, self._ends[first:].tobytes(), 8 + 8 * first)
 
     def size_of(self, index: int) -> int:
-        """Return the bytes of a segment that was appended."""
         return self._ends[index + 1] - self._ends[index]
 
     def read(self, indices: Sequence[int]) -> list[bytes]:
@@ -263,7 +260,6 @@ class BatchView:
         return self._view[offsets[index] : end]
 
     def close(self) -> None:
-        """Let go of the memory."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -334,7 +330,7 @@ class RecordReader:
         if not complete:
             return []
         self._position += complete
-        lines = decoded(b"[" + data[: complete - 1].replace(b"\n", b",") + b"]")
+        lines = parse_json(b"[" + data[: complete - 1].replace(b"\n", b",") + b"]")
         if not all(map(_is_record, lines)):
             raise MalformedError("a line that is not a record")
         records: list[Record] = lines
@@ -350,7 +346,7 @@ class RecordReader:
         self._position = 0
 
 
-def decoded(data: bytes) -> Any:
+def parse_json(data: bytes) -> Any:
     """Return what JSON from a worker stands for.
 
     Raises:
