@@ -4,7 +4,8 @@ A loop of one's own needs only :class:`LiveRuntime`.
 """
 
 from rewardkit.record.changes import Action
-from rewardkit.record.stores import RecordPlace, has_record, place_of_record
+from rewardkit.record.place import RecordPlace
+from rewardkit.record.places import has_record, place_of_record
 from rewardkit.replay.updates import Changeable, LiveRuntime, RewardState, Updates, group_rewards_of
 
 __all__ = [

@@ -167,7 +167,7 @@ def _tell(result: TrainResult, *, as_json: bool) -> None:
         "steps": result.steps,
         "seconds": result.seconds,
         "already_finished": result.already_finished,
-        "record": None if result.record is None else str(result.record),
+        "record": None if result.record is None else result.record.label,
         "metrics": metrics,
     }
     # TRL logs no number where no completion of a step has a score.
@@ -176,7 +176,7 @@ def _tell(result: TrainResult, *, as_json: bool) -> None:
     steps = counted(result.steps, "step")
     words = f"{steps} in {result.seconds:,.0f} s; at the end {last}\nwrote {result.trained}"
     if result.record is not None:
-        words += f"\nwhat each reward said of each completion: rewardkit show {shlex.quote(str(result.record))}"
+        words += f"\nwhat each reward said of each completion: rewardkit show {shlex.quote(result.record.label)}"
     if result.already_finished:
         words = f"already finished, nothing run: {steps} done, in {result.output_dir}\ntrained: {result.trained}"
     finish(told, lambda: typer.echo(words), as_json=as_json)

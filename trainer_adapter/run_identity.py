@@ -103,7 +103,7 @@ def _place_shown(record: bool | str) -> bool | str:
         return record
     from rewardkit.changing import place_of_record  # it brings numpy along
 
-    return str(place_of_record(record))
+    return place_of_record(record).label
 
 
 def _settings(config: GRPOConfig, weights: Mapping[str, float]) -> dict[str, Any]:

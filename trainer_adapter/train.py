@@ -160,7 +160,7 @@ def _record_of(config: GRPOConfig, output_dir: Path) -> RecordPlace | None:
     from rewardkit.changing import place_of_record  # it brings numpy along
 
     if isinstance(config.record, bool):
-        return output_dir if config.record else None
+        return place_of_record(output_dir) if config.record else None
     return place_of_record(config.record)
 
 

@@ -19,7 +19,6 @@ from rewardkit.errors import ConfigError
 from rewardkit.record.export import ExportColumn, export_columns, export_rows, turned
 from rewardkit.record.places import run_path
 from rewardkit.record.reader import RunReader
-from rewardkit.record.sqlite_file import file_of
 from rewardkit.shown.text import counted, plain
 
 Rows = Iterable[Mapping[str, Any]]
@@ -48,9 +47,8 @@ def export_command(
         raise ConfigError(f"--to {to}: expected a name that ends with {', '.join(_WRITERS)}")
     if to.suffix.lower() == ".parquet":
         _pyarrow()
-    path = run_path(run)
-    with RunReader(path) as opened:
-        check_new(to, [file_of(path)] if isinstance(path, Path) else [], "--to", force=force)
+    with RunReader(run_path(run)) as opened:
+        check_new(to, opened.path.files, "--to", force=force)
         last = opened.last_id
         columns = export_columns(opened)
         with replaced(to.resolve()) as beside:

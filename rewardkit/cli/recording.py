@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from rewardkit.groups import group_places
 from rewardkit.loading.registry import RewardSet
-from rewardkit.record.places import remove, run_path
+from rewardkit.record.places import run_path
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Rollout
 
@@ -30,11 +29,10 @@ def recording(run: str | None, found: RewardSet, about: Mapping[str, Any], *, ap
         yield lambda batch: None
         return
     from rewardkit.record.recorder import Recorder  # it brings numpy and sqlite3 along
-    from rewardkit.record.stores import has_record
 
-    path = run_path(run)
-    new = not (path.exists() if isinstance(path, Path) else has_record(path))
-    recorder = Recorder(path, append=append, about=about, env=found.env)
+    record = run_path(run)
+    is_new = not record.exists()
+    recorder = Recorder(record, append=append, about=about, env=found.env)
     kept = 0
 
     def keep(batch: ScoreBatch) -> None:
@@ -48,8 +46,8 @@ def recording(run: str | None, found: RewardSet, about: Mapping[str, Any], *, ap
         yield keep
     finally:
         written = recorder.close()
-        if new and not kept:
-            remove(path)
+        if is_new and not kept:
+            record.remove()
     if not written:
         raise OSError(f"{recorder.path}: not all was written; the record is not whole")
 

@@ -6,8 +6,7 @@ import functools
 import shlex
 import time
 from collections.abc import Collection, Sequence
-from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -18,16 +17,15 @@ from rewardkit.cli.exits import finish
 from rewardkit.cli.screen import fitting
 from rewardkit.cli.view import NONE, day, grid, page, size_told
 from rewardkit.errors import ConfigError, RecordError
-from rewardkit.record.address import RunAddress
-from rewardkit.record.places import RUNS, place_of_runs, remove, run_in, runs_in, size_of
+from rewardkit.record.place import RunsPlace
+from rewardkit.record.places import place_of_runs
 from rewardkit.record.reader import RunReader
-from rewardkit.record.sqlite_file import FILE
+from rewardkit.record.runs_folder import RUNS
 from rewardkit.shown.text import counted, plain, shortened
 
 _DAY_S = 86400.0
 _LEAST = 20
 """Columns of the screen for the names of the rewards, at the least."""
-RunsPlace: TypeAlias = Path | RunAddress
 
 
 def runs_command(
@@ -55,21 +53,21 @@ def runs_command(
     """
     if not prune and (name or older_than is not None or yes):
         raise ConfigError("--name, --older-than and --yes say what --prune removes; give --prune, too")
-    place = place_of_runs(folder)
-    found = [_described(one, place) for one in runs_in(place)]
+    runs = place_of_runs(folder)
+    found = [_described(run, runs) for run in runs.names()]
     if prune:
-        _prune(found, place, name, older_than, yes=yes, as_json=as_json)
+        _prune(found, runs, name, older_than, yes=yes, as_json=as_json)
         return
-    finish({"folder": str(place), "runs": found}, lambda: _show(found, place), as_json=as_json)
+    finish({"folder": str(runs), "runs": found}, lambda: _show(found, runs), as_json=as_json)
 
 
 def _described(name: str, folder: RunsPlace) -> dict[str, Any]:
     """Return what the table has of a run; where it cannot be read, why."""
-    path = run_in(name, folder)
+    record = folder.run(name)
     empty = dict.fromkeys(("began", "seen", "steps", "last_step", "completions", "running"))
-    told: dict[str, Any] = {"name": name, **empty, "rewards": [], "bytes": size_of(path), "error": None}
+    told: dict[str, Any] = {"name": name, **empty, "rewards": [], "bytes": record.size(), "error": None}
     try:
-        with RunReader(path) as run:
+        with RunReader(record) as run:
             sessions, steps = run.sessions, run.steps()
             return {
                 **told,
@@ -87,10 +85,9 @@ def _described(name: str, folder: RunsPlace) -> dict[str, Any]:
 
 def _show(found: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
     if not found:
-        place = folder.of_run("one") if isinstance(folder, RunAddress) else "runs/one"
         typer.echo(
-            f"no runs in {_in_words(folder)}; a record is made by: rewardkit score REWARDS DATA --record "
-            f"{shlex.quote(str(place))}"
+            f"no runs in {folder.label}; a record is made by: rewardkit score REWARDS DATA --record "
+            f"{shlex.quote(folder.example)}"
         )
         return
     console = page()
@@ -138,16 +135,16 @@ def _prune(
             raise ConfigError("--prune --json asks nothing; say --yes as well")
         words = ", ".join(plain(one["name"]) for one in chosen)
         size = size_told(sum(one["bytes"] for one in chosen))
-        those = f"{counted(len(chosen), 'run')} from {_in_words(folder)} ({size}): {words}"
+        those = f"{counted(len(chosen), 'run')} from {folder.label} ({size}): {words}"
         if not typer.confirm(f"remove {those}?", err=True):
             chosen = []
     for one in chosen:
         _refuse_running(one["name"], folder)  # again: it may have begun while the question stood
-        one["folder_left"] = not remove(run_in(one["name"], folder))
+        one["folder_left"] = not folder.run(one["name"]).remove()
 
     def show() -> None:
         for one in chosen:
-            left = f"; {run_in(one['name'], folder)} holds other files, and stays" if one["folder_left"] else ""
+            left = f"; {folder.run(one['name']).label} holds other files, and stays" if one["folder_left"] else ""
             typer.echo(plain(f"removed {one['name']} ({size_told(one['bytes'])}){left}"))
         if not chosen:
             typer.echo("nothing removed")
@@ -169,9 +166,9 @@ def _chosen(
         raise ConfigError("--prune: say which runs, by --name NAME or --older-than DAYS")
     by_name = {one["name"]: one for one in found}
     for name in dict.fromkeys(names or ()):
-        run_in(name, folder)
+        folder.run(name)  # refuses what is no name
         if name not in by_name:
-            raise RecordError(f"--name {name}: no run in {_in_words(folder)}; it has {', '.join(by_name) or 'none'}")
+            raise RecordError(f"--name {name}: no run in {folder.label}; it has {', '.join(by_name) or 'none'}")
         _refuse_running(name, folder)
     before = None if days is None else time.time() - days * _DAY_S
     chosen = [by_name[name] for name in dict.fromkeys(names or ())] if names else list(found)
@@ -183,18 +180,9 @@ def _chosen(
 def _last_sign(one: dict[str, Any], folder: RunsPlace) -> float:
     """Return when something was last recorded; of a file that cannot be read, when it was last written."""
     seen = one["seen"]
-    return float(seen) if seen is not None else _written(run_in(one["name"], folder))
-
-
-def _written(run: RunsPlace) -> float:
-    """Return when a run's file was last written; of one in a database that is not known, and it is never old."""
-    return (run / FILE).stat().st_mtime if isinstance(run, Path) else time.time()
-
-
-def _in_words(folder: RunsPlace) -> str:
-    return f"{folder}/" if isinstance(folder, Path) else str(folder)
+    return float(seen) if seen is not None else folder.run(one["name"]).last_write()
 
 
 def _refuse_running(name: str, folder: RunsPlace) -> None:
     if _described(name, folder)["running"]:
-        raise RecordError(f"{run_in(name, folder)}: still being written; end the run first")
+        raise RecordError(f"{folder.run(name).label}: still being written; end the run first")

@@ -90,11 +90,10 @@ def score_command(
         if out is not None:
             typer.echo(f"wrote {out}")
         if record is not None:
-            place = run_path(record)
-            shown = record if isinstance(place, Path) else place
-            typer.echo(plain(f"recorded in {place}; rewardkit show {shlex.quote(str(shown))} shows it"))
+            run = run_path(record)
+            typer.echo(plain(f"recorded in {run.label}; rewardkit show {shlex.quote(run.label)} shows it"))
 
-    files = {"out": None if out is None else str(out), "record": None if record is None else str(run_path(record))}
+    files = {"out": None if out is None else str(out), "record": None if record is None else run_path(record).label}
     told = {**ready(summary, SHOWN_FAILURES), **files}
     finish(told, show, as_json=as_json, code=FAILED if fail_on_error and summary.failures else 0)
 

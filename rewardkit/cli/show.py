@@ -95,7 +95,7 @@ def show_command(
 
 
 def _write_report(run: Run, to: Path, split: str, *, force: bool, as_json: bool) -> None:
-    check_new(to, [run.path] if isinstance(run.path, Path) else [], "--html", force=force)
+    check_new(to, run.path.files, "--html", force=force)
     whole, left_out = run_page(run, split)
     with replacing(to.resolve()) as file:
         file.write(whole)
@@ -132,7 +132,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
         if rewards:
             _print_ends(ends, "" if last is None else f" of step {last}", console)
             _print_versions(versions, console)
-        _print_flags(flags, run.name if isinstance(run.path, Path) else str(run.path), console)
+        _print_flags(flags, run.path.label, console)
 
     told = {
         **head,

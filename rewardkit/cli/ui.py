@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,8 +10,9 @@ import typer
 from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import INTERRUPTED, finish
 from rewardkit.errors import ConfigError
-from rewardkit.record.address import RunAddress
-from rewardkit.record.places import RUNS, place_of_runs
+from rewardkit.record.place import RunsPlace
+from rewardkit.record.places import place_of_runs
+from rewardkit.record.runs_folder import RUNS
 from rewardkit.shown.text import plain
 
 if TYPE_CHECKING:
@@ -72,10 +72,8 @@ def ui_command(
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _show(place: Address, folder: Path | RunAddress) -> None:
-    absent = isinstance(folder, Path) and not folder.exists()
-    shown = f"{folder}/" if isinstance(folder, Path) else str(folder)
-    typer.echo(plain(f"runs of {shown}{', which is not there yet,' if absent else ''} at"))
+def _show(place: Address, runs: RunsPlace) -> None:
+    typer.echo(plain(f"runs of {runs.describe()} at"))
     typer.echo(f"  {place.url}")
     if place.write_token is not None:
         typer.echo(f"  write token, to change rewards: {place.write_token}")

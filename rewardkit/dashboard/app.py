@@ -20,7 +20,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from rewardkit.dashboard.folder import DatabaseRuns, Folder, Runs
 from rewardkit.dashboard.guard import Guard, page
 from rewardkit.dashboard.jobs import Jobs
 from rewardkit.dashboard.live import LOOK_S, Live
@@ -32,8 +31,7 @@ from rewardkit.dashboard.views.overview import overview
 from rewardkit.dashboard.views.runs import Listing
 from rewardkit.dashboard.workers import BusyError, Workers
 from rewardkit.errors import RewardError
-from rewardkit.record.address import RunAddress
-from rewardkit.record.stores import RecordPlace
+from rewardkit.record.place import RunsPlace
 
 VIEWS: dict[str, View] = {"overview": overview}
 """What is read of a run, at ``GET /api/runs/{run}/{view}``."""
@@ -60,13 +58,13 @@ class Dashboard:
     """What the addresses work with, and closes in the end.
 
     Args:
-        path: The folder of runs, a run's own, or the address of a database or a run in it.
+        folder: The folder of runs, a run's own, or a database or a run in it.
         write_token: What allows rewards to be changed; ``None`` forbids it.
     """
 
-    def __init__(self, path: RecordPlace, write_token: str | None = None) -> None:
+    def __init__(self, folder: RunsPlace, write_token: str | None = None) -> None:
         self.write_token = write_token
-        self.folder: Runs = DatabaseRuns(path) if isinstance(path, RunAddress) else Folder(path)
+        self.folder = folder
         self.shared, self.jobs = RunCaches(), Jobs()
         self.workers = Workers(_VIEW_THREADS, self._readers, "rewardkit-view")
         self.doers = Workers(_ACTION_THREADS, self._readers, "rewardkit-action")

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UpdateRefusedError
-from rewardkit.record.stores import RecordPlace
+from rewardkit.record.place import RecordPlace
 
 TRY_S = 300.0
 """Seconds that a trial has."""
@@ -135,7 +135,7 @@ class Jobs:
     def of(self, record: RecordPlace) -> JobState | None:
         """Return the last job of a run; ``None`` for a run without one."""
         with self._lock:
-            job = self._jobs.get(_key(record))
+            job = self._jobs.get(record.resolve())
         return None if job is None else job.now()
 
     def start(
@@ -152,7 +152,7 @@ class Jobs:
         Raises:
             UpdateRefusedError: Another one is under way.
         """
-        key = _key(record)
+        key = record.resolve()
         with self._lock:
             before = self._jobs.get(key)
             if before is not None and before.now().state == "running":
@@ -169,7 +169,7 @@ class Jobs:
     def cancel(self, record: RecordPlace) -> JobState | None:
         """End the job of a run that is under way, and return it."""
         with self._lock:
-            job = self._jobs.get(_key(record))
+            job = self._jobs.get(record.resolve())
         if job is None:
             return None
         job.end("cancelled", problem="cancelled; nothing was applied")
@@ -184,10 +184,6 @@ class Jobs:
             job.end("cancelled", problem="the server was stopped; nothing was applied")
             if job.process is not None and job.process.poll() is None:
                 _kill(job.process.pid, job.mark)
-
-
-def _key(record: RecordPlace) -> RecordPlace:
-    return record.resolve() if isinstance(record, Path) else record
 
 
 def _title(state: JobState) -> str:

@@ -10,10 +10,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from rewardkit.dashboard.folder import Runs, Stamp, stamp_of
 from rewardkit.dashboard.jobs import Jobs
 from rewardkit.errors import RecordError
-from rewardkit.record.address import RunAddress
+from rewardkit.record.place import RunsPlace, Stamp
 from rewardkit.replay.recorded_run import Run
 
 T = TypeVar("T")
@@ -106,8 +105,7 @@ class OpenRun(NamedTuple):
     @property
     def version(self) -> Stamp:
         """A value that changes when something is written to the run; the same in all threads."""
-        path = self.run.path
-        return self.run.state if isinstance(path, RunAddress) else stamp_of(path)
+        return self.run.stamp
 
 
 class RunCaches:
@@ -159,7 +157,9 @@ class Readers:
         wait_s: Seconds after which a question to a run ends with an error, whatever stands in its file.
     """
 
-    def __init__(self, folder: Runs, shared: RunCaches, *, jobs: Jobs | None = None, wait_s: float = 120.0) -> None:
+    def __init__(
+        self, folder: RunsPlace, shared: RunCaches, *, jobs: Jobs | None = None, wait_s: float = 120.0
+    ) -> None:
         self._folder, self._shared, self._jobs, self._wait_s = folder, shared, jobs, wait_s
         self._open: OrderedDict[str, tuple[Stamp, Run]] = OrderedDict()
 
@@ -199,7 +199,7 @@ class Readers:
 
     def _opened(self, name: str) -> Run:
         try:
-            path = self._folder.file(name)
+            path = self._folder.run(name)
         except RecordError as error:
             raise Missing(str(error)) from None
         try:

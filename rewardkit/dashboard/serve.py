@@ -8,13 +8,11 @@ import threading
 import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import uvicorn
 
 from rewardkit.dashboard.app import Dashboard, application
-from rewardkit.errors import ConfigError
-from rewardkit.record.stores import RecordPlace
+from rewardkit.record.place import RunsPlace
 from rewardkit.web.listening import PatientServer, check_token, config_of, listening
 
 PORT = 8642
@@ -41,7 +39,7 @@ class Address:
 
 
 def serve(
-    folder: RecordPlace,
+    folder: RunsPlace,
     host: str = "127.0.0.1",
     port: int = PORT,
     token: str | None = None,
@@ -54,7 +52,7 @@ def serve(
     """Serve the dashboard until it is stopped.
 
     Args:
-        folder: The folder of runs, which need not be there, a run's own, or the address of a database or a run in it.
+        folder: The folder of runs, which need not be there, a run's own, or a database or a run in it.
         host: The address to listen on.
         port: The first port to try.
         token: What opens the page; drawn at random unless given.
@@ -80,10 +78,9 @@ def serve(
             dashboard.close()
 
 
-def check(folder: RecordPlace, host: str, token: str | None) -> None:
+def check(folder: RunsPlace, host: str, token: str | None) -> None:
     """Raise ConfigError where a server cannot be started so."""
-    if isinstance(folder, Path) and folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder}: is a file; expected a folder of runs, or a run's folder")
+    folder.check()
     check_token(host, token, drawn=True)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from rewardkit.dashboard.folder import Stamp
 from rewardkit.dashboard.readers import OpenRun
+from rewardkit.record.place import Stamp
 from rewardkit.record.values import StepSummary
 from rewardkit.replay.recorded_run import Run
 

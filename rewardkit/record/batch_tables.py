@@ -59,7 +59,7 @@ def prompt_texts(connection: RecordConnection, rows: BatchRows) -> BatchPrompts:
 
 def _known_prompts(connection: RecordConnection, digests: Sequence[int]) -> dict[int, int]:
     """Return the ids of prompts by digest, with those of some digests, where they are stored."""
-    known: dict[int, int] = connection.known.setdefault("prompts", {})
+    known: dict[int, int] = connection.cache.setdefault("prompts", {})
     lacking = [one for one in digests if one not in known]
     for start in range(0, len(lacking), _MOST_ASKED):
         some = lacking[start : start + _MOST_ASKED]

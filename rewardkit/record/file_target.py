@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rewardkit.errors import RecordError
-from rewardkit.record.sqlite_file import BESIDE, Connection, code_of, in_words, is_lock, is_record, sound
+from rewardkit.record.sqlite_file import BESIDE, Connection, code_of, explain, is_lock, is_record, sound
 
 RESCUES = 5
 """How often a deleted file is copied, where other processes go on writing to it meanwhile."""
@@ -29,7 +29,7 @@ _log = logging.getLogger("rewardkit")
 
 
 class FileTarget:
-    """The record's file as its writer holds it: see :class:`~rewardkit.record.writer.Held`.
+    """The record's file as its writer sees it: see :class:`~rewardkit.record.writer.WriteTarget`.
 
     Args:
         connect: Opens the file, in the thread that writes; makes it anew where it is gone.
@@ -40,12 +40,12 @@ class FileTarget:
         self._connect = connect
         self._path = path
         self._connection: Connection | None = None
-        self._held: Connection | None = None
+        self._deleted: Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._size = 0
         self._spoiled: tuple[int, int] | None = None
 
-    def was_kept(self) -> bool:
+    def was_committed(self) -> bool:
         """Return ``False``: with a file the outcome of a transaction is always known."""
         return False
 
@@ -78,63 +78,63 @@ class FileTarget:
         if self._connection is not None and (self._connection.in_transaction or self.in_place()):
             return self._connection
         if self._connection is not None:
-            self._held, self._connection = self._connection, None
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._held))  # never closed: see put_back
-        if self._held is not None and not self._path.exists():
-            self._put_back(self._held)
-        elif self._held is not None and (not is_record(self._path) or _identity(self._path)[0] == self._spoiled):
+            self._deleted, self._connection = self._connection, None
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._deleted))  # never closed: see put_back
+        if self._deleted is not None and not self._path.exists():
+            self._put_back(self._deleted)
+        elif self._deleted is not None and (not is_record(self._path) or _identity(self._path)[0] == self._spoiled):
             raise RecordError(
                 "the file was overwritten or cut short; take it away, and the record goes on in a new one"
             )
         connection = self._connect()
         connection.wait_at_most(LOCKED_S)
-        self._connection, self._held, self._spoiled = connection, None, None
+        self._connection, self._deleted, self._spoiled = connection, None, None
         self._identity, self._size = _identity(self._path)
         return connection
 
-    def _put_back(self, held: Connection) -> None:
+    def _put_back(self, deleted: Connection) -> None:
         moved = _moved_to(self._path, self._identity)
         if moved is not None:
             _log.error("%s: was moved to %s; the record goes on in a new file", self._path, moved.name)
             return
         try:
-            if put_back(held, self._path):
+            if put_back(deleted, self._path):
                 _log.error("%s: was deleted while the run writes to it, and is put back", self._path)
-        except sqlite3.Error as reason:
-            if code_of(reason) in _OF_THE_COPY:
+        except sqlite3.Error as error:
+            if code_of(error) in _OF_THE_COPY:
                 raise
-            _log.error("%s: was deleted, and cannot be put back: %s; it begins anew", self._path, reason)
+            _log.error("%s: was deleted, and cannot be put back: %s; it begins anew", self._path, error)
 
-    def undo(self, reason: Exception) -> None:
+    def undo(self, error: Exception) -> None:
         """Take back what a failed transaction did; a connection that failed for more than room or a lock is closed."""
         connection = self._connection
         if connection is None:
             return
-        connection.known.clear()
+        connection.cache.clear()
         try:
             if connection.in_transaction:
                 connection.rollback()
-            keep = code_of(reason) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL)
+            is_usable = code_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL)
         except sqlite3.Error:
-            keep = False
-        if not keep and self.in_place():  # of a deleted file it is all that is left
+            is_usable = False
+        if not is_usable and self.in_place():  # of a deleted file it is all that is left
             self._connection = None
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
 
-    def may_pass(self, reason: Exception) -> bool:
+    def may_pass(self, error: Exception) -> bool:
         """Return whether a fault lies with the file or the disk, and so may pass."""
-        if isinstance(reason, sqlite3.DatabaseError):
-            return code_of(reason) not in _OF_THE_JOB and not isinstance(reason, sqlite3.ProgrammingError)
-        return isinstance(reason, RecordError | OSError)
+        if isinstance(error, sqlite3.DatabaseError):
+            return code_of(error) not in _OF_THE_JOB and not isinstance(error, sqlite3.ProgrammingError)
+        return isinstance(error, RecordError | OSError)
 
-    def is_lock(self, reason: Exception) -> bool:
+    def is_lock(self, error: Exception) -> bool:
         """Return whether another writer was waited for: a fault only where it lasts."""
-        return is_lock(reason)
+        return is_lock(error)
 
-    def in_words(self, reason: Exception) -> str:
-        """Return what a fault is, without the file's name."""
-        return in_words(reason).removeprefix(f"{self._path}: ")
+    def explain(self, error: Exception) -> str:
+        """Return what an error says, without the file's name."""
+        return explain(error).removeprefix(f"{self._path}: ")
 
     def close(self) -> None:
         """Close the file."""
@@ -142,8 +142,8 @@ class FileTarget:
             self._connection.close()
 
 
-def put_back(held: sqlite3.Connection, path: Path) -> bool:
-    """Put a record whose file was deleted back in its place, from a connection that holds the file open.
+def put_back(deleted: sqlite3.Connection, path: Path) -> bool:
+    """Put a record whose file was deleted back in its place, from a connection that has the file open.
 
     Whatever any process had written comes back. The connection is not to be used afterwards, and is never closed: as
     the last one it would delete the new file's log, which has the name of its own.
@@ -152,26 +152,26 @@ def put_back(held: sqlite3.Connection, path: Path) -> bool:
         Whether this did it; ``False`` where another process has made the file meanwhile.
 
     Raises:
-        sqlite3.Error: The held file cannot be read, or the copy not written.
+        sqlite3.Error: The deleted file cannot be read, or the copy not written.
         OSError: The folder is not writable.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".rewardkit-back-", dir=path.parent) as folder:
         for _ in range(RESCUES):
-            (before,) = held.execute("PRAGMA data_version").fetchone()
+            (before,) = deleted.execute("PRAGMA data_version").fetchone()
             copy = Path(folder, path.name)
             with contextlib.closing(sqlite3.connect(copy)) as target:
-                held.backup(target)
+                deleted.backup(target)
                 if not sound(target):
                     raise sqlite3.DatabaseError("the deleted file is damaged")
-            held.execute("BEGIN IMMEDIATE")
+            deleted.execute("BEGIN IMMEDIATE")
             try:
-                (after,) = held.execute("PRAGMA data_version").fetchone()
+                (after,) = deleted.execute("PRAGMA data_version").fetchone()
                 if after != before:
                     continue  # another process wrote to the deleted file while it was copied
                 return _linked(copy, path)
             finally:
-                held.execute("ROLLBACK")
+                deleted.execute("ROLLBACK")
     return False
 
 

@@ -1,4 +1,4 @@
-"""How a reader asks a record: an error names the record and what was asked, or the stored value that is wrong."""
+"""How a reader asks a record: an error names the record and the reason, or the stored value that is wrong."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from rewardkit.errors import RecordError
-from rewardkit.record.address import RunAddress
-from rewardkit.record.sqlite_file import FILE, in_words
-from rewardkit.record.stores import place_of, reading
+from rewardkit.record.place import RecordPlace, Stamp
+from rewardkit.record.places import place_of_record
+from rewardkit.record.sqlite_file import explain
 from rewardkit.shown.text import shortened
 
 _UNSOUND = (
@@ -28,51 +28,46 @@ class OpenedRecord:
     Args:
         run: The run's folder, its file, or its address in a database.
 
+    Attributes:
+        path: The record's place.
+
     Raises:
         RecordError: It is missing, empty, not a record, or of a newer release; or its server cannot be had.
     """
 
-    def __init__(self, run: str | os.PathLike[str] | RunAddress) -> None:
-        self.path = place_of(run)
-        self._connection = reading(self.path)
+    def __init__(self, run: str | os.PathLike[str] | RecordPlace) -> None:
+        self.path = place_of_record(run)
+        self._connection = self.path.connect_to_read()
 
     @property
     def name(self) -> str:
         """The run's name: that of its folder."""
-        if isinstance(self.path, RunAddress):
-            return str(self.path.name)
-        return self.path.absolute().parent.name if self.path.name == FILE else self.path.stem
+        return self.path.name
 
     @property
-    def given(self) -> str:
-        """What commands take to name this run: its folder, or its address without a password."""
-        return str(self.path if isinstance(self.path, RunAddress) else self.path.parent)
-
-    @property
-    def state(self) -> tuple[object, ...]:
-        """What tells the states of a run in a database apart, and it from another of its name, for all who read it."""
-        with self._asked():
-            row = self._connection.execute("SELECT current_schema()::regnamespace::oid::bigint").fetchone()
-            return ("schema", int(row[0]), self._connection.stamp)
+    def stamp(self) -> Stamp:
+        """What tells the states of the record apart, and it from another of its name; the same for all readers."""
+        with self._errors():
+            return self.path.stamp(self._connection)
 
     def within(self, seconds: float) -> None:
         """End each question to the file with an error once these seconds are over, whatever stands in it."""
-        with self._asked():
+        with self._errors():
             self._connection.end_questions(seconds)
 
     def unsound(self) -> str | None:
         """Return what in the file no recorder has written; ``None`` where nothing is found. It reads all of it."""
-        with self._asked():
+        with self._errors():
             return self._connection.unsound()
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""
-        with self._asked():
+        with self._errors():
             self._connection.close()
 
     def remember(self, size: int) -> None:
         """Keep at most so many bytes of the file in memory; 32 MB unless this is called."""
-        with self._asked():
+        with self._errors():
             self._connection.remember(size)
 
     def __enter__(self) -> Self:
@@ -86,31 +81,31 @@ class OpenedRecord:
         """Raise that the record is damaged where a stored value cannot be what was written."""
         try:
             yield
-        except _UNSOUND as wrong:
-            said = shortened(" ".join(str(wrong).split()), 120)
-            raise RecordError(f"{self.path}: damaged: {type(wrong).__name__}: {said}") from wrong
+        except _UNSOUND as error:
+            reason = shortened(" ".join(str(error).split()), 120)
+            raise RecordError(f"{self.path}: damaged: {type(error).__name__}: {reason}") from error
 
-    def _rows(self, words: str, *values: Any, **named: Any) -> list[Any]:
-        with self._asked():
-            return self._connection.execute(words, named or values).fetchall()
+    def _rows(self, query: str, *values: object, **parameters: object) -> list[Any]:
+        with self._errors():
+            return self._connection.execute(query, parameters or values).fetchall()
 
-    def _tuples(self, words: str, *values: Any, **named: Any) -> list[tuple[Any, ...]]:
+    def _tuples(self, query: str, *values: object, **parameters: object) -> list[tuple[Any, ...]]:
         """Return rows as plain tuples: half the time where there are a thousand."""
-        with self._asked():
-            return self._connection.tuples(words, named or values)
+        with self._errors():
+            return self._connection.tuples(query, parameters or values)
 
     @contextlib.contextmanager
-    def _asked(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         """Name the file in what SQLite raises, and say what it means."""
         try:
             yield
-        except sqlite3.ProgrammingError as reason:
-            if "closed database" in str(reason):
+        except sqlite3.ProgrammingError as error:
+            if "closed database" in str(error):
                 raise RecordError(f"{self.path}: this reader is closed; open the run again") from None
-            if "thread" in str(reason):
+            if "thread" in str(error):
                 raise RecordError(
                     f"{self.path}: opened in another thread; open the run again in the one that reads"
                 ) from None
-            raise RecordError(f"{self.path}: {reason}") from reason
-        except (sqlite3.Error, UnicodeDecodeError) as reason:
-            raise RecordError(f"{self.path}: {in_words(reason)}") from reason
+            raise RecordError(f"{self.path}: {error}") from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise RecordError(f"{self.path}: {explain(error)}") from error

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.declare.compose import Composable
-from rewardkit.record.address import RunAddress
 from rewardkit.record.batch_rows import LETTERS, said_of
 from rewardkit.record.description import describe
+from rewardkit.record.place import RecordPlace
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.store import RecordConnection, transaction
-from rewardkit.record.stores import named, writing
 from rewardkit.record.table import CompletionTable, Floats, Whole, Words
 from rewardkit.types import Outcome
 
@@ -80,7 +79,7 @@ class PassWriter:
 
     def __init__(
         self,
-        run: str | os.PathLike[str] | RunAddress,
+        run: str | os.PathLike[str] | RecordPlace,
         name: str,
         reward: Composable,
         *,
@@ -89,7 +88,7 @@ class PassWriter:
     ) -> None:
         self._recorder = Recorder(run, append=True, purpose="rescore", env=env)
         try:
-            self._connection = writing(self._recorder.path)
+            self._connection = self._recorder.path.connect_to_write()
             with self._transaction() as connection:
                 described = describe(reward)
                 self._version = self._recorder.version(connection, name, described, None, "rescore")
@@ -133,7 +132,7 @@ class PassWriter:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[RecordConnection]:
-        with named(self._recorder.path), transaction(self._connection):
+        with self._recorder.path.errors(), transaction(self._connection):
             yield self._connection
 
 

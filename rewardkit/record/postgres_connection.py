@@ -1,4 +1,4 @@
-"""A connection to a record in PostgreSQL, and what the server and psycopg say in words."""
+"""A connection to a record in PostgreSQL, and what the errors of the server and of psycopg mean."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rewardkit.errors import RecordError
 from rewardkit.record import silence
 from rewardkit.record.address import RunAddress
-from rewardkit.record.dialect import columns, turned, upright
+from rewardkit.record.dialect import columns, storable_value, to_postgres
 from rewardkit.record.soundness import SHAPES, STATUS
 from rewardkit.record.store import Values
 
@@ -28,7 +28,7 @@ BLOCKS = {"text": 1024}
 """Numbers that one value of a table's sequence stands for, where rows are added while others add theirs."""
 _CLOSED = "this reader is closed; open the run again"
 _COPIED = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text", "BLOB": "bytea"}
-_SAID = {
+_EXPLANATIONS = {
     "57014": "the answer takes too long; there is too much in it for this question",
     "55P03": "another process writes to it for long",
     "25006": "can be read and not written",
@@ -46,8 +46,8 @@ class ServerError(RecordError):
         code: The server's code, of five letters; empty where the server did not answer.
     """
 
-    def __init__(self, words: str, code: str = "") -> None:
-        super().__init__(words)
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
         self.code = code
 
     def __reduce__(self) -> tuple[type[ServerError], tuple[str, str]]:
@@ -65,7 +65,7 @@ class ServerError(RecordError):
 
 
 @contextlib.contextmanager
-def asked(place: RunAddress) -> Iterator[None]:
+def server_errors(run: RunAddress) -> Iterator[None]:
     """Name the run in what psycopg raises, without a password.
 
     Raises:
@@ -75,22 +75,22 @@ def asked(place: RunAddress) -> Iterator[None]:
 
     try:
         yield
-    except psycopg.Error as reason:
-        code = reason.sqlstate or ""
-        closed = isinstance(reason, psycopg.OperationalError) and str(reason) == "the connection is closed"
-        words = _CLOSED if closed else _SAID.get(code, " ".join(str(reason).split()))
-        raise ServerError(place.hidden(f"{place}: {words}"), code) from None  # psycopg's own may hold the address
+    except psycopg.Error as error:
+        code = error.sqlstate or ""
+        is_closed = isinstance(error, psycopg.OperationalError) and str(error) == "the connection is closed"
+        message = _CLOSED if is_closed else _EXPLANATIONS.get(code, " ".join(str(error).split()))
+        raise ServerError(run.redact(f"{run}: {message}"), code) from None  # psycopg's own may hold the address
 
 
 def psycopg_errors() -> type[Exception]:
     """Return what psycopg raises for a statement that the server refuses."""
     import psycopg
 
-    found: type[Exception] = psycopg.DatabaseError
-    return found
+    error_type: type[Exception] = psycopg.DatabaseError
+    return error_type
 
 
-def connected(place: RunAddress) -> psycopg.Connection[Any]:
+def connect(run: RunAddress) -> psycopg.Connection[Any]:
     """Return a connection to the server, in which each statement is kept at once.
 
     Raises:
@@ -101,42 +101,42 @@ def connected(place: RunAddress) -> psycopg.Connection[Any]:
         from psycopg.conninfo import conninfo_to_dict
     except ImportError as missing:
         raise RecordError(
-            f"{place}: a record in a database needs psycopg: pip install 'psycopg[binary]' ({missing})"
+            f"{run}: a record in a database needs psycopg: pip install 'psycopg[binary]' ({missing})"
         ) from missing
     try:
-        given = conninfo_to_dict(place.server)
-    except psycopg.Error as wrong:
-        raise RecordError(place.hidden(f"{place}: {' '.join(str(wrong).split())}")) from None
-    with asked(place):
-        found = silence.connected({**DEFAULTS, **given})
-    found.adapters.register_loader("numeric", _SumLoader)
-    found.row_factory = _named_rows
-    return found
+        settings = conninfo_to_dict(run.server)
+    except psycopg.Error as error:
+        raise RecordError(run.redact(f"{run}: {' '.join(str(error).split())}")) from None
+    with server_errors(run):
+        session = silence.connect({**DEFAULTS, **settings})
+    session.adapters.register_loader("numeric", _SumLoader)
+    session.row_factory = _named_rows
+    return session
 
 
 class ServerConnection:
     """A connection to a run's schema, with what :class:`~rewardkit.record.store.RecordConnection` asks for.
 
     Args:
-        place: The run.
-        connection: To the server; its search path is the run's schema.
+        run: The run's address.
+        session: To the server; its search path is the run's schema.
         lock: The number of the lock that keeps other writers of the run away.
         writer: The number under which it notes that it has written; 0 for one that only reads.
     """
 
-    def __init__(self, place: RunAddress, connection: psycopg.Connection[Any], lock: int, writer: int = 0) -> None:
-        self.known: dict[str, Any] = {}
+    def __init__(self, run: RunAddress, session: psycopg.Connection[Any], lock: int, writer: int = 0) -> None:
+        self.cache: dict[str, Any] = {}
         self.number = ""
         """The number of the last transaction, by which the server knows what became of it."""
-        self._place, self._connection, self._lock, self._writer = place, connection, lock, writer
+        self._address, self._session, self._lock, self._writer = run, session, lock, writer
         self._alone = False
-        self._until: float | None = None
+        self._deadline: float | None = None
         self._limit = 0.0
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
-        return not self._connection.closed and self._connection.info.transaction_status != 0
+        return not self._session.closed and self._session.info.transaction_status != 0
 
     @property
     def is_alone(self) -> bool:
@@ -146,44 +146,44 @@ class ServerConnection:
     @property
     def is_lost(self) -> bool:
         """Whether the server, or the way to it, is gone."""
-        return bool(self._connection.closed)
+        return bool(self._session.closed)
 
     @property
     def stamp(self) -> int:
         """A number that changes when something is written; the same for all connections."""
         return int(self._run("SELECT coalesce(sum(count), 0) FROM written").fetchone()[0])
 
-    def execute(self, words: str, values: Values = (), /) -> psycopg.Cursor[Any]:
-        """Run one statement, in SQLite's words."""
+    def execute(self, statement: str, values: Values = (), /) -> psycopg.Cursor[Any]:
+        """Run one statement, which is written as for SQLite."""
         with self._asking():
-            return self._connection.execute(self._filled(words, values), binary=True)
+            return self._session.execute(self._fill(statement, values), binary=True)
 
-    def tuples(self, words: str, values: Values = (), /) -> list[tuple[Any, ...]]:
+    def tuples(self, query: str, values: Values = (), /) -> list[tuple[Any, ...]]:
         """Return the rows of a question as plain tuples."""
         from psycopg.rows import tuple_row
 
         with self._asking():
-            cursor = self._connection.cursor(row_factory=tuple_row)
-            cursor.execute(self._filled(words, values), binary=True)
-            found: list[tuple[Any, ...]] = cursor.fetchall()
-            return found
+            cursor = self._session.cursor(row_factory=tuple_row)
+            cursor.execute(self._fill(query, values), binary=True)
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
 
     def begin(self) -> None:
         """Begin a transaction, and note that it writes; :attr:`number` is its own from now on."""
-        words = (
+        statements = (
             f"BEGIN; UPDATE written SET count = count + 1 WHERE id = {self._writer:d}"  # noqa: S608 - a number of ours
             " RETURNING pg_current_xact_id()::text"
         )
         with self._asking():
             try:
-                cursor = self._connection.execute(words)
+                cursor = self._session.execute(statements)
                 cursor.nextset()
                 row = cursor.fetchone()
                 if row is None:
-                    raise ServerError(f"{self._place}: its tables were made anew", "42P01")
+                    raise ServerError(f"{self._address}: its tables were made anew", "42P01")
             except BaseException:
                 if self.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                    self._session.execute("ROLLBACK")
                 raise
         self.number = str(row[0])
 
@@ -193,10 +193,10 @@ class ServerConnection:
             self._run("SELECT pg_advisory_xact_lock(%s)", (self._lock,))
             self._alone = True
 
-    def became(self, number: str) -> str | None:
+    def transaction_status(self, number: str) -> str | None:
         """Return what became of a transaction: ``"committed"``, ``"aborted"``, ``"in progress"``, ``None`` if old."""
-        found: str | None = self._run("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()[0]
-        return found
+        status: str | None = self._run("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()[0]
+        return status
 
     def commit(self) -> None:
         """End a transaction, and keep what it wrote."""
@@ -217,48 +217,48 @@ class ServerConnection:
         name, block = f'"{table}"', BLOCKS.get(table)
         if block is None:
             assert self._alone
-            words = "SELECT setval(s, nextval(s) + %s - 1) FROM pg_get_serial_sequence(%s, 'id') AS s"
-            last = int(self._run(words, (count, name)).fetchone()[0])
+            query = "SELECT setval(s, nextval(s) + %s - 1) FROM pg_get_serial_sequence(%s, 'id') AS s"
+            last = int(self._run(query, (count, name)).fetchone()[0])
             return range(last - count + 1, last + 1)
-        words = "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)"
-        starts = [int(first) for (first,) in self._run(words, (name, -(-count // block))).fetchall()]
+        query = "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)"
+        starts = [int(first) for (first,) in self._run(query, (name, -(-count // block))).fetchall()]
         return [number for first in starts for number in range(first, first + block)][:count]
 
     def insert(self, table: str, row: Mapping[str, Any]) -> int:
         """Write a row with a number of its own, which is returned."""
         marks = ", ".join(["%s"] * len(row))
-        words = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING id"  # noqa: S608 - names of ours
-        return int(self._run(words, _upright(tuple(row.values()))).fetchone()[0])
+        statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING id"  # noqa: S608 - names of ours
+        return int(self._run(statement, _storable(tuple(row.values()))).fetchone()[0])
 
     def insert_all(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Write rows by one binary COPY, each with all columns of the table in their order."""
         if not rows:
             return
-        parts = columns()[table]
-        words = [place for place, one in enumerate(parts) if one.kind == "TEXT"]
-        into = f'COPY "{table}" FROM STDIN (FORMAT BINARY)'
-        with self._asking(), self._connection.cursor() as cursor, cursor.copy(into) as copy:
-            copy.set_types([_COPIED[one.kind] for one in parts])
+        types = [column.kind for column in columns()[table]]
+        texts = [index for index, kind in enumerate(types) if kind == "TEXT"]
+        target = f'COPY "{table}" FROM STDIN (FORMAT BINARY)'
+        with self._asking(), self._session.cursor() as cursor, cursor.copy(target) as copy:
+            copy.set_types([_COPIED[kind] for kind in types])
             for row in rows:
-                odd = any(row[place] and "\x00" in row[place] for place in words)
-                copy.write_row([upright(one) for one in row] if odd else row)
+                has_nul = any(row[index] and "\x00" in row[index] for index in texts)
+                copy.write_row([storable_value(value) for value in row] if has_nul else row)
 
     def insert_batch(self, row: Mapping[str, Any], count: int) -> tuple[int, Sequence[int]]:
         """Write a row of ``batch``; return its number, and those of its completions, greater than all before."""
         assert self._alone
         marks = ", ".join(["%s"] * len(row))
-        words = (
+        statement = (
             f"INSERT INTO batch ({', '.join(row)}) VALUES ({marks}) RETURNING id, (SELECT setval(s, nextval(s) + %s)"  # noqa: S608 - names of ours
             " FROM pg_get_serial_sequence('completion', 'id') AS s)"
         )
         more = max(0, count - 1)
-        number, last = self._run(words, (*_upright(tuple(row.values())), more)).fetchone()
+        number, last = self._run(statement, (*_storable(tuple(row.values())), more)).fetchone()
         return int(number), range(int(last) - more, int(last) + 1)[:count]
 
-    def change_all(self, words: str, rows: Sequence[Sequence[Any]], /) -> None:
+    def change_all(self, statement: str, rows: Sequence[Sequence[Any]], /) -> None:
         """Run a statement once for each row of values."""
-        with self._asking(), self._connection.cursor() as cursor:
-            cursor.executemany(turned(words), [_upright(row) for row in rows])
+        with self._asking(), self._session.cursor() as cursor:
+            cursor.executemany(to_postgres(statement), [_storable(row) for row in rows])
 
     def wait_at_most(self, seconds: float) -> None:
         """End the wait for another writer after these seconds, with an error."""
@@ -266,7 +266,7 @@ class ServerConnection:
 
     def end_questions(self, seconds: float) -> None:
         """End each question with an error once these seconds from now are over."""
-        self._until = time.monotonic() + seconds
+        self._deadline = time.monotonic() + seconds
         if seconds != self._limit:
             self._limit = seconds
             self._run(f"SET statement_timeout = {max(1, round(1000 * seconds))}")
@@ -280,64 +280,65 @@ class ServerConnection:
         for (table, column), shape in SHAPES.items():
             for (text,) in self.tuples(f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL"):  # noqa: S608 - names of ours
                 try:
-                    fits = isinstance(json.loads(text), kinds[shape])
+                    is_sound = isinstance(json.loads(text), kinds[shape])
                 except (ValueError, RecursionError):
-                    fits = False
-                if not fits:
+                    is_sound = False
+                if not is_sound:
                     return f"{table}.{column}"
-        odd = self._run("SELECT 1 FROM completion WHERE status !~ %s LIMIT 1", (f"^[{STATUS}]*$",)).fetchone()
-        return None if odd is None else "completion.status"
+        row = self._run("SELECT 1 FROM completion WHERE status !~ %s LIMIT 1", (f"^[{STATUS}]*$",)).fetchone()
+        return None if row is None else "completion.status"
 
     def close(self) -> None:
         """Close the connection. A second call does nothing."""
-        self._connection.close()
+        self._session.close()
 
-    def _run(self, words: str, values: Values = ()) -> psycopg.Cursor[Any]:
+    def _run(self, statement: str, values: Values = ()) -> psycopg.Cursor[Any]:
         with self._asking():
-            return self._connection.execute(words, values, binary=True)
+            return self._session.execute(statement, values, binary=True)
 
-    def _filled(self, words: str, values: Values) -> Any:
+    def _fill(self, statement: str, values: Values) -> bytes:
         """Return a statement with its values in it: the server does not know the type of that in ``? IS NULL``."""
         from psycopg import ClientCursor
 
-        return ClientCursor(self._connection).mogrify(turned(words), _upright(values)).encode()
+        filled: str = ClientCursor(self._session).mogrify(to_postgres(statement), _storable(values))
+        return filled.encode()
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        if self._until is not None and time.monotonic() > self._until:
-            raise ServerError(f"{self._place}: {_SAID['57014']}", "57014")
-        with asked(self._place):
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise ServerError(f"{self._address}: {_EXPLANATIONS['57014']}", "57014")
+        with server_errors(self._address):
             yield
 
 
-def _upright(values: Values) -> Values:
+def _storable(values: Values) -> Values:
     if isinstance(values, Mapping):
-        return {name: upright(one) for name, one in values.items()}
-    return [upright(one) for one in values]
+        return {name: storable_value(value) for name, value in values.items()}
+    return [storable_value(value) for value in values]
 
 
 class _Row(tuple[Any, ...]):
-    """A row that is read by place and by name; of two columns of one name the first counts, as in SQLite."""
+    """A row that is read by position and by name; of two columns of one name the first counts, as in SQLite."""
 
-    _places: Mapping[str, int]
+    _positions: Mapping[str, int]
 
     def __getitem__(self, key: Any) -> Any:
-        return tuple.__getitem__(self, self._places[key] if isinstance(key, str) else key)
+        return tuple.__getitem__(self, self._positions[key] if isinstance(key, str) else key)
 
     def keys(self) -> list[str]:
         """Return the names of the columns, for ``dict(row)``."""
-        return list(self._places)
+        return list(self._positions)
 
 
 @functools.lru_cache(maxsize=512)
 def _row_type(names: tuple[str, ...]) -> type[_Row]:
-    places = {name: place for place, name in reversed(list(enumerate(names)))}
-    return type("_NamedRow", (_Row,), {"_places": {name: places[name] for name in dict.fromkeys(names)}})
+    positions = {name: names.index(name) for name in dict.fromkeys(names)}
+    return type("_NamedRow", (_Row,), {"_positions": positions})
 
 
 def _named_rows(cursor: Any) -> Any:
-    about = cursor.description
-    return tuple if about is None else _row_type(tuple(one.name for one in about))
+    columns = cursor.description
+    return tuple if columns is None else _row_type(tuple(column.name for column in columns))
 
 
 class _SumLoader:
@@ -351,8 +352,8 @@ class _SumLoader:
         self._inner = NumericBinaryLoader(oid, context)
 
     def load(self, data: Any) -> int | float:
-        found = self._inner.load(data)
-        return int(found) if found.as_tuple().exponent == 0 else float(found)
+        number = self._inner.load(data)
+        return int(number) if number.as_tuple().exponent == 0 else float(number)
 
 
 def quoted(name: str) -> str:

@@ -15,13 +15,13 @@ from typing import Any
 from rewardkit.errors import RecordError
 from rewardkit.messages import completion_text
 from rewardkit.record import questions
-from rewardkit.record.address import RunAddress
 from rewardkit.record.batch_rows import text_back
 from rewardkit.record.columns import read_table, score_sums
 from rewardkit.record.fits import Fits, check_split, status_of
 from rewardkit.record.log_pages import LogPage, LogPlace, Wanted, entry_of, read_page
 from rewardkit.record.outcomes import object_of, outcome_of
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
+from rewardkit.record.place import RecordPlace
 from rewardkit.record.sessions import is_alive
 from rewardkit.record.sums import RecordedSums
 from rewardkit.record.table import CompletionTable, Floats
@@ -47,7 +47,7 @@ class RunReader(RecordedSums):
         RecordError: It is missing, empty, not a record, or of a newer release; or its server cannot be had.
     """
 
-    def __init__(self, run: str | os.PathLike[str] | RunAddress) -> None:
+    def __init__(self, run: str | os.PathLike[str] | RecordPlace) -> None:
         super().__init__(run)
         self._versions: dict[int, tuple[str, int, str]] = {}
 
@@ -103,7 +103,7 @@ class RunReader(RecordedSums):
     @property
     def data_version(self) -> int:
         """A number that changes when another process writes to the record."""
-        with self._asked():
+        with self._errors():
             return self._connection.stamp
 
     @property

@@ -21,13 +21,13 @@ from typing import Any
 
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
-from rewardkit.record.address import RunAddress
 from rewardkit.record.batch_rows import BatchRows, Said, rows_of, storable
 from rewardkit.record.batch_tables import KeptWords, prompt_ids, prompt_texts, rewind, said_row
 from rewardkit.record.description import Description, describe, plain
+from rewardkit.record.place import ConnectionT, RecordPlace
+from rewardkit.record.places import place_of_record
 from rewardkit.record.secrets import Secrets
 from rewardkit.record.store import RecordConnection, transaction
-from rewardkit.record.stores import exists, has_content, held, move_aside, named, place_of, secrets_of, writing
 from rewardkit.record.texts import Packed, Texts, alone, packed_all
 from rewardkit.record.writer import AwaitedError, Job, Writer
 from rewardkit.score_batch import ScoreBatch
@@ -65,7 +65,7 @@ class Recorder:
 
     def __init__(
         self,
-        run: str | os.PathLike[str] | RunAddress,
+        run: str | os.PathLike[str] | RecordPlace,
         *,
         append: bool = False,
         anew: bool = False,
@@ -74,10 +74,10 @@ class Recorder:
         about: Mapping[str, Any] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        self.path = place_of(run)
+        self.path = place_of_record(run)
         self.rank = rank
         self._purpose = purpose
-        self._secrets = Secrets({**(env or {}), **secrets_of(self.path)})
+        self._secrets = Secrets({**(env or {}), **self.path.secrets})
         self._about = {**plain(dict(about or {})), **machine()}
         self._began = time.time()
         self._session = 0
@@ -88,17 +88,17 @@ class Recorder:
         self._described: dict[tuple[str, str], Description] = {}
         if rank == 0:
             if anew:
-                move_aside(self.path)
-            if not append and has_content(self.path):
+                self.path.move_aside()
+            if not append and self.path.exists():
                 how = "append to it (--append; in Python Recorder(run, append=True)), or give another name"
                 raise RecordError(f"{self.path}: this run has a record; {how}")
-            with named(self.path), contextlib.closing(self._connected()) as connection:
+            with self.path.errors(), contextlib.closing(self._open(self.path.connect_to_write)) as connection:
                 if not append and connection.execute(_FIRST, (self._session,)).fetchone() is not None:
                     connection.execute("DELETE FROM session WHERE id = ?", (self._session,))
                     raise RecordError(f"{self.path}: another process has begun to record there; give another name")
                 (self._last_before,) = connection.execute("SELECT coalesce(max(id), 0) FROM batch").fetchone()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
-        self._writer = Writer(held(self.path, self._connected), self.path)
+        self._writer = Writer(self.path.write_target(self._open), self.path)
         self.left_out = 0
         """Completions whose text was not recorded, because the disk was slower than the run."""
         self._finalizer = weakref.finalize(self, _end, self._writer, self._pool)
@@ -266,11 +266,11 @@ class Recorder:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _connected(self) -> RecordConnection:
+    def _open(self, connect: Callable[[], ConnectionT]) -> ConnectionT:
         """Return a connection to the record, in which this process has a session."""
-        if time.monotonic() < self._make_after and not exists(self.path):
+        if time.monotonic() < self._make_after and not self.path.exists():
             raise AwaitedError(f"{self.path}: rank 0 has not made it yet")
-        connection = writing(self.path)
+        connection = connect()
         self._make_after = 0.0
         try:
             known = connection.execute("SELECT 1 FROM session WHERE id = ? AND began = ?", (self._session, self._began))
@@ -370,7 +370,7 @@ class Recorder:
         self, connection: RecordConnection, name: str, described: Description, step: int | None, origin: str
     ) -> int:
         """Return the id of a reward's version, which is stored where it is new; a transaction is open."""
-        known: dict[tuple[str, str], int] = connection.known.setdefault("versions", {})
+        known: dict[tuple[str, str], int] = connection.cache.setdefault("versions", {})
         key = (name, described.digits)
         if key not in known:
             query = "SELECT id FROM version WHERE reward = ? AND digits = ?"

@@ -1,4 +1,4 @@
-"""The database that a writer writes to: connected again where it was gone, without writing anything twice."""
+"""The database that a writer writes to: connected again after a loss, without writing anything twice."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ LOCKED_S = 1.0
 
 
 class ServerTarget:
-    """The record's schema as its writer holds it: see :class:`~rewardkit.record.writer.Held`.
+    """The record's schema as its writer sees it: see :class:`~rewardkit.record.writer.WriteTarget`.
 
     Where the server goes away while a transaction ends, it is unknown whether it was kept. The server is asked for that
     by the transaction's number when it is back, before anything is written again.
 
     Args:
         connect: Connects, in the thread that writes; makes the tables anew where they are gone.
-        place: The run.
+        run: The run's address.
     """
 
-    def __init__(self, connect: Callable[[], ServerConnection], place: RunAddress) -> None:
-        self._connect, self._place = connect, place
+    def __init__(self, connect: Callable[[], ServerConnection], run: RunAddress) -> None:
+        self._connect, self._run = connect, run
         self._connection: ServerConnection | None = None
         self._ending: str | None = None
 
-    def was_kept(self) -> bool:
+    def was_committed(self) -> bool:
         """Return whether the last transaction was kept, whose end the server did not confirm.
 
         Raises:
@@ -37,11 +37,11 @@ class ServerTarget:
         """
         if self._ending is None:
             return False
-        became = self._ready().became(self._ending)
-        if became == "in progress":
+        status = self._ready().transaction_status(self._ending)
+        if status == "in progress":
             raise ServerError("the server still ends a transaction of a connection that was lost", "55P03")
         self._ending = None
-        return became == "committed"
+        return status == "committed"
 
     def begin(self) -> ServerConnection:
         """Begin a transaction."""
@@ -57,18 +57,18 @@ class ServerTarget:
             self._connection.commit()
             self._ending = None
 
-    def undo(self, reason: Exception) -> None:
+    def undo(self, error: Exception) -> None:
         """Take back what a failed transaction did; where that does not go, or tables are gone, connect again."""
         connection = self._connection
         if connection is None:
             return
-        connection.known.clear()
-        keep = not connection.is_lost and (not isinstance(reason, ServerError) or reason.is_lock)
+        connection.cache.clear()
+        is_usable = not connection.is_lost and (not isinstance(error, ServerError) or error.is_lock)
         with contextlib.suppress(RecordError):
             if connection.in_transaction:
                 connection.rollback()
                 self._ending = None  # the server lives, and has not kept it
-        if not keep:
+        if not is_usable:
             self._connection = None
             connection.close()
 
@@ -76,19 +76,19 @@ class ServerTarget:
         """Return ``True``: the next write notices tables that were taken away."""
         return True
 
-    def may_pass(self, reason: Exception) -> bool:
+    def may_pass(self, error: Exception) -> bool:
         """Return whether a fault lies with the server, and so may pass."""
-        if isinstance(reason, ServerError):
-            return reason.may_pass
-        return isinstance(reason, RecordError | OSError)
+        if isinstance(error, ServerError):
+            return error.may_pass
+        return isinstance(error, RecordError | OSError)
 
-    def is_lock(self, reason: Exception) -> bool:
+    def is_lock(self, error: Exception) -> bool:
         """Return whether another process was waited for: a fault only where it lasts."""
-        return isinstance(reason, ServerError) and reason.is_lock
+        return isinstance(error, ServerError) and error.is_lock
 
-    def in_words(self, reason: Exception) -> str:
-        """Return what a fault is, without the run's address."""
-        return self._place.hidden(str(reason)).removeprefix(f"{self._place}: ")
+    def explain(self, error: Exception) -> str:
+        """Return what an error says, without the run's address."""
+        return self._run.redact(str(error)).removeprefix(f"{self._run}: ")
 
     def close(self) -> None:
         """Close the connection."""

@@ -24,31 +24,31 @@ _IDLE = ("idle", "idle in transaction", "idle in transaction (aborted)")
 _WORKS_ON = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = %s"
 
 
-def connected(given: Mapping[str, Any]) -> psycopg.Connection[Any]:
+def connect(settings: Mapping[str, Any]) -> psycopg.Connection[Any]:
     """Return a connection in which each statement is kept at once; a server that falls silent is given up.
 
     Args:
-        given: libpq's words and their values.
+        settings: libpq's settings and their values.
 
     Raises:
         psycopg.Error: There is no such server, database, user or password.
     """
-    found = _watched_type().connect(autocommit=True, **given)
-    row = found.execute("SELECT pg_backend_pid()").fetchone()  # a pooler in between tells a number of its own
-    found.goes_on = functools.partial(_works, given, 0 if row is None else row[0])
-    return found
+    session = _watched_type().connect(autocommit=True, **settings)
+    row = session.execute("SELECT pg_backend_pid()").fetchone()  # a pooler in between tells a number of its own
+    session.goes_on = functools.partial(_works, settings, 0 if row is None else row[0])
+    return session
 
 
-def _works(given: Mapping[str, Any], process: int) -> bool:
+def _works(settings: Mapping[str, Any], process: int) -> bool:
     """Return whether the server answers, and one of its processes works on what it was asked."""
     import psycopg
 
     try:
-        with _watched_type().connect(autocommit=True, **{**given, "connect_timeout": CONNECT_S}) as other:
+        with _watched_type().connect(autocommit=True, **{**settings, "connect_timeout": CONNECT_S}) as other:
             other.silent_s = CONNECT_S
             row = other.execute(_WORKS_ON, (process,)).fetchone()
-    except psycopg.Error as reason:
-        return reason.sqlstate is not None  # it lives, and tells no more, for example where connections are too many
+    except psycopg.Error as error:
+        return error.sqlstate is not None  # it lives, and tells no more, for example where connections are too many
     return row is not None and row[0] not in _IDLE and row[1] != "ClientRead"
 
 
@@ -65,24 +65,24 @@ def _watched_type() -> Any:
 
         def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
             """Wait for an answer."""
-            return super().wait(self._heard(gen), *arguments, **options)
+            return super().wait(self._watch(gen), *arguments, **options)
 
-        def _heard(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        def _watch(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
             """Do as ``gen`` does; every tenth of a second it is told that nothing is heard."""
-            began = heard = time.monotonic()
+            start = last_sign = time.monotonic()
             try:
-                wanted = next(gen)
+                wait = next(gen)
                 while True:
-                    ready = yield wanted
+                    ready = yield wait
                     now = time.monotonic()
                     if ready:
-                        heard = now
-                    elif now - heard > (SILENT_S if self.silent_s is None else self.silent_s):
-                        if self.goes_on is None or now - began > LONGEST_S or not self.goes_on():
+                        last_sign = now
+                    elif now - last_sign > (SILENT_S if self.silent_s is None else self.silent_s):
+                        if self.goes_on is None or now - start > LONGEST_S or not self.goes_on():
                             self.close()
-                            raise psycopg.OperationalError(f"the server has said nothing for {now - heard:.0f} s")
-                        heard = time.monotonic()
-                    wanted = gen.send(ready)
+                            raise psycopg.OperationalError(f"the server has said nothing for {now - last_sign:.0f} s")
+                        last_sign = time.monotonic()
+                    wait = gen.send(ready)
             except StopIteration as end:
                 return end.value
 

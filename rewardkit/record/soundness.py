@@ -54,8 +54,8 @@ def _claims() -> Iterator[tuple[str, str, str]]:
                 fits = f'typeof("{column}") IN ({kinds})'
                 shape = SHAPES.get((table, column))
                 if shape is not None:
-                    told = f'CASE WHEN json_valid("{column}") THEN json_type("{column}") = \'{shape}\' ELSE FALSE END'
-                    fits = f'{fits} AND ("{column}" IS NULL OR {told})'
+                    test = f'CASE WHEN json_valid("{column}") THEN json_type("{column}") = \'{shape}\' ELSE FALSE END'
+                    fits = f'{fits} AND ("{column}" IS NULL OR {test})'
                 if (table, column) == ("completion", "status"):
                     fits = f"{fits} AND status NOT GLOB '*[^{STATUS}]*'"
                 yield table, column, fits

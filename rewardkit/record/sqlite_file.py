@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import RecordError
+from rewardkit.record.dialect import statements
 from rewardkit.record.schema import APPLICATION_ID, MIGRATIONS, TABLES, VERSION
 from rewardkit.record.soundness import unsound
 from rewardkit.record.store import Values
@@ -27,15 +28,13 @@ CHECKPOINT_PAGES = 4000
 LARGEST_VALUE = 2**29
 """Bytes of one value of a file, at most."""
 _DAMAGED = "damaged: the file is cut short, or something else has written to it"
-_WORDS = {
+_EXPLANATIONS = {
     "interrupted": "the answer takes too long; the file is damaged, or there is too much in it for this question",
     "file is not a database": "not a record: the file is not an SQLite file",
     "database disk image is malformed": _DAMAGED,
     "attempt to write a readonly database": "can be read and not written: another user's, or a read-only disk",
     "unable to open database file": "the file cannot be opened; it may be another user's, or its folder not writable",
 }
-
-
 _STEPS = 100_000
 """Steps of SQLite's machine between two looks at the clock."""
 
@@ -45,7 +44,7 @@ class Connection(sqlite3.Connection):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.known: dict[str, Any] = {}
+        self.cache: dict[str, Any] = {}
 
     @property
     def is_alone(self) -> bool:
@@ -57,11 +56,11 @@ class Connection(sqlite3.Connection):
         """A number that changes when another connection writes."""
         return int(self.execute("PRAGMA data_version").fetchone()[0])
 
-    def tuples(self, words: str, values: Values = (), /) -> list[tuple[Any, ...]]:
+    def tuples(self, query: str, values: Values = (), /) -> list[tuple[Any, ...]]:
         """Return the rows of a question as plain tuples."""
         cursor = self.cursor()
         cursor.row_factory = None
-        return cursor.execute(words, values).fetchall()
+        return cursor.execute(query, values).fetchall()
 
     def begin(self) -> None:
         """Begin a transaction, in which nobody else writes."""
@@ -82,8 +81,8 @@ class Connection(sqlite3.Connection):
     def insert(self, table: str, row: Mapping[str, Any]) -> int:
         """Write a row with a number of its own, which is returned."""
         marks = ", ".join("?" * len(row))
-        words = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"  # noqa: S608 - names of ours
-        return self.execute(words, tuple(row.values())).lastrowid or 0
+        statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"  # noqa: S608 - names of ours
+        return self.execute(statement, tuple(row.values())).lastrowid or 0
 
     def insert_all(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Write rows, each with all columns of the table in their order."""
@@ -94,9 +93,9 @@ class Connection(sqlite3.Connection):
         """Write a row of ``batch``; return its number, and those of its completions, greater than all before."""
         return self.insert("batch", row), self.reserve("completion", count)
 
-    def change_all(self, words: str, rows: Sequence[Sequence[Any]], /) -> None:
+    def change_all(self, statement: str, rows: Sequence[Sequence[Any]], /) -> None:
         """Run a statement once for each row of values."""
-        self.executemany(words, rows)
+        self.executemany(statement, rows)
 
     def wait_at_most(self, seconds: float) -> None:
         """End the wait for another writer after these seconds, with an error."""
@@ -104,8 +103,8 @@ class Connection(sqlite3.Connection):
 
     def end_questions(self, seconds: float) -> None:
         """End each question with an error once these seconds from now are over."""
-        until = time.monotonic() + seconds
-        self.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+        deadline = time.monotonic() + seconds
+        self.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
 
     def remember(self, size: int) -> None:
         """Keep at most so many bytes of the file in this process's memory."""
@@ -128,30 +127,30 @@ def file_of(run: str | os.PathLike[str]) -> Path:
     return path if path.suffix == ".db" else path / FILE
 
 
-def in_words(reason: Exception) -> str:
+def explain(error: Exception) -> str:
     """Return what SQLite or the file system says, in words that a user can act on."""
-    if isinstance(reason, PermissionError):
+    if isinstance(error, PermissionError):
         return "another user's; this one may not read it, or write there"
-    if isinstance(reason, FileExistsError | NotADirectoryError):
+    if isinstance(error, FileExistsError | NotADirectoryError):
         return "a folder of its path is a file; give another place"
-    if isinstance(reason, OSError):
-        return f"{reason.strerror or reason}"
-    words = str(reason)
-    if isinstance(reason, UnicodeDecodeError) or words.startswith(("malformed database schema", "Could not decode")):
-        return _DAMAGED  # SQLite's words show the bytes of a text that it cannot decode, line breaks included
-    return _WORDS.get(words, words)
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}"
+    message = str(error)
+    if isinstance(error, UnicodeDecodeError) or message.startswith(("malformed database schema", "Could not decode")):
+        return _DAMAGED  # SQLite's message shows the bytes of a text that it cannot decode, line breaks included
+    return _EXPLANATIONS.get(message, message)
 
 
 @contextlib.contextmanager
-def named(path: Path) -> Iterator[None]:
+def errors_of(path: Path) -> Iterator[None]:
     """Name the file in what SQLite and the file system raise."""
     try:
         yield
-    except (sqlite3.Error, OSError, UnicodeDecodeError) as reason:
-        raise RecordError(f"{path}: {in_words(reason)}") from reason
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: {explain(error)}") from error
 
 
-def writing(path: Path, *, threads: bool = False) -> Connection:
+def connect_to_write(path: Path, *, threads: bool = False) -> Connection:
     """Return a connection for writing to a record, which is made if it is missing and brought up to this version.
 
     Args:
@@ -161,7 +160,7 @@ def writing(path: Path, *, threads: bool = False) -> Connection:
     Raises:
         RecordError: The file is not a record, is of a newer version, or cannot be made or written.
     """
-    with named(path):
+    with errors_of(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.closing(_connected(path, "rwc")) as connection:
             _make(connection)
@@ -178,13 +177,13 @@ def writing(path: Path, *, threads: bool = False) -> Connection:
         return connection
 
 
-def reading(path: Path) -> Connection:
+def connect_to_read(path: Path) -> Connection:
     """Return a connection that can only read.
 
     Raises:
         RecordError: The file is missing, empty, no record, of a newer version, or of another user.
     """
-    with named(path):
+    with errors_of(path):
         if not path.exists():
             raise RecordError(f"{path}: there is no record; `rewardkit runs` lists those that there are")
         if path.stat().st_size == 0:
@@ -194,52 +193,20 @@ def reading(path: Path) -> Connection:
         try:
             connection = _checked(_connected(path, "ro"), path)
         except sqlite3.OperationalError:
-            if _log_of(path).exists():
+            if log_of(path).exists():
                 raise
             # A folder in which nothing can be made: SQLite wants files beside a record unless it cannot change.
             connection = _checked(_connected(path, "ro&immutable=1"), path)
         try:
             if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
                 connection.close()
-                writing(path).close()
+                connect_to_write(path).close()
                 connection = _connected(path, "ro")
             connection.execute("PRAGMA cache_size = -32768")
         except BaseException:
             connection.close()
             raise
         return connection
-
-
-def has_content(path: Path) -> bool:
-    """Return whether there is a file that is not empty.
-
-    Raises:
-        RecordError: This user may not look.
-    """
-    with named(path):
-        return path.exists() and path.stat().st_size > 0
-
-
-def move_aside(run: str | os.PathLike[str]) -> Path | None:
-    """Give a run's record another name beside it, such as ``record-20261124-093000.db``; return it.
-
-    Returns:
-        The new place; ``None`` where there is no record.
-
-    Raises:
-        RecordError: It cannot be moved.
-    """
-    path = file_of(run)
-    with named(path):
-        if not path.exists():
-            return None
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        names = (f"{path.stem}-{stamp}{again}.db" for again in ("", *(f"-{number}" for number in range(2, 1000))))
-        place = next(place for name in names if not (place := path.with_name(name)).exists())
-        for ending in (*BESIDE, ""):  # what is not yet in the file itself lies beside it
-            with contextlib.suppress(FileNotFoundError):
-                path.with_name(path.name + ending).rename(place.with_name(place.name + ending))
-        return place
 
 
 def wal_works(folder: Path) -> bool:
@@ -263,15 +230,15 @@ def sound(connection: sqlite3.Connection) -> bool:
         return False
 
 
-def code_of(reason: BaseException) -> int:
-    """Return SQLite's code of a fault, without its details; -1 for a fault without a code."""
-    code = getattr(reason, "sqlite_errorcode", None)
+def code_of(error: BaseException) -> int:
+    """Return SQLite's code of an error, without its details; -1 for an error without a code."""
+    code = getattr(error, "sqlite_errorcode", None)
     return -1 if code is None else int(code) & 0xFF
 
 
-def is_lock(reason: BaseException) -> bool:
+def is_lock(error: BaseException) -> bool:
     """Return whether another writer kept the file locked beyond the time to wait."""
-    return code_of(reason) == sqlite3.SQLITE_BUSY
+    return code_of(error) == sqlite3.SQLITE_BUSY
 
 
 def is_record(path: Path) -> bool:
@@ -317,19 +284,15 @@ def _make(connection: sqlite3.Connection) -> None:
 
 def _run(connection: sqlite3.Connection, script: str) -> None:
     """Run statements in the transaction that is open, which ``executescript`` would end."""
-    statement = ""
-    for part in script.split(";")[:-1]:
-        statement += part + ";"
-        if sqlite3.complete_statement(statement):
-            connection.execute(statement)
-            statement = ""
+    for statement in statements(script):
+        connection.execute(statement)
 
 
 def _checked(connection: Connection, path: Path) -> Connection:
     try:
-        found = connection.execute("PRAGMA application_id").fetchone()[0]
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if found != APPLICATION_ID:
+        if application != APPLICATION_ID:
             raise RecordError(f"{path}: an SQLite file, but not a record of rewardkit")
         if version > VERSION:
             raise RecordError(
@@ -349,10 +312,10 @@ def _migrate(connection: sqlite3.Connection) -> None:
     """Bring a file up to this version, a version a transaction; of two processes that try, one does."""
     while connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
         connection.execute("BEGIN IMMEDIATE")
-        found = connection.execute("PRAGMA user_version").fetchone()[0]
-        if found < VERSION:
-            _run(connection, MIGRATIONS[found].rstrip().removesuffix(";") + ";")
-            connection.execute(f"PRAGMA user_version = {found + 1}")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version < VERSION:
+            _run(connection, MIGRATIONS[version])
+            connection.execute(f"PRAGMA user_version = {version + 1}")
         connection.execute("COMMIT")
 
 
@@ -364,5 +327,6 @@ def _log_ahead(connection: sqlite3.Connection, folder: Path) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _log_of(path: Path) -> Path:
+def log_of(path: Path) -> Path:
+    """Return the write-ahead log of a file."""
     return path.with_name(f"{path.name}-wal")

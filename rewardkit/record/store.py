@@ -1,4 +1,4 @@
-"""What a record asks of a database: the same of SQLite's file and of a server's. How each does it, each says itself."""
+"""What a record asks of a database: the same of SQLite's file and of a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
 class Answer(Protocol):
-    """The rows of a question: each is read by place and by name, as those of :class:`sqlite3.Row`."""
+    """The rows of a question: each is read by position and by name, as those of :class:`sqlite3.Row`."""
 
     @property
     def rowcount(self) -> int:
@@ -29,13 +29,13 @@ class Answer(Protocol):
 class RecordConnection(Protocol):
     """A connection to one record. Its SQL is SQLite's; where databases differ in kind, it has a method.
 
-    Outside a transaction each statement is kept at once.
+    Outside a transaction each statement takes effect at once.
 
     Attributes:
-        known: What caches remember of the record. A transaction that was taken back makes it void.
+        cache: What is remembered of the record. A transaction that was taken back makes it void.
     """
 
-    known: dict[str, Any]
+    cache: dict[str, Any]
 
     @property
     def in_transaction(self) -> bool:
@@ -49,10 +49,10 @@ class RecordConnection(Protocol):
     def stamp(self) -> int:
         """A number that changes when another connection writes."""
 
-    def execute(self, words: str, values: Values = (), /) -> Answer:
+    def execute(self, statement: str, values: Values = (), /) -> Answer:
         """Run one statement."""
 
-    def tuples(self, words: str, values: Values = (), /) -> list[tuple[Any, ...]]:
+    def tuples(self, query: str, values: Values = (), /) -> list[tuple[Any, ...]]:
         """Return the rows of a question as plain tuples, which takes half the time where there are a thousand."""
 
     def begin(self) -> None:
@@ -82,7 +82,7 @@ class RecordConnection(Protocol):
     def insert_batch(self, row: Mapping[str, Any], count: int) -> tuple[int, Sequence[int]]:
         """Write a row of ``batch``; return its number, and those of its completions, greater than all before."""
 
-    def change_all(self, words: str, rows: Sequence[Sequence[Any]], /) -> None:
+    def change_all(self, statement: str, rows: Sequence[Sequence[Any]], /) -> None:
         """Run a statement once for each row of values."""
 
     def wait_at_most(self, seconds: float) -> None:
@@ -110,7 +110,7 @@ def transaction(connection: RecordConnection) -> Iterator[None]:
         yield
         connection.commit()
     except BaseException:
-        connection.known.clear()
+        connection.cache.clear()
         if connection.in_transaction:  # SQLite has taken some back itself, such as one that filled the disk
             connection.rollback()
         raise

@@ -123,8 +123,8 @@ class Texts:
 
     def __init__(self, connection: RecordConnection) -> None:
         self._connection = connection
-        self._known: KnownDigests = connection.known.setdefault("texts", KnownDigests())
-        self._unnoted: dict[int, int] = connection.known.setdefault("unnoted", {})
+        self._known: KnownDigests = connection.cache.setdefault("texts", KnownDigests())
+        self._unnoted: dict[int, int] = connection.cache.setdefault("unnoted", {})
 
     def ids(self, texts: Sequence[str]) -> list[int]:
         """Return the ids of texts, which are stored where they are new."""

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from rewardkit.errors import RecordError
+from rewardkit.record import sqlite_file
 from rewardkit.record.file_target import LOCKED_S
-from rewardkit.record.sqlite_file import BUSY_S
 from rewardkit.record.store import RecordConnection
 
 TEXTS_BYTES = 256 << 20
@@ -37,11 +37,11 @@ class AwaitedError(RecordError):
     """The file is not there yet, because another process has still to make it. Nothing is wrong."""
 
 
-class Held(Protocol):
+class WriteTarget(Protocol):
     """What a writer writes to, in its thread: a connection that is opened again where it was lost."""
 
-    def was_kept(self) -> bool:
-        """Return whether the last transaction was kept, whose end was not confirmed."""
+    def was_committed(self) -> bool:
+        """Return whether the last transaction took effect, whose end was not confirmed."""
 
     def begin(self) -> RecordConnection | None:
         """Begin a transaction; ``None`` where that is to be tried again."""
@@ -49,20 +49,20 @@ class Held(Protocol):
     def commit(self) -> None:
         """Keep what was written since."""
 
-    def undo(self, reason: Exception) -> None:
+    def undo(self, error: Exception) -> None:
         """Take back what a transaction did that failed."""
 
     def in_place(self) -> bool:
         """Return whether what was written is still where it belongs."""
 
-    def may_pass(self, reason: Exception) -> bool:
+    def may_pass(self, error: Exception) -> bool:
         """Return whether a fault lies with the file, the disk or the server, and so may pass."""
 
-    def is_lock(self, reason: Exception) -> bool:
+    def is_lock(self, error: Exception) -> bool:
         """Return whether another writer was waited for: a fault only where it lasts."""
 
-    def in_words(self, reason: Exception) -> str:
-        """Return what a fault is, without the record's name."""
+    def explain(self, error: Exception) -> str:
+        """Return what an error says, without the record's name."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -83,17 +83,17 @@ class Writer:
 
     Where the disk is full, or the file locked, gone or not writable, a job is tried again until it is written or the
     writer is closed; that is logged when it begins and when it is over. A file that was deleted is put back. A job that
-    fails for another reason is dropped, counted and logged.
+    fails for another error is dropped, counted and logged.
 
     A writer belongs to the process that made it: in a fork it drops and counts what it is given.
 
     Args:
-        held: What it writes to; in the thread alone.
-        path: The record's place, for what is logged.
+        target: What it writes to; in the thread alone.
+        path: The record's name, for what is logged.
     """
 
-    def __init__(self, held: Held, path: object) -> None:
-        self._held = held
+    def __init__(self, target: WriteTarget, path: object) -> None:
+        self._target = target
         self._path = path
         self._owner = os.getpid()
         self._waiting: deque[_Waiting] = deque()
@@ -173,67 +173,67 @@ class Writer:
             self._changed.notify_all()
         self._thread.join(max(0.0, self._end - time.monotonic()) + 2 * LOCKED_S)
         if self._thread.is_alive():  # a disk or a server holds it
-            self._leave()
+            self._drop_rest()
         return not self._thread.is_alive() and not self._waiting and not self.dropped
 
     def _run(self) -> None:
         try:
-            while (one := self._next()) is not None:
-                if one.job is not None:
-                    self._write(one.job, one.completions)
-                elif not self._held.in_place():
+            while (entry := self._next()) is not None:
+                if entry.job is not None:
+                    self._write(entry.job, entry.completions)
+                elif not self._target.in_place():
                     self._write(_nothing)
                 with self._changed:
                     if not self._waiting:  # what got no room after a wait is counted already
                         return
                     self._waiting.popleft()
-                    self._text_bytes -= one.text_bytes
-                    self._number_bytes -= one.number_bytes
+                    self._text_bytes -= entry.text_bytes
+                    self._number_bytes -= entry.number_bytes
                     self._changed.notify_all()
-                if one.done is not None:
-                    one.done.set()
-            if not self._held.in_place():
+                if entry.done is not None:
+                    entry.done.set()
+            if not self._target.in_place():
                 self._write(_nothing)
         finally:
-            self._leave()
-            self._held.close()
+            self._drop_rest()
+            self._target.close()
 
-    def _leave(self) -> None:
+    def _drop_rest(self) -> None:
         """Count what was not written, and write none of it."""
         with self._changed:
             self._end = self._end or time.monotonic()
-            for left in self._waiting:
-                if left.job is not None:
-                    self.drop(self.trouble or "what it is written to was too slow", left.completions)
+            for entry in self._waiting:
+                if entry.job is not None:
+                    self.drop(self.trouble or "what it is written to was too slow", entry.completions)
             self._waiting.clear()
 
     def _next(self) -> _Waiting | None:
         """Return the job to write; ``None`` where the writer is closed and all is written, or its time is over."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._end is not None)
-            return self._waiting[0] if self._waiting and not self._late() else None
+            return self._waiting[0] if self._waiting and not self._is_late() else None
 
-    def _late(self) -> bool:
+    def _is_late(self) -> bool:
         return self._end is not None and time.monotonic() > self._end
 
     def _write(self, job: Job, completions: int = 0) -> None:
         """Write one job, again while that may help."""
         wait_s, most_s = AGAIN_S
-        again = False
+        is_repeat = False
         while True:
             try:
-                if (again and self._held.was_kept()) or self._done(job):
-                    self._tell(None)
+                if (is_repeat and self._target.was_committed()) or self._try(job):
+                    self._log_state(None)
                     return
-            except Exception as reason:
-                again = True
-                self._held.undo(reason)
-                if not self._held.may_pass(reason):
+            except Exception as error:
+                is_repeat = True
+                self._target.undo(error)
+                if not self._target.may_pass(error):
                     _log.exception("%s: something could not be recorded", self._path)
-                    self._give_up(self._held.in_words(reason), completions)
+                    self._give_up(self._target.explain(error), completions)
                     return
-                self._tell(reason)
-            if self._late():
+                self._log_state(error)
+            if self._is_late():
                 self._give_up(self.trouble or "the file is not there", completions)
                 return
             time.sleep(wait_s if self._end is None else min(wait_s, 0.1))
@@ -244,26 +244,26 @@ class Writer:
             if self._waiting:  # else it is counted already
                 self.drop(why, completions)
 
-    def _done(self, job: Job) -> bool:
-        connection = self._held.begin()
+    def _try(self, job: Job) -> bool:
+        connection = self._target.begin()
         if connection is None:
             return False
         job(connection)
-        self._held.commit()
+        self._target.commit()
         return True
 
-    def _tell(self, reason: Exception | None) -> None:
+    def _log_state(self, error: Exception | None) -> None:
         """Log when writing begins to fail, and when it works again. A lock is a failure once it lasts."""
-        if reason is None:
+        if error is None:
             if self.trouble is not None:
                 _log.warning("%s: is written again", self._path)
             self.trouble = self._failing_since = None
             return
         now = time.monotonic()
         self._failing_since = self._failing_since or now
-        brief = isinstance(reason, AwaitedError) or self._held.is_lock(reason)
-        if self.trouble is None and (not brief or now - self._failing_since > BUSY_S):
-            self.trouble = self._held.in_words(reason)
+        is_brief = isinstance(error, AwaitedError) or self._target.is_lock(error)
+        if self.trouble is None and (not is_brief or now - self._failing_since > sqlite_file.BUSY_S):
+            self.trouble = self._target.explain(error)
             _log.error("%s: cannot be written: %s; the run goes on, and this is tried again", self._path, self.trouble)
 
 

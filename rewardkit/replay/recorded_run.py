@@ -7,10 +7,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RecordError
-from rewardkit.record.address import RunAddress
 from rewardkit.record.changes import RewardChange, changes_of
 from rewardkit.record.export import export_columns, export_rows, turned
 from rewardkit.record.overview import overviews
+from rewardkit.record.place import RecordPlace
 from rewardkit.record.reader import RunReader
 from rewardkit.shown.html import number_cell, table_html
 from rewardkit.shown.sparkline import sparkline
@@ -29,7 +29,7 @@ class Run(RunReader):
     """
 
     @classmethod
-    def open(cls, run: str | os.PathLike[str] | RunAddress) -> Run:
+    def open(cls, run: str | os.PathLike[str] | RecordPlace) -> Run:
         """Return the run of a folder, a file, or an address in a database.
 
         Raises:
@@ -40,7 +40,7 @@ class Run(RunReader):
     @property
     def changes(self) -> list[RewardChange]:
         """The changes of rewards that the training was asked for, oldest first."""
-        with self._asked(), self._decoding():
+        with self._errors(), self._decoding():
             return changes_of(self._connection)
 
     def get_config(self) -> RunConfig:

@@ -29,9 +29,8 @@ from rewardkit.record.changes import (
     trainers_of,
 )
 from rewardkit.record.reader import RunReader
-from rewardkit.record.sqlite_file import in_words
+from rewardkit.record.sqlite_file import explain
 from rewardkit.record.store import RecordConnection, transaction
-from rewardkit.record.stores import named, writing
 from rewardkit.record.values import Version
 from rewardkit.replay.carried import carried, loaded
 from rewardkit.replay.difference import Difference
@@ -150,7 +149,7 @@ def trainers_in(run: RunReader) -> list[Trainer]:
     Raises:
         RecordError: The record cannot be read, or has no place for them.
     """
-    with run._asked(), run._decoding():
+    with run._errors(), run._decoding():
         return trainers_of(run._connection)
 
 
@@ -257,13 +256,13 @@ def update(
         checked.append(_check(run, wish, tried, workers))
         _after(standing, wish.action, wish.name, wish.weight)
     running(run)  # a trial may take long
-    with contextlib.closing(writing(run.path)) as connection:
+    with contextlib.closing(run.path.connect_to_write()) as connection:
         try:
             with transaction(connection):  # all are asked for, or none
                 numbers = [ask(connection, one.wish.name, one.wish.action, one.body) for one in checked]
         except sqlite3.Error as reason:
-            raise RecordError(f"{run.path}: {in_words(reason)}; nothing is asked") from reason
-        with named(run.path):
+            raise RecordError(f"{run.path}: {explain(reason)}; nothing is asked") from reason
+        with run.path.errors():
             answers = _answers(connection, numbers, wait_s)
     refused = [one for one in answers if one.state is ChangeState.REFUSED]
     if refused:

@@ -21,10 +21,10 @@ from rewardkit.declare.compose import Composable
 from rewardkit.declare.spec import Kind
 from rewardkit.errors import RecordError, RewardDefinitionError, RewardError, RewardLoadError
 from rewardkit.record import changes
-from rewardkit.record.address import RunAddress
 from rewardkit.record.changes import BEFORE, Action, ChangeState, RewardChange, Standing
+from rewardkit.record.place import RecordPlace
+from rewardkit.record.places import place_of_record
 from rewardkit.record.store import RecordConnection
-from rewardkit.record.stores import home_of, is_lock, named, place_of, writing
 from rewardkit.replay.carried import FOLDER, loaded
 from rewardkit.runtime.runtime import Runtime
 
@@ -187,8 +187,8 @@ class Updates:
         ranks: How many processes train together; each of them has to take part.
     """
 
-    def __init__(self, run: str | Path | RunAddress, scoring: Changeable, *, rank: int = 0, ranks: int = 1) -> None:
-        self.path = place_of(run)
+    def __init__(self, run: str | Path | RecordPlace, scoring: Changeable, *, rank: int = 0, ranks: int = 1) -> None:
+        self.path = place_of_record(run)
         self._scoring = scoring
         self._rank, self._ranks = rank, ranks
         self._actions: Sequence[str] = ()
@@ -227,7 +227,7 @@ class Updates:
         with self._asking, self._lock:
             self._actions, self._step, self._said = actions, step - 1, 0.0
             try:
-                with named(self.path):
+                with self.path.errors():
                     accepted = self._enter(anew=step <= 0, busy_ms=PATIENT_MS)
             except RecordError:
                 self._shut()
@@ -452,11 +452,11 @@ class Updates:
             _log.info("%s of reward %r took effect at step %s", change.action, change.reward, self._step)
 
     def _load(self, body: Mapping[str, Any], name: str) -> Composable:
-        return loaded(body, name, home_of(self.path) / FOLDER)
+        return loaded(body, name, self.path.home / FOLDER)
 
     def _opened(self, busy_ms: int = BUSY_MS) -> RecordConnection:
         if self._connection is None:
-            self._connection = writing(self.path, threads=True)
+            self._connection = self.path.connect_to_write(threads=True)
         self._connection.wait_at_most(busy_ms / 1000)
         return self._connection
 
@@ -468,7 +468,7 @@ class Updates:
 
     def _briefly_busy(self, reason: Exception) -> bool:
         """Whether others write to the file, as they do at each step, and have not done so for long."""
-        if not is_lock(reason):
+        if not self.path.is_lock(reason):
             return False
         now = time.monotonic()
         self._busy_since = self._busy_since or now

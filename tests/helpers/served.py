@@ -15,6 +15,7 @@ import pytest
 from patience import wait_for
 from recorded import batch
 
+from rewardkit.record.places import place_of_runs
 from rewardkit.record.recorder import Recorder
 
 for _needed in ("starlette", "uvicorn"):
@@ -95,9 +96,9 @@ def states(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *, write: bool = False) -> Iterator[Served]:
-    """Serve a folder on a free port of this machine."""
-    dashboard = Dashboard(folder, WRITE_TOKEN if write else None)
+def serving(folder: Path | str, *, write: bool = False) -> Iterator[Served]:
+    """Serve a folder or a database on a free port of this machine."""
+    dashboard = Dashboard(place_of_runs(folder), WRITE_TOKEN if write else None)
     bound = listening("127.0.0.1", 0)
     serves = server(dashboard, TOKEN)
     thread = threading.Thread(target=serves.run, args=([bound],))

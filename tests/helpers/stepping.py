@@ -13,7 +13,7 @@ from typing import Any
 
 from rewardkit import reward
 from rewardkit.record.changes import trainers_of
-from rewardkit.record.stores import place_of, reading
+from rewardkit.record.places import place_of_record
 from rewardkit.replay.updates import RewardState, Updates
 
 
@@ -66,7 +66,7 @@ class Scoring:
 def _wait_for_all(run: str, ranks: int) -> None:
     """Wait, for a minute at most, until every process is there: one that starts late would find the others done."""
     until = time.monotonic() + 60
-    with contextlib.closing(reading(place_of(run))) as connection:
+    with contextlib.closing(place_of_record(run).connect_to_read()) as connection:
         while len(trainers_of(connection)) < ranks and time.monotonic() < until:
             time.sleep(0.02)
 

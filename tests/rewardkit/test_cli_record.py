@@ -117,7 +117,7 @@ def test_score_records_what_it_scores(work: Path) -> None:
     """Each row is one completion with each reward's outcome; compositions count as rewards, and groups are prompts."""
     code, out, err = _run("score", "mine.py", "rows.jsonl", "--inline", "--record", "two")
     assert 0 == code, err
-    assert "recorded in runs/two; rewardkit show two shows it" in out
+    assert "recorded in runs/two; rewardkit show runs/two shows it" in out
     with Run.open("runs/two") as run:
         found = sorted(run.completions(), key=lambda one: (one.prompt, one.id))
         assert ["correct", "short", "both"] == run.rewards

@@ -15,6 +15,7 @@ import pytest
 import tiny_grpo
 
 from rewardkit import ClusterError, ConfigError, DataError, MissingColumnError, RewardLoadError, reward
+from rewardkit.record.places import place_of_record
 from rewardkit.record.reader import RunReader
 from rewardkit.runtime.nodes import ray_cluster
 from trainer_adapter import RewardAdapter
@@ -124,7 +125,7 @@ def test_trains_an_adapter(finished: TrainResult) -> None:
 
 def test_a_run_records_itself(finished: TrainResult) -> None:
     """In its output folder, by default: every completion, the advantages, TRL's metrics, the configuration."""
-    assert finished.record == finished.output_dir
+    assert finished.record == place_of_record(finished.output_dir)
     with RunReader(finished.output_dir) as run:
         assert (24, [0, 1, 2], ["digits", "exact"]) == (run.count(), run.steps(), run.rewards)
         assert all(one.advantage is not None and one.truncated is not None for one in run.completions())
@@ -153,7 +154,7 @@ def test_a_run_that_goes_on_has_no_step_twice_in_its_record(tiny: str, tmp_path:
         assert resumed.record is None
         assert not list(tmp_path.rglob("*.db"))
         return
-    assert resumed.record == place
+    assert resumed.record == place_of_record(place)
     with RunReader(place) as run:
         assert (24, [0, 1, 2]) == (run.count(), run.steps())
         rewards = [(entry["step"], entry["reward"]) for entry in resumed.log_history if "reward" in entry]
@@ -163,7 +164,7 @@ def test_a_run_that_goes_on_has_no_step_twice_in_its_record(tiny: str, tmp_path:
     with RunReader(aside) as run:
         assert [0] == run.steps()
     stamp = (place / "record.db").stat().st_mtime_ns
-    assert (True, place) == ((again := train(once, ROWS, folder)).already_finished, again.record)
+    assert (True, place_of_record(place)) == ((again := train(once, ROWS, folder)).already_finished, again.record)
     assert stamp == (place / "record.db").stat().st_mtime_ns
 
 

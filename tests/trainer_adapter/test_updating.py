@@ -23,7 +23,7 @@ from rewardkit import InfrastructureError, Recorder, RewardError, Run, reward
 from rewardkit.changing import Action, RewardState
 from rewardkit.record import changes
 from rewardkit.record.changes import ChangeState
-from rewardkit.record.sqlite_file import file_of, writing
+from rewardkit.record.places import place_of_record
 from trainer_adapter import RewardAdapter
 from trainer_adapter.updating import AdapterUpdates, align
 
@@ -78,7 +78,7 @@ class Asking:
 
     def ask(self, step: int) -> None:
         """Ask for what is wanted in a step that has begun."""
-        with contextlib.closing(writing(file_of(self._run))) as connection:
+        with contextlib.closing(place_of_record(self._run).connect_to_write()) as connection:
             for one in self._wanted.get(step, ()):
                 number = changes.ask(connection, *one)
                 end = time.monotonic() + 60
@@ -292,7 +292,7 @@ def test_a_second_trainer_has_the_rewards_that_it_was_made_with(tmp_path: Path, 
 def test_an_evaluation_before_a_training_goes_on_drops_no_change(tmp_path: Path) -> None:
     """Its step is 0, as that of a training that is begun anew; the training after it is the one that counts."""
     run = tmp_path / "run"
-    with contextlib.closing(writing(file_of(run))) as connection:
+    with contextlib.closing(place_of_record(run).connect_to_write()) as connection:
         changes.ask(connection, "brief", Action.REPLACE, text("9.0"))
         connection.execute("UPDATE change SET state = 'accepted', step = 3")
     with RewardAdapter([brief], lane="inline", record=Recorder(run, append=True)) as adapter:

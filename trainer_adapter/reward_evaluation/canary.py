@@ -145,7 +145,7 @@ class Canary:
         for flag in measured.flags:
             recorder.event("flag", flag.as_row(), measured.step)
         if not recorder.close():
-            raise RecordError(f"{self._run}: the measurement could not be written: {recorder.trouble}")
+            raise RecordError(f"{self._run.label}: the measurement could not be written: {recorder.trouble}")
 
 
 def canary_name(given: Path | str) -> str:
@@ -165,7 +165,7 @@ def _measured(run: RecordPlace, name: str) -> tuple[list[Mapping[str, Any]], int
     try:
         opened = Run.open(run)
     except RecordError:
-        if (isinstance(run, Path) and run.is_file()) or has_record(run):
+        if has_record(run):
             raise
         return [], 0
     with opened:

@@ -175,9 +175,9 @@ def monitor_command(
     def show() -> None:
         measured.print(screen())
         if canaries.is_new:
-            typer.echo(f"{place}: a new record, because none was there yet")
+            typer.echo(f"{place.label}: a new record, because none was there yet")
 
-    told = {**measured.as_json(), "run": str(place), "new_record": canaries.is_new}
+    told = {**measured.as_json(), "run": place.label, "new_record": canaries.is_new}
     finish(told, show, as_json=as_json, code=FAILED if measured.flags else 0)
 
 
@@ -212,7 +212,7 @@ def over_optimisation_command(
         raise ConfigError(f"PROXY and GOLD are both {proxy!r}: name as GOLD a reward that the training does not follow")
     path = run_path(run)
     if svg is not None:
-        check_writable(svg, [path, path / "record.db"] if isinstance(path, Path) else [], "--svg")
+        check_writable(svg, path.files, "--svg")
     with Run.open(path) as opened:
         found = run_over_optimisation(opened, proxy, gold)
     if svg is not None:

@@ -202,7 +202,7 @@ def _means(run: Run, name: str) -> dict[int, float | None]:
         others = sorted({*run.rewards, *(one.reward for one in run.passes)})
         raise RecordError(
             f"{run.name}: no reward {name!r}; it has {', '.join(map(repr, others))}. Score it with another: "
-            f"rewardkit rescore {shlex.quote(run.given)} --reward gold.py:{name}"
+            f"rewardkit rescore {shlex.quote(run.path.label)} --reward gold.py:{name}"
         )
     table, scored = run.table(), run.pass_columns(passes[-1].id)
     step_of = dict(zip(table.ids.tolist(), table.steps.tolist(), strict=True))

@@ -21,7 +21,6 @@ from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.errors import ConfigError, RecordError, RewardError, UpdateRefusedError
 from rewardkit.record.changes import Action, ChangeState, RewardChange, Trainer
 from rewardkit.record.sqlite_file import FILE
-from rewardkit.record.stores import home_of, opening_words
 from rewardkit.record.values import Version
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.stored import version_of
@@ -254,7 +253,7 @@ def _jobs(opened: OpenRun) -> Jobs:
 
 def _start(opened: OpenRun, name: str, job: Mapping[str, Any], about: Mapping[str, Any], deadline_s: float) -> Answer:
     path, folders = opened.run.path, [str(folder) for folder in _folders(opened.run, name)]
-    full_job = {**job, "run": opening_words(path), "reward": name, "folders": folders}
+    full_job = {**job, "run": path.locator, "reward": name, "folders": folders}
     return {"job": _jobs(opened).start(path, full_job, about, deadline_s).as_json()}
 
 
@@ -272,7 +271,7 @@ def _new(run: Run, name: str, body: Mapping[str, Any], *, bring: bool = False) -
         raise ConfigError("nothing to try: give the source of a reward, or file.py:function")
     if sources == ["source"]:
         function = function_of(_text_of(body, "source", limit=None), _text_of(body, "function", empty=True))
-        return f"{written(home_of(run.path) / FILE, name, body['source'])}:{function}"
+        return f"{written(run.path.home / FILE, name, body['source'])}:{function}"
     if sources == ["version"]:
         if bring:
             raise ConfigError("a version of the run comes in by its source; choose it and apply what is in the editor")
@@ -288,7 +287,7 @@ def _new(run: Run, name: str, body: Mapping[str, Any], *, bring: bool = False) -
 
 def _title(run: Run, new: str) -> str:
     """Return what a reward that comes in is called on the page."""
-    home = str(home_of(run.path).resolve())
+    home = str(run.path.home.resolve())
     return new.removeprefix(f"{home}/")
 
 

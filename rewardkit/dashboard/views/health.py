@@ -11,13 +11,12 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-from rewardkit.dashboard.folder import Stamp
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import DIAGNOSIS, OpenRun, RunCache
 from rewardkit.health.about import FAMILIES, about
 from rewardkit.health.detectors import DETECTORS
+from rewardkit.record.place import RecordPlace, Stamp
 from rewardkit.record.reader import RunReader
-from rewardkit.record.stores import RecordPlace, opening_words
 
 AGAIN_S = 10.0
 """Seconds from the end of one diagnosis to the beginning of the next, at least."""
@@ -96,7 +95,7 @@ def _diagnose(path: RecordPlace) -> dict[str, Any]:
     pipe, start, status = subprocess.PIPE, time.monotonic(), 0
     try:
         process = subprocess.run(  # noqa: S603 - this package, in this Python
-            command, input=json.dumps(opening_words(path)).encode(), stdout=pipe, stderr=subprocess.DEVNULL,
+            command, input=json.dumps(path.locator).encode(), stdout=pipe, stderr=subprocess.DEVNULL,
             env=variables, start_new_session=True, timeout=LOOK_S, check=False,
         )  # fmt: skip
         status = process.returncode
@@ -159,12 +158,12 @@ def audit_of(run: RunReader) -> str:
     files = {reference.rpartition(":")[0] for reference in newest.values()}
     file = files.pop() if len(files) == 1 else ""
     rewards = file if file.endswith(".py") else "rewards.py"
-    return f"rewardkit audit {shlex.quote(rewards)} --run {shlex.quote(run.given)}"
+    return f"rewardkit audit {shlex.quote(rewards)} --run {shlex.quote(run.path.label)}"
 
 
 def report_of(run: RunReader) -> str:
     """Return the command that writes the run's report, for those who have no access to this page."""
-    return f"rewardkit show {shlex.quote(run.given)} --html report.html"
+    return f"rewardkit show {shlex.quote(run.path.label)} --html report.html"
 
 
 def _detectors() -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ def overview(opened: OpenRun, query: Query) -> dict[str, Any]:
 def _numbers(run: Run, sums: Sequence[StepSummary]) -> dict[str, Any]:
     return {
         "name": run.name,
-        "path": run.given,
+        "path": run.path.label,
         "completions": run.count(),
         "prompts": run.prompt_count,
         "left_out": run.left_out,

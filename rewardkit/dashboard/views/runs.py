@@ -7,12 +7,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from rewardkit.dashboard.folder import Runs, Stamp
 from rewardkit.dashboard.readers import RunCaches
 from rewardkit.dashboard.views.health import flag_count
 from rewardkit.errors import RecordError
+from rewardkit.record.place import RecordPlace, RunsPlace, Stamp
 from rewardkit.record.sessions import is_alive
-from rewardkit.record.stores import RecordPlace
 from rewardkit.replay.recorded_run import Run
 
 READ_S = 5.0
@@ -29,19 +28,19 @@ class Listing:
         shared: The caches of the runs, their diagnoses among them.
     """
 
-    def __init__(self, folder: Runs, shared: RunCaches) -> None:
+    def __init__(self, folder: RunsPlace, shared: RunCaches) -> None:
         self._folder, self._shared = folder, shared
         self._lock = threading.Lock()
         self._rows: dict[str, tuple[Stamp, dict[str, Any]]] = {}
 
     def rows(self) -> dict[str, Any]:
         """Return the folder and its runs, the newest first."""
-        names = self._folder.names()
+        names = self._folder.all_names()
         with self._lock:
             rows = [row for row in map(self._row, names) if row is not None]
             self._rows = {name: self._rows[name] for name in names if name in self._rows}
         return {
-            "folder": str(self._folder.path),
+            "folder": str(self._folder),
             "there": self._folder.exists,
             "whole": self._folder.is_complete,
             "runs": sorted(rows, key=lambda row: -(row["began"] or 0.0)),
@@ -50,7 +49,7 @@ class Listing:
     def _row(self, name: str) -> dict[str, Any] | None:
         """Return the row of a run; ``None`` where it was deleted meanwhile."""
         try:
-            file = self._folder.file(name)
+            file = self._folder.run(name)
             stamp = self._folder.stamp(name)
             if name not in self._rows or self._rows[name][0] != stamp:
                 self._rows[name] = (stamp, _read(name, file))

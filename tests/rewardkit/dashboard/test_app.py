@@ -23,7 +23,6 @@ from served import WRITE_TOKEN, Served, recorded_run, serving
 from rewardkit.dashboard import app
 from rewardkit.dashboard import readers as readers_module
 from rewardkit.dashboard.app import encoded
-from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.page_files import ROOT
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import (
@@ -41,6 +40,7 @@ from rewardkit.dashboard.views.runs import MOST_POINTS, thinned
 from rewardkit.dashboard.workers import MOST_LATE, BusyError, Workers
 from rewardkit.errors import RecordError
 from rewardkit.record.recorder import Recorder
+from rewardkit.record.runs_folder import RunsFolder
 from rewardkit.record.sqlite_file import FILE
 
 
@@ -319,7 +319,7 @@ def test_an_answer_that_takes_too_long_is_given_up(served: Served, monkeypatch: 
 def test_what_never_ends_takes_no_thread_from_the_others() -> None:
     """Some have another thread in their place, and more of them than that do not start threads without end."""
     over = threading.Event()
-    workers = Workers(2, lambda: Readers(Folder(Path()), RunCaches()), "endless")
+    workers = Workers(2, lambda: Readers(RunsFolder(Path()), RunCaches()), "endless")
 
     def threads() -> int:
         return sum(one.name == "endless" for one in threading.enumerate())
@@ -347,7 +347,7 @@ def test_what_never_ends_takes_no_thread_from_the_others() -> None:
 def test_too_many_questions_at_once_are_refused() -> None:
     """More than can wait are told so, and the threads go on."""
     over = threading.Event()
-    workers = Workers(1, lambda: Readers(Folder(Path()), RunCaches()), "tried")
+    workers = Workers(1, lambda: Readers(RunsFolder(Path()), RunCaches()), "tried")
 
     async def many() -> list[Any]:
         asked = [asyncio.ensure_future(workers.ask(lambda readers: over.wait(60), 60)) for _ in range(100)]
@@ -431,7 +431,7 @@ def test_a_body_that_never_ends_is_given_up(served: Served, monkeypatch: pytest.
 def test_a_value_is_kept_until_the_run_changes(tmp_path: Path) -> None:
     """Computed once for one version, and a failure is not kept."""
     run = recorded_run(tmp_path / "one")
-    readers = Readers(Folder(tmp_path), RunCaches())
+    readers = Readers(RunsFolder(tmp_path), RunCaches())
     opened, made = readers.get("one"), iter(range(9))
     try:
         assert 0 == opened.cache.get("x", 1, lambda: next(made)) == opened.cache.get("x", 1, lambda: next(made))
@@ -492,7 +492,7 @@ def test_few_runs_are_held_open(tmp_path: Path) -> None:
     recorded_run(tmp_path / "run0", steps=1)
     for place in range(1, 20):
         shutil.copytree(tmp_path / "run0", tmp_path / f"run{place}")
-    readers = Readers(Folder(tmp_path), RunCaches())
+    readers = Readers(RunsFolder(tmp_path), RunCaches())
     first = readers.get("run0").run
     for place in range(1, 20):
         readers.get(f"run{place}")

@@ -23,7 +23,6 @@ from rewardkit.dashboard.views.change import POSTS, view
 from rewardkit.errors import RewardLoadError
 from rewardkit.record.changes import Action, Standing, join
 from rewardkit.record.changes import ask as request
-from rewardkit.record.sqlite_file import writing
 
 ROWS = [Rollout("2+2=", completion, {"answer": "4"}) for completion in ("4", "5", "4", "44")]
 
@@ -137,7 +136,7 @@ def test_a_text_that_cannot_be_a_reward_is_refused_before_it_runs(
     """Nothing is started or written."""
     with pytest.raises(RewardLoadError, match=words):
         send(recorded, "try", reward="brief", source=text, function=function)
-    assert not (recorded.run.path.parent / "rewards").exists()
+    assert not (recorded.run.path.home / "rewards").exists()
 
 
 def test_the_function_is_found_where_only_one_can_be_meant() -> None:
@@ -218,7 +217,7 @@ def test_a_change_is_asked_for_and_followed_to_its_step(training: tuple[OpenRun,
 
     change = until(answered)
     assert (change["id"], change["state"], change["step"]) == (job["result"]["change"], "accepted", 1)
-    assert change["reference"].startswith(str(opened.run.path.parent / "rewards" / "edited"))
+    assert change["reference"].startswith(str(opened.run.path.home / "rewards" / "edited"))
     assert live.score(ROWS, step=1).totals == [-1.5] * 4
     until(lambda: view(opened, Query())["changes"][0]["state"] == "applied")
     found = next(one for one in view(opened, Query())["rewards"] if one["name"] == "brief")
@@ -279,7 +278,7 @@ def test_a_run_that_has_ended_is_tried_on_and_not_changed(recorded: OpenRun) -> 
 
 def test_a_second_change_waits_for_the_answer_to_the_first(recorded: OpenRun) -> None:
     """Two browsers do not change a training at once."""
-    with contextlib.closing(writing(recorded.run.path)) as connection:
+    with contextlib.closing(recorded.run.path.connect_to_write()) as connection:
         rewards = {"brief": Standing(brief.version, 1.0), "other": Standing(other.version, 1.0)}
         join(connection, rank=0, ranks=1, step=1, actions=list(Action), rewards=rewards, anew=True)
         request(connection, "brief", Action.WEIGHT, {"weight": 1.0})
@@ -302,7 +301,7 @@ def test_a_version_that_scored_none_of_the_steps_is_told(training: tuple[OpenRun
 
 def test_a_record_that_never_took_changes_is_shown_all_the_same(recorded: OpenRun) -> None:
     """Where the record lacks the table of processes, that is the reason why nothing can be applied."""
-    with contextlib.closing(writing(recorded.run.path)) as connection:
+    with contextlib.closing(recorded.run.path.connect_to_write()) as connection:
         connection.execute("DROP TABLE process")
     shown = view(recorded, Query())
     assert "no such table: process" in shown["refused"]

@@ -58,7 +58,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRuntime]:
 def folder(training: LiveRuntime) -> Path:
     """The folder of the runs."""
     assert training.runtime.recorder is not None
-    return training.runtime.recorder.path.parents[1]
+    return training.runtime.recorder.path.home.parent
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from patience import wait_for
 from recorded import batch
 from served import Served, serving, states
 
-from rewardkit.record.address import address_of
 from rewardkit.record.recorder import Recorder
 
 pytestmark = pytest.mark.postgres
@@ -22,7 +21,7 @@ def served(postgres: Server) -> Iterator[Served]:
     with Recorder(postgres.url("shown", password="hunter22")) as one:
         for step in range(3):
             one.record(batch(8, f"{step}"), step=step, epoch=step / 10)
-    with serving(address_of(postgres.url(password="hunter22")), write=True) as found:
+    with serving(postgres.url(password="hunter22"), write=True) as found:
         yield found.enter()
     postgres.sql("DROP SCHEMA IF EXISTS shown CASCADE")
 

@@ -17,11 +17,11 @@ from recorded import batch
 from served import Served, recorded_run, serving, states
 
 from rewardkit.dashboard import live
-from rewardkit.dashboard.folder import Folder
 from rewardkit.dashboard.live import Live
 from rewardkit.dashboard.readers import Readers, RunCaches
 from rewardkit.dashboard.workers import BusyError
 from rewardkit.record.recorder import Recorder
+from rewardkit.record.runs_folder import RunsFolder
 
 RECORDS = """
 import sys, time
@@ -49,7 +49,7 @@ def served(runs: Path) -> Iterator[Served]:
 @pytest.fixture
 def watching(runs: Path) -> Iterator[Live]:
     """What watches that folder, without a server."""
-    found = Live(lambda: Readers(Folder(runs), RunCaches()))
+    found = Live(lambda: Readers(RunsFolder(runs), RunCaches()))
     yield found
     found.close(60)
     assert not found.running

@@ -24,6 +24,7 @@ from rewardkit.cli.program import app
 from rewardkit.dashboard import serve as serving_module
 from rewardkit.dashboard.serve import Address, address_of, check, serve
 from rewardkit.errors import ConfigError
+from rewardkit.record.runs_folder import RunsFolder
 from rewardkit.web import listening
 from rewardkit.web.listening import PORTS_TRIED
 
@@ -128,22 +129,22 @@ def test_the_ports_that_are_tried_end(tmp_path: Path, monkeypatch: pytest.Monkey
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=rf"^--port {port}: is not free: "):
-            serve(tmp_path, port=port)
+            serve(RunsFolder(tmp_path), port=port)
 
 
 def test_an_address_of_no_machine_is_told(tmp_path: Path) -> None:
     """In one line, with the option."""
     with pytest.raises(ConfigError, match=r"^--host 192\.0\.2\.1: "):
-        serve(tmp_path, host="192.0.2.1", token=TOKEN)
+        serve(RunsFolder(tmp_path), host="192.0.2.1", token=TOKEN)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.2", "::", "box.example"])
 def test_what_others_reach_needs_a_token_of_the_users_own(tmp_path: Path, host: str) -> None:
     """Random tokens are for this machine."""
     with pytest.raises(ConfigError, match=rf"^--host {re.escape(host)}: others can reach this address; give a --token"):
-        check(tmp_path, host, None)
-    check(tmp_path, host, TOKEN)
-    check(tmp_path, "127.0.0.1", None)
+        check(RunsFolder(tmp_path), host, None)
+    check(RunsFolder(tmp_path), host, TOKEN)
+    check(RunsFolder(tmp_path), "127.0.0.1", None)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_the_printed_address_leads_there(host: str, url: str, target: str) -> No
 def test_a_token_can_stand_in_an_address(tmp_path: Path, token: str) -> None:
     """Others are refused, and not repeated."""
     with pytest.raises(ConfigError, match=r"^--token: expected at most 200 letters") as refused:
-        check(tmp_path, "127.0.0.1", token)
+        check(RunsFolder(tmp_path), "127.0.0.1", token)
     assert token == "" or token not in str(refused.value)
 
 
@@ -174,7 +175,7 @@ def test_a_file_is_no_folder_of_runs(tmp_path: Path) -> None:
     """Said before anything listens."""
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"file: is a file; expected a folder of runs"):
-        serve(tmp_path / "file")
+        serve(RunsFolder(tmp_path / "file"))
 
 
 def test_the_command_prints_where_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +216,7 @@ def test_the_token_may_come_from_the_environment(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(serving_module, "serve", lambda *those, **options: given.extend(those))
     monkeypatch.setenv("REWARDKIT_UI_TOKEN", TOKEN)
     assert ALL_IS_WELL == CliRunner().invoke(app, ["ui", str(tmp_path)]).exit_code
-    assert [tmp_path, "127.0.0.1", 8642, TOKEN] == given
+    assert [str(tmp_path), "127.0.0.1", 8642, TOKEN] == [str(given[0]), *given[1:]]
 
 
 def test_the_core_needs_no_web_framework() -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from rewardkit.errors import RecordError
 from rewardkit.record.address import address_of, is_address, run_address
-from rewardkit.record.places import place_of_runs, run_path
-from rewardkit.record.stores import place_of, place_of_record
+from rewardkit.record.places import place_of_record, place_of_runs, run_path
 
 
 @pytest.mark.parametrize(
@@ -33,11 +32,11 @@ def test_an_address_is_shown_without_its_password(text: str, shown: str, name: s
     assert (shown, name) == (str(found), found.name)
     assert "hunter22" not in f"{found!r}{found}"
     assert "ter22" not in f"{found!r}{found}"
-    assert address_of(found.whole) == found
+    assert address_of(found.locator) == found
     assert pickle.loads(pickle.dumps(found)) == found
     if "hunter22" in text:
-        assert "hunter22" not in found.hidden("said of hunter22 by the server")
-        assert "hunter22" in found.whole
+        assert "hunter22" not in found.redact("said of hunter22 by the server")
+        assert "hunter22" in found.locator
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def test_an_address_is_shown_without_its_password(text: str, shown: str, name: s
 def test_an_address_that_is_none_is_refused_and_nothing_of_it_is_shown(text: str) -> None:
     """A password with a letter of its own meaning may have landed anywhere, so the words hold no part of it."""
     with pytest.raises(RecordError) as refused:
-        place_of(text)
+        place_of_record(text)
     assert not any(part in str(refused.value) for part in ("qx", "zv", "kj", "host"))
 
 
@@ -79,7 +78,7 @@ def test_an_address_without_a_run_says_what_lacks() -> None:
 @pytest.mark.parametrize("scheme", ["mysql", "postgre", "PostgreSQL", "sqlite", "s3", "postgresql+psycopg"])
 def test_an_address_of_something_else_is_refused(scheme: str) -> None:
     """It is no folder's name, which would have the password in it."""
-    for take in (is_address, place_of, place_of_record, place_of_runs, run_path):
+    for take in (is_address, place_of_record, place_of_runs, run_path):
         with pytest.raises(RecordError, match=rf"^{re.escape(scheme)}://: a record lies in a folder, or at"):
             take(f"{scheme}://me:hunter22@host/db?run=one")
 
@@ -90,4 +89,4 @@ def test_what_is_no_address_is_a_path() -> None:
     assert not is_address("a:b")
     assert not is_address(Path("runs/one"))
     with pytest.raises(RecordError, match="given as text"):
-        place_of(Path("postgresql://host/db?run=one"))
+        place_of_record(Path("postgresql://host/db?run=one"))

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rewardkit.record import questions
-from rewardkit.record.dialect import columns, statements, tables, turned
+from rewardkit.record.dialect import columns, statements, tables, to_postgres
 from rewardkit.record.schema import TABLES
 
 
@@ -28,7 +28,7 @@ from rewardkit.record.schema import TABLES
 )
 def test_words_are_turned(words: str, expected: str) -> None:
     """Each difference between the two is one rule, and other words stay."""
-    assert expected == turned(words)
+    assert expected == to_postgres(words)
 
 
 def test_the_tables_are_those_of_a_file() -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from rewardkit.errors import RecordError
-from rewardkit.record import places
-from rewardkit.record.places import named_run, remove, run_below, run_path, runs_below, runs_in, size_of
+from rewardkit.record import runs_folder
+from rewardkit.record.file_place import FilePlace
+from rewardkit.record.places import place_of_record, run_path
+from rewardkit.record.runs_folder import RunsFolder, named_run, run_below, runs_below
 
 
 @pytest.fixture
@@ -24,11 +26,11 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_plain_name_is_one_under_runs(work: Path) -> None:
     """Without a slash a name is looked for in runs/; with one it is a path, and taken as it is."""
-    assert Path("runs/one") == run_path("one")
-    assert Path("runs/not-there") == run_path("not-there")
+    assert "runs/one" == run_path("one").label
+    assert "runs/not-there" == run_path("not-there").label
     for path in ("runs/one", "elsewhere/two", "./one", "/somewhere/else", "../one"):
-        assert Path(path) == run_path(path)
-    assert Path("elsewhere/two") == run_path(Path("elsewhere/two"))
+        assert FilePlace(Path(path, "record.db")) == run_path(path)
+    assert FilePlace(Path("elsewhere/two/record.db")) == run_path(Path("elsewhere/two"))
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a\x00b", "a\\b", "../two", "a/../../b", "x" * 300])
@@ -49,8 +51,8 @@ def test_a_link_does_not_lead_out_of_the_runs_folder(work: Path, link: str) -> N
         Path("runs/away/record.db").symlink_to(work / "elsewhere" / "two" / "record.db")
     with pytest.raises(RecordError, match=r"run 'away': a link that leads out of runs/"):
         run_path("away")
-    assert ["one"] == runs_in(Path("runs"))
-    assert Path("runs/away/") == run_path("runs/away/")
+    assert ["one"] == RunsFolder(Path("runs")).names()
+    assert "runs/away" == run_path("runs/away/").label
 
 
 def test_runs_in_subfolders_are_found_and_named_behind_them(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +65,7 @@ def test_runs_in_subfolders_are_found_and_named_behind_them(work: Path, monkeypa
     assert ({"sweep/two", "sweep/more/three", "a/b/c/six"}, True) == ({*names}, whole)
     assert Path("runs/sweep/more/three") == run_below("sweep/more/three", Path("runs"))
     assert Path("runs/one") == run_below("one", Path("runs"))
-    monkeypatch.setattr(places, "MOST_LOOKED", 6)
+    monkeypatch.setattr(runs_folder, "MOST_ENTRIES", 6)
     assert ([], False) == runs_below(Path("runs"))
 
 
@@ -89,19 +91,19 @@ def test_the_runs_folder_itself_may_be_a_link(work: Path) -> None:
     """Where runs/ is a link to a larger disk, names are those of the runs there."""
     Path("runs").rename("disk")
     Path("runs").symlink_to("disk")
-    assert Path("runs/one") == run_path("one")
-    assert ["one"] == runs_in(Path("runs"))
+    assert "runs/one" == run_path("one").label
+    assert ["one"] == RunsFolder(Path("runs")).names()
 
 
 def test_runs_are_the_folders_with_a_record(work: Path) -> None:
     """Other folders and files are none; a folder that is missing is named, unless it is that of all runs."""
     Path("runs/file").write_text("x")
-    assert ["one"] == runs_in(Path("runs"))
-    assert 10 == size_of(Path("runs/one"))
+    assert ["one"] == RunsFolder(Path("runs")).names()
+    assert 10 == place_of_record("runs/one").size()
     with pytest.raises(RecordError, match="nowhere: No such file or directory; expected a folder of runs"):
-        runs_in(Path("nowhere"))
+        RunsFolder(Path("nowhere")).names()
     Path("runs").rename("away")
-    assert [] == runs_in(Path("runs"))
+    assert [] == RunsFolder(Path("runs")).names()
 
 
 def test_removing_a_run_leaves_what_else_is_in_its_folder(work: Path) -> None:
@@ -110,22 +112,22 @@ def test_removing_a_run_leaves_what_else_is_in_its_folder(work: Path) -> None:
     Path("runs/two").mkdir()
     for name in ("record.db", "checkpoint"):
         (Path("runs/two") / name).write_bytes(b"x")
-    assert remove(Path("runs/one"))
+    assert place_of_record("runs/one").remove()
     assert not Path("runs/one").exists()
-    assert not remove(Path("runs/two"))
+    assert not place_of_record("runs/two").remove()
     assert ["checkpoint"] == [one.name for one in Path("runs/two").iterdir()]
 
 
 def test_a_log_that_goes_away_meanwhile_has_no_size(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that ends between two looks takes SQLite's files with it, and is listed and removed all the same."""
     there = [Path("runs/one/record.db"), Path("runs/one/record.db-wal")]
-    monkeypatch.setattr(places, "files_of", lambda run: there)
-    assert 10 == size_of(Path("runs/one"))
-    assert remove(Path("runs/one"))
+    monkeypatch.setattr(FilePlace, "files", there)
+    assert 10 == place_of_record("runs/one").size()
+    assert place_of_record("runs/one").remove()
 
 
 def test_a_run_that_is_a_link_is_removed_with_what_it_leads_to(work: Path) -> None:
     """Both lie in the runs folder; nothing is left of either."""
     Path("runs/link").symlink_to("one")
-    assert remove(Path("runs/link"))
+    assert place_of_record("runs/link").remove()
     assert ["empty"] == [one.name for one in Path("runs").iterdir()]

@@ -24,13 +24,13 @@ from patience import wait_for
 from recorded import batch
 
 from rewardkit.errors import RecordError
-from rewardkit.record import postgres as store
-from rewardkit.record import postgres_connection, silence
-from rewardkit.record.address import address_of, run_address
+from rewardkit.record import database_place, postgres_connection, silence
+from rewardkit.record.address import address_of
+from rewardkit.record.database_place import DatabasePlace, runs_of
+from rewardkit.record.places import place_of_record, place_of_runs
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.schema import VERSION
-from rewardkit.record.stores import move_aside
 
 pytestmark = pytest.mark.postgres
 HELPERS = Path(__file__).parents[2] / "helpers"
@@ -218,7 +218,7 @@ def test_a_way_to_the_server_that_swallows_words_is_given_up(
             one.record(batch(SIZE, mark=f"s{step}"), step=step)
             time.sleep(0.3 if cut else 0.0)
         assert one.flush()
-        slow = postgres_connection.connected(address_of(relay.url()))
+        slow = postgres_connection.connect(address_of(relay.url()))
         assert slow.execute("SELECT 1 FROM pg_sleep(1.5)").fetchone() == (1,)
         slow.close()
     assert marks(url) == [f"s{step}" for step in range(4)]
@@ -231,8 +231,8 @@ def test_a_process_that_is_stopped_in_a_step_holds_up_the_others_for_a_while(
     """The server ends its transaction, which kept the others away; nothing of it is there."""
     url = postgres.url("stopped")
     Recorder(url).close()
-    monkeypatch.setitem(store._PATIENCE, "idle_in_transaction_session_timeout", 0.5)
-    with contextlib.closing(store.writing(run_address(url))) as stopped:
+    monkeypatch.setitem(database_place._PATIENCE, "idle_in_transaction_session_timeout", 0.5)
+    with contextlib.closing(place_of_record(url).connect_to_write()) as stopped:
         stopped.begin()
         stopped.alone()
         stopped.insert("event", {"time": 0.0, "kind": "told", "body": "{}"})
@@ -325,7 +325,7 @@ def test_a_commit_of_which_nothing_is_heard_is_written_once(
             lost.append(1)
             if kept:
                 real(self)
-            self._connection.close()
+            self._session.close()
             raise postgres_connection.ServerError("server closed the connection unexpectedly")
         real(self)
 
@@ -414,7 +414,7 @@ def test_a_schema_of_something_else_is_left_alone(postgres: Server) -> None:
     """Neither read nor written nor removed; one that is empty is taken, as an administrator makes it."""
     postgres.sql("CREATE SCHEMA theirs; CREATE TABLE theirs.precious (x int); CREATE SCHEMA prepared")
     url = postgres.url("theirs")
-    for act in (RunReader, Recorder, move_aside):
+    for act in (RunReader, Recorder, lambda run: place_of_record(run).move_aside()):
         assert "holds something else" in refusal(lambda act=act: act(url))  # type: ignore[operator]
     assert postgres.sql("SELECT count(*) FROM theirs.precious") == [(0,)]
     Recorder(postgres.url("prepared")).close()
@@ -436,8 +436,8 @@ def test_an_older_record_is_brought_up_to_date_once(postgres: Server, monkeypatc
     url = postgres.url("older")
     Recorder(url).close()
     script = "CREATE TABLE added (id INTEGER PRIMARY KEY, x TEXT DEFAULT 'a;b'); INSERT INTO added DEFAULT VALUES;"
-    monkeypatch.setattr(store, "MIGRATIONS", {VERSION: script})
-    monkeypatch.setattr(store, "VERSION", VERSION + 1)
+    monkeypatch.setattr(database_place, "MIGRATIONS", {VERSION: script})
+    monkeypatch.setattr(database_place, "VERSION", VERSION + 1)
     found: list[str] = []
 
     def act() -> None:
@@ -517,11 +517,11 @@ def test_a_list_that_is_broken_off_is_an_error(postgres: Server, monkeypatch: py
         return execute(connection, statement, *rest, **options)
 
     monkeypatch.setattr(psycopg.Connection, "execute", acting)
-    assert "broken" not in store.listed(database)
+    assert "broken" not in runs_of(database)
     postgres.sql("ALTER SCHEMA mended RENAME TO broken")
     meanwhile.append("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rewardkit'")
-    assert "terminating connection" in refusal(lambda: store.listed(database))
-    assert "broken" in store.listed(database)
+    assert "terminating connection" in refusal(lambda: runs_of(database))
+    assert "broken" in runs_of(database)
 
 
 def test_a_run_is_set_aside_listed_and_removed(postgres: Server) -> None:
@@ -531,13 +531,13 @@ def test_a_run_is_set_aside_listed_and_removed(postgres: Server) -> None:
         with Recorder(url, anew=True) as one:
             one.record(batch(mark=mark), step=0)
     database = postgres_address(postgres)
-    old = next(name for name in store_runs(database) if name.startswith("aside-"))
-    assert (marks(url), marks(database.of_run(old).whole)) == (["second"], ["first"])
-    assert postgres_size(database.of_run(old)) > 0
-    postgres_remove(database.of_run(old))
-    assert [name for name in store_runs(database) if name.startswith("aside")] == ["aside"]
-    assert "information_schema" not in store_runs(database)
-    assert move_aside(database.of_run("never").whole) is None
+    old = next(name for name in place_of_runs(database.locator).names() if name.startswith("aside-"))
+    assert (marks(url), marks(database.of_run(old).locator)) == (["second"], ["first"])
+    assert DatabasePlace(database.of_run(old)).size() > 0
+    DatabasePlace(database.of_run(old)).remove()
+    assert [name for name in place_of_runs(database.locator).names() if name.startswith("aside")] == ["aside"]
+    assert "information_schema" not in place_of_runs(database.locator).names()
+    assert DatabasePlace(database.of_run("never")).move_aside() is None
 
 
 @pytest.mark.parametrize(
@@ -549,13 +549,14 @@ def test_a_run_of_any_name_is_recorded_listed_set_aside_and_removed(postgres: Se
     with Recorder(url) as one:
         one.record(batch(), step=0)
         one.metrics(0, {"100%s'\x00": 1.0})
-    assert name in store_runs(database)
-    aside = move_aside(url)
-    assert name not in store_runs(database)
-    with RunReader(str(aside.whole)) as run:  # type: ignore[union-attr]
+    assert name in place_of_runs(database.locator).names()
+    aside = place_of_record(url).move_aside()
+    assert aside is not None
+    assert name not in place_of_runs(database.locator).names()
+    with RunReader(aside.locator) as run:
         assert (run.count(), run.metrics("100%s'\N{REPLACEMENT CHARACTER}")) == (8, [(0, 1.0)])
-    postgres_remove(aside)
-    assert not [one for one in store_runs(database) if one.startswith(name[:10])]
+    aside.remove()
+    assert not [one for one in place_of_runs(database.locator).names() if one.startswith(name[:10])]
 
 
 def test_a_password_reaches_no_record(postgres: Server) -> None:
@@ -565,7 +566,7 @@ def test_a_password_reaches_no_record(postgres: Server) -> None:
         one.event("told", {"place": url})
     with RunReader(url) as run:
         assert "hunter22" not in str((run.sessions, run.events))
-        assert "hunter22" not in f"{run!r}{run.path}{run.given}"
+        assert "hunter22" not in f"{run!r}{run.path}{run.path.label}"
 
 
 def test_a_text_without_a_place_in_postgresql_is_recorded_all_the_same(postgres: Server) -> None:
@@ -612,6 +613,3 @@ def test_a_reader_sees_that_something_was_written(postgres: Server) -> None:
 def postgres_address(one: Server) -> Any:
     """Return the address of a server's database."""
     return address_of(one.url())
-
-
-store_runs, postgres_size, postgres_remove = store.runs_in, store.size_of, store.remove

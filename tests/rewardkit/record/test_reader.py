@@ -15,7 +15,7 @@ import pytest
 from recorded import batch
 
 from rewardkit.errors import RecordError
-from rewardkit.record import recorder, sqlite_file
+from rewardkit.record import sqlite_file
 from rewardkit.record.overview import overviews
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
@@ -122,9 +122,9 @@ def test_what_the_first_write_meets_is_said_in_a_line(tmp_path: Path, monkeypatc
     recorded(tmp_path)
 
     def read_only(path: Path, *, threads: bool = False) -> sqlite_file.Connection:
-        return sqlite_file.reading(path)
+        return sqlite_file.connect_to_read(path)
 
-    monkeypatch.setattr(recorder, "writing", read_only)
+    monkeypatch.setattr(sqlite_file, "connect_to_write", read_only)
     assert "can be read and not written" in refusal(lambda: Recorder(tmp_path, append=True))
 
 
@@ -251,7 +251,7 @@ def test_writers_that_migrate_at_once_do_it_once(tmp_path: Path, monkeypatch: py
 
     def act() -> None:
         try:
-            sqlite_file.writing(file).close()
+            sqlite_file.connect_to_write(file).close()
         except RecordError as reason:
             found.append(str(reason))
 

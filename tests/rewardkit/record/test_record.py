@@ -13,11 +13,10 @@ from recorded import batch
 
 from rewardkit import Rollout, Runtime, Score, Status, reward
 from rewardkit.errors import RecordError
-from rewardkit.record import recorder
+from rewardkit.record.places import place_of_record
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.secrets import Secrets
-from rewardkit.record.sqlite_file import move_aside
 
 
 @reward
@@ -117,7 +116,7 @@ def test_numbers_of_numpy_are_numbers_in_the_record(place: Any) -> None:
 
 def test_of_two_that_begin_a_run_at_one_moment_one_is_refused(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both have found nothing there; their rows would stand in one run as if they were of one training."""
-    monkeypatch.setattr(recorder, "has_content", lambda path: False)
+    monkeypatch.setattr(type(place_of_record(place)), "exists", lambda run: False)
     with Recorder(place) as first:
         with pytest.raises(RecordError, match="another process has begun to record there"):
             Recorder(place)
@@ -216,7 +215,7 @@ def test_a_record_is_moved_aside_whole(tmp_path: Path) -> None:
     for place in (tmp_path, *old):
         with RunReader(place) as run:
             assert 1 == run.count()
-    assert move_aside(tmp_path / "none") is None
+    assert place_of_record(tmp_path / "none").move_aside() is None
 
 
 def test_what_is_done_again_is_taken_out(place: Any) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SHARED = (
-    "test_export.py", "test_kills_and_ranks.py", "test_log_pages.py", "test_passes.py", "test_reader.py",
+    "test_export.py", "test_kills_and_ranks.py", "test_log_pages.py", "test_passes.py", "test_place.py",
+    "test_reader.py",
     "test_record.py", "test_sessions.py", "test_writer_faults.py",
 )  # fmt: skip
 """The files of tests that both stores have to pass."""
@@ -56,6 +57,7 @@ FILE_ONLY = {
     "test_garbage_that_stays_ends_the_record_in_bounded_time": FILE,
     "test_a_rank_does_not_wait_for_ever": FILE,
     "test_a_folder_that_cannot_hold_a_log_is_written_without": FILE,
+    "test_a_folder_whose_place_a_file_has_is_refused": FILE,
 }
 """The others, with the reason why they have no run on PostgreSQL."""
 
@@ -65,7 +67,7 @@ def _tests(name: str) -> dict[str, bool]:
     tree = ast.parse((HERE / name).read_text(encoding="utf-8"))
     functions = [one for one in tree.body if isinstance(one, ast.FunctionDef)]
     taken = {one.name: {argument.arg for argument in one.args.args} for one in functions}
-    on_stores = {"place"} | {one for one, given in taken.items() if given & {"place"}}
+    on_stores = {"place", "record", "runs"} | {one for one, given in taken.items() if given & {"place"}}
     on_stores |= {one.name for one in functions if "STORES" in ast.unparse(ast.Module(one.decorator_list, []))}
     return {one: bool(given & on_stores) for one, given in taken.items() if one.startswith("test_")}
 

@@ -21,11 +21,11 @@ from databases import STORES, Server, place_on
 from rewardkit import RecordError, Rollout, Run, Runtime, UpdateRefusedError, reward
 from rewardkit.record import changes, silence
 from rewardkit.record.changes import Action, ChangeState, RewardChange
+from rewardkit.record.places import place_of_record
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.schema import TABLES
 from rewardkit.record.sqlite_file import Connection
 from rewardkit.record.store import RecordConnection
-from rewardkit.record.stores import place_of, writing
 from rewardkit.replay import updates
 from rewardkit.replay.carried import carried
 from rewardkit.replay.updates import LiveRuntime
@@ -62,7 +62,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 @contextlib.contextmanager
 def record(run: Any) -> Iterator[RecordConnection]:
     """Give a connection to a run's record."""
-    with contextlib.closing(writing(place_of(run))) as connection:
+    with contextlib.closing(place_of_record(run).connect_to_write()) as connection:
         yield connection
 
 
