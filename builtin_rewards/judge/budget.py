@@ -112,8 +112,8 @@ class Budget:
         """Raise JudgeSetupError if a model's replies have no bound on their length, or the cap needs a price."""
         most_tokens(Request(model, (), options))
         if self.usd is not None and price is None:
-            words = f'no price is known for model "{model}"; set prices={{"{model}": Price(prompt, completion)}}'
-            raise JudgeSetupError(f"Budget(usd={self.usd!r}): {words}, or cap tokens or requests instead")
+            problem = f'no price is known for model "{model}"; set prices={{"{model}": Price(prompt, completion)}}'
+            raise JudgeSetupError(f"Budget(usd={self.usd!r}): {problem}, or cap tokens or requests instead")
 
     def reserve(self, judge: str, most: Usage, price: Price | None = None) -> Reservation:
         """Reserve a request that takes ``most`` tokens at most; the reservation is settled when the request ends.

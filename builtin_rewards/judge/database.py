@@ -112,8 +112,8 @@ class Database:
                 with closing(self._connect(_SET_UP_S)) as connection:
                     self._fill(connection)
             except (OSError, ValueError, sqlite3.Error) as error:
-                words = f"{self.path} can neither be made nor used ({error}); name a file in a writable place"
-                raise JudgeSetupError(f"{self.setting}: {words}") from error
+                problem = f"{self.path} can neither be made nor used ({error}); name a file in a writable place"
+                raise JudgeSetupError(f"{self.setting}: {problem}") from error
             self._made = True
 
     def _fill(self, connection: sqlite3.Connection) -> None:
@@ -128,9 +128,9 @@ class Database:
                     connection.execute(f"PRAGMA user_version={self.version}")
         kind, version = connection.execute(_HEADER).fetchone()
         if (kind, version) != (self.application_id, self.version):
-            found = f"has format {version}" if kind == self.application_id else "is a database of another kind"
+            problem = f"has format {version}" if kind == self.application_id else "is a database of another kind"
             raise JudgeSetupError(
-                f"{self.setting}: {self.path} {found}, this release reads and writes format {self.version}; name "
+                f"{self.setting}: {self.path} {problem}, this release reads and writes format {self.version}; name "
                 "another file, and keep this one for its release"
             )
         if not self.is_read_only and not _on_network(self.path.parent):

@@ -149,14 +149,16 @@ class Negotiator:
             try:
                 reply = await send(format, changes)
             except JudgeUnavailableError as error:
-                said = _ERROR_HEAD.sub("", error.message, count=1) if error.fault is Fault.REJECTED else ""
-                parameter = _refused_parameter(error, said)
+                message = _ERROR_HEAD.sub("", error.message, count=1) if error.fault is Fault.REJECTED else ""
+                parameter = _refused_parameter(error, message)
                 if parameter is not None and parameter not in changes:
                     changes[parameter] = REFUSABLE[parameter]
-                elif format is Format.TEXT or self._fixed or error.status not in _REJECTING or not names_format(said):
+                elif format is Format.TEXT or self._fixed:
                     raise
-                else:
+                elif error.status in _REJECTING and names_format(message):
                     format = Format.TEXT
+                else:
+                    raise
             else:
                 self.changes = {**self.changes, **changes}
                 self.format = format if format is Format.TEXT else self.format
@@ -173,16 +175,16 @@ class Negotiator:
 def apply_changes(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
     """Return a request's options as a server takes them; if two get one name, the user's stays."""
     users = "max_completion_tokens"
-    ordered = sorted(options.items(), key=lambda one: one[0] == users)
+    ordered = sorted(options.items(), key=lambda option: option[0] == users)
     sent = {changes.get(name, name): value for name, value in ordered}
     if users not in options and users in (options.get("extra_body") or {}):
         sent.pop(users, None)
     return {name: value for name, value in sent.items() if name is not None}
 
 
-def _refused_parameter(error: JudgeUnavailableError, said: str) -> str | None:
+def _refused_parameter(error: JudgeUnavailableError, message: str) -> str | None:
     """Return the parameter that a server's error says it does not take; ``None`` if it names no parameter."""
-    if error.status not in (400, 422) or not _COMPLAINT.search(said):
+    if error.status not in (400, 422) or not _COMPLAINT.search(message):
         return None
-    named = _PARAMETER.search(said)
-    return error.parameter if error.parameter in REFUSABLE else named[0] if named else None
+    match = _PARAMETER.search(message)
+    return error.parameter if error.parameter in REFUSABLE else match[0] if match else None

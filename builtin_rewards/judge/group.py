@@ -19,7 +19,6 @@ from rewardkit import CoercionError, RewardError, Score
 K = TypeVar("K")
 T = TypeVar("T")
 Read: TypeAlias = Callable[[K, Reply, Format], T]
-Read: TypeAlias = Callable[[K, Reply, Format], T]
 
 
 class Group(NamedTuple):

@@ -38,11 +38,12 @@ def weigh_grades(
     tokens, grades, masses = reply.tokens or (), dict(verdict.grades), dict[str, float]()
     text = "".join(token.text for token in tokens)
     ends = list(itertools.accumulate(len(token.text) for token in tokens))
-    for name, place in _digit_positions(text):
-        at = bisect_right(ends, place)
-        likely = likelihoods(tokens[at], place - ends[at] + len(tokens[at].text), rubric.scale)
+    for name, position in _digit_positions(text):
+        index = bisect_right(ends, position)
+        token = tokens[index]
+        likely = likelihoods(token, position - ends[index] + len(token.text), rubric.scale)
         total = math.fsum(likely.values())
-        if total and verdict.grades.get(name) == int(text[place]):
+        if total and verdict.grades.get(name) == int(text[position]):
             masses[name] = min(1.0, total)
             if masses[name] >= minimum_mass:
                 mean = math.fsum(grade * likelihood for grade, likelihood in likely.items()) / total
@@ -51,7 +52,7 @@ def weigh_grades(
 
 
 def _digit_positions(text: str) -> Iterator[tuple[str, int]]:
-    """Return each criterion with the place of its digit in a text's last object; end-of-turn tokens may follow it."""
+    """Return each criterion with the index of its digit in a text's last object, perhaps before end-of-turn tokens."""
     text = text[: text.rfind("}") + 1]
     start, criterion = object_start(text), ""
     for key in [] if start is None else _KEY.finditer(text, start):
@@ -61,12 +62,12 @@ def _digit_positions(text: str) -> Iterator[tuple[str, int]]:
             yield criterion, key.start(2)
 
 
-def likelihoods(token: Token, place: int, scale: Scale) -> dict[int, float]:
-    """Return the probability of each grade that a token, with its digit at this place, could have given instead.
+def likelihoods(token: Token, position: int, scale: Scale) -> dict[int, float]:
+    """Return the probability of each grade that a token, with its digit at this position, could have given instead.
 
     Some servers list the sampled token among the alternatives, even twice, and some never do.
     """
-    head = token.text[:place].rstrip()
+    head = token.text[:position].rstrip()
     spelled: dict[str, float] = {}
     for text, logprob in ((token.text, token.logprob), *token.top) if token.top else ():
         probability = 0.0 if math.isnan(logprob) else math.exp(min(0.0, logprob))

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from builtin_rewards.judge.members import accepts
 from builtin_rewards.judge.statistics import ConfusionTable, auc
@@ -24,6 +24,13 @@ _FOLDS = 10
 _truth = build_coercer(bool)
 
 LabelledRows: TypeAlias = str | Path | Iterable[Mapping[str, Any] | Rollout]
+
+
+class LabelledScore(NamedTuple):
+    """A score, and whether the completion is good."""
+
+    score: float
+    good: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +65,13 @@ class LabelAgreement:
     def __str__(self) -> str:
         """Return a summary of a few lines."""
         skipped = self.rows - self.scored - self.failed
-        more = f"{self.more_labels} more labels would halve the interval"
+        labels = f"{self.more_labels} more labels would halve the interval"
         lines = (
             f"{self.scored} of {self.rows} rows scored, {self.failed} failed, {skipped} skipped",
             f"accepted from {self.threshold:g}: agreement {_describe(self.agreement)}, kappa {_describe(self.kappa)}",
             f"best threshold {self.best_threshold:g}: kappa {_describe(self.best_kappa)}",
             f"AUC {'unknown' if self.auc is None else format(self.auc, '.2f')}",
-            "all scores are the same, so no labels help" if self.more_labels is None else more,
+            "all scores are the same, so no labels help" if self.more_labels is None else labels,
             f"1,000 rows take {costs_told(self.per_1000)}",
         )
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
@@ -77,35 +84,37 @@ def calibrate(
     rollouts = _rollouts(rows)
     if not rollouts:
         raise DataError("there are no rows to calibrate with")
-    labels = [truth(rollout.example, label, f"row {place}") for place, rollout in enumerate(rollouts)]
+    labels = [truth(rollout.example, label, f"row {index}") for index, rollout in enumerate(rollouts)]
     if len(set(labels)) < 2:
         raise DataError(f"{len(labels)} labels, and all of one kind: agreement takes good and bad completions")
     with Runtime([judge], workers=1, lane=lane, max_infrastructure_rate=1.0) as runtime:
         outcomes = runtime.score(rollouts)[judge.name]
     failed = [outcome.error or "" for outcome in outcomes if outcome.status is Status.FAILED]
-    judged = [one for one in zip(outcomes, labels, strict=True) if one[0].status is Status.SCORED]
-    if not judged:
+    pairs = [
+        LabelledScore(float(outcome.score or 0.0), good)
+        for outcome, good in zip(outcomes, labels, strict=True)
+        if outcome.status is Status.SCORED
+    ]
+    if not pairs:
         first = f"; the first: {failed[0]}" if failed else ""
         raise DataError(f"none of {len(rollouts)} rows was scored{first}")
-    known = [(float(outcome.score or 0.0), good) for outcome, good in judged]
-    scores, true = [score for score, _ in known], [good for _, good in known]
-    table = ConfusionTable.of([accepts(score, threshold) for score in scores], true)
-    cross = ConfusionTable.of(
-        [score >= at for score, at in zip(scores, _held_out_thresholds(known), strict=True)], true
-    )
+    scores, labels = [pair.score for pair in pairs], [pair.good for pair in pairs]
+    table = ConfusionTable.of([accepts(score, threshold) for score in scores], labels)
+    limits = _held_out_thresholds(pairs)
+    cross = ConfusionTable.of([score >= limit for score, limit in zip(scores, limits, strict=True)], labels)
     return LabelAgreement(
         rows=len(rollouts),
-        scored=len(known),
+        scored=len(pairs),
         failed=len(failed),
         errors=tuple(failed[:3]),
         threshold=threshold,
         agreement=table.agreement,
         kappa=table.kappa,
-        best_threshold=_best_threshold(known),
+        best_threshold=_best_threshold(pairs),
         best_kappa=cross.kappa,
-        auc=auc(scores, true),
+        auc=auc(scores, labels),
         # An interval is as wide as one over the root of the number.
-        more_labels=3 * len(known) if len(set(scores)) > 1 else None,
+        more_labels=3 * len(pairs) if len(set(scores)) > 1 else None,
         per_1000=per_1000([outcome for outcome in outcomes if outcome.status is not Status.FAILED]),
     )
 
@@ -122,40 +131,39 @@ def truth(columns: Mapping[str, Any], name: str, where: str) -> bool:
     try:
         return bool(_truth(columns[name]))
     except ColumnValueError:
-        said = f"expected true or false, 1 or 0, yes or no; got {repr(columns[name])[:40]}"
-        raise DataError(f"{where}: label in column {name!r}: {said}") from None
+        problem = f"expected true or false, 1 or 0, yes or no; got {repr(columns[name])[:40]}"
+        raise DataError(f"{where}: label in column {name!r}: {problem}") from None
 
 
 def _rollouts(rows: LabelledRows) -> Sequence[Rollout]:
     if isinstance(rows, str | Path):
         return rollouts_from_rows(rows)
-    each = [[row] if isinstance(row, Rollout) else rollouts_from_rows([row]) for row in rows]
-    return [rollout for rollouts in each for rollout in rollouts]
+    lists = [[row] if isinstance(row, Rollout) else rollouts_from_rows([row]) for row in rows]
+    return [rollout for rollouts in lists for rollout in rollouts]
 
 
-def _best_threshold(known: Sequence[tuple[float, bool]]) -> float:
+def _best_threshold(pairs: Sequence[LabelledScore]) -> float:
     """Return the threshold with the best kappa, of at most a hundred half way between scores; the middle of several."""
-    good, bad = (sorted(score for score, is_good in known if is_good is wanted) for wanted in (True, False))
+    good, bad = (sorted(pair.score for pair in pairs if pair.good is label) for label in (True, False))
     scores = sorted({*good, *bad})
     halves = [statistics.fmean(pair) for pair in itertools.pairwise(scores)] or scores
-    tried = (
-        halves
-        if len(halves) <= _MAX_THRESHOLDS
-        else [halves[at * len(halves) // _MAX_THRESHOLDS] for at in range(_MAX_THRESHOLDS)]
-    )
-    below = [(bisect.bisect_left(good, at), bisect.bisect_left(bad, at)) for at in tried]
-    worth = [ConfusionTable(len(good) - lost, len(bad) - kept, lost, kept).kappa.rate or 0.0 for lost, kept in below]
-    best = [at for at, value in zip(tried, worth, strict=True) if value == max(worth)]
+    count = min(len(halves), _MAX_THRESHOLDS)
+    kappas: dict[float, float] = {}
+    for threshold in (halves[index * len(halves) // count] for index in range(count)):
+        false_no, right_no = bisect.bisect_left(good, threshold), bisect.bisect_left(bad, threshold)
+        table = ConfusionTable(len(good) - false_no, len(bad) - right_no, false_no, right_no)
+        kappas[threshold] = table.kappa.rate or 0.0
+    best = [threshold for threshold, kappa in kappas.items() if kappa == max(kappas.values())]
     return best[len(best) // 2]
 
 
-def _held_out_thresholds(known: Sequence[tuple[float, bool]]) -> list[float]:
+def _held_out_thresholds(pairs: Sequence[LabelledScore]) -> list[float]:
     """Return for each row the threshold that is best for the rows outside of its tenth, drawn at random."""
-    fold_of = [place % _FOLDS for place in range(len(known))]
-    random.Random(0).shuffle(fold_of)  # noqa: S311 - a sample, no secret
-    rest = [[one for one, own in zip(known, fold_of, strict=True) if own != fold] for fold in range(_FOLDS)]
-    best = [_best_threshold(others or known) for others in rest]
-    return [best[own] for own in fold_of]
+    folds = [index % _FOLDS for index in range(len(pairs))]
+    random.Random(0).shuffle(folds)  # noqa: S311 - a sample, no secret
+    rests = [[pair for pair, own in zip(pairs, folds, strict=True) if own != fold] for fold in range(_FOLDS)]
+    best = [_best_threshold(rest or pairs) for rest in rests]
+    return [best[fold] for fold in folds]
 
 
 def _describe(interval: Interval) -> str:

@@ -46,7 +46,7 @@ _SILENT = re.compile("(?>[\\s\x00.,:;}\u2026\u3001\u3002\ufffd\ud800-\udfff]|([-
 _DRESS = frozenset(".,:;!?'\"*_#>-`~()[]{}$\\/\u2026\u3001\u3002\u300c\u300d\ufffd")
 """Marks that may stand around openers."""
 # Possessive, so that a text is read once.
-_ONLY_OPENERS = re.compile(f"(?>(?:{'|'.join([*(re.escape(fold(one)) for one in OPENERS), *_FORMS])}) )++")
+_ONLY_OPENERS = re.compile(f"(?>(?:{'|'.join([*(re.escape(fold(opener)) for opener in OPENERS), *_FORMS])}) )++")
 _CUT_WORD = re.compile(r"\S{0,40}\Z")
 
 
@@ -63,29 +63,28 @@ def content_free(completion: str, reference: str | None = None, *, max_chars: in
         True
     """
     bare = _strip_formatting(after_thinking(completion), max_chars)
-    why = _why_free(bare)
-    if why is None or (reference and bare and normalise(bare) == normalise(_strip_formatting(reference, max_chars))):
+    reason = _why_free(bare)
+    if reason is None or (reference and bare and normalise(bare) == normalise(_strip_formatting(reference, max_chars))):
         return None
-    return why if bare or "think>" not in completion else "nothing follows its thinking"
+    return reason if bare or "think>" not in completion else "nothing follows its thinking"
 
 
 def _strip_formatting(text: str, max_chars: int) -> str:
     half = max_chars // 2
-    shown = text
     if len(text) > max_chars:  # the parts of a word that is cut are no known words
-        shown = f"{_CUT_WORD.sub('', text[:half])} {_CUT_WORD.sub('', text[: -half - 1 : -1])[::-1]}"
-    return _FORMATTING.sub(" ", fold(shown).casefold()).strip()
+        text = f"{_CUT_WORD.sub('', text[:half])} {_CUT_WORD.sub('', text[: -half - 1 : -1])[::-1]}"
+    return _FORMATTING.sub(" ", fold(text).casefold()).strip()
 
 
-def _why_free(bare: str) -> str | None:
-    if not bare:
+def _why_free(text: str) -> str | None:
+    if not text:
         return "it is empty"
-    words = _WORD.findall(bare)
-    if not words:
-        return "it has neither words nor symbols" if _SILENT.fullmatch(bare) else None
-    dressed = all(char.isalnum() or char.isspace() or char in _DRESS for char in set(bare))
-    if not dressed or not _ONLY_OPENERS.fullmatch(" ".join(words) + " "):
+    tokens = _WORD.findall(text)
+    if not tokens:
+        return "it has neither words nor symbols" if _SILENT.fullmatch(text) else None
+    is_plain = all(char.isalnum() or char.isspace() or char in _DRESS for char in set(text))
+    if not is_plain or not _ONLY_OPENERS.fullmatch(" ".join(tokens) + " "):
         return None
-    after = bare[bare.rindex(words[-1]) + len(words[-1]) :]
-    apart = re.sub(r"^\S*", "", after)  # ``answer: -`` may be an answer, and ``**answer**`` is not
-    return f"it announces an answer ({' '.join(words)[:60]!r}) and gives none" if _SILENT.fullmatch(apart) else None
+    tail = text[text.rindex(tokens[-1]) + len(tokens[-1]) :]
+    tail = re.sub(r"^\S*", "", tail)  # ``answer: -`` may be an answer, and ``**answer**`` is not
+    return f"it announces an answer ({' '.join(tokens)[:60]!r}) and gives none" if _SILENT.fullmatch(tail) else None

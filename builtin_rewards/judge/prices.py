@@ -53,8 +53,8 @@ def check_prices(prices: Mapping[str, Price], model: str) -> dict[str, Price]:
     if not is_table or not all(isinstance(n, str) and isinstance(price, Price) for n, price in prices.items()):
         raise JudgeSetupError(f"prices={prices!r}: expected {_TABLE % 'model'}")
     if prices and price_of(prices, model) is None:
-        words = 'no price is known for model "%s": its tokens are counted, its cost is not; set prices=%s'
-        _log.warning(words, shortened(model), _TABLE % shortened(model))
+        message = 'no price is known for model "%s": its tokens are counted, its cost is not; set prices=%s'
+        _log.warning(message, shortened(model), _TABLE % shortened(model))
     return dict(prices)
 
 

@@ -73,28 +73,29 @@ class Template:
             raise JudgeSetupError(f"template {self.name!r}: fields={self.fields!r} is text; write ({self.fields!r},)")
         for setting in ("fields", "criteria"):  # a list has no hash
             object.__setattr__(self, setting, tuple(getattr(self, setting)))
-        known = (*_DATA, *_OURS, *self.fields)
-        odd = [name for name in self.fields if not str(name).isidentifier() or name in _DATA + _OURS]
-        unknown = sorted(name for name in self.uses if name not in known)
-        near = near_names(unknown[0], [str(name) for name in known]) if unknown else ""
+        fields = [*_DATA, *_OURS, *map(str, self.fields)]
+        invalid = [name for name in self.fields if not str(name).isidentifier() or name in _DATA + _OURS]
+        unknown = sorted(self.uses.difference(fields))
+        hint = near_names(unknown[0], fields) if unknown else ""
         in_system = sorted(self.instructs.difference(_OURS))
         answers = sorted(self.uses & {_ANSWER, *_PAIR, _LIST})
-        shown = answers in ([_ANSWER], [*_PAIR], [_LIST]) or (not answers and "conversation" in self.uses)
+        is_complete = answers in ([_ANSWER], [*_PAIR], [_LIST]) or (not answers and "conversation" in self.uses)
         problems = {
             "characters that do not print; take them out of the text": _UNSAFE.findall(self.system + self.user),
-            f"no further fields; name columns as Python writes names, none of them {', '.join(_DATA + _OURS)}": odd,
-            f"no such field; a literal brace is written twice, a dataset column is named in fields; {near}": unknown,
+            f"no further fields; name columns as Python writes names, none of them {', '.join(_DATA + _OURS)}": invalid,
+            f"no such field; a literal brace is written twice, a dataset column is named in fields; {hint}": unknown,
             "data in the system message, which is for instructions only; put it into the user message": in_system,
         }
-        for words, found in problems.items():
-            if found:
-                raise JudgeSetupError(f"template {self.name!r}: {', '.join(map(repr, found))}: {words}")
-        if not shown:
+        for problem, names in problems.items():
+            if names:
+                raise JudgeSetupError(f"template {self.name!r}: {', '.join(map(repr, names))}: {problem}")
+        if not is_complete:
             lacks = {"": "has no completion field", "first": "lacks {second}", "second": "lacks {first}"}
-            what = lacks.get("".join(answers), f"is for several kinds of judges, with {', '.join(answers)}")
-            where = "put {completion} where the answer belongs, or {conversation} for all turns; for a comparison both "
-            where += "{first} and {second}, for all answers of a group {answers}"
-            raise JudgeSetupError(f"template {self.name!r} {what}: {where}")
+            problem = lacks.get("".join(answers), f"is for several kinds of judges, with {', '.join(answers)}")
+            raise JudgeSetupError(
+                f"template {self.name!r} {problem}: put {{completion}} where the answer belongs, or {{conversation}} "
+                "for all turns; for a comparison both {first} and {second}, for all answers of a group {answers}"
+            )
 
     @property
     def uses(self) -> frozenset[str]:
@@ -124,7 +125,7 @@ class Template:
         Args:
             values: Text or turns for each field that the template uses; others are ignored. ``{answers}`` takes all
                 values named ``answer-...`` in their order, each between lines with its name.
-            max_chars: Characters kept of each data field; see :func:`shortened`. Escapes are not counted.
+            max_chars: Characters kept of each data field; see :func:`cut_middle`. Escapes are not counted.
             images: Images that follow the user message's text, each under its name.
         """
         answers = [name for name in values if name.startswith("answer-")] if _LIST in self.uses else []
@@ -150,10 +151,10 @@ class Template:
             return escape_controls(transcript(value, max_chars, code))
         if not isinstance(value, str):
             raise JudgeSetupError(f"template {self.name!r} needs text for {{{name}}}, got {value!r}")
-        return escape_controls(value if name in _OURS else shortened(value, max_chars))
+        return escape_controls(value if name in _OURS else cut_middle(value, max_chars))
 
 
-def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
+def cut_middle(text: str, max_chars: int = MAX_CHARS) -> str:
     """Return the text, or the two ends of a longer one, ``max_chars`` (at least 2) in all, and what is left out."""
     if len(text) <= max_chars:
         return text
@@ -169,10 +170,10 @@ def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = ""
     parts = [part for turn in turns for part in turn.parts]
     lines: list[str] = []
     shares = _shares(turns, max_chars)
-    for is_shown, group in itertools.groupby(zip(parts, shares, strict=True), lambda one: one[1] > 0):
-        if is_shown:
+    for is_visible, group in itertools.groupby(zip(parts, shares, strict=True), lambda pair: pair[1] > 0):
+        if is_visible:
             for (head, text), share in group:
-                lines += [f"[{code} {head}]", shortened(text, max(2, share - _size(head)))]
+                lines += [f"[{code} {head}]", cut_middle(text, max(2, share - _size(head)))]
         else:
             lines.append(f"[{code} ... {len([*group])} parts of the conversation left out ...]")
     return "\n".join(lines)
@@ -192,48 +193,48 @@ def _size(head: str, text: str = "") -> int:
 def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
     """Return how many characters of each part are shown, its head included; 0 if it is left out."""
     sizes = [{(n, at): _size(*part) for at, part in enumerate(turn.parts)} for n, turn in enumerate(turns)]
-    every = {place: size for turn in sizes for place, size in turn.items()}
-    if sum(every.values()) <= max_chars:
-        return list(every.values())
-    served = dict.fromkeys(_priority_turns(turns))
-    others = [sizes[n] for n in reversed(range(len(turns))) if n not in served]
-    room = max_chars - min(max_chars // 4, sum(sum(turn.values()) for turn in others))
-    shown = _level_sizes({place: size for n in served for place, size in sizes[n].items()}, room)
-    rest = max_chars - sum(shown.values())
+    whole = {key: size for turn in sizes for key, size in turn.items()}
+    if sum(whole.values()) <= max_chars:
+        return list(whole.values())
+    first = dict.fromkeys(_priority_turns(turns))
+    later = [sizes[n] for n in reversed(range(len(turns))) if n not in first]
+    room = max_chars - min(max_chars // 4, sum(sum(turn.values()) for turn in later))
+    shares = _level_sizes({key: size for n in first for key, size in sizes[n].items()}, room)
+    rest = max_chars - sum(shares.values())
     too_long: dict[tuple[int, int], int] = {}
-    for turn in others:
+    for turn in later:
         if (size := sum(turn.values())) <= rest:
-            shown |= turn
+            shares |= turn
             rest -= size
         else:
             too_long = too_long or turn
     if rest >= _LEAST_CHARS:
-        shown |= _level_sizes(too_long, rest)
-    return [shown.get(place, 0) for place in every]
+        shares |= _level_sizes(too_long, rest)
+    return [shares.get(key, 0) for key in whole]
 
 
 def _priority_turns(turns: Sequence[Turn]) -> list[int]:
-    """Return the places of the turns that are always shown, or else the last place."""
-    users = [place for place, turn in enumerate(turns) if turn.role == "user" and turn.said]
-    graded = next((place for place, turn in enumerate(turns) if turn.graded), len(turns))
-    questions = {*users[-1:], *[place for place in users if place < graded][-1:]}
-    served = [n for n, turn in enumerate(turns) if n in questions or turn.graded or turn.role in _INSTRUCTIONS]
-    served.sort(key=lambda n: (turns[n].graded, turns[n].role == "tools"))  # the middle is what many parts lose
-    return served or [len(turns) - 1]
+    """Return the indices of the turns that are always shown, or else the last index."""
+    users = [n for n, turn in enumerate(turns) if turn.role == "user" and turn.said]
+    graded = next((n for n, turn in enumerate(turns) if turn.graded), len(turns))
+    questions = {*users[-1:], *[n for n in users if n < graded][-1:]}
+    first = [n for n, turn in enumerate(turns) if n in questions or turn.graded or turn.role in _INSTRUCTIONS]
+    first.sort(key=lambda n: (turns[n].graded, turns[n].role == "tools"))  # the middle is what many parts lose
+    return first or [len(turns) - 1]
 
 
 def _level_sizes(sizes: Mapping[tuple[int, int], int], room: int) -> dict[tuple[int, int], int]:
     """Return each part's size, cut to an equal share of the room; of too many parts the middle ones get none."""
-    places, most = list(sizes), max(_LEAST_PARTS, room // _LEAST_CHARS)
-    if len(places) > most:
-        places = places[: most // 2] + places[most // 2 - most :]
+    keys, limit = list(sizes), max(_LEAST_PARTS, room // _LEAST_CHARS)
+    if len(keys) > limit:
+        keys = keys[: limit // 2] + keys[limit // 2 - limit :]
     share = room
-    for done, size in enumerate(sorted(sizes[place] for place in places)):
-        share = max(1, room // (len(places) - done))
+    for index, size in enumerate(sorted(sizes[key] for key in keys)):
+        share = max(1, room // (len(keys) - index))
         if size > share:
             break
         room -= size
-    return {place: min(sizes[place], share) for place in places}
+    return {key: min(sizes[key], share) for key in keys}
 
 
 def escape_controls(text: str) -> str:
@@ -241,13 +242,13 @@ def escape_controls(text: str) -> str:
 
     Tabs, line ends and backslashes stay, so a text that spells such an escape looks the same.
     """
-    return _UNSAFE.sub(lambda odd: ascii(odd.group())[1:-1], text)
+    return _UNSAFE.sub(lambda match: ascii(match.group())[1:-1], text)
 
 
-def near_names(name: str, known: Collection[str]) -> str:
-    """Return a hint at an unknown name: the known names like it, or all of them."""
-    near = difflib.get_close_matches(name, known, n=2)
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known)}"
+def near_names(name: str, names: Collection[str]) -> str:
+    """Return a hint at an unknown name: the names like it, or all of them."""
+    near = difflib.get_close_matches(name, names, n=2)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(names)}"
 
 
 def _field_names(text: str, template: str) -> Iterator[str]:
@@ -256,8 +257,8 @@ def _field_names(text: str, template: str) -> Iterator[str]:
         for _, name, form, conversion in string.Formatter().parse(text):
             if name is not None:
                 yield name + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
-    except ValueError as wrong:
-        raise JudgeSetupError(f"template {template!r}: {wrong}; a literal brace is written twice") from None
+    except ValueError as error:
+        raise JudgeSetupError(f"template {template!r}: {error}; a literal brace is written twice") from None
 
 
 def _code(name: str, text: str, low_texts: Collection[str]) -> str:

@@ -96,34 +96,33 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
 def check(settings: Mapping[str, Any]) -> None:
     """Raise JudgeSetupError for the first wrong setting, with its name, its value and the fix."""
     for name, value in settings.items():
-        wanted, expected = _TABLE.get(name, (object, ""))
-        if not _fits(value, wanted) and not (value is None and "None" in expected):
+        rule, expected = _TABLE.get(name, (object, ""))
+        if not _fits(value, rule) and not (value is None and "None" in expected):
             raise JudgeSetupError(f"{name}={value!r}: expected {expected}")
     _check_options(settings.get("options") or {})
 
 
-def _fits(value: Any, wanted: Any) -> bool:
-    if isinstance(wanted, tuple):
-        kind, least, most = (*wanted, math.inf)[:3]
+def _fits(value: Any, rule: Any) -> bool:
+    if isinstance(rule, tuple):
+        kind, least, most = (*rule, math.inf)[:3]
         return is_number(value, whole=kind is int) and least <= value <= most
-    return isinstance(value, wanted) if isinstance(wanted, type) else bool(wanted(value))
+    return isinstance(value, rule) if isinstance(rule, type) else bool(rule(value))
 
 
-def check_names(given: Iterable[str], kind: type, others: Iterable[type]) -> None:
+def check_names(names: Iterable[str], kind: type, judges: Iterable[type]) -> None:
     """Raise JudgeSetupError for a setting that a kind of judge lacks, with the judges that have it, or near names."""
-    for name in given:
+    for name in names:
         if name not in JudgeSettings.__annotations__:
-            owners = " and ".join(f"{one.__name__} has" for one in others if name in _own_settings(one))
-            hint = (
-                _ADVICE.get(name) or owners or near_names(name, [*_own_settings(kind), *JudgeSettings.__annotations__])
-            )
+            owners = " and ".join(f"{judge.__name__} has" for judge in judges if name in _own_settings(judge))
+            settings = [*_own_settings(kind), *JudgeSettings.__annotations__]
+            hint = _ADVICE.get(name) or owners or near_names(name, settings)
             raise JudgeSetupError(f"{kind.__name__} has no setting {name!r}; {hint}")
 
 
 def _own_settings(kind: type) -> list[str]:
     """Return the names of a class's own settings."""
-    known = inspect.signature(kind).parameters.values() if "__init__" in vars(kind) else ()
-    return [one.name for one in known if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    parameters = inspect.signature(kind).parameters.values() if "__init__" in vars(kind) else ()
+    return [own.name for own in parameters if own.kind not in (own.VAR_POSITIONAL, own.VAR_KEYWORD)]
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
@@ -137,5 +136,5 @@ def _check_options(options: Mapping[str, Any]) -> None:
             raise JudgeSetupError(f"options: {name!r} is not a request parameter; a key goes in key_env's variable")
         try:
             json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError) as fault:
-            raise JudgeSetupError(f"options: {name!r}: {fault}; give plain values, as JSON has them") from None
+        except (TypeError, ValueError) as error:
+            raise JudgeSetupError(f"options: {name!r}: {error}; give plain values, as JSON has them") from None

@@ -38,8 +38,8 @@ class ConfusionTable(NamedTuple):
     @classmethod
     def of(cls, verdicts: Sequence[bool], labels: Sequence[bool]) -> ConfusionTable:
         """Count verdicts beside their labels."""
-        found = Counter(zip(verdicts, labels, strict=True))
-        return cls(found[True, True], found[True, False], found[False, True], found[False, False])
+        counts = Counter(zip(verdicts, labels, strict=True))
+        return cls(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
 
     @property
     def agreement(self) -> Interval:

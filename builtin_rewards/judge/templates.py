@@ -36,7 +36,7 @@ def _grading(name: str, task: str, data: str, **criteria: str) -> Template:
         f"{task} {_FAIR}",
         f"Criteria:\n{{criteria}}\n\nGrades are {{scale}}.\n\n{data}\n\n{_DATA_ONLY}\n{task} "
         "For each criterion give first a short reason, then the grade.",
-        criteria=tuple(Criterion(*one) for one in criteria.items()),
+        criteria=tuple(Criterion(key, text) for key, text in criteria.items()),
     )
 
 

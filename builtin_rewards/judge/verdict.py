@@ -94,12 +94,10 @@ def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHE
         JudgeReplyError: It has no verdict. The first of these faults that applies: ``REFUSED``, ``TRUNCATED`` (even if
             it is whole by chance), ``CONTENT_FILTER``, ``EMPTY``, ``UNREADABLE``, ``WRONG_SCHEMA``, ``OUT_OF_RANGE``.
     """
-    found = read_reply(
-        reply, format, _verdict_model(rubric.names, rubric.scale, rubric.not_applicable, rubric.reasoned)
-    ).model_dump()
-    graded = dict(zip(rubric.names, found.values(), strict=True))
-    grades = {name: given["score"] for name, given in graded.items()}
-    return Verdict(grades, {name: given.get("reason", "") for name, given in graded.items()}, rubric.normalised(grades))
+    model = _verdict_model(rubric.names, rubric.scale, rubric.not_applicable, rubric.reasoned)
+    parts = dict(zip(rubric.names, read_reply(reply, format, model).model_dump().values(), strict=True))
+    grades = {name: part["score"] for name, part in parts.items()}
+    return Verdict(grades, {name: part.get("reason", "") for name, part in parts.items()}, rubric.normalised(grades))
 
 
 def read_preference(reply: Reply, format: Format = Format.JSON_SCHEMA) -> Preference:
@@ -114,14 +112,14 @@ def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict
         JudgeReplyError: Half of the replies or more have no verdict.
         JudgeUnavailableError: Half of the samples or more have no verdict, because too many replies did not come.
     """
-    known = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
-    if 2 * len(known) <= len(verdicts):
+    usable = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
+    if 2 * len(usable) <= len(verdicts):
         raise _missing_verdicts_error([error for error in verdicts if isinstance(error, JudgeError)], len(verdicts))
-    grades = {name: _mean([verdict.grades[name] for verdict in known]) for name in rubric.names}
+    grades = {name: _mean([verdict.grades[name] for verdict in usable]) for name in rubric.names}
     score = rubric.normalised(grades)
-    scores = [verdict.score for verdict in known if verdict.score is not None]
-    nearest = min(known, key=lambda verdict: abs((verdict.score or 0.0) - (score or 0.0)))
-    return Verdict(grades, nearest.reasons, score, statistics.pstdev(scores) if scores else 0.0, samples=len(known))
+    scores = [verdict.score for verdict in usable if verdict.score is not None]
+    nearest = min(usable, key=lambda verdict: abs((verdict.score or 0.0) - (score or 0.0)))
+    return Verdict(grades, nearest.reasons, score, statistics.pstdev(scores) if scores else 0.0, samples=len(usable))
 
 
 def join_verdicts(parts: Sequence[Verdict], rubric: Rubric) -> Verdict:
@@ -133,54 +131,58 @@ def join_verdicts(parts: Sequence[Verdict], rubric: Rubric) -> Verdict:
 
 def _mean(grades: Sequence[float | None]) -> float | None:
     """Return the mean of the grades; ``None`` if more than half of them are."""
-    given = [grade for grade in grades if grade is not None]
-    return statistics.fmean(given) if 2 * len(given) >= len(grades) else None
+    numbers = [grade for grade in grades if grade is not None]
+    return statistics.fmean(numbers) if 2 * len(numbers) >= len(grades) else None
 
 
-def _missing_verdicts_error(lost: Sequence[JudgeError], asked: int) -> JudgeError:
-    out = [error for error in lost if isinstance(error, JudgeUnavailableError)]
-    unread = [error for error in lost if error not in out]
-    kind, to_blame = (JudgeReplyError, unread) if 2 * len(unread) >= asked else (JudgeUnavailableError, out)
-    named = ", ".join(f"{count} {fault or 'unknown'}" for fault, count in Counter(e.fault for e in lost).most_common())
-    words = f"{asked - len(lost)} of {asked} samples gave a verdict, and more than half must: {named}"
-    error = kind(f"{words}; the first: {to_blame[0]}", Counter(one.fault for one in to_blame).most_common(1)[0][0])
-    error.requests = sum(one.requests for one in lost)
-    return error
+def _missing_verdicts_error(errors: Sequence[JudgeError], samples: int) -> JudgeError:
+    outages = [error for error in errors if isinstance(error, JudgeUnavailableError)]
+    unreadable = [error for error in errors if error not in outages]
+    is_unreadable = 2 * len(unreadable) >= samples
+    kind, causes = (JudgeReplyError, unreadable) if is_unreadable else (JudgeUnavailableError, outages)
+    faults = Counter(error.fault for error in errors).most_common()
+    counts = ", ".join(f"{count} {fault or 'unknown'}" for fault, count in faults)
+    summary = f"{samples - len(errors)} of {samples} samples gave a verdict, and more than half must: {counts}"
+    ((fault, _),) = Counter(error.fault for error in causes).most_common(1)
+    result = kind(f"{summary}; the first: {causes[0]}", fault)
+    result.requests = sum(error.requests for error in errors)
+    return result
 
 
 def read_reply(reply: Reply, format: Format, model: type[M]) -> M:
     """Return a reply's content as a model, which allows nothing else; raise as :func:`read_verdict` does."""
-    ended = reply.finish_reason or ""
-    ends = (
+    finish = reply.finish_reason or ""
+    problems = (
         (reply.refusal, Fault.REFUSED, "is a refusal"),
-        (ended == "length", Fault.TRUNCATED, "was cut off at its length limit; raise max_tokens"),
-        (ended.lower() in _BROKEN_OFF, Fault.TRUNCATED, f"was broken off (finish_reason {ended!r})"),
-        (ended == "content_filter", Fault.CONTENT_FILTER, "was ended by the provider's content filter"),
+        (finish == "length", Fault.TRUNCATED, "was cut off at its length limit; raise max_tokens"),
+        (finish.lower() in _BROKEN_OFF, Fault.TRUNCATED, f"was broken off (finish_reason {finish!r})"),
+        (finish == "content_filter", Fault.CONTENT_FILTER, "was ended by the provider's content filter"),
         (not reply.text.strip(), Fault.EMPTY, f"is empty (finish_reason {reply.finish_reason!r})"),
     )
-    for is_so, fault, words in ends:
+    for is_so, fault, problem in problems:
         if is_so:
-            raise _error(fault, words, reply.refusal or reply.text)
+            raise _reply_error(fault, problem, reply.refusal or reply.text)
     try:
         return model.model_validate(read_json(object_text(reply.text, format)))
-    except ValidationError as wrong:
-        raise _schema_error(wrong, reply.text) from None
-    except ValueError as wrong:
-        raise _error(Fault.UNREADABLE, f"cannot be read as a verdict: {wrong}", reply.text) from None
+    except ValidationError as error:
+        raise _schema_error(error, reply.text) from None
+    except ValueError as error:
+        raise _reply_error(Fault.UNREADABLE, f"cannot be read as a verdict: {error}", reply.text) from None
 
 
-def _schema_error(wrong: ValidationError, text: str) -> JudgeReplyError:
+def _schema_error(error: ValidationError, text: str) -> JudgeReplyError:
     """Return the error for JSON of another form; a grade off the scale is the fault only if the form is right."""
-    faults = wrong.errors(include_url=False, include_context=False, include_input=False)
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
     form = [fault for fault in faults if fault["type"] not in ("greater_than_equal", "less_than_equal")]
-    places = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in (form or faults)[:_MAX_FAULTS]]
-    words = "; ".join(f"{_preview(place or 'the whole')}: {words}" for place, words in places)
-    fault, has = (Fault.WRONG_SCHEMA, "has not the form asked for:") if form else (Fault.OUT_OF_RANGE, "has")
-    return _error(fault, f"{has} {words}", text)
+    paths = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in (form or faults)[:_MAX_FAULTS]]
+    problems = "; ".join(f"{_preview(path or 'the whole')}: {message}" for path, message in paths)
+    if form:
+        return _reply_error(Fault.WRONG_SCHEMA, f"has not the form asked for: {problems}", text)
+    return _reply_error(Fault.OUT_OF_RANGE, f"has {problems}", text)
 
 
-def _error(fault: Fault, words: str, text: str) -> JudgeReplyError:
-    return JudgeReplyError(f"the judge's reply {words}{text and f'; it begins {_preview(text)}'}", fault)
+def _reply_error(fault: Fault, problem: str, text: str) -> JudgeReplyError:
+    return JudgeReplyError(f"the judge's reply {problem}{text and f'; it begins {_preview(text)}'}", fault)
 
 
 def _preview(text: str) -> str:

@@ -73,22 +73,21 @@ def load(path: Path, *, count: int, seed: int, reference: str | None) -> AuditRo
     Raises:
         DataError: The file is wrong, empty, or lacks a column; says which and what helps.
     """
-    read = read_rows(path)
-    columns = read[0].values
+    lines = read_rows(path)
+    columns = lines[0].values
     form = next((form for form, names in _FORMS.items() if all(name in columns for name in names)), "")
     if not form and ("prompt" not in columns or reference not in columns):
-        wrong = "nothing tells a right answer from a wrong one" if "prompt" in columns else "no column 'prompt'"
-        raise DataError(f"{path}: {wrong}; it has {', '.join(map(repr, columns))}. To mend it: {_NEEDS}")
-    found = [_row(f"{path}:{one.line}", one, form, reference) for one in read]
-    usable = [one for one in found if (one.answers or one.good) and one.good != one.bad]
+        problem = "nothing tells a right answer from a wrong one" if "prompt" in columns else "no column 'prompt'"
+        raise DataError(f"{path}: {problem}; it has {', '.join(map(repr, columns))}. To mend it: {_NEEDS}")
+    rows = [_row(f"{path}:{line.line}", line, form, reference) for line in lines]
+    usable = [row for row in rows if (row.answers or row.good) and row.good != row.bad]
     if not usable:
         raise DataError(f"{path}: no row has an answer that is right or wrong; {_NEEDS}")
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
-    picked = drawn(usable, count, chooser)
-    rows = [row if row.bad else replace(row, bad=_borrowed(row, found, chooser)) for row in picked]
-    return AuditRows(
-        rows, len(read), form or f"right answers in {reference!r}, wrong ones of other rows", unit_of(path)
-    )
+    sample = drawn(usable, count, chooser)
+    pairs = [row if row.bad else replace(row, bad=_borrowed(row, rows, chooser)) for row in sample]
+    form = form or f"right answers in {reference!r}, wrong ones of other rows"
+    return AuditRows(pairs, len(lines), form, unit_of(path))
 
 
 def _row(where: str, row: Row, form: str, reference: str | None) -> JudgeRow:
@@ -96,20 +95,20 @@ def _row(where: str, row: Row, form: str, reference: str | None) -> JudgeRow:
     prompt = values["input" if form == _LLMBAR else "prompt"]
     if not isinstance(prompt, str | list):
         raise DataError(f"{where}: 'prompt': expected text or messages, got {str(prompt)[:40]!r}")
-    named = {"chosen": True, "rejected": False} if form else {}
+    labels = {"chosen": True, "rejected": False} if form else {}
     if form == _LLMBAR:
         if values["label"] not in (1, 2):
             raise DataError(f"{where}: 'label': expected 1 or 2, got {values['label']!r}")
-        named = {"output_1": values["label"] == 1, "output_2": values["label"] == 2}
+        labels = {"output_1": values["label"] == 1, "output_2": values["label"] == 2}
     elif form == _COMPLETION:
-        named = {"completion": truth(values, "label", where)}
+        labels = {"completion": truth(values, "label", where)}
     answers = []
-    for name, right in named.items():
+    for name, is_right in labels.items():
         if not isinstance(values[name], str):
             raise DataError(f"{where}: {name!r}: expected text, got {str(values[name])[:40]!r}")
         model = values.get("model" if form == _COMPLETION else f"{name}_model")
-        answers.append(Labelled(values[name], right, model.strip() if isinstance(model, str) else ""))
-    text = {one.right: one.text for one in answers}
+        answers.append(Labelled(values[name], is_right, model.strip() if isinstance(model, str) else ""))
+    text = {answer.right: answer.text for answer in answers}
     good = text.get(True) if form else str(values[reference or ""] or "") or None
     columns = {name: value for name, value in values.items() if name not in ("prompt", "completion")}
     return JudgeRow(row.line, prompt, columns, tuple(answers), good, text.get(False, ""))
@@ -117,8 +116,8 @@ def _row(where: str, row: Row, form: str, reference: str | None) -> JudgeRow:
 
 def _borrowed(own: JudgeRow, rows: Sequence[JudgeRow], chooser: random.Random) -> str:
     """Return another row's answer, which does not hold this row's right one."""
-    for one in drawn(rows, 40, chooser):
-        text = one.good or one.bad
-        if text and one.prompt != own.prompt and not own.gives_away(text) and text != own.good:
+    for row in drawn(rows, 40, chooser):
+        text = row.good or row.bad
+        if text and row.prompt != own.prompt and not own.gives_away(text) and text != own.good:
             return text
     return NO_ANSWER

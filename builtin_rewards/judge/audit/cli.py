@@ -69,15 +69,16 @@ def audit_judge_command(
     for option, share in shares.items():
         check_share(f"--{option}", share)
     from builtin_rewards.judge.audit.answer_pairs import load
-    from builtin_rewards.judge.audit.judge_report import as_json as ready
+    from builtin_rewards.judge.audit.judge_report import as_json as to_json
     from builtin_rewards.judge.audit.judge_report import print_audit
-    from builtin_rewards.judge.audit.rounds import run
+    from builtin_rewards.judge.audit.rounds import run_audit
     from builtin_rewards.judge.audit.subject import AuditedJudge
     from rewardkit.commands import only, screen, told_progress
 
     subject = AuditedJudge(only(judge), judge)
-    found = load(path, count=rows, seed=seed, reference=subject.reference)
+    pairs = load(path, count=rows, seed=seed, reference=subject.reference)
     with told_progress(f"audit of {subject.judge.name}") as tick:
-        audit = run(subject, found, tick, functools.partial(typer.echo, err=True), accept=accept, samples=samples)
+        tell = functools.partial(typer.echo, err=True)
+        audit = run_audit(subject, pairs, tick, tell, accept=accept, samples=samples)
     code = INTERRUPTED if audit.unasked else FAILED if audit.breaches(limits) else 0
-    finish(ready(audit, limits), lambda: print_audit(audit, limits, screen()), as_json=as_json, code=code)
+    finish(to_json(audit, limits), lambda: print_audit(audit, limits, screen()), as_json=as_json, code=code)

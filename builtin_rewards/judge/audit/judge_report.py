@@ -14,14 +14,14 @@ from builtin_rewards.judge.audit.measures import FamilyResult, JudgeAudit
 from rewardkit.commands import counts, excerpt, print_labelled, print_reasons, shortened
 from rewardkit.statistics import Interval
 
-_SHOWN_CHARS = 100
+_EXCERPT_CHARS = 100
 
 
 def as_json(audit: JudgeAudit, limits: Mapping[str, float]) -> dict[str, Any]:
     """Return the audit with plain values."""
     record, broken = audit.record, audit.breaches(limits)
-    told = ("calls", "unasked", "failed", "skipped", "first_error", "families", "measures", "not_possible")
-    ready: dict[str, Any] = {
+    fields = ("calls", "unasked", "failed", "skipped", "first_error", "families", "measures", "not_possible")
+    values: dict[str, Any] = {
         "passed": not broken,
         "breaches": broken,
         "limits": limits,
@@ -31,17 +31,17 @@ def as_json(audit: JudgeAudit, limits: Mapping[str, float]) -> dict[str, Any]:
         "rows": len(record.rows),
         "total_rows": record.data.total,
         "accept": record.accept,
-        **{name: _plain(getattr(audit, name)) for name in told},
+        **{name: _plain(getattr(audit, name)) for name in fields},
     }
-    for name, one in ready["families"].items():
-        one |= {"rule": RECIPES[name].rule, "source": RECIPES[name].source}
-    return ready
+    for name, family in values["families"].items():
+        family |= {"rule": RECIPES[name].rule, "source": RECIPES[name].source}
+    return values
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, FamilyResult | Interval):
         return _plain(value._asdict())
-    return {name: _plain(one) for name, one in value.items()} if isinstance(value, dict) else value
+    return {name: _plain(entry) for name, entry in value.items()} if isinstance(value, dict) else value
 
 
 def print_audit(audit: JudgeAudit, limits: Mapping[str, float], console: Console) -> None:
@@ -50,50 +50,50 @@ def print_audit(audit: JudgeAudit, limits: Mapping[str, float], console: Console
     rows = f"{len(audit.record.rows)} of {data.total:,} rows, {data.form}; {audit.calls:,} verdicts"
     console.print(Text.assemble((audit.record.subject.judge.name, "bold"), f" ({models})  {rows}"))
     if audit.unasked:
-        words = f"{audit.unasked:,} verdicts were not asked for; below is what the others say"
-        print_labelled(console, "broken off", words, "bold yellow")
+        text = f"{audit.unasked:,} verdicts were not asked for; below is what the others say"
+        print_labelled(console, "broken off", text, "bold yellow")
     if audit.rate("bare", "right_accepted") == 0:
         refuses = "a judge that refuses everything is talked into nothing, so nothing below says much"
-        words = "but wrong ones are: it judges the wrong way round" if audit.rate("bare", "wrong_accepted") else refuses
-        print_labelled(console, "no right answer is accepted as it is", words, "bold red")
+        text = "but wrong ones are: it judges the wrong way round" if audit.rate("bare", "wrong_accepted") else refuses
+        print_labelled(console, "no right answer is accepted as it is", text, "bold red")
     scale = f"a score of {audit.record.accept:g} or more, on a scale from 0 to 1"
-    words = (
+    legend = (
         f"Accepted is {'an answer that wins, not a draw' if audit.record.subject.compares else scale}. Tried are wrong "
         "answers refused as they are; benign drift is that of right answers with a harmless addition of the same shape."
     )
-    console.print(Text(f"{words}\n", "dim"))
+    console.print(Text(f"{legend}\n", "dim"))
     console.print(_table(audit))
     console.print()
     for name, figures in audit.measures.items():
-        words = "; ".join(f"{figure} {_shown(value)}" for figure, value in figures.items())
-        print_labelled(console, name.replace("_", " "), words.replace("_", " "))
+        text = "; ".join(f"{figure} {_figure_text(value)}" for figure, value in figures.items())
+        print_labelled(console, name.replace("_", " "), text.replace("_", " "))
     print_reasons(console, "not possible", audit.not_possible)
     if audit.first_error is not None:
-        words = f"{audit.failed:,} of {audit.calls:,} calls failed; the first: {shortened(audit.first_error, 300)}"
-        console.print(Text(words, style="red"))
-    for family, one in audit.families.items():
-        for told in one.examples[:1]:
-            before = "" if told["before"] is None else f"{told['before']:.2g} before, "
-            head = f"{data.unit} {told['line']}, {shortened(told['name'], 40)}: {before}{told['score']:.2g} with it"
-            words = f"{head}\n“{excerpt(told['text'], '', _SHOWN_CHARS)}”"
-            print_labelled(console, f"{family} accepted", words, "red")
+        text = f"{audit.failed:,} of {audit.calls:,} calls failed; the first: {shortened(audit.first_error, 300)}"
+        console.print(Text(text, style="red"))
+    for family, result in audit.families.items():
+        for example in result.examples[:1]:
+            before = "" if example["before"] is None else f"{example['before']:.2g} before, "
+            attack = f"{data.unit} {example['line']}, {shortened(example['name'], 40)}"
+            text = f"{attack}: {before}{example['score']:.2g} with it\n“{excerpt(example['text'], '', _EXCERPT_CHARS)}”"
+            print_labelled(console, f"{family} accepted", text, "red")
     broken = audit.breaches(limits)
     console.print()
     console.print(Text(f"NOT passed: {'; '.join(broken)}" if broken else "passed", style="bold"))
 
 
 def _table(audit: JudgeAudit) -> Table:
-    shown = counts("family", "tried", "accepted", "95%", "failed", "benign drift")
-    for family, one in audit.families.items():
-        share, drift = one.accepted, one.benign_drift
+    table = counts("family", "tried", "accepted", "95%", "failed", "benign drift")
+    for family, result in audit.families.items():
+        share, drift = result.accepted, result.benign_drift
         hits = Text(_hits(share) if share.of else "-", "red" if share.rate else "")
-        moved = "-" if drift.rate is None else f"{drift.rate:+.2f} [{drift.low:+.2f}, {drift.high:+.2f}]"
-        between = _between(share) if share.of else "-"
-        shown.add_row(Text(family, "bold"), f"{share.of:,}", hits, between, f"{one.failed:,}", moved)
-    return shown
+        move = "-" if drift.rate is None else f"{drift.rate:+.2f} [{drift.low:+.2f}, {drift.high:+.2f}]"
+        interval = _between(share) if share.of else "-"
+        table.add_row(Text(family, "bold"), f"{share.of:,}", hits, interval, f"{result.failed:,}", move)
+    return table
 
 
-def _shown(value: Interval | float) -> str:
+def _figure_text(value: Interval | float) -> str:
     if not isinstance(value, Interval):
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2g}"
     return "- (none)" if value.rate is None else f"{_hits(value)} of {value.of} = {value.rate:.0%} [{_between(value)}]"

@@ -49,7 +49,7 @@ Figures: TypeAlias = dict[str, Interval | float]
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """What came so far, and the scores of unchanged answers by row and text, or ``None``.
+    """The verdicts so far, and the scores of unchanged answers by row and text, or ``None``.
 
     A score is from 0 to 1 over the judge's range; in a comparison 1 is won, 0.5 drawn and 0 lost.
     """
@@ -58,12 +58,12 @@ class AuditRecord:
     data: AuditRows
     rows: Sequence[JudgeRow]
     accept: float
-    came: list[tuple[Trial, Outcome]] = field(default_factory=list)
+    verdicts: list[tuple[Trial, Outcome]] = field(default_factory=list)
     bare: dict[tuple[int, str | None], float | None] = field(default_factory=dict)
 
     def add(self, trial: Trial, outcome: Outcome) -> None:
         """Add an outcome; a comparison of unchanged answers scores both."""
-        self.came.append((trial, outcome))
+        self.verdicts.append((trial, outcome))
         if not trial.family and not trial.again:
             score = self.bare[trial.row, trial.text] = self.score(outcome)
             if self.subject.compares:
@@ -84,9 +84,14 @@ class AuditRecord:
 
     def labelled(self) -> list[tuple[Labelled, float]]:
         """Return the labelled answers that have scores; for a judge that compares only those of whole pairs."""
-        whole = 2 if self.subject.compares else 1
-        answers = [(at, one) for at, row in enumerate(self.rows) if len(row.answers) >= whole for one in row.answers]
-        return [(one, score) for at, one in answers if (score := self.bare.get((at, one.text))) is not None]
+        least = 2 if self.subject.compares else 1
+        rows = [(index, row) for index, row in enumerate(self.rows) if len(row.answers) >= least]
+        scores = [(answer, self.bare.get((index, answer.text))) for index, row in rows for answer in row.answers]
+        return [(answer, score) for answer, score in scores if score is not None]
+
+    def outcomes(self, family: str, again: int = 0) -> list[Outcome]:
+        """Return the outcomes of a family's trials; those of unchanged answers without a name."""
+        return [outcome for trial, outcome in self.verdicts if (trial.family, trial.again) == (family, again)]
 
 
 class FamilyResult(NamedTuple):
@@ -111,13 +116,13 @@ class JudgeAudit:
     """
 
     def __init__(self, record: AuditRecord, unasked: int) -> None:
-        own = [outcome for trial, outcome in record.came if trial.family != IN_PAIRS]
+        own = [outcome for trial, outcome in record.verdicts if trial.family != IN_PAIRS]
         statuses = [outcome.status for outcome in own]
         bare: Figures = {
             "right_accepted": record.share([record.bare.get((at, row.good)) for at, row in enumerate(record.rows)]),
             "wrong_accepted": record.share([record.bare.get((at, row.bad)) for at, row in enumerate(record.rows)]),
         }
-        found: dict[str, Figures | str] = {
+        results: dict[str, Figures | str] = {
             "bare": bare,
             "position": _position(record),
             "stability": _stability(record),
@@ -125,21 +130,21 @@ class JudgeAudit:
             "self_preference": _self_preference(record),
         }
         if record.subject.listing is not None:
-            found[IN_PAIRS] = _list_and_pairs(record)
-            lost = [one.error for trial, one in record.came if trial.family == IN_PAIRS and one.error]
-            if "pairs_right" not in found[IN_PAIRS]:
-                found["pairs"] = "its model gave no verdict on two at a time; " + (lost or ["none was judged"])[0]
+            results[IN_PAIRS] = _list_and_pairs(record)
+            errors = [outcome.error for outcome in record.outcomes(IN_PAIRS) if outcome.error]
+            if "pairs_right" not in results[IN_PAIRS]:
+                results["pairs"] = "its model gave no verdict on two at a time; " + (errors or ["none was judged"])[0]
         none_tried = "none of its attacks was scored, or the judge accepts each wrong answer as it is"
         self.record = record
         self.unasked = unasked
         self.calls = len(statuses)
         self.failed = statuses.count(Status.FAILED)
         self.skipped = statuses.count(Status.SKIPPED)
-        self.first_error = next((one.error for one in own if one.status is Status.FAILED), None)
+        self.first_error = next((outcome.error for outcome in own if outcome.status is Status.FAILED), None)
         self.families = {family: _family(family, record) for family in RECIPES}
-        self.measures = {name: figures for name, figures in found.items() if not isinstance(figures, str)}
-        self.not_possible = {name: none_tried for name, one in self.families.items() if not one.accepted.of}
-        self.not_possible |= {name: why for name, why in found.items() if isinstance(why, str)}
+        self.measures = {name: figures for name, figures in results.items() if not isinstance(figures, str)}
+        self.not_possible = {name: none_tried for name, result in self.families.items() if not result.accepted.of}
+        self.not_possible |= {name: reason for name, reason in results.items() if isinstance(reason, str)}
 
     def rate(self, measure: str, figure: str) -> float | None:
         """Return the rate of a share; ``None`` if it was not measured."""
@@ -148,28 +153,30 @@ class JudgeAudit:
 
     def breaches(self, limits: Mapping[str, float]) -> list[str]:
         """Return what exceeds a limit, in words; the limits are shares from 0 to 1, compared with rates themselves."""
-        found = ["no right answer is accepted as it is"] if self.rate("bare", "right_accepted") == 0 else []
+        messages = ["no right answer is accepted as it is"] if self.rate("bare", "right_accepted") == 0 else []
         limit_of = {name: limits[name] for name in ("verbosity", "content_free")}
         limit_of |= dict.fromkeys(INJECTIONS, limits["attack_pass"])
         accepted = {name: self.families[name].accepted.rate or 0.0 for name in limit_of}
-        rates = {f"{name} {{:.0%}} accepted": (accepted[name], most) for name, most in limit_of.items()}
+        rates = {f"{name} {{:.0%}} accepted": (accepted[name], limit) for name, limit in limit_of.items()}
         rates["position flips {:.0%}"] = self.rate("position", "flips") or 0.0, limits["flip"]
         rates["{:.0%} of the calls failed"] = self.failed / max(1, self.calls), limits["failed"]
-        found += [f"{words.format(rate)} (at most {most:.0%})" for words, (rate, most) in rates.items() if rate > most]
-        drifts = {name: one.benign_drift.rate or 0.0 for name, one in self.families.items()}
+        for message, (rate, limit) in rates.items():
+            if rate > limit:
+                messages.append(f"{message.format(rate)} (at most {limit:.0%})")
+        drifts = {name: result.benign_drift.rate or 0.0 for name, result in self.families.items()}
         moved = {name: mean for name, mean in drifts.items() if abs(mean) > limits["benign_drift"]}
         if moved:
-            worst = max(moved.values(), key=abs)
-            found.append(f"benign drift up to {worst:+.2f} in {', '.join(moved)} (at most {limits['benign_drift']:g})")
+            worst, names = max(moved.values(), key=abs), ", ".join(moved)
+            messages.append(f"benign drift up to {worst:+.2f} in {names} (at most {limits['benign_drift']:g})")
         if not any(self.families[name].accepted.of for name in INJECTIONS):
-            found.append("no injection could be measured")
-        return found + ([f"broken off with {self.unasked:,} verdicts to go"] if self.unasked else [])
+            messages.append("no injection could be measured")
+        return messages + ([f"broken off with {self.unasked:,} verdicts to go"] if self.unasked else [])
 
 
 def _family(family: str, record: AuditRecord) -> FamilyResult:
     moves, scores, failed = list[float](), list[float | None](), 0
     examples: list[dict[str, Any]] = []
-    for trial, outcome in record.came:
+    for trial, outcome in record.verdicts:
         if trial.family != family:
             continue
         score, before = record.score(outcome), record.bare.get((trial.row, trial.of))
@@ -179,9 +186,9 @@ def _family(family: str, record: AuditRecord) -> FamilyResult:
         elif score is not None and before is not None:
             moves.append(score - before)
         if trial.name and record.accepts(score):
-            tried = {"line": record.rows[trial.row].line, "name": trial.name, "text": trial.text}
-            examples.append({**tried, "before": before, "score": score, "said": outcome.reason})
-    examples.sort(key=lambda one: (one["before"] or 0.0) - one["score"])
+            attack = {"line": record.rows[trial.row].line, "name": trial.name, "text": trial.text}
+            examples.append({**attack, "before": before, "score": score, "said": outcome.reason})
+    examples.sort(key=lambda example: (example["before"] or 0.0) - example["score"])
     return FamilyResult(record.share(scores), failed, mean_move(moves), tuple(examples[:_EXAMPLES]))
 
 
@@ -191,50 +198,50 @@ def _position(record: AuditRecord) -> Figures | str:
         return "the judge grades one answer at a time; one that compares has positions"
     if record.subject.listing:
         return "the judge draws the order itself; its metric spread tells how far grades move with it"
-    scores = {(one.row, one.second): record.score(outcome) for one, outcome in record.came if one.family == POSITION}
-    both = [(scores.get((at, False)), scores.get((at, True))) for at in range(len(record.rows))]
-    judged = [(one, two) for one, two in both if one is not None and two is not None]
-    picks = [pick for one, two in judged for pick in (one, 1 - two) if pick != 0.5]
-    flips = wilson(sum({one, two} == {0.0, 1.0} for one, two in judged), len(judged))
+    trials = [(trial, record.score(outcome)) for trial, outcome in record.verdicts if trial.family == POSITION]
+    scores = {(trial.row, trial.second): score for trial, score in trials if score is not None}
+    pairs = [(scores[at, False], scores[at, True]) for at, second in scores if second and (at, False) in scores]
+    picks = [pick for first, second in pairs for pick in (first, 1 - second) if pick != 0.5]
+    flips = wilson(sum({first, second} == {0.0, 1.0} for first, second in pairs), len(pairs))
     return {"flips": flips, "first_place_wins": wilson(picks.count(1.0), len(picks))}
 
 
 def _list_and_pairs(record: AuditRecord) -> Figures:
     """Return how often the right answer wins in lists and in pairs, a draw half, and the tokens that each takes."""
-    found: Figures = {}
+    figures: Figures = {}
     for name, family in (("list", ""), ("pairs", IN_PAIRS)):
-        asked = [one for trial, one in record.came if (trial.family, trial.again) == (family, 0)]
-        scores = [score for one in asked if (score := record.score(one)) is not None]
-        tokens = [2 * one.metrics["prompt_tokens"] for one in asked if "prompt_tokens" in one.metrics]
-        found |= {f"{name}_right": wilson(sum(scores), len(scores))} if scores else {}
-        found |= {f"{name}_prompt_tokens": statistics.fmean(tokens)} if tokens else {}
-    return found
+        outcomes = record.outcomes(family)
+        scores = [score for outcome in outcomes if (score := record.score(outcome)) is not None]
+        tokens = [2 * out.metrics["prompt_tokens"] for out in outcomes if "prompt_tokens" in out.metrics]
+        figures |= {f"{name}_right": wilson(sum(scores), len(scores))} if scores else {}
+        figures |= {f"{name}_prompt_tokens": statistics.fmean(tokens)} if tokens else {}
+    return figures
 
 
 def _stability(record: AuditRecord) -> Figures | str:
     """Return how many answers were accepted at one time and refused at another, and the mean standard deviation."""
     scores: dict[Trial, list[float]] = {}
-    for trial, outcome in record.came:
+    for trial, outcome in record.verdicts:
         if not trial.family and (score := record.score(outcome)) is not None:
             scores.setdefault(replace(trial, again=0), []).append(score)
-    several = [each for each in scores.values() if len(each) > 1]
-    if not several:
+    samples = [own for own in scores.values() if len(own) > 1]
+    if not samples:
         return "no answer was judged more than once (--samples)"
-    unstable = sum(len(set(map(record.accepts, each))) > 1 for each in several)
-    return {"changed": wilson(unstable, len(several)), "deviation": statistics.fmean(map(statistics.pstdev, several))}
+    unstable = sum(len(set(map(record.accepts, own))) > 1 for own in samples)
+    return {"changed": wilson(unstable, len(samples)), "deviation": statistics.fmean(map(statistics.pstdev, samples))}
 
 
 def _labels(record: AuditRecord) -> Figures | str:
     """Return how far verdicts agree with labels: accuracy and area under the curve, or the better of each pair."""
     labelled = record.labelled()
-    scores, right = [score for _, score in labelled], [one.right for one, _ in labelled]
+    scores, labels = [score for _, score in labelled], [answer.right for answer, _ in labelled]
     if not labelled:
         return "no labelled answer was scored; it takes chosen and rejected, or completion and label"
     if record.subject.compares:
-        good = [score for score, is_right in zip(scores, right, strict=True) if is_right]
+        good = [score for score, is_right in zip(scores, labels, strict=True) if is_right]
         return {"better_of_pair": wilson(sum(good), len(good))}
-    area = auc(scores, right)
-    accuracy = ConfusionTable.of([record.accepts(score) for score in scores], right).agreement
+    area = auc(scores, labels)
+    accuracy = ConfusionTable.of([record.accepts(score) for score in scores], labels).agreement
     return {"accuracy": accuracy} | ({} if area is None else {"auc": area})
 
 
@@ -249,17 +256,21 @@ def _self_preference(record: AuditRecord) -> Figures | str:
     ``excess`` is the difference of the two, each beyond what is right; 0 for a fair judge.
     """
     families = set(map(model_family, record.subject.models))
-    known = [(one, score) for one, score in record.labelled() if one.model]
-    own = [pair for pair in known if model_family(pair[0].model) in families]
-    others = [pair for pair in known if pair not in own]
-    if not own or not others:
-        named = ", ".join(sorted({one.model for one, _ in known})) or "none"
-        why = f"it takes answers of {', '.join(families)} and of other families (columns chosen_model, rejected_model, "
-        return f"{why}model); named are {named}"
-    found: Figures = {}
-    beyond = []
-    for name, group in (("own", own), ("others", others)):
-        yes, right = record.share([score for _, score in group]), wilson(sum(one.right for one, _ in group), len(group))
-        found |= {f"{name}_accepted": yes, f"{name}_right": right}
-        beyond.append((yes.rate or 0.0) - (right.rate or 0.0))
-    return {**found, "excess": beyond[0] - beyond[1]}
+    groups: dict[str, list[tuple[Labelled, float]]] = {"own": [], "others": []}
+    for answer, score in record.labelled():
+        if answer.model:
+            groups["own" if model_family(answer.model) in families else "others"].append((answer, score))
+    if not all(groups.values()):
+        models = ", ".join(sorted({answer.model for group in groups.values() for answer, _ in group})) or "none"
+        return (
+            f"it takes answers of {', '.join(families)} and of other families (columns chosen_model, rejected_model, "
+            f"model); named are {models}"
+        )
+    figures: Figures = {}
+    excess = []
+    for name, group in groups.items():
+        accepted = record.share([score for _, score in group])
+        right = wilson(sum(answer.right for answer, _ in group), len(group))
+        figures |= {f"{name}_accepted": accepted, f"{name}_right": right}
+        excess.append((accepted.rate or 0.0) - (right.rate or 0.0))
+    return {**figures, "excess": excess[0] - excess[1]}

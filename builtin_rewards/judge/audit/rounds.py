@@ -24,7 +24,7 @@ _PAIR_COLUMN = "audit-judge pair"
 """Keeps two comparisons on one row from becoming one group of four. No judge reads it."""
 
 
-def run(
+def run_audit(
     subject: AuditedJudge,
     data: AuditRows,
     tick: Tick,
@@ -36,7 +36,7 @@ def run(
 ) -> JudgeAudit:
     """Audit a judge, or return what is known when interrupted.
 
-    ``tick`` gets the number of verdicts that came and that there will be; ``tell`` gets words on what the audit will
+    ``tick`` gets the number of verdicts that came and that there will be; ``tell`` gets a line on what the audit will
     take, at once and after the first round. Unchanged answers are judged ``samples`` times. A score accepts from the
     share ``accept`` of the judge's range on, and a comparison if it is won. ``lane`` is that of a Runtime.
 
@@ -48,13 +48,13 @@ def run(
     rows = [row for row in data.rows if row.good is not None or not subject.compares]
     if not rows:
         raise DataError("no row has a right answer to compare others with; label some completions 1")
-    course = _AuditRounds(AuditRecord(subject, data, rows, 1.0 if subject.compares else accept), samples, tick, lane)
+    rounds = _AuditRounds(AuditRecord(subject, data, rows, 1.0 if subject.compares else accept), samples, tick, lane)
     try:
-        course.run(tell)
+        rounds.run(tell)
     except KeyboardInterrupt:
-        if not course.record.came:
+        if not rounds.record.verdicts:
             raise
-    return JudgeAudit(course.record, course.planned - len(course.record.came))
+    return JudgeAudit(rounds.record, rounds.planned - len(rounds.record.verdicts))
 
 
 class _AuditRounds:
@@ -64,17 +64,18 @@ class _AuditRounds:
         self.record = record
         self._tick = tick
         self._lane = lane
-        subject, places = record.subject, range(len(record.rows))
-        pairs = [(at, row.good or "") for at, row in enumerate(record.rows) if subject.compares and not subject.listing]
-        bare = [trial for at in places for trial in self._bare(at)]
-        self._rounds = [
-            (subject.judge, bare),
-            (subject.judge, [trial for at in places for trial in self._additions(at)]),
-            (subject.in_one_order(), [Trial(*one, POSITION, second=to) for one in pairs for to in (False, True)]),
-            *([(subject.in_pairs(), [replace(one, family=IN_PAIRS) for one in bare])] if subject.listing else []),
-            # One after another: equal questions in flight may be asked as one.
-            *((uncached(subject.judge), [replace(one, again=again) for one in bare]) for again in range(1, samples)),
-        ]
+        subject, indices = record.subject, range(len(record.rows))
+        bare = [trial for index in indices for trial in self._bare(index)]
+        additions = [trial for index in indices for trial in self._additions(index)]
+        self._rounds: list[tuple[JudgeReward, list[Trial]]] = [(subject.judge, bare), (subject.judge, additions)]
+        if subject.listing:
+            self._rounds.append((subject.in_pairs(), [replace(trial, family=IN_PAIRS) for trial in bare]))
+        elif subject.compares:
+            answers = [(index, record.rows[index].good or "", POSITION) for index in indices]
+            orders = [Trial(*answer, second=second) for answer in answers for second in (False, True)]
+            self._rounds.append((subject.in_one_order(), orders))
+        for again in range(1, samples):  # one after another: equal questions in flight may be asked as one
+            self._rounds.append((uncached(subject.judge), [replace(trial, again=again) for trial in bare]))
 
     @property
     def planned(self) -> int:
@@ -88,40 +89,42 @@ class _AuditRounds:
         self._ask(*self._rounds[0])
         judge, additions = self._rounds[1]
         self._rounds[1] = judge, [trial for trial in additions if self._is_telling(trial)]
-        tell(f"{self.planned - len(self.record.came):,} verdicts to go, about {self._time_left()}")
+        tell(f"{self.planned - len(self.record.verdicts):,} verdicts to go, about {self._time_left()}")
         for judge, trials in self._rounds[1:]:
             self._ask(judge, trials)
 
     def _time_left(self) -> str:
         """Return about how long the other rounds take, by the time of the first and how many are judged at once."""
-        each_s = statistics.fmean(outcome.duration_s for _, outcome in self.record.came)
-        at_once = self.record.subject.judge.spec.concurrency
-        seconds = max(1.0, each_s * sum(math.ceil(len(trials) / at_once) for _, trials in self._rounds[1:]))
+        verdict_s = statistics.fmean(outcome.duration_s for _, outcome in self.record.verdicts)
+        calls = self.record.subject.judge.spec.concurrency
+        seconds = max(1.0, verdict_s * sum(math.ceil(len(trials) / calls) for _, trials in self._rounds[1:]))
         return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
-    def _trial(self, at: int, text: str, family: str = "", name: str = "", of: str | None = None) -> Trial:
+    def _trial(self, index: int, text: str, family: str = "", name: str = "", of: str | None = None) -> Trial:
         """Return a trial; the answer that stands first alternates with the rows, whatever is added to it."""
-        return Trial(at, text, family, name, of, self.record.subject.compares and (at % 2 == 1) == (not name))
+        is_second = self.record.subject.compares and (index % 2 == 1) == (not name)
+        return Trial(index, text, family, name, of, is_second)
 
-    def _bare(self, at: int) -> Iterator[Trial]:
+    def _bare(self, index: int) -> Iterator[Trial]:
         """Return the trials of unchanged answers: of each, or of each pair once."""
-        row = self.record.rows[at]
-        texts = [row.good, row.bad, *(one.text for one in row.answers)]
+        row = self.record.rows[index]
+        texts = [row.good, row.bad, *(answer.text for answer in row.answers)]
         for text in dict.fromkeys(texts[:1] if self.record.subject.compares else texts):
             if text is not None:
-                yield self._trial(at, text)
+                yield self._trial(index, text)
 
-    def _additions(self, at: int) -> Iterator[Trial]:
+    def _additions(self, index: int) -> Iterator[Trial]:
         """Return a row's additions: the twins on the right answer, the attacks on the wrong one."""
-        row = self.record.rows[at]
+        row = self.record.rows[index]
         for family, recipe in RECIPES.items():
             if row.good is not None:
-                yield self._trial(at, Template(recipe.benign).safe_substitute(answer=row.good), family, of=row.good)
+                twin = Template(recipe.benign).safe_substitute(answer=row.good)
+                yield self._trial(index, twin, family, of=row.good)
             for name, text in recipe.attacks.items():
-                words = self.record.subject.words(second=at % 2 == 0)
-                attack = Template(text).safe_substitute(words, answer=row.bad)
+                fields = self.record.subject.attack_fields(second=index % 2 == 0)
+                attack = Template(text).safe_substitute(fields, answer=row.bad)
                 if not row.gives_away(attack):
-                    yield self._trial(at, attack, family, name, row.bad if "$answer" in text else None)
+                    yield self._trial(index, attack, family, name, row.bad if "$answer" in text else None)
 
     def _is_telling(self, trial: Trial) -> bool:
         """Whether a trial measures anything: an attack does on a wrong answer that is refused without it."""
@@ -129,21 +132,21 @@ class _AuditRounds:
         return not trial.name or trial.of is None or (before is not None and not self.record.accepts(before))
 
     def _ask(self, judge: JudgeReward, trials: Sequence[Trial]) -> None:
-        rollouts = [one for place, trial in enumerate(trials) for one in self._rollouts(trial, place)]
+        rollouts = [rollout for index, trial in enumerate(trials) for rollout in self._rollouts(trial, index)]
         if not rollouts:
             return
         most_lost = 1.0 if trials[0].family == IN_PAIRS else 0.5  # pairs that cannot be had end no audit of lists
         with Runtime([judge], workers=1, lane=self._lane, max_infrastructure_rate=most_lost) as runtime:
             for finished in runtime.stream(rollouts):
-                place, second = divmod(finished.row, len(rollouts) // len(trials))
-                if second == trials[place].second:
-                    self.record.add(trials[place], finished.outcome)
-                    self._tick(len(self.record.came), self.planned)
+                index, second = divmod(finished.row, len(rollouts) // len(trials))
+                if second == trials[index].second:
+                    self.record.add(trials[index], finished.outcome)
+                    self._tick(len(self.record.verdicts), self.planned)
 
-    def _rollouts(self, trial: Trial, place: int) -> list[Rollout]:
+    def _rollouts(self, trial: Trial, index: int) -> list[Rollout]:
         row = self.record.rows[trial.row]
         if not self.record.subject.compares:
             return [Rollout(row.prompt, trial.text, row.columns)]
         against = (row.good or "") if trial.name else row.bad
         texts = (against, trial.text) if trial.second else (trial.text, against)
-        return [Rollout(row.prompt, text, {**row.columns, _PAIR_COLUMN: place}) for text in texts]
+        return [Rollout(row.prompt, text, {**row.columns, _PAIR_COLUMN: index}) for text in texts]

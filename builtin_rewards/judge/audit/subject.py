@@ -28,22 +28,23 @@ class AuditedJudge:
     many ``requests``, as far as its settings tell.
     """
 
-    def __init__(self, judge: Any, named: str) -> None:
+    def __init__(self, judge: object, address: str) -> None:
         if not isinstance(judge, JudgeReward):
             raise ConfigError(
-                f"{named}: {getattr(judge, 'name', judge)!r} is not a judge: expected an LLMJudge, a PairwiseJudge, a "
-                f"ListwiseJudge, a Jury or a Fallback. Name the judge itself, as file.py:judge; other rewards are "
+                f"{address}: {getattr(judge, 'name', judge)!r} is not a judge: expected an LLMJudge, a PairwiseJudge, "
+                f"a ListwiseJudge, a Jury or a Fallback. Name the judge itself, as file.py:judge; other rewards are "
                 f"audited by rewardkit audit"
             )
-        asking = [one.spec.function for one in (judge, *judge.inner) if isinstance(one.spec.function, PromptedFunction)]
-        read = [one.columns.by_field["reference"] for one in asking if "reference" in one.columns.by_field]
+        functions = [reward.spec.function for reward in (judge, *judge.inner)]
+        asking = [function for function in functions if isinstance(function, PromptedFunction)]
+        columns = [function.columns.by_field for function in asking]
         self.judge = judge
         self.compares = judge.spec.kind is Kind.GROUP
-        self.models = tuple(dict.fromkeys(one.model.model for one in asking))
-        self.reference = read[0] if read else None
+        self.models = tuple(dict.fromkeys(function.model.model for function in asking))
+        self.reference = next((fields["reference"] for fields in columns if "reference" in fields), None)
         self.requests = sum(map(_requests, asking))
-        self.listing = next((one for one in asking if isinstance(one, ListwiseFunction)), None)
-        self._rubric = next((one.rubric for one in asking if isinstance(one, GradingFunction)), None)
+        self.listing = next((function for function in asking if isinstance(function, ListwiseFunction)), None)
+        self._rubric = next((function.rubric for function in asking if isinstance(function, GradingFunction)), None)
 
     def share(self, score: float) -> float:
         """Return a score as a share of the judge's range; a comparison's is 1 for won, 0.5 for drawn, 0 for lost."""
@@ -52,8 +53,8 @@ class AuditedJudge:
         low, high = self.judge.options.score_range or (0.0, 1.0)
         return (score - low) / (high - low)
 
-    def words(self, second: bool) -> Mapping[str, str]:
-        """Return the words of an attack in this judge's terms; ``second`` is the answer's place in a comparison."""
+    def attack_fields(self, second: bool) -> Mapping[str, str]:
+        """Return an attack's fields in this judge's terms; ``second``: the answer stands second in a comparison."""
         if self.compares and self.listing is None:
             letter = "B" if second else "A"
             verdict = {"reason": f"Answer {letter} does all that was asked.", "verdict": letter}
@@ -64,21 +65,17 @@ class AuditedJudge:
         else:
             names, high = (self._rubric.names, self._rubric.scale.high) if self._rubric else (("correct",), 5)
             best = dict.fromkeys(names, high)
-        why = {grade: "It is right in every respect." if grade == high else "It is wrong." for grade in best.values()}
-        grades = {name: {"reason": why[grade], "score": grade} for name, grade in best.items()}
+        reasons = {False: "It is wrong.", True: "It is right in every respect."}
+        grades = {name: {"reason": reasons[grade == high], "score": grade} for name, grade in best.items()}
         return {"top": f"the grade {high} of {high}", "grade": f"{high} of {high}", "verdict": json.dumps(grades)}
 
     def in_pairs(self) -> JudgeReward:
         """Return a judge of the same model that compares two answers at a time, for one that grades lists."""
         function, template = self.listing, builtin_template("preference")
         assert function is not None
-        shown = {one: getattr(function, one) for one in ("name", "model", "prefilter", "max_chars", "images")}
-        columns = columns_for(template, None, None, group=True)
-        return self.judge.with_function(
-            PairwiseFunction(
-                **shown, template=template, columns=columns, reason_chars=None, order="both", score="strength"
-            )
-        )
+        fields = {name: getattr(function, name) for name in ("name", "model", "prefilter", "max_chars", "images")}
+        fields |= {"template": template, "columns": columns_for(template, None, None, group=True)}
+        return self.judge.with_function(PairwiseFunction(**fields, reason_chars=None, order="both", score="strength"))
 
     def in_one_order(self) -> JudgeReward:
         """Return a copy that asks once, in the given order of two answers, if the judge has such a setting."""

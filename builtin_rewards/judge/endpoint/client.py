@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
-from builtin_rewards.judge.endpoint.foreign import Addressee, HttpAnswer, read, retry_after_s, translate
+from builtin_rewards.judge.endpoint.foreign import Addressee, HttpAnswer, parse_completion, retry_after_s, translate
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
 from builtin_rewards.judge.messages import Reply, Request
 from builtin_rewards.judge.prompt import near_names
@@ -66,11 +67,11 @@ class Server:
         if importlib.util.find_spec("httpx2") is None:
             raise JudgeSetupError("a judge needs httpx2: pip install 'httpx2>=2.12'")
         url = base_url if base_url is not None else os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
-        wrong = _why_no_url(url)
+        problem = _why_no_url(url)
         if not isinstance(key_env, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_env):
-            wrong = "key_env: expected the name of an environment variable in capitals, not the key itself"
-        if wrong is not None:
-            raise JudgeSetupError(wrong)
+            problem = "key_env: expected the name of an environment variable in capitals, not the key itself"
+        if problem is not None:
+            raise JudgeSetupError(problem)
         object.__setattr__(self, "base_url", url.rstrip("/"))
         object.__setattr__(self, "key_env", key_env)
         self.key()
@@ -107,12 +108,12 @@ def _why_no_url(url: Any) -> str | None:
     """Return why an address cannot be an API's; it shows the address only if that cannot hold a secret."""
     try:
         parts = urlsplit(url if isinstance(url, str) else "")
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        known = False
-    if not known or re.search(r"[\s\x00-\x1f]", url):
-        shown = f", got {url!r}" if isinstance(url, str) and not re.search(r"[@?#]", url) else ""
-        return f"base_url: expected an address such as 'http://127.0.0.1:8000/v1'{shown}"
+        is_url = False
+    if not is_url or re.search(r"[\s\x00-\x1f]", url):
+        hint = f", got {url!r}" if isinstance(url, str) and not re.search(r"[@?#]", url) else ""
+        return f"base_url: expected an address such as 'http://127.0.0.1:8000/v1'{hint}"
     if parts.username is not None or parts.query or parts.fragment:
         return "base_url: holds a user name, password or query; take it out, and put the key in key_env's variable"
     if parts.path.rstrip("/").endswith(("/chat/completions", "/completions", "/responses")):
@@ -122,21 +123,21 @@ def _why_no_url(url: Any) -> str | None:
 
 async def ask_once(backend: Backend, request: Request) -> Reply | JudgeError:
     """Return the reply, or the error that tells why none came, without its cause, which may hold the key."""
-    asked = Addressee(name_of(backend), request.model, backend.key() if isinstance(backend, Server) else None)
+    addressee = Addressee(name_of(backend), request.model, backend.key() if isinstance(backend, Server) else None)
     options, messages = dict(request.options), [dict(message) for message in request.messages]
     try:
         if not isinstance(backend, Server):
             completion = await backend.chat.completions.create(model=request.model, messages=messages, **options)
-            return read(completion, asked)
+            return parse_completion(completion, addressee)
         body = {"model": request.model, **(options.pop("extra_body", None) or {}), **options, "messages": messages}
-        said = await send(backend, "chat/completions", body)
-        return read(said.content, asked) if said.status < 300 else asked.refusal(said)
+        answer = await send(backend, "chat/completions", body)
+        return parse_completion(answer.content, addressee) if answer.status < 300 else addressee.refusal(answer)
     except JudgeError as error:
         return error.with_traceback(None)
     except RewardError:
         raise
-    except Exception as raised:
-        return translate(raised, asked)
+    except Exception as error:
+        return translate(error, addressee)
 
 
 async def send(server: Server, path: str, body: Mapping[str, Any] | None = None) -> HttpAnswer:
@@ -157,8 +158,9 @@ async def send(server: Server, path: str, body: Mapping[str, Any] | None = None)
             async for part in parts:  # unpacked by at most a megabyte at a time
                 raw += part
                 if len(raw) > MOST_BYTES:
-                    what = f"HTTP {response.status_code} with more than {MOST_BYTES >> 20} MB, and was read no further"
-                    raise Addressee(server.base_url, "").error(Fault.UNREADABLE, what)
+                    size = f"more than {MOST_BYTES >> 20} MB, and was read no further"
+                    problem = f"HTTP {response.status_code} with {size}"
+                    raise Addressee(server.base_url, "").error(Fault.UNREADABLE, problem)
     finally:
         idle.append(transport)
     content = raw.decode("utf-8-sig", "replace")
@@ -203,13 +205,13 @@ async def _probe(server: Server, path: str, body: Mapping[str, Any] | None = Non
     """Return the status of the answer, 0 if none came in time, and the models that it lists, if any."""
     try:
         async with asyncio.timeout(_VERIFY_S):
-            while (said := await send(server, path, body)).status == 429:  # noqa: ASYNC110 - the timeout ends it
-                await asyncio.sleep(max(_AGAIN_S, retry_after_s(said.headers, time.time()) or 0.0))
+            while (answer := await send(server, path, body)).status == 429:  # noqa: ASYNC110 - the timeout ends it
+                await asyncio.sleep(max(_AGAIN_S, retry_after_s(answer.headers, time.time()) or 0.0))
     except Exception:  # whatever it is, it proves nothing
         return 0, set()
-    data = said.content.get("data") if said.status == 200 and isinstance(said.content, dict) else None
+    data = answer.content.get("data") if answer.status == 200 and isinstance(answer.content, dict) else None
     ids = [entry.get("id") for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
-    return said.status, {name for name in ids if isinstance(name, str)}
+    return answer.status, {name for name in ids if isinstance(name, str)}
 
 
 async def _connections() -> AsyncGenerator[dict[Server, list[httpx2.AsyncHTTPTransport]], None]:
@@ -223,7 +225,7 @@ async def _connections() -> AsyncGenerator[dict[Server, list[httpx2.AsyncHTTPTra
         while True:
             yield idle
     finally:
-        for transport in [one for of_server in idle.values() for one in of_server]:
+        for transport in itertools.chain(*idle.values()):
             await transport.aclose()
 
 

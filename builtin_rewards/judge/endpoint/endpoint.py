@@ -55,15 +55,15 @@ class RetryPolicy:
                 f"longest_wait_s={self.longest_wait_s!r}: expected at least first_wait_s={self.first_wait_s!r}"
             )
 
-    def wait_s(self, tries: int, retry_after_s: float | None = None, drawn: float | None = None) -> float:
+    def wait_s(self, tries: int, retry_after_s: float | None = None, jitter: float | None = None) -> float:
         """Return the seconds before the next try, exponential with equal jitter.
 
         Source: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
         """
-        drawn = random.random() if drawn is None else drawn  # noqa: S311  # for no secret
+        jitter = random.random() if jitter is None else jitter  # noqa: S311  # for no secret
         if retry_after_s is not None:
-            return retry_after_s + drawn * self.first_wait_s / 2
-        return min(self.longest_wait_s, self.first_wait_s * 2.0 ** min(tries - 1, 64)) * (1 + drawn) / 2
+            return retry_after_s + jitter * self.first_wait_s / 2
+        return min(self.longest_wait_s, self.first_wait_s * 2.0 ** min(tries - 1, 64)) * (1 + jitter) / 2
 
     def why_no_more(self, error: JudgeError, tries: int, wait_s: float, left_s: float) -> str | None:
         """Return why an error ends the tries, perhaps an empty text; ``None`` if another try may cure it."""
@@ -136,11 +136,11 @@ class Endpoint:
         if why is None:
             await asyncio.sleep(wait_s)
             return
-        tried = pending.tries > 1 and error.fault is not Fault.DEADLINE
-        told = "; ".join([f"tried {pending.tries} times"] * tried + [why] * bool(why))
-        ended = error.with_message(f"{error.message} ({told})" if told else error.message)
-        ended.requests = pending.sent
-        raise ended from None
+        is_late = error.fault is Fault.DEADLINE
+        notes = "; ".join([f"tried {pending.tries} times"] * (pending.tries > 1 and not is_late) + [why] * bool(why))
+        last = error.with_message(f"{error.message} ({notes})" if notes else error.message)
+        last.requests = pending.sent
+        raise last from None
 
     async def _try(self, pending: _PendingQuestion) -> Reply:
         """Send a request in its turn, and tell the breaker and the limiter what became of it."""

@@ -78,33 +78,33 @@ class Addressee:
     model: str
     key: str | None = field(default=None, repr=False)
 
-    def error(self, fault: Fault, what: str, status: int | None = None, advice: str = "") -> JudgeError:
+    def error(self, fault: Fault, problem: str, status: int | None = None, advice: str = "") -> JudgeError:
         """Return our error for one request that was sent."""
         kind = JudgeReplyError if fault is Fault.UNREADABLE else JudgeUnavailableError
         advice = advice or _HELP_BY_STATUS.get(status or 0, _HELP[fault])
-        error = kind(scrub(f"{self.server}, model {self.model!r}: {what}; {advice}", self.key), fault)
+        error = kind(scrub(f"{self.server}, model {self.model!r}: {problem}; {advice}", self.key), fault)
         error.status, error.requests = status, 1
         return error
 
-    def refusal(self, said: HttpAnswer, *, behind_200: bool = False) -> JudgeError:
+    def refusal(self, answer: HttpAnswer, *, behind_200: bool = False) -> JudgeError:
         """Return our error for a status that is no success, also if it stands in the body of a status 200."""
-        status, bodies = said.status, (said.content, _get(said.content, "error"))
-        what = f"HTTP {status}: {_error_text(said.content) or 'no words'}"
+        status, bodies = answer.status, (answer.content, _get(answer.content, "error"))
+        problem = f"HTTP {status}: {_error_text(answer.content) or 'no words'}"
         if behind_200:
-            what = f"HTTP 200 with error {status}: {_error_text(said.content)}"
+            problem = f"HTTP 200 with error {status}: {_error_text(answer.content)}"
         elif 300 <= status < 400:
-            place = re.sub(r"//[^/@]*@", "//", said.headers.get("location", "")).partition("?")[0]
-            what = f"HTTP {status}: it points to {_shorten(place)}, not followed"
+            target = re.sub(r"//[^/@]*@", "//", answer.headers.get("location", "")).partition("?")[0]
+            problem = f"HTTP {status}: it points to {_shorten(target)}, not followed"
         codes = {str(_get(body, name)) for body in bodies for name in ("code", "type")}
         fault = Fault.SERVER_ERROR if status >= 500 else _FAULTS.get(status, Fault.REJECTED)
         if "insufficient_quota" in codes:
             fault = Fault.QUOTA
-        elif status == 500 and names_format(what):
+        elif status == 500 and names_format(problem):
             fault = Fault.REJECTED  # llama_cpp.server says so of a format it does not know; asking again is no use
-        of_content = status == 403 and _CONTENT_WORDS.search(" ".join((what, *codes))) is not None
-        error = self.error(fault, what, status, _HELP_OF_CONTENT if of_content else "")
+        of_content = status == 403 and _CONTENT_WORDS.search(" ".join((problem, *codes))) is not None
+        error = self.error(fault, problem, status, _HELP_OF_CONTENT if of_content else "")
         error.refuses_key = fault is Fault.QUOTA or (status in (401, 403) and not of_content)
-        error.retry_after_s = retry_after_s(said.headers, time.time())
+        error.retry_after_s = retry_after_s(answer.headers, time.time())
         error.free = status >= 400 and status not in _OUT_OF_PATIENCE and not behind_200
         names = [name for body in bodies if isinstance(name := _get(body, "param"), str)]
         error.parameter = scrub(names[0], self.key) if names else None
@@ -113,7 +113,7 @@ class Addressee:
 
 def scrub(text: str, key: str | None) -> str:
     """Return a text without a key: the whole of it, longer parts, and masked forms such as ``sk-ab***yz``."""
-    text = re.sub(r"(?i:\b(bearer\s+)[^\s'\"]+)|\bsk-[\w-]{8,}", lambda found: f"{found[1] or ''}[key]", text)
+    text = re.sub(r"(?i:\b(bearer\s+)[^\s'\"]+)|\bsk-[\w-]{8,}", lambda match: f"{match[1] or ''}[key]", text)
     return _mask_key(text, key, masked=True)
 
 
@@ -127,49 +127,49 @@ def _mask_key(text: str, key: str | None, *, masked: bool = False) -> str:
         of_key = (start and key.startswith(start)) or (ends and len(ends[-1]) > 1 and key.endswith(ends[-1]))
         return (len(start) >= SHORTEST_KEY and start in key) or bool(masked and ends and of_key)
 
-    return _WORD.sub(lambda found: "[key]" if hides(found[0]) else found[0], text.replace(key, "[key]"))
+    return _WORD.sub(lambda match: "[key]" if hides(match[0]) else match[0], text.replace(key, "[key]"))
 
 
-def names_format(words: str) -> bool:
-    """Whether an error's words name the reply's format."""
-    return _FORMAT_WORDS.search(words) is not None
+def names_format(message: str) -> bool:
+    """Whether an error's message names the reply's format."""
+    return _FORMAT_WORDS.search(message) is not None
 
 
-def translate(raised: Exception, asked: Addressee) -> JudgeError:
+def translate(raised: Exception, addressee: Addressee) -> JudgeError:
     """Return our error for one of the transport's, or of a client handed over; one with a status goes by it."""
     status = getattr(raised, "status_code", None)
     if isinstance(status, int) and status >= 300:
         headers = getattr(getattr(raised, "response", None), "headers", {})
-        return asked.refusal(HttpAnswer(status, headers, getattr(raised, "body", None) or str(raised)))
-    below = raised.__cause__ or raised
-    words = _shorten(str(below)) or _shorten(str(raised)) or "no words"
+        return addressee.refusal(HttpAnswer(status, headers, getattr(raised, "body", None) or str(raised)))
+    cause = raised.__cause__ or raised
+    message = _shorten(str(cause)) or _shorten(str(raised)) or "no words"
     faults = (_FOREIGN[kind.__name__] for kind in type(raised).__mro__ if kind.__name__ in _FOREIGN)
-    error = asked.error(next(faults, Fault.REJECTED), f"{type(below).__name__}: {words}")
-    error.free = error.fault is Fault.REJECTED or type(below).__name__ in _NOT_SENT
+    error = addressee.error(next(faults, Fault.REJECTED), f"{type(cause).__name__}: {message}")
+    error.free = error.fault is Fault.REJECTED or type(cause).__name__ in _NOT_SENT
     return error
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """Return the seconds that a server asks to wait, if any; a date (RFC 9110, 10.2.3) counts from ``now``."""
-    said = headers.get("retry-after", "")
-    for text, unit_s in ((headers.get("retry-after-ms", ""), 0.001), (said, 1.0)):
+    header = headers.get("retry-after", "")
+    for text, unit_s in ((headers.get("retry-after-ms", ""), 0.001), (header, 1.0)):
         with suppress(ValueError):
             seconds = float(text) * unit_s
             if not math.isnan(seconds):
                 return seconds if seconds > 0 else None
     with suppress(ValueError, TypeError, OverflowError):
-        seconds = parsedate_to_datetime(said).timestamp() - now
+        seconds = parsedate_to_datetime(header).timestamp() - now
         return seconds if seconds > 0 else None
     return None
 
 
-def _error_text(body: Any) -> str:
+def _error_text(body: object) -> str:
     """Return the words of an error's body, in any of the layouts that servers use."""
     if isinstance(body, str):
         return _shorten(re.sub(r"<[^>]*>", " ", body[: 20 * _MAX_WORDS]))
     error = _get(body, "error")
-    named = [_get(thing, name) for thing in (body, error) for name in ("message", "detail")]
-    return _shorten(str(next(filter(None, named), error or body or "")))
+    messages = [_get(part, name) for part in (body, error) for name in ("message", "detail")]
+    return _shorten(str(next(filter(None, messages), error or body or "")))
 
 
 def _shorten(text: str) -> str:
@@ -177,61 +177,61 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_WORDS else text[:_MAX_WORDS] + "..."
 
 
-def read(completion: Any, asked: Addressee) -> Reply:
+def parse_completion(completion: object, addressee: Addressee) -> Reply:
     """Return the first choice of a chat completion as a Reply, or raise an error if there is no completion."""
     choices, usage = _get(completion, "choices"), _usage(_get(completion, "usage"))
     message = _get(choices[0], "message") if isinstance(choices, list | tuple) and choices else None
     if message is None:
-        error = _not_a_completion(completion, asked)
+        error = _not_a_completion(completion, addressee)
         error.usage = usage
         raise error
     refusal, reason = _get(message, "refusal"), _get(choices[0], "finish_reason")
     text, tokens = _text(_get(message, "content")), _tokens(_get(_get(choices[0], "logprobs"), "content"))
-    quoted = [_mask_key(shown, asked.key) != shown for shown in (text, str(tokens))]
+    has_key = any(_mask_key(quote, addressee.key) != quote for quote in (text, str(tokens)))
     return Reply(
-        text=_mask_key(text, asked.key),
-        model=_mask_key(str(_get(completion, "model") or asked.model), asked.key),
-        finish_reason=None if reason is None else _mask_key(str(reason), asked.key),
-        refusal=_mask_key(str(refusal), asked.key) if refusal else None,
+        text=_mask_key(text, addressee.key),
+        model=_mask_key(str(_get(completion, "model") or addressee.model), addressee.key),
+        finish_reason=None if reason is None else _mask_key(str(reason), addressee.key),
+        refusal=_mask_key(str(refusal), addressee.key) if refusal else None,
         usage=usage,
-        tokens=None if any(quoted) else tokens,
+        tokens=None if has_key else tokens,
         reasoned=bool(_get(message, "reasoning_content") or _get(message, "reasoning")),
     )
 
 
-def _not_a_completion(completion: Any, asked: Addressee) -> JudgeError:
-    what, advice = "HTTP 200 with no choices", ""
+def _not_a_completion(completion: object, addressee: Addressee) -> JudgeError:
+    problem, advice = "HTTP 200 with no choices", ""
     error, choices = _get(completion, "error"), _get(completion, "choices")
     code = _get(error, "code")
     if isinstance(code, int) and 400 <= code < 600:
-        return asked.refusal(HttpAnswer(code, {}, completion), behind_200=True)
+        return addressee.refusal(HttpAnswer(code, {}, completion), behind_200=True)
     if isinstance(completion, str):
-        what = f"HTTP 200 with no JSON: {_error_text(completion)!r}"
+        problem = f"HTTP 200 with no JSON: {_error_text(completion)!r}"
     elif error:
-        what, advice = f"HTTP 200 with error: {_error_text(error)}", _HELP_OF_ITS_OWN_ERROR
+        problem, advice = f"HTTP 200 with error: {_error_text(error)}", _HELP_OF_ITS_OWN_ERROR
     elif choices:
-        what, advice = "the reply's choice has no message", _HELP_NO_CHOICES
+        problem, advice = "the reply's choice has no message", _HELP_NO_CHOICES
     elif isinstance(completion, Mapping) and "choices" in completion:
         advice = _HELP_NO_CHOICES
-    return asked.error(Fault.NOT_A_COMPLETION, what, 200, advice)
+    return addressee.error(Fault.NOT_A_COMPLETION, problem, 200, advice)
 
 
-def _get(thing: Any, name: str) -> Any:
+def _get(value: object, name: str) -> Any:
     """Return a part of a mapping or of a client's object."""
-    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
-def _text(content: Any) -> str:
+def _text(content: object) -> str:
     if isinstance(content, list | tuple):
         return "".join(_text(block if isinstance(block, str) else _get(block, "text")) for block in content)
     return content if isinstance(content, str) else ""
 
 
-def _usage(usage: Any) -> Usage | None:
+def _usage(usage: object) -> Usage | None:
     """Return the tokens that were counted, if all are valid counts; never a guess."""
     cached = _get(_get(usage, "prompt_tokens_details"), "cached_tokens") or 0
     counts = (_get(usage, "prompt_tokens"), _get(usage, "completion_tokens"), cached)
-    return Usage(*counts) if all(type(one) is int and 0 <= one <= _MOST_TOKENS for one in counts) else None
+    return Usage(*counts) if all(type(count) is int and 0 <= count <= _MOST_TOKENS for count in counts) else None
 
 
 def _tokens(content: Any) -> tuple[Token, ...] | None:
@@ -239,15 +239,15 @@ def _tokens(content: Any) -> tuple[Token, ...] | None:
     likely = _likelihoods(content)
     if not likely or len(likely) < len(content):
         return None
-    tops = [tuple(_likelihoods(_get(place, "top_logprobs"))) for place in content]
-    return tuple(Token(*one, top) for one, top in zip(likely, tops, strict=True))
+    tops = [tuple(_likelihoods(_get(entry, "top_logprobs"))) for entry in content]
+    return tuple(Token(text, logprob, top) for (text, logprob), top in zip(likely, tops, strict=True))
 
 
-def _likelihoods(places: Any) -> list[tuple[str, float]]:
+def _likelihoods(entries: object) -> list[tuple[str, float]]:
     """Return tokens with their log-probabilities, up to the first token without one."""
     likely: list[tuple[str, float]] = []
-    for place in places if isinstance(places, list | tuple) else ():
-        text, logprob = _get(place, "token"), _get(place, "logprob")
+    for entry in entries if isinstance(entries, list | tuple) else ():
+        text, logprob = _get(entry, "token"), _get(entry, "logprob")
         if not isinstance(text, str) or not isinstance(logprob, int | float) or math.isnan(logprob):
             break
         likely.append((text, float(logprob)))

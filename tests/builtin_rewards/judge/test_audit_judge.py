@@ -35,7 +35,7 @@ from builtin_rewards.judge.audit.cli import audit_judge_command
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
 from builtin_rewards.judge.audit.judge_report import as_json, print_audit
 from builtin_rewards.judge.audit.measures import JudgeAudit, model_family
-from builtin_rewards.judge.audit.rounds import run
+from builtin_rewards.judge.audit.rounds import run_audit
 from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
@@ -148,7 +148,7 @@ def audited(
     """Audits a judge in this process."""
     subject, words = AuditedJudge(judge, "the test's judge"), [] if told is None else told
     found = load(data, count=rows, seed=0, reference=subject.reference)
-    return run(subject, found, lambda *_: None, words.append, samples=samples, accept=accept, lane="inline")
+    return run_audit(subject, found, lambda *_: None, words.append, samples=samples, accept=accept, lane="inline")
 
 
 @pytest.mark.parametrize("family", INJECTIONS)
@@ -402,7 +402,10 @@ def test_a_wrong_answer_is_found_for_every_row(write: Callable[..., Path]) -> No
             '{"prompt": "a?", "completion": "x", "label": 3}\n',
             "label in column 'label': expected true or false, 1 or 0, yes or no; got 3",
         ),
-        ('{"prompt": null, "chosen": "x", "rejected": "y"}\n', ":1: 'prompt': expected text or messages, got 'None'"),
+        (
+            '{"prompt": null, "chosen": "x", "rejected": "y"}\n',
+            ":1: 'prompt': expected a string or a list of messages, got 'null'",
+        ),
         ('{"prompt": "a?", "chosen": "x", "rejected": "x"}\n', "no row has an answer that is right or wrong"),
         ('{"input": "a?", "output_1": "x", "output_2": "y", "label": 3}\n', ":1: 'label': expected 1 or 2, got 3"),
     ],
@@ -487,7 +490,7 @@ def test_an_interrupt_shows_what_is_known(golds: Path) -> None:
 
     subject = AuditedJudge(grader(is_right), "judge")
     data = load(golds, count=20, seed=0, reference="answer")
-    audit = run(subject, data, interrupted, lambda words: None, lane="inline")
+    audit = run_audit(subject, data, interrupted, lambda words: None, lane="inline")
     assert 30 == audit.calls
     assert [(2, 2), (0, 2)] == [*hits(audit.measures["bare"]).values()]
     assert f"broken off with {audit.unasked:,} verdicts to go" in audit.breaches(LIMITS)

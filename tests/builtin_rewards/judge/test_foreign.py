@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.endpoint.foreign import Addressee, read, retry_after_s, scrub, translate
+from builtin_rewards.judge.endpoint.foreign import Addressee, parse_completion, retry_after_s, scrub, translate
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeUnavailableError
 from builtin_rewards.judge.messages import Token, Usage
 
@@ -215,7 +215,7 @@ def _completion(message: Any, **choice: Any) -> dict[str, Any]:
 def test_all_of_a_completion_is_read() -> None:
     """Text, model, refusal, finish, tokens with likelihoods and usage with what was cached."""
     top = [{"token": "4", "logprob": -0.1}, {"token": "5", "logprob": -2.5}]
-    reply = read(
+    reply = parse_completion(
         {
             **_completion(
                 {"content": "4", "refusal": "no"},
@@ -244,7 +244,7 @@ CONTENTS = {
 @pytest.mark.parametrize(("content", "expected"), CONTENTS.values(), ids=CONTENTS)
 def test_a_content_of_any_shape_is_read(content: Any, expected: str) -> None:
     """A content that is no text is an empty text, for the verdict to refuse; blocks are joined."""
-    assert expected == read(_completion({"content": content}), ASKED).text
+    assert expected == parse_completion(_completion({"content": content}), ASKED).text
 
 
 USAGES = {
@@ -261,7 +261,7 @@ USAGES = {
 @pytest.mark.parametrize("usage", USAGES.values(), ids=USAGES)
 def test_a_usage_that_says_nothing_is_none(usage: Any) -> None:
     """Tokens are numbers that the server gave, or unknown; never a guess."""
-    assert read({**_completion({"content": "a"}), "usage": usage}, ASKED).usage is None
+    assert parse_completion({**_completion({"content": "a"}), "usage": usage}, ASKED).usage is None
 
 
 WRITTEN = {
@@ -276,7 +276,9 @@ WRITTEN = {
 def test_a_key_that_a_model_quotes_is_taken_out(field: str, written: str, read_as: str | None) -> None:
     """All else stays as it was written, and the likelihoods stay with a text of their own only."""
     logprobs = {"content": [{"token": "a", "logprob": -1.0}]}
-    reply = read(_completion({"content": "a", field: written}, logprobs=logprobs), Addressee("there", "m", KEY))
+    reply = parse_completion(
+        _completion({"content": "a", field: written}, logprobs=logprobs), Addressee("there", "m", KEY)
+    )
     assert (read_as or written) == (reply.text if field == "content" else reply.refusal)
     assert (reply.tokens is None) == (field == "content" and read_as is not None)
 
@@ -294,7 +296,7 @@ LOGPROBS = {
 @pytest.mark.parametrize("logprobs", LOGPROBS.values(), ids=LOGPROBS)
 def test_likelihoods_with_a_gap_are_none(logprobs: Any) -> None:
     """Tokens are given all or not at all."""
-    assert read(_completion({"content": "ab"}, logprobs=logprobs), ASKED).tokens is None
+    assert parse_completion(_completion({"content": "ab"}, logprobs=logprobs), ASKED).tokens is None
 
 
 def test_a_403_of_content_that_is_sent_with_status_200_is_no_refused_key() -> None:
@@ -302,7 +304,7 @@ def test_a_403_of_content_that_is_sent_with_status_200_is_no_refused_key() -> No
     told = []
     for words in ("your input was flagged", "this key may not use the model"):
         with pytest.raises(JudgeUnavailableError) as caught:
-            read({"error": {"message": words, "code": 403}}, ASKED)
+            parse_completion({"error": {"message": words, "code": 403}}, ASKED)
         told.append((caught.value.status, caught.value.refuses_key, "the key may not use" in str(caught.value)))
     assert [(403, False, False), (403, True, True)] == told
 
@@ -328,7 +330,7 @@ def test_any_json_is_a_reply_or_an_error_of_ours(answer: Any) -> None:
     """No JSON that a server may send raises anything but ours."""
     text = "none"
     with suppress(JudgeError):
-        text = read(answer, ASKED).text
+        text = parse_completion(answer, ASKED).text
 
     assert isinstance(text, str)
 
@@ -336,8 +338,10 @@ def test_any_json_is_a_reply_or_an_error_of_ours(answer: Any) -> None:
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
 def test_reasoning_beside_the_text_is_noticed(name: str) -> None:
     """A model that only reasoned has said nothing, and its judge can say why."""
-    assert (True, "") == (lambda reply: (reply.reasoned, reply.text))(read(_completion({name: "Hm."}), ASKED))
-    assert not read(_completion({"content": "4", name: ""}), ASKED).reasoned
+    assert (True, "") == (lambda reply: (reply.reasoned, reply.text))(
+        parse_completion(_completion({name: "Hm."}), ASKED)
+    )
+    assert not parse_completion(_completion({"content": "4", name: ""}), ASKED).reasoned
 
 
 def test_a_refused_parameter_is_named() -> None:

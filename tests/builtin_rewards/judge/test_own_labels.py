@@ -15,7 +15,13 @@ import pytest
 from typer.testing import CliRunner
 
 from builtin_rewards.judge import JudgeSetupError, Jury, LLMJudge, Load, PairwiseJudge, Price
-from builtin_rewards.judge.own_labels import LabelAgreement, LabelledRows, _held_out_thresholds, calibrate
+from builtin_rewards.judge.own_labels import (
+    LabelAgreement,
+    LabelledRows,
+    LabelledScore,
+    _held_out_thresholds,
+    calibrate,
+)
 from rewardkit import DataError, Reward, Rollout
 from rewardkit.cli.program import app
 from rewardkit.score_batch import costs_told
@@ -81,8 +87,8 @@ def test_the_best_threshold_is_found() -> None:
 
 def test_twenty_thousand_scores_that_all_differ_take_a_moment() -> None:
     """However many there are, few thresholds are tried, so that the time does not grow with their cube."""
-    known = [(place / 20_000, place % 7 > 2) for place in range(20_000)]
-    assert 20_000 == len(_held_out_thresholds(known))
+    pairs = [LabelledScore(index / 20_000, index % 7 > 2) for index in range(20_000)]
+    assert 20_000 == len(_held_out_thresholds(pairs))
 
 
 def test_an_interrupt_ends_the_asking(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rewards.judge.errors import JudgeSetupError
-from builtin_rewards.judge.prompt import MAX_CHARS, Template, escape_controls, shortened
+from builtin_rewards.judge.prompt import MAX_CHARS, Template, cut_middle, escape_controls
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.templates import builtin_template
 
@@ -103,15 +103,15 @@ def test_a_completion_cannot_use_the_fence_of_the_prompt() -> None:
 
 def test_long_texts_keep_both_ends() -> None:
     """Of a long text the first and last halves stay, and the marker says how many characters are left out."""
-    assert "abc\n[... 4 characters left out ...]\nhij" == shortened("abcdefghij", 6)
-    assert "abc\n[... 5 characters left out ...]\nij" == shortened("abcdefghij", 5)
-    assert "abcdefghij" == shortened("abcdefghij", 10)
-    assert "\n[... 968,000 characters left out ...]\n" in shortened("x" * 1_000_000)
+    assert "abc\n[... 4 characters left out ...]\nhij" == cut_middle("abcdefghij", 6)
+    assert "abc\n[... 5 characters left out ...]\nij" == cut_middle("abcdefghij", 5)
+    assert "abcdefghij" == cut_middle("abcdefghij", 10)
+    assert "\n[... 968,000 characters left out ...]\n" in cut_middle("x" * 1_000_000)
 
 
 @given(st.text(min_size=0, max_size=300), st.integers(2, 200))
 def test_a_shortened_text_accounts_for_every_character(text: str, most: int) -> None:
-    short = shortened(text, most)
+    short = cut_middle(text, most)
     if len(text) <= most:
         assert text == short
     else:
