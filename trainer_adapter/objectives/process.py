@@ -119,11 +119,10 @@ def aggregate(token_probs: ArrayT, mask: ArrayT, how: Literal["mean", "min", "pr
     arrays.same_shape(token_probs=prob, mask=keep)
     if prob.ndim < 1:
         raise ObjectiveError("token_probs is one number: expected (rows, tokens)")
+    if not prob.shape[-1]:  # numpy has no minimum and no last token of nothing
+        unknown: ArrayT = arrays.like(np.full(prob.shape[:-1], np.nan), prob)
+        return unknown
     dtype, prob = prob.dtype, arrays.wide(prob)
-    if not prob.shape[-1]:  # an empty row has no minimum and no last token in numpy
-        empty = np.zeros((*prob.shape[:-1], 1))
-        keep = arrays.beside(empty == 1, prob)
-        prob = arrays.like(empty, prob)
     count = keep.sum(-1)
     if how == "mean":
         value = xp.where(keep, prob, arrays.like(0.0, prob)).sum(-1) / xp.where(count > 0, count, arrays.like(1, count))
