@@ -13,15 +13,17 @@ from transformers import TrainerCallback
 
 from rewardkit import ConfigError
 from trainer_adapter.splitting import check_groups
-from trainer_adapter.told import WaitingMetrics
+from trainer_adapter.trainer_scores import WaitingMetrics
 from trainer_adapter.trl_versions import check_version
 
 if TYPE_CHECKING:
+    from transformers import TrainerControl, TrainerState, TrainingArguments
+
     from trainer_adapter.capture import Capture
     from trainer_adapter.updating import AdapterUpdates
 
 
-class Watched(Protocol):
+class AdapterView(Protocol):
     """What the callback needs of an adapter."""
 
     @property
@@ -51,9 +53,9 @@ class RewardCallback(TrainerCallback):
         reward_s: Of these, seconds that the trainer waited for rewards.
     """
 
-    def __init__(self, adapter: Watched) -> None:
+    def __init__(self, adapter: AdapterView) -> None:
         self._adapter = adapter
-        self._began: tuple[float, float] | None = None
+        self._start: tuple[float, float] | None = None
         self.step_s = 0.0
         self.reward_s = 0.0
 
@@ -62,7 +64,9 @@ class RewardCallback(TrainerCallback):
         """Share of the steps' time that went to rewards, 0 to 1; ``None`` before the end of the first step."""
         return self.reward_s / self.step_s if self.step_s else None
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
         """Refuse settings under which rewards would be wrong, start the workers, and take a record back to this step.
 
         Raises:
@@ -80,34 +84,45 @@ class RewardCallback(TrainerCallback):
             check = functools.partial(check_groups, args=args)
             self._adapter.updates.begin_training(args, getattr(state, "global_step", 0), check)
 
-    def on_step_begin(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
+    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Note when a step begins."""
-        self._began = time.monotonic(), self._adapter.seconds
+        self._start = time.monotonic(), self._adapter.seconds
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Add the step's time."""
-        if self._began is not None:
-            self.step_s += time.monotonic() - self._began[0]
-            self.reward_s += self._adapter.seconds - self._began[1]
-            self._began = None
+        if self._start is not None:
+            self.step_s += time.monotonic() - self._start[0]
+            self.reward_s += self._adapter.seconds - self._start[1]
+            self._start = None
         self._end_batch("train")
         if self._adapter.updates is not None:  # before an evaluation, which is of the next step
             self._adapter.updates.begin(getattr(state, "global_step", None))
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Stop taking changes of the rewards."""
         if self._adapter.updates is not None:
             self._adapter.updates.end()
 
-    def on_substep_end(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
+    def on_substep_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
         """Record what the trainer made of a batch that an accumulated step scored."""
         self._end_batch("train")
 
-    def on_prediction_step(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
+    def on_prediction_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
         """Record what the trainer made of a batch of an evaluation."""
         self._end_batch("eval")
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **keywords: Any) -> None:
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **_: object,
+    ) -> None:
         """Add what no ``log_metric`` took to the trainer's metrics, and record all of them."""
         if not logs:
             return
@@ -126,14 +141,14 @@ class RewardCallback(TrainerCallback):
             self._adapter.capture.read_advantages()
 
 
-def _check_weights(adapter: Watched, args: Any) -> None:
+def _check_weights(adapter: AdapterView, args: object) -> None:
     """Raise if the trainer would sum with other weights than the adapter's."""
-    given = getattr(args, "reward_weights", adapter.weights)
-    if given is None:  # TRL then sums with weights of 1
-        given = [1.0] * len(adapter.weights)
+    weights = getattr(args, "reward_weights", adapter.weights)
+    if weights is None:  # TRL then sums with weights of 1
+        weights = [1.0] * len(adapter.weights)
     # Lists of equal length are about the same rewards; a longer one is also about functions from elsewhere.
-    if len(given) == len(adapter.weights) and list(given) != adapter.weights:
+    if len(weights) == len(adapter.weights) and list(weights) != adapter.weights:
         raise ConfigError(
-            f"the trainer has reward_weights={list(given)}, but {', '.join(adapter.names)} have {adapter.weights}; "
+            f"the trainer has reward_weights={list(weights)}, but {', '.join(adapter.names)} have {adapter.weights}; "
             "pass reward_weights=adapter.weights to its config"
         )

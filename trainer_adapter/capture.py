@@ -1,8 +1,8 @@
 """What of a TRL run is recorded: each scored batch as the trainer lays it out, its advantages, metrics and settings.
 
 The trainer is known from :meth:`RewardAdapter.attach`, or from the first batch, because TRL hands reward functions a
-method of its own. What TRL's attributes do not say stays unknown in the record; nothing of it is guessed. No fault in
-here ends a training: it is logged, and the training goes on without that part of its record.
+method of its own. What TRL's attributes do not say stays unknown in the record and is not guessed. A fault in here is
+logged, and the training goes on without that part of its record.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, ParamSpec
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rewardkit import Composable, Recorder, Rollout, ScoreBatch
 from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages, weighted_rewards
 from rewardkit.health import LiveHealth, OnFlag
-from trainer_adapter.splitting import generations_of, is_trainer, split_of
+from trainer_adapter.splitting import TrlTrainer, generations_of, is_trainer, split_of
 from trainer_adapter.trl_versions import counts_unknown_as_zero
 
 _log = logging.getLogger("trainer_adapter")
 _P = ParamSpec("_P")
-Told = Mapping[str, Sequence[float | None]]
-"""The scores as TRL was told them, by reward."""
+Scores = Mapping[str, Sequence[float | None]]
+"""The scores as TRL got them, by reward."""
 Advantages = list[float | None]
 
 
@@ -56,41 +57,38 @@ class AdvantageRule:
     processes: int = 1
     unknown_is_zero: bool = False
 
-    def advantages(self, told: Told, weights: Mapping[str, float], before: int) -> Advantages:
+    def advantages(self, scores: Scores, weights: Mapping[str, float], before: int) -> Advantages:
         """Return the advantages of one process's part of a batch; ``None`` where the other parts decide as well.
 
         Args:
-            told: The scores, by reward.
+            scores: The scores, by reward.
             weights: The rewards' weights.
             before: Completions of the batch that other processes scored and that stand before these.
         """
-        count = len(next(iter(told.values()), ()))
+        count = len(next(iter(scores.values()), ()))
         first = min(count, -before % self.generations)
         last = first + (count - first) // self.generations * self.generations
         over_batch = self.normalize or self.scale == "batch" or self.aggregation != "sum_then_normalize"
         if self.method is None or (over_batch and (self.processes > 1 or last - first != count)):
             return [None] * count
-        whole = {name: column[first:last] for name, column in told.items()}
-        return [None] * first + self._of_whole_groups(whole, weights) + [None] * (count - last)
+        groups = {name: column[first:last] for name, column in scores.items()}
+        advantages = self._of_groups(groups, weights)
+        return [None] * first + [float(value) for value in advantages] + [None] * (count - last)
 
-    def _of_whole_groups(self, told: Told, weights: Mapping[str, float]) -> Advantages:
+    def _of_groups(self, scores: Scores, weights: Mapping[str, float]) -> Any:
         if self.method == "grpo" and self.aggregation == "normalize_then_sum":
-            return _listed(gdpo_advantages(told, weights, self.generations))
-        rewards = weighted_rewards(told, weights)
+            return gdpo_advantages(scores, weights, self.generations)
+        rewards = weighted_rewards(scores, weights)
         if self.unknown_is_zero:
             rewards = np.nan_to_num(rewards)
         if self.method == "grpo":
-            return _listed(group_advantages(rewards, self.generations, scale=self.scale))
+            return group_advantages(rewards, self.generations, scale=self.scale)
         if self.clip is not None:
             rewards = np.clip(rewards, *self.clip)
-        return _listed(leave_one_out_advantages(rewards, self.generations, normalize=self.normalize))
+        return leave_one_out_advantages(rewards, self.generations, normalize=self.normalize)
 
 
-def _listed(advantages: Any) -> Advantages:
-    return [float(one) for one in advantages]
-
-
-def rule_of(trainer: Any, names: Sequence[str], split: str) -> AdvantageRule | None:
+def rule_of(trainer: TrlTrainer, names: Sequence[str], split: str) -> AdvantageRule | None:
     """Return a trainer's rule; ``None`` where it does not say how large a group is.
 
     Args:
@@ -126,7 +124,7 @@ class _Pending(NamedTuple):
 
     step: int | None
     split: str
-    told: Told
+    scores: Scores
 
 
 def _harmless(function: Callable[_P, None]) -> Callable[_P, None]:
@@ -173,7 +171,7 @@ class Capture:
         self.recorder = recorder
         self._rewards = rewards
         self._shadows: frozenset[str] = frozenset()
-        self._known: Callable[[], Any] = lambda: None
+        self._trainer_reference: Callable[[], TrlTrainer | None] = lambda: None
         self._pending: _Pending | None = None
         self._health: LiveHealth | None = None
         self._flagged: set[str] = set()
@@ -200,17 +198,17 @@ class Capture:
         self.recorder.release()
 
     @property
-    def _trainer(self) -> Any:
+    def _trainer(self) -> TrlTrainer | None:
         """The trainer; ``None`` where it is not known. Only its user keeps it, and its model, in memory."""
-        return self._known()
+        return self._trainer_reference()
 
     @_harmless
-    def attach(self, trainer: Any) -> None:
+    def attach(self, trainer: object) -> None:
         """Take what a trainer says of itself: its settings into the record, its layout for each batch."""
         if self._trainer is trainer or not is_trainer(trainer):
             return
-        self._known = weakref.ref(trainer)
-        args = trainer.args
+        self._trainer_reference = weakref.ref(trainer)
+        args: Any = trainer.args
         settings = args.to_dict() if hasattr(args, "to_dict") else vars(args)
         self.recorder.add_about({"trainer": type(trainer).__name__, "training": settings})
 
@@ -225,12 +223,12 @@ class Capture:
             self.recorder.rewind(step)
 
     @_harmless
-    def record(self, batch: ScoreBatch, told: Told, step: int | None, epoch: float | None) -> None:
+    def record(self, batch: ScoreBatch, scores: Scores, step: int | None, epoch: float | None) -> None:
         """Record a scored batch.
 
         Args:
             batch: The outcomes.
-            told: The scores as TRL is told them.
+            scores: The scores as TRL gets them.
             step: Optimizer steps done.
             epoch: Passes over the data done.
         """
@@ -239,10 +237,10 @@ class Capture:
         self._split = split
         if self._health is not None and step is not None and split == "train":
             self._health.begins(step)
-        seen = {name: scores for name, scores in told.items() if name not in self._shadows}
-        rule = None if trainer is None else rule_of(trainer, list(seen), split)
+        summed = {name: column for name, column in scores.items() if name not in self._shadows}
+        rule = None if trainer is None else rule_of(trainer, list(summed), split)
         before = 0 if trainer is None else count * trainer.accelerator.process_index
-        advantages = [None] * count if rule is None else _advantages(rule, seen, batch.weights, before, count)
+        advantages = [None] * count if rule is None else _advantages(rule, summed, batch.weights, before, count)
         self.recorder.record(
             batch,
             step=step,
@@ -252,10 +250,10 @@ class Capture:
             num_generations=None if rule is None else rule.generations,
             before=before,
             truncated=_truncated(trainer, batch.rollouts),
-            handed=told,
+            handed=scores,
             advantages=advantages,
         )
-        self._pending = _Pending(step, split, seen) if None in advantages and rule is not None else None
+        self._pending = _Pending(step, split, summed) if None in advantages and rule is not None else None
 
     @_harmless
     def read_advantages(self) -> None:
@@ -264,9 +262,9 @@ class Capture:
         trainer = self._trainer
         if pending is None or trainer is None:
             return
-        found = _told_by(trainer, pending.told)
-        if found is not None:
-            self.recorder.advantages(pending.step, pending.split, found)
+        advantages = _logged_advantages(trainer, pending.scores)
+        if advantages is not None:
+            self.recorder.advantages(pending.step, pending.split, advantages)
 
     @_harmless
     def log(self, step: int, logs: Mapping[str, Any]) -> None:
@@ -277,46 +275,48 @@ class Capture:
             self.recorder.metrics(step, numbers, split)
 
 
-def _advantages(rule: AdvantageRule, seen: Told, weights: Mapping[str, float], before: int, count: int) -> Advantages:
+def _advantages(
+    rule: AdvantageRule, scores: Scores, weights: Mapping[str, float], before: int, count: int
+) -> Advantages:
     """Return the advantages, unknown where they cannot be computed; the scores are recorded all the same."""
     try:
-        return rule.advantages(seen, {name: weights[name] for name in seen}, before)
+        return rule.advantages(scores, {name: weights[name] for name in scores}, before)
     except Exception:
         _log.exception("the advantages of a batch could not be computed; it is recorded without them")
         return [None] * count
 
 
-def _truncated(trainer: Any, rollouts: Sequence[Rollout]) -> list[bool | None]:
+def _truncated(trainer: TrlTrainer | None, rollouts: Sequence[Rollout]) -> list[bool | None]:
     """Return which completions were cut, as TRL counts them: the last token is neither an end nor padding."""
     ends, tokenizer = getattr(trainer, "eos_token_ids", None), getattr(trainer, "_tokenizer", None)
     if ends is None or tokenizer is None:
         return [None] * len(rollouts)
     last = {*ends, tokenizer.pad_token_id}
-    return [None if not one.completion_ids else int(one.completion_ids[-1]) not in last for one in rollouts]
+    return [None if not rollout.completion_ids else int(rollout.completion_ids[-1]) not in last for rollout in rollouts]
 
 
 def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _told_by(trainer: Any, told: Told) -> Advantages | None:
-    """Return the advantages of the batch that a trainer logged last; ``None`` where they cannot be told from others.
+def _logged_advantages(trainer: TrlTrainer, scores: Scores) -> Advantages | None:
+    """Return the advantages of the batch that a trainer logged last; ``None`` where they may be those of another.
 
-    TRL keeps the newest rows of all processes, in their order. Those of this process must have the very scores that it
-    was told.
+    TRL keeps the newest rows of all processes, in their order. Those of this process must have the very scores that
+    TRL got.
     """
     logs, accelerator = getattr(trainer, "_logs", None), trainer.accelerator
-    count = len(next(iter(told.values())))
+    count = len(next(iter(scores.values())))
     total = count * accelerator.num_processes
     if logs is None or len(logs["advantages"]) < total:
         return None
     own = slice(count * accelerator.process_index, count * (accelerator.process_index + 1))
-    for name, scores in told.items():
+    for name, column in scores.items():
         logged = list(logs["rewards"].get(name, ()))[-total:][own]
-        if not np.array_equal(_float32(logged), _float32(scores), equal_nan=True):
+        if not np.array_equal(_float32(logged), _float32(column), equal_nan=True):
             return None
     return list(logs["advantages"])[-total:][own]
 
 
-def _float32(scores: Sequence[float | None]) -> Any:
+def _float32(scores: Sequence[float | None]) -> NDArray[np.float32]:
     return np.asarray([math.nan if score is None else score for score in scores], np.float32)

@@ -24,28 +24,28 @@ class Copies(Generic[_T]):
 
     def __init__(self) -> None:
         self._here: weakref.WeakValueDictionary[tuple[int, bytes], _T] = weakref.WeakValueDictionary()
-        self._kept: OrderedDict[tuple[int, bytes], _T] = OrderedDict()
+        self._newest: OrderedDict[tuple[int, bytes], _T] = OrderedDict()
         self._lock = threading.Lock()
 
     def put(self, settings: bytes, thing: _T) -> None:
         """Note that these settings stand for something that is here; it is kept by its owner alone."""
         with self._lock:
-            self._here[_place(settings)] = thing
+            self._here[_key(settings)] = thing
 
     def get(self, settings: bytes, make: Callable[[], _T]) -> _T:
-        """Return what the settings stand for; made, and kept, where it is not here yet."""
-        place = _place(settings)
+        """Return what the settings stand for; make it where it is not here yet."""
+        key = _key(settings)
         with self._lock:
-            found = self._here.get(place)
-            if found is None:
-                found = self._here[place] = self._kept[place] = make()
-            if place in self._kept:
-                self._kept.move_to_end(place)
-            while len(self._kept) > MOST_COPIES:
-                self._kept.popitem(last=False)
-            return found
+            copy = self._here.get(key)
+            if copy is None:
+                copy = self._here[key] = self._newest[key] = make()
+            if key in self._newest:
+                self._newest.move_to_end(key)
+            while len(self._newest) > MOST_COPIES:
+                self._newest.popitem(last=False)
+            return copy
 
 
-def _place(settings: bytes) -> tuple[int, bytes]:
+def _key(settings: bytes) -> tuple[int, bytes]:
     """Return a key that a fork of this process does not share, because it can use nothing of its parent's."""
     return os.getpid(), hashlib.blake2b(settings, digest_size=16).digest()

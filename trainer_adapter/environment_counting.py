@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from rewardkit.extending import ENVIRONMENT_COLUMN
+from trainer_adapter.environment_values import LeafRewards
+from trainer_adapter.splitting import TrlTrainer
 
 _LISTS = ("reward_funcs", "reward_func_names", "reward_processing_classes")
 _log = logging.getLogger("trainer_adapter")
 
 
-def take_over(trainer: Any, rewards: Iterable[Any], *, begun: bool, recorded: bool) -> None:
+def take_over(trainer: TrlTrainer, rewards: Iterable[LeafRewards], *, begun: bool, recorded: bool) -> None:
     """Let the reward of a trainer's environments count with our weight alone, where it is one of our rewards.
 
     Args:
@@ -26,32 +27,34 @@ def take_over(trainer: Any, rewards: Iterable[Any], *, begun: bool, recorded: bo
             the log then says so.
     """
     functions = getattr(trainer, "reward_funcs", [])
-    theirs = [place for place, one in enumerate(functions) if _is_of_trl(one)]
+    theirs = [index for index, function in enumerate(functions) if _is_of_trl(function)]
     if not theirs:
         return
-    read = {parameter.name for one in rewards for leaf in one.leaves for parameter in leaf.spec.parameters}
-    if ENVIRONMENT_COLUMN not in read:
+    parameters = {parameter.name for reward in rewards for leaf in reward.leaves for parameter in leaf.spec.parameters}
+    if ENVIRONMENT_COLUMN not in parameters:
         if recorded:
             _log.warning(
                 "the reward of the environment %s counts in this training and is in no record: TRL asks for it by "
                 "itself; add trainer_adapter.environments:environment_reward to the rewards",
-                ", ".join(trainer.reward_func_names[place] for place in theirs),
+                ", ".join(trainer.reward_func_names[index] for index in theirs),
             )
     elif begun:
-        for place in theirs:
-            functions[place] = _nothing
+        for index in theirs:
+            functions[index] = _no_scores
     else:
-        kept = [place for place in range(len(functions)) if place not in theirs]
+        ours = [index for index in range(len(functions)) if index not in theirs]
         for name in _LISTS:
             values = getattr(trainer, name)
-            values[:] = [values[place] for place in kept]
-        trainer.reward_weights = trainer.reward_weights[kept]
+            values[:] = [values[index] for index in ours]
+        trainer.reward_weights = trainer.reward_weights[ours]
 
 
-def _is_of_trl(function: Any) -> bool:
+def _is_of_trl(function: object) -> bool:
     """Whether it is what TRL made of an environment's ``get_reward``."""
-    return getattr(function, "__name__", "") == "get_reward" and str(function.__module__).startswith("trl.")
+    return getattr(function, "__name__", "") == "get_reward" and str(getattr(function, "__module__", "")).startswith(
+        "trl."
+    )
 
 
-def _nothing(completions: Sequence[Any], **_: Any) -> list[None]:
+def _no_scores(completions: Sequence[object], **_: object) -> list[None]:
     return [None] * len(completions)

@@ -9,11 +9,11 @@ class RaisedInEnvironment:
     """Stands for the reward of an environment that could not give one.
 
     Args:
-        said: What went wrong, in words.
+        message: What went wrong.
     """
 
-    def __init__(self, said: str) -> None:
-        self.said = said
+    def __init__(self, message: str) -> None:
+        self.message = message
 
 
 class EnvironmentFault(RewardError):

@@ -1,4 +1,4 @@
-"""What trainers' environments are, have scored and have left: read from TRL's objects and from verifiers' traces."""
+"""What rewards read of a trainer's environments: TRL's objects, their rewards and workspaces, and verifiers' traces."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 import inspect
 import logging
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol
 
-from rewardkit import DataError
+from rewardkit import DataError, Reward
 from rewardkit.extending import (
     ENVIRONMENT_COLUMN,
     ENVIRONMENTS_COLUMN,
@@ -25,6 +25,13 @@ WORKSPACE_COLUMN = "workspace"
 _log = logging.getLogger("trainer_adapter")
 
 
+class LeafRewards(Protocol):
+    """What is read of a reward: the single rewards that it is made of."""
+
+    @property
+    def leaves(self) -> Sequence[Reward[..., Any]]: ...
+
+
 class EnvironmentColumns:
     """The columns that TRL's environments give rewards which read them.
 
@@ -33,11 +40,11 @@ class EnvironmentColumns:
     """
 
     def __init__(self) -> None:
-        self._asked: tuple[Sequence[Any], Sequence[Any]] | None = None
+        self._scored: tuple[Sequence[Any], Sequence[Any]] | None = None
         self._values: list[object] = []
 
-    def added(
-        self, keywords: Mapping[str, Any], completions: Sequence[Any], rewards: Iterable[Any]
+    def with_environments(
+        self, keywords: Mapping[str, Any], completions: Sequence[Any], rewards: Iterable[LeafRewards]
     ) -> Mapping[str, Any]:
         """Return TRL's keywords of a batch, with what its environments give to rewards that read it.
 
@@ -55,24 +62,24 @@ class EnvironmentColumns:
         columns = {name: values for name, values in keywords.items() if name != ENVIRONMENTS_COLUMN}
         if environments is None:
             return columns
-        leaves = [leaf.spec for one in rewards for leaf in getattr(one, "leaves", ())]
-        wanted = {parameter.name for spec in leaves for parameter in spec.parameters}
-        if any(spec.wants_environments for spec in leaves):
-            columns[ENVIRONMENTS_COLUMN] = [LiveObject.of(one) for one in environments]
-        if ENVIRONMENT_COLUMN in wanted and ENVIRONMENT_COLUMN not in columns:
-            columns[ENVIRONMENT_COLUMN] = self._scored(environments, completions)
-        if WORKSPACE_COLUMN in wanted and WORKSPACE_COLUMN not in columns:
-            columns[WORKSPACE_COLUMN] = [workspace_of(one) for one in environments]
+        specs = [leaf.spec for reward in rewards for leaf in getattr(reward, "leaves", ())]
+        parameters = {parameter.name for spec in specs for parameter in spec.parameters}
+        if any(spec.wants_environments for spec in specs):
+            columns[ENVIRONMENTS_COLUMN] = [LiveObject.of(environment) for environment in environments]
+        if ENVIRONMENT_COLUMN in parameters and ENVIRONMENT_COLUMN not in columns:
+            columns[ENVIRONMENT_COLUMN] = self._rewards(environments, completions)
+        if WORKSPACE_COLUMN in parameters and WORKSPACE_COLUMN not in columns:
+            columns[WORKSPACE_COLUMN] = [workspace_of(environment) for environment in environments]
         return columns
 
-    def _scored(self, environments: Sequence[Any], completions: Sequence[Any]) -> list[object]:
-        if self._asked is None or self._asked[0] is not environments or self._asked[1] is not completions:
-            self._values = [environment_value(one) for one in environments]
-            self._asked = environments, completions
+    def _rewards(self, environments: Sequence[Any], completions: Sequence[Any]) -> list[object]:
+        if self._scored is None or self._scored[0] is not environments or self._scored[1] is not completions:
+            self._values = [environment_value(environment) for environment in environments]
+            self._scored = environments, completions
         return self._values
 
 
-def environment_value(environment: Any) -> object:
+def environment_value(environment: object) -> object:
     """Return what an environment gives as its reward; ``None`` where it gives no reward.
 
     That is what its method ``get_reward`` returns, or a
@@ -82,34 +89,37 @@ def environment_value(environment: Any) -> object:
     Raises:
         DataError: The attribute is not a number.
     """
-    if callable(getattr(environment, "get_reward", None)):
-        return _given_by(environment)
+    if callable(get_reward := getattr(environment, "get_reward", None)):
+        return _call(get_reward, f"{type(environment).__name__}.get_reward()")
     value = getattr(environment, "reward", None)
     if value is None or callable(value):
         return None
-    if not isinstance(value, numbers.Real) and not hasattr(value, "__float__"):
+    if not _is_number(value):
         raise DataError(
             f"the environment {type(environment).__name__} has reward={value!r:.80}: expected a number or None"
         )
     return float(value)
 
 
-def _given_by(environment: Any) -> object:
-    called = f"{type(environment).__name__}.get_reward()"
+def _call(get_reward: Callable[[], Any], name: str) -> object:
     try:
-        value = environment.get_reward()
+        value = get_reward()
         if inspect.iscoroutine(value):
-            with ThreadPoolExecutor(1) as own:  # a loop may run in this thread already
-                value = own.submit(asyncio.run, value).result()
-        if value is None or isinstance(value, numbers.Real) or hasattr(value, "__float__"):
+            with ThreadPoolExecutor(1) as thread:  # a loop may run in this thread already
+                value = thread.submit(asyncio.run, value).result()
+        if value is None or _is_number(value):
             return None if value is None else float(value)
     except Exception as error:
-        _log.exception("%s raised; its completion has no score of the environment", called)
-        return RaisedInEnvironment(f"{called} raised {type(error).__name__}: {shortened(str(error), 300)}")
-    return RaisedInEnvironment(f"{called} returned {value!r:.80}: expected a number or None")
+        _log.exception("%s raised; its completion has no score of the environment", name)
+        return RaisedInEnvironment(f"{name} raised {type(error).__name__}: {shortened(str(error), 300)}")
+    return RaisedInEnvironment(f"{name} returned {value!r:.80}: expected a number or None")
 
 
-def workspace_of(environment: Any) -> OwnText:
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) or hasattr(value, "__float__")
+
+
+def workspace_of(environment: object) -> OwnText:
     """Return the path of the folder that an environment works in, its attribute ``workspace``; empty for none.
 
     Raises:
@@ -125,7 +135,7 @@ def workspace_of(environment: Any) -> OwnText:
     return OwnText(value)
 
 
-def check_workspaces(rewards: Iterable[Any], rows: Any, what: str) -> None:
+def check_workspaces(rewards: Iterable[LeafRewards], rows: object, what: str) -> None:
     """Refuse a dataset whose workspaces are missing or lie elsewhere, before training begins.
 
     Args:
@@ -137,22 +147,34 @@ def check_workspaces(rewards: Iterable[Any], rows: Any, what: str) -> None:
         DataError: A path is not a folder in which workspaces may lie; names reward, row and path.
     """
     names = getattr(rows, "column_names", None) or ()
-    for leaf in (leaf for one in rewards for leaf in one.leaves):
+    for leaf in (leaf for reward in rewards for leaf in reward.leaves):
         for column, coercer in leaf.spec.workspaces.items():
-            if column not in names or not hasattr(rows, "__len__"):
+            if column not in names or not hasattr(rows, "__len__") or not hasattr(rows, "__getitem__"):
                 continue
-            seen: set[str] = set()
-            for place, value in enumerate(rows[column]):
-                if repr(value) in seen:
-                    continue
-                seen.add(repr(value))
+            values: dict[str, tuple[int, Any]] = {}  # the first row of each value
+            for row, value in enumerate(rows[column]):
+                values.setdefault(repr(value), (row, value))
+            for row, value in values.values():
                 try:
                     coercer(value)
-                except ColumnValueError as wrong:
-                    raise DataError(f"reward {leaf.name!r}: {what}, {wrong.describe(column, place)}") from None
+                except ColumnValueError as error:
+                    raise DataError(f"reward {leaf.name!r}: {what}, {error.describe(column, row)}") from None
 
 
-def trace_value(trace: Any) -> float | None:
+class TraceReward(Protocol):
+    """A reward in a trace of verifiers'."""
+
+    score: Any
+    weight: Any
+
+
+class Trace(Protocol):
+    """A trace of verifiers', as far as it is read."""
+
+    rewards: Mapping[str, TraceReward | None]
+
+
+def trace_value(trace: Trace) -> float | None:
     """Return the sum of what a trace of verifiers' has as rewards so far, weighted; ``None`` without any."""
-    found = [one for one in trace.rewards.values() if one is not None]
-    return sum(float(one.score) * float(one.weight) for one in found) if found else None
+    rewards = [reward for reward in trace.rewards.values() if reward is not None]
+    return sum(float(reward.score) * float(reward.weight) for reward in rewards) if rewards else None

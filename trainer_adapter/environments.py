@@ -20,9 +20,9 @@ def environment_reward(environment_reward: object = None) -> float | None:
     Args:
         environment_reward: What the environment gave, a number or its text; ``None`` for nothing.
     """
-    given = environment_reward
-    if isinstance(given, RaisedInEnvironment):
-        raise EnvironmentFault(given.said)
-    if given is None or (isinstance(given, str) and not given.strip()):
+    value = environment_reward
+    if isinstance(value, RaisedInEnvironment):
+        raise EnvironmentFault(value.message)
+    if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    return float(given)  # type: ignore[arg-type]  # what is not a number is named by the error
+    return float(value)  # type: ignore[arg-type]  # what is not a number is named by the error

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from trainer_adapter.told import Scores
+from trainer_adapter.trainer_scores import Scores
 
 MOST_SCORINGS = 16
 """Scorings that are remembered: a trainer that scores several groups at once asks for each one's rewards in turn."""
@@ -47,7 +47,7 @@ class AdaptedFunction:
         prompts: Sequence[Any],
         completions: Sequence[Any],
         completion_ids: Sequence[Any] | None = None,
-        **keywords: Any,
+        **keywords: object,
     ) -> Scores:
         """Return this reward's score of each completion; a trainer leaves ``None`` out of the sum."""
         return self._adapter.answer(self._reward, prompts, completions, completion_ids, keywords)

@@ -4,7 +4,7 @@ TRL calls reward functions one after another, each with the whole batch. :class:
 callable for each reward. The first one called scores all rewards on the batch at once, in the runtime's workers, and
 the others answer from that result. So a step costs the slowest reward, not the sum.
 
-This module decides when a batch is scored and what pickles; :mod:`trainer_adapter.told` what TRL is told of it,
+This module decides when a batch is scored and what pickles; :mod:`trainer_adapter.trainer_scores` what TRL gets of it,
 :mod:`trainer_adapter.ranks` which process scores which row, :mod:`trainer_adapter.capture` what is recorded.
 """
 
@@ -40,8 +40,17 @@ from trainer_adapter.environment_values import EnvironmentColumns, check_workspa
 from trainer_adapter.functions import AdaptedFunction, Scorings
 from trainer_adapter.models import needing_extra
 from trainer_adapter.ranks import Ranks, owners, score_together
-from trainer_adapter.splitting import check_groups, generations_of, is_trainer, split_of
-from trainer_adapter.told import MAX_SCORE, Partial, Scores, WaitingMetrics, check_size, metrics, told, totals
+from trainer_adapter.splitting import TrlTrainer, check_groups, generations_of, is_trainer, split_of
+from trainer_adapter.trainer_scores import (
+    MAX_SCORE,
+    Partial,
+    Scores,
+    WaitingMetrics,
+    check_size,
+    metrics,
+    totals,
+    trainer_scores,
+)
 
 if TYPE_CHECKING:
     from rewardkit import Recorder
@@ -51,7 +60,7 @@ if TYPE_CHECKING:
     from trainer_adapter.updating import AdapterUpdates
 
 MOST_WORKERS = 4
-"""Worker processes of one training process, unless told otherwise."""
+"""Worker processes of one training process, unless ``workers`` says otherwise."""
 _ASYNC_GRPO = "trl.experimental.async_grpo.async_rollout_worker"
 
 
@@ -100,7 +109,9 @@ class RuntimeOptions(TypedDict, total=False):
     on_failure: str
 
 
-def runtime_of(rewards: Any, weights: Sequence[float] | Mapping[str, float] | None, options: RuntimeOptions) -> Runtime:
+def runtime_of(
+    rewards: object, weights: Sequence[float] | Mapping[str, float] | None, options: RuntimeOptions
+) -> Runtime:
     """Return what scores: a runtime of rewards, or the client of a server as it is given.
 
     Raises:
@@ -109,8 +120,8 @@ def runtime_of(rewards: Any, weights: Sequence[float] | Mapping[str, float] | No
     if not isinstance(rewards, RemoteRuntime):
         return Runtime(rewards, weights=weights, **options)
     if weights is not None or options:
-        given = "weights" if weights is not None else next(iter(options))
-        raise RewardDefinitionError(f"{given}: the rewards are scored by a server; set it there")
+        option = "weights" if weights is not None else next(iter(options))
+        raise RewardDefinitionError(f"{option}: the rewards are scored by a server; set it there")
     return cast("Runtime", rewards)  # it has a runtime's interface, as far as an adapter uses it
 
 
@@ -161,7 +172,7 @@ class RewardAdapter:
 
     def __init__(
         self,
-        rewards: Any,
+        rewards: object,
         *,
         weights: Sequence[float] | Mapping[str, float] | None = None,
         partial: Partial = "leave_out",
@@ -201,7 +212,7 @@ class RewardAdapter:
         self._environments = EnvironmentColumns()
         self.waiting_metrics = WaitingMetrics()
         """Metrics for the trainer's next log, which :attr:`callback` adds where TRL gives functions no way to."""
-        self._trainer: Callable[[], Any] = lambda: None
+        self._trainer: Callable[[], TrlTrainer | None] = lambda: None
         self._ranks = Ranks()
         # Two trainer threads may call at once: one scores, the other waits and takes its scores from the result.
         self._lock = threading.Lock()
@@ -229,9 +240,9 @@ class RewardAdapter:
             if self._runtime is None:
                 assert self._packed is not None
                 settings = self._packed[2]
-                made: Runtime = pickle.loads(pickle.loads(settings)[1])  # noqa: S301 - this process unpickled them
-                self._runtime = made
-                self._packed = made, dict(made.weights), settings
+                runtime: Runtime = pickle.loads(pickle.loads(settings)[1])  # noqa: S301 - this process unpickled them
+                self._runtime = runtime
+                self._packed = runtime, dict(runtime.weights), settings
             return self._runtime
 
     @runtime.setter
@@ -289,7 +300,7 @@ class RewardAdapter:
         self.runtime.start()
         return self
 
-    def attach(self, trainer: Any) -> RewardAdapter:
+    def attach(self, trainer: object) -> RewardAdapter:
         """Add :attr:`callback` to a trainer that lacks it, and know the trainer from now on; return the adapter.
 
         Then weights can change, and rewards come and go, while it trains. Without it the adapter knows the trainer from
@@ -303,8 +314,11 @@ class RewardAdapter:
         if not (hasattr(trainer, "reward_funcs") and hasattr(trainer, "callback_handler")):
             raise ConfigError(f"attach({trainer!r}): expected a GRPOTrainer or RLOOTrainer")
         check_workspaces(self.runtime.rewards.values(), getattr(trainer, "train_dataset", None), "dataset")
-        others = [one for one in trainer.callback_handler.callbacks if one is not callback]
-        trainer.callback_handler.callbacks[:] = [callback, *others]  # before those that report what it adds to the logs
+        callbacks = trainer.callback_handler.callbacks
+        callbacks[:] = [
+            callback,
+            *(other for other in callbacks if other is not callback),
+        ]  # before those that report logs
         self._know(trainer, begun=False)
         if self.capture is not None:
             self.capture.attach(trainer)
@@ -397,7 +411,7 @@ class RewardAdapter:
                 ranks = self._ranks if "trainer_state" in keywords else Ranks()
 
                 def freeze() -> FrozenBatch:
-                    columns = self._environments.added(keywords, completions, self.runtime.rewards.values())
+                    columns = self._environments.with_environments(keywords, completions, self.runtime.rewards.values())
                     return FrozenBatch(prompts, completions, completion_ids, columns)
 
                 return self._answer(reward, freeze, ranks, keywords.get("log_metric"), began)
@@ -419,23 +433,23 @@ class RewardAdapter:
                 self.updates.begin(batch.step, trains=trainer is None or split_of(trainer) == "train")
             return RankCall(reward, tuple(self.runtime.rewards), len(batch), fresh, socket.gethostname())
 
-        asked = ranks.share(ask)
-        for rank, other in enumerate(asked):
-            if (other.reward, other.names) != (asked[0].reward, asked[0].names):
+        calls = ranks.share(ask)
+        for rank, other in enumerate(calls):
+            if (other.reward, other.names) != (calls[0].reward, calls[0].names):
                 raise RewardError(
-                    f"the processes of this training ask for different rewards: rank 0 for {asked[0].reward!r} of "
-                    f"{', '.join(asked[0].names)}, rank {rank} for {other.reward!r} of {', '.join(other.names)}; give "
+                    f"the processes of this training ask for different rewards: rank 0 for {calls[0].reward!r} of "
+                    f"{', '.join(calls[0].names)}, rank {rank} for {other.reward!r} of {', '.join(other.names)}; give "
                     "all of them the same rewards"
                 )
         (batch,) = batches
-        if any(one.fresh for one in asked):
-            self._score(batch, ranks, asked, log_metric)
+        if any(call.fresh for call in calls):
+            self._score(batch, ranks, calls, log_metric)
         scores = self._scorings.take(batch.digest, reward)
         newest = self._timings.pop()
         self._timings.append(newest._replace(wall_s=newest.wall_s + time.monotonic() - began))
         return scores
 
-    def _score(self, batch: FrozenBatch, ranks: Ranks, asked: Sequence[RankCall], log_metric: object) -> None:
+    def _score(self, batch: FrozenBatch, ranks: Ranks, calls: Sequence[RankCall], log_metric: object) -> None:
         """Score a batch with the other processes, record and log it, and keep the scores for the functions that ask."""
 
         def score(rollouts: list[Rollout]) -> ScoreBatch:
@@ -443,27 +457,27 @@ class RewardAdapter:
             check_size(scored, batch.step, self._shadows)
             return scored
 
-        scored = score_together(ranks, batch, self._owners(asked), score)
-        scores = told(scored, self._partial)
+        scored = score_together(ranks, batch, self._owners(calls), score)
+        scores = trainer_scores(scored, self._partial)
         if self.capture is not None:
             self.capture.attach(getattr(log_metric, "__self__", None))
             self.capture.record(scored, dict(scores), batch.step, batch.epoch)
-        health = [] if self.capture is None else self.capture.health_metrics()
+        logged = [*metrics(scored), *([] if self.capture is None else self.capture.health_metrics())]
         if callable(log_metric):
-            for metric, value in (*metrics(scored), *health):
+            for metric, value in logged:
                 log_metric(metric, value)
         else:
-            self.waiting_metrics.add((*metrics(scored), *health))
+            self.waiting_metrics.add(logged)
         self._timings.append(BatchTiming(batch.step, len(batch), 0.0))
-        seen = {name: column for name, column in scores.items() if name not in self._shadows}
+        summed = {name: column for name, column in scores.items() if name not in self._shadows}
         waiting = dict[str | None, Scores](scores.items())
-        waiting[None] = totals(seen, scored.weights)
+        waiting[None] = totals(summed, scored.weights)
         self._scorings.put(batch.digest, waiting)
 
-    def _owners(self, asked: Sequence[RankCall]) -> list[list[int]]:
+    def _owners(self, calls: Sequence[RankCall]) -> list[list[int]]:
         """Return, for each process and each of its rows, the process that scores it."""
-        counts = [one.rows for one in asked]
-        if len({one.host for one in asked}) > 1 and self._is_on_one_host:
+        counts = [call.rows for call in calls]
+        if len({call.host for call in calls}) > 1 and self._is_on_one_host:
             return [[0] * count for count in counts]
         trainer = self._trainer()
         generations = None if trainer is None else generations_of(trainer.args, split_of(trainer))
@@ -476,9 +490,9 @@ class RewardAdapter:
         """Whether a reward's calls must all be made on one host."""
         return any(leaf.on_one_host for reward in self.runtime.rewards.values() for leaf in reward.leaves)
 
-    def _know(self, trainer: Any, *, begun: bool = True) -> None:
+    def _know(self, trainer: object, *, begun: bool = True) -> None:
         """Know the trainer, and with it the other processes, from now on; ``begun`` once it calls our functions."""
-        if trainer is None or self._trainer() is trainer or not is_trainer(trainer):
+        if self._trainer() is trainer or not is_trainer(trainer):
             return
         processes = getattr(trainer.accelerator, "num_processes", 1)
         if processes > 1:

@@ -104,8 +104,8 @@ def load_model(base_model: str, dtype: str = "auto", *, on_cpu: bool = False) ->
     try:
         loaded = _load_builtin(base_model, weights) if base_model.startswith("builtin:") else _load(base_model, weights)
     except (OSError, ValueError) as reason:
-        words = " ".join(str(reason).split())
-        raise ConfigError(f"base_model={base_model!r}: cannot be loaded: {words}") from reason
+        message = " ".join(str(reason).split())
+        raise ConfigError(f"base_model={base_model!r}: cannot be loaded: {message}") from reason
     loaded.tokenizer.padding_side = "left"  # completions follow on the right
     return loaded
 
@@ -121,10 +121,10 @@ def has_bfloat16(on_cpu: bool = False) -> bool:
     if torch.cuda.is_available() and not on_cpu:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     try:
-        words = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
+        flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     except OSError:
         return False
-    return bool(words & {"avx512_bf16", "amx_bf16", "bf16"})
+    return bool(flags & {"avx512_bf16", "amx_bf16", "bf16"})
 
 
 def contiguous_lm_head(model: PreTrainedModel) -> None:
@@ -143,11 +143,11 @@ def _contiguous(module: object, inputs: tuple[Any, ...]) -> tuple[Any, ...] | No
     return (inputs[0].contiguous(), *inputs[1:]) if inputs and inputs[0].device.type == "cpu" else None
 
 
-def _load(place: str | Path, weights: torch.dtype, **options: Any) -> Loaded:
+def _load(source: str | Path, weights: torch.dtype, **options: str) -> Loaded:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(place, **options)
-    model = AutoModelForCausalLM.from_pretrained(place, dtype=weights, **options)
+    tokenizer = AutoTokenizer.from_pretrained(source, **options)
+    model = AutoModelForCausalLM.from_pretrained(source, dtype=weights, **options)
     return Loaded(model, tokenizer)
 
 

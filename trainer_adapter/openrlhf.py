@@ -21,8 +21,8 @@ from typing import Any, TypeAlias, Unpack
 from rewardkit import DataError
 from rewardkit.serving import completion_in
 from trainer_adapter.grpo import RuntimeOptions
-from trainer_adapter.tested import TrainerVersions
 from trainer_adapter.trainer_rewards import GROUP_WAIT_S, TrainerAsks, TrainerRewards
+from trainer_adapter.trainer_versions import TrainerVersions
 
 __all__ = ["RewardFunc", "openrlhf_reward", "reward_func"]
 

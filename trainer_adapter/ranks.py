@@ -11,7 +11,6 @@ Ranks exchange pickles: they are the processes of one training, which run one sc
 from __future__ import annotations
 
 import bisect
-import builtins
 import importlib
 import itertools
 import pickle
@@ -35,13 +34,13 @@ class RankFault(NamedTuple):
         rank: The rank that it befell.
         module: Where its class is defined.
         name: The class.
-        words: Its message.
+        message: Its message.
     """
 
     rank: int
     module: str
     name: str
-    words: str
+    message: str
 
     @classmethod
     def of(cls, error: Exception, rank: int) -> RankFault:
@@ -50,17 +49,14 @@ class RankFault(NamedTuple):
 
     def error(self) -> Exception:
         """Return the error to raise, the same on every rank, whose message names the rank."""
-        words = f"rank {self.rank}: {self.words}"
         kind: Any = None
-        if self.module == "builtins":
-            kind = getattr(builtins, self.name, None)
-        elif self.module.partition(".")[0] in _OURS:
+        if self.module == "builtins" or self.module.partition(".")[0] in _OURS:
             kind = getattr(importlib.import_module(self.module), self.name, None)
         try:
-            made = kind(words)
+            error = kind(f"rank {self.rank}: {self.message}")
         except TypeError:  # no class, or one that is made of something else than a message
-            made = None
-        return made if isinstance(made, Exception) else RewardError(f"rank {self.rank}: {self.name}: {self.words}")
+            error = None
+        return error if isinstance(error, Exception) else RewardError(f"rank {self.rank}: {self.name}: {self.message}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,32 +94,31 @@ class Ranks:
         """
         if self.count == 1:
             return [make()]
-        fault = cause = None
+        fault = cause = value = None
         try:
-            mine = make()
+            value = make()
         except Exception as error:
             fault, cause = RankFault.of(error, self.rank), error
-            mine = None
-        every = self._gathered((fault, mine))
-        first = next((fault for fault, _ in every if fault is not None), None)
+        results = self._gather((fault, value))
+        first = next((fault for fault, _ in results if fault is not None), None)
         if first is not None:
             raise first.error() from cause
-        return [made for _, made in every]
+        return [value for _, value in results]
 
-    def _gathered(self, mine: Any) -> list[Any]:
+    def _gather(self, own: tuple[RankFault | None, object]) -> list[Any]:
         """Return what each rank has, by rank."""
         try:
-            every = _exchanged(pickle.dumps(mine, protocol=5), self.count)
+            pickles = _exchange(pickle.dumps(own, protocol=5), self.count)
         except (RuntimeError, ValueError) as reason:
             raise InfrastructureError(
                 f"rank {self.rank}: the processes of this training cannot exchange rewards any more ({reason}): one of "
                 "them has ended, or kept the others waiting for longer than the trainer's ddp_timeout; look for the "
                 "error of that one"
             ) from reason
-        return [mine if rank == self.rank else pickle.loads(one) for rank, one in enumerate(every)]  # noqa: S301
+        return [own if rank == self.rank else pickle.loads(data) for rank, data in enumerate(pickles)]  # noqa: S301
 
 
-def _exchanged(mine: bytes, count: int) -> list[memoryview]:
+def _exchange(own: bytes, count: int) -> list[memoryview]:
     """Return the bytes of each rank of the default process group, by rank."""
     import torch
     import torch.distributed as dist
@@ -132,13 +127,13 @@ def _exchanged(mine: bytes, count: int) -> list[memoryview]:
     if "cpu" not in str(dist.get_backend_config()):  # such as "cuda:nccl", which carries what a GPU has
         device = torch.device("cuda", torch.cuda.current_device())
     sizes = [torch.zeros(1, dtype=torch.int64, device=device) for _ in range(count)]
-    dist.all_gather(sizes, torch.tensor([len(mine)], dtype=torch.int64, device=device))
+    dist.all_gather(sizes, torch.tensor([len(own)], dtype=torch.int64, device=device))
     lengths = [int(size) for size in sizes]
-    sent = torch.zeros(max(lengths), dtype=torch.uint8)  # all are to send as much
-    sent[: len(mine)] = torch.frombuffer(bytearray(mine), dtype=torch.uint8)
-    got = [torch.empty(max(lengths), dtype=torch.uint8, device=device) for _ in range(count)]
-    dist.all_gather(got, sent.to(device))
-    return [memoryview(one.cpu().numpy().data)[:length] for one, length in zip(got, lengths, strict=True)]
+    padded = torch.zeros(max(lengths), dtype=torch.uint8)  # all ranks must send as much
+    padded[: len(own)] = torch.frombuffer(bytearray(own), dtype=torch.uint8)
+    buffers = [torch.empty(max(lengths), dtype=torch.uint8, device=device) for _ in range(count)]
+    dist.all_gather(buffers, padded.to(device))
+    return [memoryview(buffer.cpu().numpy().data)[:length] for buffer, length in zip(buffers, lengths, strict=True)]
 
 
 def owners(counts: Sequence[int], generations: int) -> list[list[int]]:
@@ -153,7 +148,7 @@ def owners(counts: Sequence[int], generations: int) -> list[list[int]]:
     """
     starts = list(itertools.accumulate(counts, initial=0))
     return [
-        [bisect.bisect_right(starts, place // generations * generations) - 1 for place in range(start, start + count)]
+        [bisect.bisect_right(starts, row // generations * generations) - 1 for row in range(start, start + count)]
         for start, count in zip(starts, counts, strict=False)
     ]
 
@@ -169,37 +164,38 @@ def score_together(
         owned: For each rank and each of its rows, the rank that scores it.
         score: Scores rollouts on this rank.
     """
-    mine, rollouts = ranks.rank, batch.rollouts()
-    away = [row for row, owner in enumerate(owned[mine]) if owner != mine]
+    rank, rollouts = ranks.rank, batch.rollouts()
+    away = [row for row, owner in enumerate(owned[rank]) if owner != rank]
     guests: list[tuple[int, Rollout]] = []
-    if any(owner != rank for rank, rows in enumerate(owned) for owner in rows):
-        guests = _guests(ranks.share(lambda: batch.packed(away)), owned, mine)
-    kept = [rollout for row, rollout in enumerate(rollouts) if owned[mine][row] == mine]
-    scored: list[ScoreBatch] = []
+    if any(owner != other for other, rows in enumerate(owned) for owner in rows):
+        guests = _guests(ranks.share(lambda: batch.packed(away)), owned, rank)
+    own_rollouts = [rollout for row, rollout in enumerate(rollouts) if owned[rank][row] == rank]
+    batches: list[ScoreBatch] = []
 
-    def scoring() -> dict[int, list[tuple[Outcome, ...]]]:
+    def outcomes_of_guests() -> dict[int, list[tuple[Outcome, ...]]]:
         """Score, and return the outcomes of each guest, by the rank that sent it."""
-        batch = score([*kept, *(rollout for _, rollout in guests)])
-        scored.append(batch)
-        home: dict[int, list[tuple[Outcome, ...]]] = {}
-        for place, (sender, _) in enumerate(guests, start=len(kept)):
-            home.setdefault(sender, []).append(tuple(column[place] for column in batch.values()))
-        return home
+        batch = score([*own_rollouts, *(rollout for _, rollout in guests)])
+        batches.append(batch)
+        outcomes: dict[int, list[tuple[Outcome, ...]]] = {}
+        for row, (sender, _) in enumerate(guests, start=len(own_rollouts)):
+            outcomes.setdefault(sender, []).append(tuple(column[row] for column in batch.values()))
+        return outcomes
 
-    answers = [iter(home.get(mine, ())) for home in ranks.share(scoring)]
+    answers = [iter(outcomes.get(rank, ())) for outcomes in ranks.share(outcomes_of_guests)]
+    (own_batch,) = batches
     if not guests and not away:
-        return scored[0]
-    own = iter(zip(*scored[0].values(), strict=True))
-    rows = [next(own) if owner == mine else next(answers[owner]) for owner in owned[mine]]
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(scored[0])}
-    return ScoreBatch(rollouts, columns, scored[0].weights)
+        return own_batch
+    own = iter(zip(*own_batch.values(), strict=True))
+    rows = [next(own) if owner == rank else next(answers[owner]) for owner in owned[rank]]
+    columns = dict(zip(own_batch, map(list, zip(*rows, strict=True)), strict=True))
+    return ScoreBatch(rollouts, columns, own_batch.weights)
 
 
-def _guests(sent: Sequence[PackedRows], owned: Sequence[Sequence[int]], mine: int) -> list[tuple[int, Rollout]]:
+def _guests(shares: Sequence[PackedRows], owned: Sequence[Sequence[int]], rank: int) -> list[tuple[int, Rollout]]:
     """Return the rows of other ranks that this one scores, each with its rank, in the trainer's order."""
     guests = []
-    for rank, packed in enumerate(sent):
-        hosts = [owner for owner in owned[rank] if owner != rank]
-        own = packed.only([place for place, host in enumerate(hosts) if host == mine])
-        guests += [(rank, rollout) for rollout in own.rollouts()]
+    for sender, packed in enumerate(shares):
+        hosts = [owner for owner in owned[sender] if owner != sender]
+        rows = packed.only([row for row, host in enumerate(hosts) if host == rank])
+        guests += [(sender, rollout) for rollout in rows.rollouts()]
     return guests

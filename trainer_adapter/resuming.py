@@ -56,23 +56,23 @@ def choose_start(output_dir: Path, trained: Path, now: RunIdentity, resume: bool
     """
     if resume is False:
         return Start(now)
-    kept = read_identity(output_dir)
+    written = read_identity(output_dir)
     if resume is not True:
         checkpoint = Path(resume)
         if not (checkpoint / STATE).is_file():
             raise ConfigError(f"resume={str(checkpoint)!r}: there is no checkpoint in it (no {STATE})")
-        if kept is not None and (kept.finished_steps or _checkpoints_of(kept, output_dir)):
-            _allowed(output_dir, kept, now)
+        if written is not None and (written.finished_steps or _checkpoints_of(written, output_dir)):
+            _allowed(output_dir, written, now)
         return _from_named(checkpoint, now)
-    if kept is None:
+    if written is None:
         if whole_checkpoints(output_dir) or any(trained.glob("*.safetensors")):
             raise _unidentified(output_dir)
         return Start(now)
-    own = _checkpoints_of(kept, output_dir)
-    if not own and kept.finished_steps is None:
+    own = _checkpoints_of(written, output_dir)
+    if not own and written.finished_steps is None:
         return Start(now)  # it never got as far as a checkpoint
-    changed = _allowed(output_dir, kept, now)
-    identity = now.model_copy(update={"run": kept.run, "finished_steps": kept.finished_steps})
+    changed = _allowed(output_dir, written, now)
+    identity = now.model_copy(update={"run": written.run, "finished_steps": written.finished_steps})
     return _from_last(identity, own, trained, changed, output_dir)
 
 
@@ -115,10 +115,10 @@ def _allowed(where: Path, old: RunIdentity, now: RunIdentity) -> Sequence[str]:
     Raises:
         ConfigError: There are others; names them all.
     """
-    found = differences(old, now)
-    if not found.refused:
-        return found.allowed
-    lines = "".join(f"  {line}\n" for line in found.refused)
+    refused, allowed = differences(old, now)
+    if not refused:
+        return allowed
+    lines = "".join(f"  {line}\n" for line in refused)
     raise ConfigError(
         f"{where}: the run in it was started with other rewards, settings or rows:\n{lines}"
         f"Nothing was run or changed. To go on, put these back.\nOtherwise {_OTHERWISE}"
@@ -126,7 +126,7 @@ def _allowed(where: Path, old: RunIdentity, now: RunIdentity) -> Sequence[str]:
 
 
 def _unidentified(output_dir: Path) -> ConfigError:
-    copies = [place / FILE for place in whole_checkpoints(output_dir) if (place / FILE).is_file()]
+    copies = [copy for folder in whole_checkpoints(output_dir) if (copy := folder / FILE).is_file()]
     # The newest, not that of the most steps: a run started anew leaves the checkpoints of the run before.
     newest = max(copies, key=lambda copy: copy.stat().st_mtime_ns, default=None)
     where = "No checkpoint has a copy of it." if newest is None else f"Put it back: {newest} is a copy."
@@ -139,14 +139,14 @@ def _unidentified(output_dir: Path) -> ConfigError:
 
 def whole_checkpoints(output_dir: Path) -> list[Path]:
     """Return the complete checkpoints in a folder, by step."""
-    whole = [place.parent for place in output_dir.glob(f"checkpoint-*/{STATE}")]
-    return sorted((place for place in whole if _step_of(place) >= 0), key=_step_of)
+    folders = [state.parent for state in output_dir.glob(f"checkpoint-*/{STATE}")]
+    return sorted((folder for folder in folders if _step_of(folder) >= 0), key=_step_of)
 
 
 def _checkpoints_of(identity: RunIdentity, output_dir: Path) -> list[Path]:
     """Return the complete checkpoints of a run in a folder, by step."""
-    made = ((place, read_identity(place)) for place in whole_checkpoints(output_dir))
-    return [place for place, one in made if one is not None and one.run == identity.run]
+    folders = whole_checkpoints(output_dir)
+    return [folder for folder in folders if (own := read_identity(folder)) is not None and own.run == identity.run]
 
 
 def state_of(checkpoint: Path) -> dict[str, Any]:
@@ -156,13 +156,12 @@ def state_of(checkpoint: Path) -> dict[str, Any]:
         ConfigError: It cannot be read.
     """
     try:
-        state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+        state: dict[str, Any] = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as reason:
         raise ConfigError(f"{checkpoint}: its {STATE} cannot be read: {reason}") from reason
     match state:
         case {"global_step": int(), "log_history": list()}:
-            found: dict[str, Any] = state
-            return found
+            return state
     raise ConfigError(f"{checkpoint}: its {STATE} cannot be read: there is no global_step or no log_history in it")
 
 

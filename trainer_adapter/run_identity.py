@@ -87,7 +87,7 @@ def identity_of(
     config: GRPOConfig, rewards: Mapping[str, Composable], weights: Mapping[str, float], rows: Dataset
 ) -> RunIdentity:
     """Return the identity of a run that starts now."""
-    versions = {name: _digest(one.version) for name, one in rewards.items()}
+    versions = {name: _digest(reward.version) for name, reward in rewards.items()}
     return RunIdentity(settings=_settings(config, weights), rewards=versions, dataset=dataset_identity(rows))
 
 
@@ -97,7 +97,7 @@ def _digest(version: str) -> str:
     return version if is_plain else hashlib.sha256(version.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def _place_shown(record: bool | str) -> bool | str:
+def _record_without_password(record: bool | str) -> bool | str:
     """Return where a run is recorded, without the password of a database: an identity lies in files."""
     if isinstance(record, bool) or "://" not in record:
         return record
@@ -108,22 +108,22 @@ def _place_shown(record: bool | str) -> bool | str:
 
 def _settings(config: GRPOConfig, weights: Mapping[str, float]) -> dict[str, Any]:
     """Return the settings that take effect, with defaults that depend on other fields filled in."""
-    found: dict[str, Any] = config.model_dump(exclude={"reward_fns", "reward_weights", "sampling_params"})
-    found["record"] = _place_shown(config.record)
-    found["base_model"] = model_identity(config.base_model)
-    found["dtype"] = config.base_dtype
+    settings: dict[str, Any] = config.model_dump(exclude={"reward_fns", "reward_weights", "sampling_params"})
+    settings["record"] = _record_without_password(config.record)
+    settings["base_model"] = model_identity(config.base_model)
+    settings["dtype"] = config.base_dtype
     lora = config.to_peft()
     if lora is None:
         for name in ("rank", "lora_alpha", "lora_dropout", "target_modules"):
-            del found[name]
+            del settings[name]
     else:
-        found["lora_alpha"] = None if lora["lora_alpha"] == 2 * config.rank else lora["lora_alpha"]
-    found |= {f"sampling_params.{name}": value for name, value in config.sampling_params.model_dump().items()}
-    found |= {f"reward_weights.{name}": float(weight) for name, weight in weights.items()}
+        settings["lora_alpha"] = None if lora["lora_alpha"] == 2 * config.rank else lora["lora_alpha"]
+    settings |= {f"sampling_params.{name}": value for name, value in config.sampling_params.model_dump().items()}
+    settings |= {f"reward_weights.{name}": float(weight) for name, weight in weights.items()}
     runtime = config.reward_fns.runtime if isinstance(config.reward_fns, RewardFunctionsConfig) else None
-    found["reward_fns.runtime.packages"] = [] if runtime is None else sorted(runtime.packages)
-    found["reward_fns.runtime.env"] = [] if runtime is None else sorted(runtime.env)  # values may be secrets
-    plain: dict[str, Any] = json.loads(json.dumps(found))
+    settings["reward_fns.runtime.packages"] = [] if runtime is None else sorted(runtime.packages)
+    settings["reward_fns.runtime.env"] = [] if runtime is None else sorted(runtime.env)  # values may be secrets
+    plain: dict[str, Any] = json.loads(json.dumps(settings))
     return plain
 
 
@@ -133,7 +133,7 @@ def model_identity(base_model: str) -> str:
     if base_model.startswith("builtin:") or not folder.is_dir():
         return base_model
     digest = hashlib.sha256()
-    for file in sorted(one for one in folder.iterdir() if one.suffix in _WEIGHTS and one.is_file()):
+    for file in sorted(file for file in folder.iterdir() if file.suffix in _WEIGHTS and file.is_file()):
         content = file.read_bytes() if file.suffix == ".json" and file.name != FILE else b""
         digest.update(repr((file.name, file.stat().st_size, content)).encode())
     return f"{folder.resolve().name} ({digest.hexdigest()[:12]})"
@@ -167,7 +167,7 @@ def differences(old: RunIdentity, new: RunIdentity) -> Differences:
         now = new.settings.get(name)
         if now == value or (name.startswith("reward_weights.") and name not in new.settings):
             continue  # a reward that is gone is reported below
-        (allowed if name in MAY_CHANGE else refused).append(f"{name}: {_shown(value)} -> {_shown(now)}")
+        (allowed if name in MAY_CHANGE else refused).append(f"{name}: {_render(value)} -> {_render(now)}")
     for name in {**old.rewards, **new.rewards}:
         before, after = old.rewards.get(name), new.rewards.get(name)
         if before is None:
@@ -179,7 +179,7 @@ def differences(old: RunIdentity, new: RunIdentity) -> Differences:
     return Differences(refused, allowed)
 
 
-def _shown(value: object) -> str:
+def _render(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -203,10 +203,10 @@ def read_identity(folder: Path) -> RunIdentity | None:
         raise _unreadable(file, f"it is of format {written}, and this release reads format 1")
     try:
         return RunIdentity.model_validate(data)
-    except ValidationError as wrong:
-        first = wrong.errors()[0]
+    except ValidationError as error:
+        first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise _unreadable(file, f"{where + ': ' if where else ''}{first['msg'].lower()}") from wrong
+        raise _unreadable(file, f"{where + ': ' if where else ''}{first['msg'].lower()}") from error
 
 
 def _unreadable(file: Path, reason: str) -> ConfigError:

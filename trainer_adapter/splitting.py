@@ -6,12 +6,29 @@ What is said of a trainer holds for TRL's GRPOTrainer and RLOOTrainer, whose att
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 
 from rewardkit import ConfigError
 from trainer_adapter.ranks import Ranks
 
+if TYPE_CHECKING:
+    import torch
+    from transformers import TrainerState, TrainingArguments
+
 _OF_A_TRAINER = ("args", "model", "accelerator", "reward_funcs", "state")
+
+
+class TrlTrainer(Protocol):
+    """What is read and changed of a trainer of TRL's."""
+
+    args: TrainingArguments
+    model: torch.nn.Module
+    accelerator: Any  # accelerate ships no types
+    state: TrainerState
+    reward_funcs: list[Any]
+    reward_func_names: list[str]
+    reward_processing_classes: list[Any]
+    reward_weights: torch.Tensor
 
 
 class Sizes(NamedTuple):
@@ -19,13 +36,13 @@ class Sizes(NamedTuple):
 
     Attributes:
         rows: Rows of one process.
-        words: The settings that say so.
+        settings: The settings that say so.
         option: The setting that says how many rows a group has.
         generations: Rows of a group.
     """
 
     rows: int
-    words: str
+    settings: str
     option: str
     generations: int
 
@@ -35,37 +52,37 @@ class Sizes(NamedTuple):
         return self.rows % self.generations != 0
 
 
-def is_trainer(thing: object) -> bool:
+def is_trainer(candidate: object) -> TypeGuard[TrlTrainer]:
     """Return whether something has what a trainer of TRL's has."""
-    return all(hasattr(thing, name) for name in _OF_A_TRAINER)
+    return all(hasattr(candidate, name) for name in _OF_A_TRAINER)
 
 
-def split_of(trainer: Any) -> str:
+def split_of(trainer: TrlTrainer) -> str:
     """Return ``"train"`` or ``"eval"``, by what TRL goes as well."""
     return "train" if trainer.model.training else "eval"
 
 
-def generations_of(args: Any, split: str) -> int | None:
+def generations_of(args: object, split: str) -> int | None:
     """Return the rows of a group; ``None`` where a trainer's settings do not say."""
     generations: int | None = getattr(args, "num_generations", None)
     return generations if split == "train" else getattr(args, "num_generations_eval", None) or generations
 
 
-def sizes_of(args: Any) -> Iterator[Sizes]:
+def sizes_of(args: Any) -> Iterator[Sizes]:  # fields of several classes of TRL's
     """Yield the sizes in training, and those of an evaluation where there is one."""
     generations = generations_of(args, "train")
     if not generations or not hasattr(args, "steps_per_generation"):  # AsyncGRPO hands over whole groups
         return
     steps, batch = args.steps_per_generation or 1, args.per_device_train_batch_size
-    words = f"per_device_train_batch_size={batch} times steps_per_generation={steps}"
-    yield Sizes(batch * steps, words, "num_generations", generations)
+    settings = f"per_device_train_batch_size={batch} times steps_per_generation={steps}"
+    yield Sizes(batch * steps, settings, "num_generations", generations)
     if str(getattr(args.eval_strategy, "value", args.eval_strategy)) != "no":
         batch = args.per_device_eval_batch_size
-        words = f"per_device_eval_batch_size={batch}"
-        yield Sizes(batch, words, "num_generations_eval", generations_of(args, "eval") or generations)
+        settings = f"per_device_eval_batch_size={batch}"
+        yield Sizes(batch, settings, "num_generations_eval", generations_of(args, "eval") or generations)
 
 
-def check_groups(group_rewards: Sequence[str], args: Any) -> None:
+def check_groups(group_rewards: Sequence[str], args: object) -> None:
     """Raise where a reward needs whole groups and no process can have them.
 
     Raises:
@@ -87,6 +104,6 @@ def check_groups(group_rewards: Sequence[str], args: Any) -> None:
         if sizes.is_split:
             why = "" if processes == 1 else ", and the processes cannot exchange rows through torch.distributed"
             raise ConfigError(
-                f"{reward}, but a process has {sizes.rows} completions in a batch ({sizes.words}), which is not "
+                f"{reward}, but a process has {sizes.rows} completions in a batch ({sizes.settings}), which is not "
                 f"a multiple of {sizes.option}={sizes.generations}: a group would be split{why}"
             )

@@ -23,8 +23,8 @@ from rewardkit import ConfigError, DataError, Rollout
 from rewardkit.serving import ToldRow
 from trainer_adapter.columns import Frozen
 from trainer_adapter.grpo import RuntimeOptions
-from trainer_adapter.tested import TrainerVersions
 from trainer_adapter.trainer_rewards import GROUP_COLUMN, TrainerAsks, TrainerRewards
+from trainer_adapter.trainer_versions import TrainerVersions
 
 __all__ = ["ORM", "AsyncORM", "swift_async_orm", "swift_orm"]
 

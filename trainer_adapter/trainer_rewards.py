@@ -31,7 +31,7 @@ from rewardkit import (
 from rewardkit.serving import JoinedRuntime, RemoteRuntime, ToldRow, told_rows
 from sandbox import cores, local_ranks
 from trainer_adapter.grpo import MOST_WORKERS, RuntimeOptions, runtime_of
-from trainer_adapter.tested import TrainerVersions
+from trainer_adapter.trainer_versions import TrainerVersions
 
 VARIABLE = "REWARDKIT_REWARDS"
 """The environment variable that names the rewards where nothing else does."""

@@ -17,14 +17,14 @@ TESTED_TRL = (0, 22), (1, 17)
 _LEAVES_OUT = (1, 6)
 """The first version that leaves a completion without any score out of its group."""
 _log = logging.getLogger("trainer_adapter")
-_told: set[str] = set()
+_logged: set[str] = set()
 
 
 def _version() -> tuple[str, tuple[int, int]] | None:
     """Return TRL's version where TRL is loaded, as text and as numbers."""
     text = str(getattr(sys.modules.get("trl"), "__version__", ""))
-    found = re.match(r"(\d+)\.(\d+)", text)
-    return None if found is None else (text, (int(found[1]), int(found[2])))
+    match = re.match(r"(\d+)\.(\d+)", text)
+    return None if match is None else (text, (int(match[1]), int(match[2])))
 
 
 def counts_unknown_as_zero() -> bool:
@@ -48,9 +48,9 @@ def check_version() -> None:
             f"trl {version[0]} is too old for RewardAdapter: a completion without a score would end the training; "
             f"pip install 'trl>={first},<{end}'"
         )
-    if version[0] in _told:
+    if version[0] in _logged:
         return
-    _told.add(version[0])
+    _logged.add(version[0])
     if version[1] >= TESTED_TRL[1]:
         _log.warning(
             "trl %s is outside the versions that RewardAdapter is tested with, >=%s,<%s: its rewards may be called in "

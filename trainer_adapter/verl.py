@@ -24,8 +24,8 @@ from typing import Any, Protocol, Unpack
 from rewardkit import DataError
 from rewardkit.serving import RemoteRuntime
 from trainer_adapter.grpo import RuntimeOptions
-from trainer_adapter.tested import TrainerVersions
 from trainer_adapter.trainer_rewards import GROUP_WAIT_S, OnUnknown, TrainerAsks, TrainerRewards
+from trainer_adapter.trainer_versions import TrainerVersions
 
 __all__ = ["ComputeScore", "compute_score", "verl_score"]
 

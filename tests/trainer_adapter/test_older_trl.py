@@ -12,7 +12,7 @@ from trainer_environment import HERE, seen_by
 from rewardkit import ConfigError, reward
 from trainer_adapter import RewardAdapter, trl_versions
 from trainer_adapter.models import needing_extra
-from trainer_adapter.told import WaitingMetrics
+from trainer_adapter.trainer_scores import WaitingMetrics
 
 
 @reward
@@ -75,7 +75,7 @@ def test_a_trl_that_counts_an_unknown_reward_as_0_is_told(
 ) -> None:
     """Once, with what to do about it."""
     monkeypatch.setitem(trl_versions.sys.modules, "trl", type("Trl", (), {"__version__": version}))
-    monkeypatch.setattr(trl_versions, "_told", set())
+    monkeypatch.setattr(trl_versions, "_logged", set())
     for _ in range(2):
         trl_versions.check_version()
     assert [message.startswith(f"trl {version} takes 0") for message in caplog.messages] == [True] * counts

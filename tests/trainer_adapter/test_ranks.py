@@ -69,7 +69,7 @@ def as_ranks(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[Callable[[Ra
             except Exception as error:
                 ended[rank] = error
 
-        monkeypatch.setattr(ranks, "_exchanged", exchanged)
+        monkeypatch.setattr(ranks, "_exchange", exchanged)
         threads = [threading.Thread(target=one, args=(rank,)) for rank in range(count)]
         for thread in threads:
             thread.start()
@@ -136,7 +136,7 @@ def test_ranks_that_cannot_exchange_any_more_say_so(monkeypatch: pytest.MonkeyPa
     def gone(mine: bytes, count: int) -> list[memoryview]:
         raise RuntimeError("Connection closed by peer [127.0.0.1]:1234")
 
-    monkeypatch.setattr(ranks, "_exchanged", gone)
+    monkeypatch.setattr(ranks, "_exchange", gone)
     with pytest.raises(InfrastructureError, match=r"rank 1: .*Connection closed by peer.*ddp_timeout"):
         Ranks(1, 2).share(lambda: 0)
 

@@ -15,7 +15,7 @@ from trainer_adapter.reward_evaluation.over_optimisation import (
     over_optimisation,
     run_over_optimisation,
 )
-from trainer_adapter.reward_evaluation.report import PreferenceReport, SubsetReport, evaluate_preferences
+from trainer_adapter.reward_evaluation.preference_report import PreferenceReport, SubsetReport, evaluate_preferences
 
 __all__ = [
     "OverOptimisation",

@@ -21,7 +21,7 @@ from rewardkit.changing import RecordPlace, has_record
 from rewardkit.commands import print_labelled
 from rewardkit.health import Flag
 from rewardkit.statistics import Z_95, Interval
-from trainer_adapter.reward_evaluation.report import PreferenceReport
+from trainer_adapter.reward_evaluation.preference_report import PreferenceReport
 
 EVENT = "canary"
 DETECTOR = "refresh"

@@ -67,9 +67,9 @@ def eval_command(
         check_share("--min-accuracy", min_accuracy)
     from builtin_rewards.reward_model import read_preferences
     from rewardkit.commands import check_writable, screen, write_rows
-    from trainer_adapter.reward_evaluation.rows import plain_row
-    from trainer_adapter.reward_evaluation.scoring import evaluated, found_reward, subset_of
-    from trainer_adapter.reward_evaluation.shown import print_report
+    from trainer_adapter.reward_evaluation.preference_scoring import evaluated, found_reward, subset_of
+    from trainer_adapter.reward_evaluation.report_printing import print_report
+    from trainer_adapter.reward_evaluation.scored_row import plain_row
 
     if out is not None:
         check_writable(out, [pairs, Path(model.partition(":")[0])])
@@ -155,7 +155,7 @@ def monitor_command(
     from builtin_rewards.reward_model import read_preferences
     from rewardkit.commands import run_path, screen
     from trainer_adapter.reward_evaluation.canary import Canary, canary_name
-    from trainer_adapter.reward_evaluation.scoring import evaluated, found_reward
+    from trainer_adapter.reward_evaluation.preference_scoring import evaluated, found_reward
 
     place = run_path(run)
     canaries = Canary(place, canary_name(canary if name is None else name), step)
@@ -206,7 +206,7 @@ def over_optimisation_command(
     from rewardkit import ConfigError, Run
     from rewardkit.commands import check_writable, run_path, screen
     from trainer_adapter.reward_evaluation.over_optimisation import run_over_optimisation
-    from trainer_adapter.reward_evaluation.shown import print_over_optimisation
+    from trainer_adapter.reward_evaluation.report_printing import print_over_optimisation
 
     if proxy == gold:
         raise ConfigError(f"PROXY and GOLD are both {proxy!r}: name as GOLD a reward that the training does not follow")

@@ -4,8 +4,8 @@ Importing this package loads neither torch nor trl; they load when a model is tr
 """
 
 from trainer_adapter.reward_training.figures import HeldOutFigure
-from trainer_adapter.reward_training.recorded import pairs_from_run
 from trainer_adapter.reward_training.reward_model_config import RewardModelConfig, RunPairs
+from trainer_adapter.reward_training.run_pairs import pairs_from_run
 from trainer_adapter.reward_training.train import RewardModelResult, train_reward_model
 
 __all__ = [

@@ -41,8 +41,8 @@ from trainer_adapter.reward_training.model import (
     without_bars,
 )
 from trainer_adapter.reward_training.reading import HeldOut, read_groups, split_groups
-from trainer_adapter.reward_training.recorded import pairs_from_run
 from trainer_adapter.reward_training.reward_model_config import RewardModelConfig
+from trainer_adapter.reward_training.run_pairs import pairs_from_run
 from trainer_adapter.reward_training.state import begin, end, identity_of, is_first_process, told_of
 from trainer_adapter.run_identity import counted
 from trainer_adapter.trl_settings import check_settings

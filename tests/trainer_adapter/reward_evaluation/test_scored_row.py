@@ -8,7 +8,7 @@ import pytest
 
 from builtin_rewards.reward_model import preferences_of
 from rewardkit import Cause, Outcome, Status
-from trainer_adapter.reward_evaluation.rows import RowKind, ScoredRow, scored_row, ties_score
+from trainer_adapter.reward_evaluation.scored_row import RowKind, ScoredRow, scored_row, ties_score
 
 
 def row(chosen: list[float | None], rejected: list[float | None], kind: RowKind, ties_id: str = "") -> ScoredRow:

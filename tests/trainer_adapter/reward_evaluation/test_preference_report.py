@@ -10,7 +10,7 @@ import pytest
 from rewardkit import ConfigError
 from trainer_adapter.objectives import pairwise_accuracy
 from trainer_adapter.reward_evaluation import evaluate_preferences
-from trainer_adapter.reward_evaluation.rows import RowKind, ScoredRow
+from trainer_adapter.reward_evaluation.scored_row import RowKind, ScoredRow
 
 
 def pair(chosen: float | None, rejected: float | None, subset: str | None = None, failed: bool = False) -> ScoredRow:

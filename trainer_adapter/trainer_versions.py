@@ -56,5 +56,5 @@ _WARNED: set[TrainerVersions] = set()
 
 def _numbers(version: str) -> tuple[int, ...]:
     """Return the numbers of a version; what follows them, as in ``0.9.1.dev0``, does not count."""
-    found = re.match(r"v?(\d+(?:\.\d+)*)", version)
-    return tuple(int(part) for part in found[1].split(".")) if found else ()
+    match = re.match(r"v?(\d+(?:\.\d+)*)", version)
+    return tuple(int(part) for part in match[1].split(".")) if match else ()

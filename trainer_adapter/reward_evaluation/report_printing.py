@@ -11,7 +11,7 @@ from rich.text import Text
 from rewardkit.commands import counts, print_labelled, shortened
 from rewardkit.statistics import Interval, wilson
 from trainer_adapter.reward_evaluation.over_optimisation import OverOptimisation
-from trainer_adapter.reward_evaluation.report import PreferenceReport, SubsetReport
+from trainer_adapter.reward_evaluation.preference_report import PreferenceReport, SubsetReport
 
 _NAME_CHARS = 22
 

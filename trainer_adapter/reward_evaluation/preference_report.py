@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rewardkit import ConfigError
 from rewardkit.statistics import Interval, wilson
 from trainer_adapter.objectives import brier, expected_calibration_error, pair_probabilities
-from trainer_adapter.reward_evaluation.rows import RowKind, ScoredRow, ties_score
+from trainer_adapter.reward_evaluation.scored_row import RowKind, ScoredRow, ties_score
 
 SCALES = ("logit", "probability")
 BINS = 10

@@ -8,8 +8,8 @@ from pathlib import Path
 from builtin_rewards.reward_model import Calibrated, PreferenceRow, RewardModelReward
 from rewardkit import Composable, ConfigError, Outcome, Reward, Rollout, Runtime
 from rewardkit.commands import Leaves, RewardSet, one_of, told_progress
-from trainer_adapter.reward_evaluation.report import PreferenceReport, evaluate_preferences
-from trainer_adapter.reward_evaluation.rows import ScoredRow, scored_row
+from trainer_adapter.reward_evaluation.preference_report import PreferenceReport, evaluate_preferences
+from trainer_adapter.reward_evaluation.scored_row import ScoredRow, scored_row
 
 _WEIGHTS = ("config.json", "adapter_config.json")
 """What a reward model's folder has one of."""

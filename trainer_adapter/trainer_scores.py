@@ -1,4 +1,4 @@
-"""What a trainer is told of a scored batch: the scores, their weighted sums, the metrics for its logs.
+"""What a trainer gets of a scored batch: the scores, their weighted sums, the metrics for its logs.
 
 Pure functions of a :class:`rewardkit.ScoreBatch`.
 """
@@ -28,7 +28,7 @@ TRL's own rule.
 """
 
 
-def told(batch: ScoreBatch, partial: Partial) -> dict[str, Scores]:
+def trainer_scores(batch: ScoreBatch, partial: Partial) -> dict[str, Scores]:
     """Return the scores for TRL, by reward."""
     scores = batch.scores
     if partial == "sum":
@@ -44,10 +44,10 @@ def told(batch: ScoreBatch, partial: Partial) -> dict[str, Scores]:
 
 
 def totals(scores: Mapping[str, Scores], weights: Mapping[str, float]) -> Scores:
-    """Return the sums that TRL makes of the scores that it is told: ``None`` where a row has no score at all.
+    """Return the sums that TRL makes of its scores: ``None`` where a row has no score at all.
 
     Args:
-        scores: The scores as TRL is told them, by reward; all have one length.
+        scores: The scores as TRL gets them, by reward; all have one length.
         weights: The rewards' weights.
     """
     sums: Scores = []
@@ -85,15 +85,15 @@ class WaitingMetrics:
         self._new: deque[tuple[str, float]] = deque(maxlen=_MOST_WAITING)
         self._of_split: dict[str, defaultdict[str, list[float]]] = {}
 
-    def add(self, found: Iterable[tuple[str, float]]) -> None:
-        """Keep the metrics of a batch, of which is not known yet whether it is one of an evaluation."""
-        self._new += found
+    def add(self, metrics: Iterable[tuple[str, float]]) -> None:
+        """Keep the metrics of a batch, which may be one of training or of an evaluation."""
+        self._new += metrics
 
     def belong_to(self, split: str) -> None:
         """Say what the batches since the last call were scored for: ``"train"`` or ``"eval"``."""
-        kept = self._of_split.setdefault(split, defaultdict(list))
+        values = self._of_split.setdefault(split, defaultdict(list))
         for name, value in self._new:
-            kept[name].append(value)
+            values[name].append(value)
         self._new.clear()
 
     def take(self, split: str) -> dict[str, float]:

@@ -7,12 +7,12 @@ import logging
 
 import pytest
 
-from trainer_adapter import TrainerAsks, TrainerRewards, TrainerVersions, openrlhf, swift, tested, verl
+from trainer_adapter import TrainerAsks, TrainerRewards, TrainerVersions, openrlhf, swift, trainer_versions, verl
 
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> None:
-    tested._WARNED.clear()
+    trainer_versions._WARNED.clear()
 
 
 def _installed(monkeypatch: pytest.MonkeyPatch, distribution: str, version: str) -> None:
