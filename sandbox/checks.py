@@ -284,11 +284,7 @@ def _unfinished(execution: ExecutionResult, ended: bool) -> CheckStatus:
 
 
 def _read_reports(run: AssertsRun) -> tuple[CheckResult, ...]:
-    """Return a result for each check of test text, as its tester reported.
-
-    Raises:
-        CheckError: The tests are at fault.
-    """
+    """Return a result for each check of test text, as its tester reported; raise ``CheckError`` for faulty tests."""
     plan: list[tuple[str, bool]] = []
     reports: dict[int, Mapping[str, Any]] = {}
     end: Mapping[str, Any] = {}

@@ -35,11 +35,7 @@ class Effort:
         self._seconds = seconds
 
     def spend(self, steps: float) -> None:
-        """Pay for steps.
-
-        Raises:
-            NotPlainError: They are more than are left; nothing else may be read then either.
-        """
+        """Pay for steps; raise ``NotPlainError`` if they are more than are left: then nothing else may be read."""
         self._steps -= steps
         if self._steps < 0:
             raise NotPlainError("too many parts, or too many that are alike, to be read of one evaluation")
@@ -51,11 +47,7 @@ class Effort:
         self.spend(bare.count(b"[") + bare.count(b"{") + bare.count(b",") // 2 + len(bare) // 16)
 
     def fill(self, table: set[Any] | dict[Any, Any], members: list[Any]) -> None:
-        """Put members into a set, or pairs into a dict, bit by bit.
-
-        Raises:
-            NotPlainError: They were chosen so that this takes long.
-        """
+        """Put members into a set, or pairs into a dict; raise ``NotPlainError`` if chosen ones make this take long."""
         if len(members) <= _SLICE:
             table.update(members)
             return

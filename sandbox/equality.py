@@ -96,11 +96,7 @@ def _close(value: complex, expected: complex, rel_tol: float, abs_tol: float) ->
 
 
 def _name(value: Any) -> str:
-    """Return a text that two plain values share if they are the same, however their hashes were chosen.
-
-    Raises:
-        _ForeignError: The value, or something in it, is not plain.
-    """
+    """Return a text that two plain values share if they are the same, whatever their hashes; raise for other values."""
     kind = type(value)
     if kind is int:
         return f"i{value:x}" if -_SHORT < value < _SHORT else _shorten(f"i{value:x}")

@@ -185,11 +185,7 @@ def _members(items: object, effort: Effort, depth: int) -> set[Any]:
 
 
 def _pay_for_alike(members: list[Any], effort: Effort) -> None:
-    """Pay for the comparison of members with the same hash, as whole numbers and containers can be chosen to have.
-
-    Raises:
-        NotPlainError: They are more than :data:`MAX_ALIKE`, or take more work than may be done.
-    """
+    """Pay for comparing members with the same hash, which whole numbers and containers can be chosen to have."""
     for alike in _alike(members):
         if len(alike) > MAX_ALIKE:
             raise NotPlainError(f"more than {MAX_ALIKE} members with the same hash")

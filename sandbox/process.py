@@ -47,15 +47,10 @@ _END_S = 1.0  # seconds for a zygote to end what it has under way, and for what 
 
 
 class Profile(NamedTuple):
-    """The modules that a zygote loads before code runs.
+    """The modules that a zygote loads before code runs."""
 
-    Attributes:
-        modules: Imported before the jail is entered.
-        packages: Packages besides the standard library that the jail lets code read.
-    """
-
-    modules: tuple[str, ...]
-    packages: tuple[str, ...] = ()
+    modules: tuple[str, ...]  # imported before the jail is entered
+    packages: tuple[str, ...] = ()  # packages besides the standard library that the jail lets code read
 
 
 PROFILES = {
@@ -66,12 +61,7 @@ PROFILES = {
 
 
 class ZygoteProcess:
-    """One zygote process and the files it shares with this one.
-
-    Attributes:
-        process: Its process id; 0 once it is dead.
-        scratch_bytes: Size of its scratch directory, where the kernel bounds that.
-    """
+    """One zygote process and the files it shares with this one."""
 
     def __init__(self, profile: Profile, level: Level, scratch_bytes: int) -> None:
         self._lock = threading.Lock()  # protects the process's descriptor
@@ -81,9 +71,9 @@ class ZygoteProcess:
         self._files = {name: anonymous_file(name) for name in FILES}  # "peer" only keeps its number
         self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._untidy = False  # whether the zygote is cleaning up after an evaluation
-        self.scratch_bytes = scratch_bytes
+        self.scratch_bytes = scratch_bytes  # size of its scratch directory, where the kernel bounds that
         self._patience_s = _END_S  # in which it may end by itself
-        self.process = 0
+        self.process = 0  # its process id; 0 once it is dead
         self._pidfd = -1
         try:
             self._start(profile, level, scratch_bytes, control.fileno())
@@ -137,11 +127,7 @@ class ZygoteProcess:
     def evaluate(
         self, kind: int, limits: Limits, request: bytes, *, tests: bytes = b"", stdin: bytes = b""
     ) -> Evaluation:
-        """Run one evaluation.
-
-        Raises:
-            OSError, EOFError: The zygote died, or is no longer to be used; it has been ended.
-        """
+        """Run one evaluation; raise ``OSError`` or ``EOFError`` if the zygote died or had to be ended."""
         self._in_use.acquire()
         try:
             if not self.process:
@@ -179,10 +165,7 @@ class ZygoteProcess:
             self._in_use.release()
 
     def _hear_report(self, timeout_s: float) -> bytes:
-        """Wait for a report, for an evaluation's time and then the grace, in parts.
-
-        If the whole machine stands still, that costs one part and not the whole grace.
-        """
+        """Wait for a report, for an evaluation's time and then the grace in parts: a pause of the machine costs one."""
         for patience_s in (timeout_s, *[GRACE_S / PARTS] * PARTS):
             with contextlib.suppress(TimeoutError):
                 return self._hear(patience_s)

@@ -215,10 +215,7 @@ def _take_helpers(tree: Module, names: dict[str, Any], entry: str, helpers: str)
     """Give the tests the names that they use and do not bind, as the helpers define them.
 
     The text of the tests decides this before the completion is heard, so the completion can neither put the tests at
-    fault nor take a helper's place.
-
-    Raises:
-        NameError: The helpers do not define it either.
+    fault nor take a helper's place. Raise ``NameError`` if the helpers do not define a name either.
     """
     missing = [name for name in _unbound(tree, names) if name not in ("candidate", entry.split(".")[-1])]
     if not missing:

@@ -39,10 +39,7 @@ class Children:
         return child, os.pidfd_open(child)
 
     def reap(self, process: int) -> tuple[int, resource.struct_rusage]:
-        """Reap a process that has ended or is dying; return its wait status and what it used.
-
-        A process that does not die in time counts as killed.
-        """
+        """Reap a dying process; return its status and usage. A process that does not die in time counts as killed."""
         until = 0.0
         while True:
             ended, status, usage = os.wait4(process, os.WNOHANG)

@@ -364,11 +364,7 @@ def _length(buffer: bytearray) -> int:
 
 
 def frames(limit: int) -> Iterator[Any]:
-    """Return the other side's messages until it is gone, or sends more than it may.
-
-    Raises:
-        OSError: It is gone and left messages unread.
-    """
+    """Yield the other side's messages until it is gone or sends too much; raise ``OSError`` if it left some unread."""
     buffer = bytearray()
     while True:
         while len(buffer) < _FRAME_BYTES or len(buffer) < _FRAME_BYTES + _length(buffer):

@@ -151,8 +151,7 @@ class Zygote:
     def _evaluate(self, order: bytes, *, in_stream: bool) -> tuple[float, ...]:
         """Run an evaluation to its end and return the report.
 
-        In a stream of orders the next child is forked beside this one; otherwise later, because the fork would slow a
-        short evaluation down.
+        In a stream of orders the next child is forked beside this one; otherwise later: it slows short evaluations.
         """
         kind, began, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
         tester = 0
@@ -182,10 +181,7 @@ class Zygote:
         return status, REASONS.index(reason), duration_s, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, tester_status
 
     def _begin(self, kind: int, limits: Bounds, processes: int) -> tuple[int, int]:
-        """Tell a child what to do: the waiting one, or a new one if that has died or has other limits.
-
-        Return the child and the other end of its descriptor 5.
-        """
+        """Order the waiting child, or a new one if that has died or has other limits; return it and its socket."""
         if self._spare is not None and processes == 1 and limits == self._spare_limits:
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._spare[1], bytes([kind]))
@@ -229,7 +225,7 @@ class Zygote:
             self._spare_limits = ()
 
     def _fork(self, limits: Bounds, processes: int = 1) -> tuple[int, int]:
-        """Fork a child that waits to be told what to do; return it and the other end of its descriptor 5."""
+        """Fork a child that waits for its order; return it and its socket, the other end of its descriptor 5."""
         ours, theirs = kernel.socket_pair()
         self._spare_limits = limits
         try:
@@ -287,8 +283,8 @@ class Zygote:
     def _wait(self, completion: int, tester: int, deadline: float, scratch_bytes: int, *, prepare: bool) -> str:
         """Wait for the end of the tester, or of the completion without one; return why it is to be ended.
 
-        Where that takes a while and ``prepare`` is set, the next child is forked meanwhile; for a short evaluation
-        the fork would only be in its way. (An end that kills all in the jail would kill that child too.)
+        If that takes a while and ``prepare`` is set, fork the next child meanwhile. (An end that kills all in the jail
+        would kill that child too.)
         """
         pidfd = os.pidfd_open(tester or completion)
         try:

@@ -29,16 +29,12 @@ def abi() -> int:
 
 
 def restrict(readable: Iterable[str], writable: Iterable[str | int] = (), devices: Iterable[str] = ()) -> None:
-    """Put this process under Landlock, for ever.
+    """Put this process under Landlock, for ever; raise ``OSError`` if the kernel has none, or refuses.
 
     Args:
         readable: Files and directories that may be read; those that do not exist are left out.
-        writable: Directories, or descriptors of them, in which everything may be done but execute and make special
-            files.
+        writable: Directories, or their descriptors, in which all is allowed but to execute and to make special files.
         devices: Files such as ``/dev/null`` that may be read and written.
-
-    Raises:
-        OSError: The kernel has no Landlock, or refuses.
     """
     version = abi()
     if version < 1:

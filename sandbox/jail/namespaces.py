@@ -22,11 +22,8 @@ _SCRATCH_INODES = 4096
 def unshare() -> bool:
     """Give this process new namespaces, in which it is root; its next child is process 1 there.
 
-    Returns:
-        Whether ``nobody`` is mapped too, as user 1, for :func:`step_down`: where the caller is root outside.
-
-    Raises:
-        OSError: The kernel, its settings or a container's seccomp profile refuse.
+    Return whether ``nobody`` is mapped too, as user 1, for :func:`step_down`: that needs a caller that is root outside.
+    Raise ``OSError`` if the kernel, its settings or a container's seccomp profile refuse.
     """
     user, group = os.getuid(), os.getgid()
     flags = kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET

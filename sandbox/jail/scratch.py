@@ -39,11 +39,7 @@ def main(folder: int) -> None:
 
 
 def check_used(folder: int, most_bytes: int) -> None:
-    """Look at all files below a directory, given as a descriptor.
-
-    Raises:
-        OSError: They are more than so many bytes together, very many, deeply nested, or cannot be looked at.
-    """
+    """Raise ``OSError`` if all files below a directory are too large together, too many, or too deeply nested."""
     total = entries_count = 0
 
     def look(directory: int, depth: int) -> None:
@@ -80,12 +76,9 @@ def _open_inner(parent: int, name: str) -> int | None:
 
 
 def empty(folder: int) -> None:
-    """Remove all that a directory, given as a descriptor, holds.
+    """Remove all that a directory, given as a descriptor, holds; raise ``OSError`` if something cannot be removed.
 
     Directories that are nested too deeply are moved up into the directory itself.
-
-    Raises:
-        OSError: Something cannot be removed.
     """
     mover = _Mover(folder)
     while names := _names(folder):

@@ -92,10 +92,7 @@ def lost(call: Call, reason: str, *, with_all: bool = False) -> Fate:
 
 
 def unanswered(call: Call, status: CallStatus, message: str) -> Fate:
-    """Return the fate of a call whose answer never came, or was late beside left-over threads: once more, alone.
-
-    If it was alone already, it ends with the status and the message.
-    """
+    """Return the fate of a call without an answer: once more, alone; if it was alone, the status and the message."""
     if not call.terms.alone:
         return Fate(call.terms._replace(alone=True))
     return Fate(call.terms, status, message)

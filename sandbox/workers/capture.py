@@ -25,10 +25,8 @@ _current: contextvars.ContextVar[CallLog | None] = contextvars.ContextVar("call_
 class CallLog:
     """The output of one call, capped at :data:`LOG_CHARS`.
 
-    With a writer it is also written there as it comes, for the parent to read if the call never returns.
-
-    Attributes:
-        ticket: The call's number, which the worker sets before the call begins.
+    With a writer it is also written there as it comes, for the parent to read if the call never returns. The worker
+    sets ``ticket``, the call's number, before the call begins.
     """
 
     __slots__ = ("_chars", "_closed", "_dropped", "_parts", "_writer", "ticket")
@@ -214,12 +212,9 @@ class _Tee(_Stream):
         self._stream = stream
 
     def write(self, text: str) -> int:
-        log = _current.get()
-        if log is None:
+        if _current.get() is None:
             self._stream.write(text)
-        else:
-            log.write(text)
-        return len(text)
+        return super().write(text)
 
     def flush(self) -> None:
         self._stream.flush()

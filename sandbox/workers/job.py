@@ -71,10 +71,7 @@ class Handler(Protocol):
         """Take results of every kind."""
 
     def take_numbers(self, answers: list[tuple[Call, float, float]]) -> Again:
-        """Take answers that are one number, with no output: call, number and the seconds it ran.
-
-        Most answers are such, and this is a shorter way for them than :meth:`take`.
-        """
+        """Take answers that are one number, as most are, with no output: call, number and the seconds it ran."""
 
 
 class CallPool(Protocol):

@@ -83,8 +83,7 @@ class Nursery:
     def hear(self) -> list[tuple[ForkRequest, int]]:
         """Return the workers forked since the last call, with their process ids, without waiting.
 
-        Raises:
-            EOFError, OSError, MalformedError: It is gone, is not fit, or sends what no nursery sends.
+        Raise ``EOFError``, ``OSError`` or ``MalformedError`` if it is gone, is not fit, or sends junk.
         """
         started = []
         while select.select([self.channel], [], [], 0)[0]:

@@ -26,15 +26,10 @@ MAX_CHUNK = 1024  # calls sent to a serial worker at once
 
 
 class Running(NamedTuple):
-    """A call in progress.
-
-    Attributes:
-        started: When it began, later by the time for which its clock stood still; where it stands still now, since
-            when.
-    """
+    """A call in progress."""
 
     ticket: int  # the call's number
-    started: float
+    started: float  # when it began, plus the time for which its clock stood still; if it stands still now, since when
     tainted: bool  # whether threads left by earlier calls were alive when it began
     stopped: bool = False  # whether its clock stands still
 
@@ -53,14 +48,10 @@ class Page:
 
     An answer lies here if it is one number and comes with no output. There is room for a serial worker's last two
     chunks: while the parent reads one chunk's answers, the worker writes the next one's.
-
-    Attributes:
-        cells: How many calls may be in flight.
-        prints: The prints of those calls so far.
     """
 
     def __init__(self, memory: mmap.mmap, cells: int) -> None:
-        self.cells = cells
+        self.cells = cells  # how many calls may be in flight
         self._map = memory
         self._numbers_at = _CELLS_AT + cells * _CELL.size
         # These write a word at once; struct clears the word first, and a reader may see that.
@@ -115,10 +106,9 @@ class Page:
         self._floats[_DEADLINE] = deadline
 
     def begin(self, cell: int, ticket: int, now: float, tainted: bool) -> None:
-        """Say that a call begins.
+        """Say that a call begins; its ticket is written last.
 
-        The ticket is written last. Where a machine's memory shows the writes in another order all the
-        same, a reader that is about to act looks a second time.
+        A machine's memory may show the writes in another order, so a reader that is about to act looks twice.
         """
         _CELL.pack_into(self._map, _CELLS_AT + cell * _CELL.size, now, tainted, ticket)
 

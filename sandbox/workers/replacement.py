@@ -192,10 +192,7 @@ class Replacement:
             self.start()
 
     def _count_with_warden(self, slot: Slot) -> int:
-        """Count the warden's loss against the calls that a worker ran, and return how many they are.
-
-        A call that it happens to twice runs apart from all others from then on.
-        """
+        """Count the warden's loss against the calls that a worker ran, and return how many they are."""
         if slot.page is None or slot.state is State.STARTING:
             return 0
         suspects = slot.suspects()

@@ -104,11 +104,7 @@ class Channel:
         return self.sock.fileno()
 
     def send(self, body: bytes, descriptors: Sequence[int] = ()) -> None:
-        """Send one frame and the descriptors that go with it, blocking until the kernel has it.
-
-        Raises:
-            OSError: The other side is gone; or, where this is the parent's side, it has read nothing for seconds.
-        """
+        """Send one frame with descriptors, blocking; raise ``OSError`` if the other side is gone or reads nothing."""
         data = _LENGTH.pack(len(body)) + body
         if descriptors:
             sent = socket.send_fds(self.sock, [data], list(descriptors))
@@ -127,9 +123,7 @@ class Channel:
     def receive(self) -> Iterator[bytes]:
         """Read what has arrived, blocking until there is a byte, and yield the frames that it completes.
 
-        Raises:
-            EOFError: The other side is gone.
-            MalformedError: A frame would be longer than any that may come.
+        Raise ``EOFError`` if the other side is gone, and ``MalformedError`` for a frame that is too long.
         """
         data, descriptors, _, _ = socket.recv_fds(self.sock, _READ_BYTES, _MAX_FDS)
         self._descriptors.extend(descriptors)
@@ -156,10 +150,7 @@ class Channel:
 
 
 def channel_pair(send_s: int = 5) -> tuple[Channel, socket.socket]:
-    """Return this side's channel and the socket for the other side.
-
-    This side waits ``send_s`` whole seconds for a peer that reads nothing.
-    """
+    """Return our channel, which waits ``send_s`` seconds for a peer that does not read, and the peer's socket."""
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", send_s, 0))
     return Channel(ours, _MAX_FRAME_BYTES), theirs
@@ -313,11 +304,7 @@ class RecordReader:
         self._position = 0
 
     def read(self) -> list[Record]:
-        """Return the records completed since the last call.
-
-        Raises:
-            MalformedError: The file holds what is not a record; the worker is not to be trusted further.
-        """
+        """Return the records completed since the last call; raise ``MalformedError`` for what is not a record."""
         data = bytearray()
         while piece := os.pread(self._descriptor, _PIECE_BYTES, self._position + len(data)):
             data += piece
@@ -347,11 +334,7 @@ class RecordReader:
 
 
 def parse_json(data: bytes) -> Any:
-    """Return what JSON from a worker stands for.
-
-    Raises:
-        MalformedError: The data is not JSON.
-    """
+    """Return what JSON from a worker stands for; raise ``MalformedError`` for data that is not JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:  # nested too deeply is the second

@@ -80,11 +80,7 @@ def serve(
 
 
 def load(payload: Payload) -> dict[int, TargetFunction]:
-    """Make this process one for targets, and load them.
-
-    Raises:
-        RuntimeError: One cannot be loaded; says which and why.
-    """
+    """Make this process one for targets, and load them; raise ``RuntimeError``, which names it, if one cannot load."""
     os.environ[INSIDE] = "1"
     capture.install()
     process = Steady.process()
