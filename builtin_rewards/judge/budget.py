@@ -28,8 +28,7 @@ from rewardkit.extending import of_this_loop
 _log = logging.getLogger("rewardkit")
 _warn_once = functools.cache(_log.warning)
 
-_REQUEST_TOKENS, _MESSAGE_TOKENS = 64, 16
-"""Tokens that a chat template may add to a prompt (a short system prompt) and to each message (role and markers)."""
+_REQUEST_TOKENS, _MESSAGE_TOKENS = 64, 16  # what chat templates add: a short system prompt; role and markers
 _IMAGE_TOKENS = 50_000  # the most that a model is known to count for one image: gpt-4o-mini's 48,169
 _AGAIN_S = 0.02  # how often a call that waits for room looks again; one a process and event loop does
 _LOST_AFTER_S = 3600.0  # a request in flight for this long counts as spent: its process has died

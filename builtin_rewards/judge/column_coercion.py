@@ -14,12 +14,11 @@ from builtin_rewards.judge.prompt import near_names
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from rewardkit.extending import Coercer, ColumnValueError, TextOrder, build_coercer, shorten
 
-_KEYS = {
+_KEYS = {  # what a criterion's keys mean; of several for one thing the first counts, the last three are ignored
     **dict.fromkeys(("text", "criterion", "description"), "text"),
     **dict.fromkeys(("weight", "points"), "weight"),
     **{key: key for key in ("kind", "must", "name", "id", "title", "tags")},
 }
-"""What the keys of a criterion mean. Of several keys for one thing the first counts; the last three are ignored."""
 _MOST_CHARS = 4000  # characters that one criterion may have, white space folded
 _text = build_coercer(str | None)
 

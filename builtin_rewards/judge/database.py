@@ -24,9 +24,9 @@ from sandbox import folders, local_ranks
 _FOLDERS = "rewardkit-database-"
 _SET_UP_S = 60.0  # to wait for another process that makes the same file
 _HEADER = "SELECT * FROM pragma_application_id, pragma_user_version"
+# What the names of file systems begin with whose files other hosts may have open. WAL needs memory that all its users
+# share (https://www.sqlite.org/wal.html, "all processes using a database must be on the same host").
 _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "gfs2", "ocfs2", "fuse")
-"""What the names of file systems begin with whose files other hosts may have open. WAL needs memory that all its users
-share (https://www.sqlite.org/wal.html, "all processes using a database must be on the same host")."""
 
 
 class Database:
@@ -212,8 +212,7 @@ def _shared_file(purpose: str) -> Path:
     return Path(folders.shared(_FOLDERS, launcher, name), "private.db")
 
 
-_private: dict[str, int] = {}
-"""How many private files this process has been asked for, by purpose: all processes of a training ask for the same."""
+_private: dict[str, int] = {}  # private files so far, by purpose: all processes of a training ask for the same
 _all: weakref.WeakSet[Database] = weakref.WeakSet()
 _lock = threading.RLock()  # held by whoever uses a connection or the set, or forks
 

@@ -14,7 +14,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from builtin_rewards.judge.costs import open_bill, with_costs
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.members import (
     UNSEEN,
@@ -25,6 +24,7 @@ from builtin_rewards.judge.members import (
     check_members,
     unanswered_error,
 )
+from builtin_rewards.judge.model import open_bill, with_costs
 from builtin_rewards.judge.own_labels import LabelAgreement, LabelledRows, calibrate
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
 from rewardkit.extending import finished, turns

@@ -22,20 +22,16 @@ class Format(StrEnum):
 
 
 LONGEST_OBJECT = 100_000  # the most characters of a verdict, so that a long reply does not hold up the event loop
-REFUSABLE: Mapping[str, str | None] = {
+REFUSABLE: Mapping[str, str | None] = {  # the other name of what some servers refuse; ``None``: it is left out
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
     **dict.fromkeys(("temperature", "top_p", "seed", "logprobs", "top_logprobs")),
 }
-"""The other name of a parameter that some servers and models refuse; ``None`` if it is left out instead."""
-Changes: TypeAlias = Mapping[str, str | None]
-"""A server's name for a parameter that it refuses by ours, or ``None`` to leave it out."""
+Changes: TypeAlias = Mapping[str, str | None]  # a server's name for a parameter, ``None`` to leave it out
 
 _IGNORED_LIMIT = 3  # so many first replies that break the schema show that the server ignores it
-_REJECTING = frozenset({400, 404, 422, 500})
-"""Statuses with which servers refuse a format; 500 is ``llama_cpp.server``'s."""
-_ERROR_HEAD = re.compile(r".*?HTTP \d{3}: ", re.DOTALL)
-"""The part of an endpoint's error before the server's words: address and model, whose names may be anything."""
+_REJECTING = frozenset({400, 404, 422, 500})  # statuses that refuse a format; 500 is ``llama_cpp.server``'s
+_ERROR_HEAD = re.compile(r".*?HTTP \d{3}: ", re.DOTALL)  # before the server's words: address and model, any names
 _COMPLAINT = re.compile(
     r"(not|n't|un) ?-?(support|allow|permit|accept|recogni[sz]ed|known|expected)|extra|deprecated|only the default",
     re.IGNORECASE,

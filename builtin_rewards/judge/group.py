@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from builtin_rewards.judge.conversation import Turns, turns_of
-from builtin_rewards.judge.costs import cost_metrics, open_bill
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.messages import Reply
-from builtin_rewards.judge.model import Question
+from builtin_rewards.judge.model import Question, cost_metrics, open_bill
 from builtin_rewards.judge.prompted import PromptedFunction
 from rewardkit import CoercionError, RewardError, Score
 
@@ -56,9 +55,8 @@ class GroupFunction(PromptedFunction):
 
     def build_questions(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
         if len(columns["completions"]) < 2:
-            raise JudgeSetupError(
-                "a judge of groups compares two completions or more; give rollouts of a prompt, or completions=[...]"
-            )
+            fix = "give rollouts of a prompt, or completions=[...]"
+            raise JudgeSetupError(f"a judge of groups compares two completions or more; {fix}")
         _, group, _ = self._competitors(columns)
         return tuple(self.questions(group).values())
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from builtin_rewards.judge.costs import open_bill, with_costs
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.fallback import MARGIN_S, JudgeReward, judge_options
 from builtin_rewards.judge.llm import REASON_CHARS, LLMJudge
@@ -27,6 +26,7 @@ from builtin_rewards.judge.members import (
     is_same_grade,
     unanswered_error,
 )
+from builtin_rewards.judge.model import open_bill, with_costs
 from builtin_rewards.judge.settings import check
 from rewardkit import Reward, Score
 
@@ -78,9 +78,8 @@ class JuryFunction(CombiningFunction):
         failures = [answer for answer in answers if answer.score is None]
         if len(answers) - len(failures) < self.quorum:
             raise unanswered_error(f"{len(answers) - len(failures)} of {len(answers)} jurors answered", failures)
-        scores = {
-            answer.name: answer.score.value for answer in answers if answer.score and answer.score.value is not None
-        }
+        values = {answer.name: answer.score.value for answer in answers if answer.score}
+        scores = {name: value for name, value in values.items() if value is not None}
         score = reduce_scores([*scores.values()], self.reduce, self.threshold)
         metrics = {"jurors": float(len(scores)), "jurors_lost": float(len(failures))}
         metrics |= {f"juror/{name}": value for name, value in scores.items()}

@@ -22,8 +22,8 @@ from builtin_rewards.judge.verdict import Verdict
 
 MINIMUM_MASS = 0.5  # the least mass with which a weighted grade replaces the sampled one: more than half is known
 
+# A key with its object or its digit. No JSON string holds such a text, because its quotation marks are escaped.
 _KEY = re.compile(r'"([A-Za-z0-9_-]{1,64})"\s*:\s*(?:\{|([0-9])(?=\s*[,}]))')
-"""A key with its object or its digit. No JSON string holds such a text, because its quotation marks are escaped."""
 _GRADE = re.compile(r"\s*([0-9])(?![^\s,}])")
 
 

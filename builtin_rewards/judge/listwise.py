@@ -27,8 +27,7 @@ from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import read_verdict
 from rewardkit import Kind, RewardError, Score
 
-_QUESTION_CHARS = 8 * MAX_CHARS
-"""Characters of a question's answers, some 64,000 tokens, which leaves half of a context of 128,000."""
+_QUESTION_CHARS = 8 * MAX_CHARS  # of a question's answers: some 64,000 tokens, half of a context of 128,000
 
 Part: TypeAlias = tuple[Turns, ...]  # the answers of one question, in their order
 

@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
 from builtin_rewards.judge.conversation import turns_of
-from builtin_rewards.judge.costs import cost_metrics, open_bill
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.likelihood import weigh_grades
 from builtin_rewards.judge.members import UNSEEN
 from builtin_rewards.judge.messages import Reply
-from builtin_rewards.judge.model import Question
+from builtin_rewards.judge.model import Question, cost_metrics, open_bill
 from builtin_rewards.judge.prompt import Template
 from builtin_rewards.judge.prompted import (
     PromptedFunction,
@@ -29,8 +28,7 @@ from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import Verdict, combine, join_verdicts, read_verdict
 from rewardkit import Score
 
-_SAMPLING_TEMPERATURE = 0.7
-"""The default of several samples: that of the self-consistency paper (arXiv 2203.11171, section 3.1)."""
+_SAMPLING_TEMPERATURE = 0.7  # by default of several samples: self-consistency's (arXiv 2203.11171, section 3.1)
 REASON_CHARS = 400  # of each reason, in a score's own reason
 _CRITERIA_OF_A_ROW = 20  # how many questions about a row's own rubric, one a criterion, have room in a call's deadline
 

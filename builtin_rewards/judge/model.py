@@ -1,16 +1,19 @@
 """The model behind a judge: where it is served, how it is asked, and what may be spent on it.
 
-Owns one question from its cache key to the verdict: formats and parameters, the cache, the budget. Judges decide what
-is asked, and the endpoint sends it.
+Owns one question from its cache key to the verdict: formats and parameters, the cache, the budget; and the bills of
+what replies took, since a member of a chain or jury that fails has no score to carry its costs. Judges decide what is
+asked, and the endpoint sends it.
 """
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from builtin_rewards.judge.budget import Budget, most_tokens
 from builtin_rewards.judge.cache import JudgeCache, question_key
@@ -29,14 +32,13 @@ from builtin_rewards.judge.formats import (
 from builtin_rewards.judge.messages import Reply, Request, append_text
 from builtin_rewards.judge.prices import Price, check_prices, price_of
 from builtin_rewards.judge.settings import check
-from rewardkit.extending import of_this_loop
+from rewardkit.extending import COST_METRICS, of_this_loop
 
 T = TypeVar("T")
+Read: TypeAlias = Callable[[Reply, Format], T]
 
 _TOP_LOGPROBS = 20  # the most that OpenAI's API gives (chat completions, ``top_logprobs``)
-_ALL_REASONING = (
-    "all that it wrote is reasoning: raise max_tokens, or let it reason less, as by options={'reasoning_effort': 'low'}"
-)
+_LESS_REASONING = "raise max_tokens, or let it reason less, as by options={'reasoning_effort': 'low'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +148,7 @@ class JudgeModel:
             options["seed"] += question.index  # one seed would draw the same sample each time
         return Request(self.model, (*history, last), options, question.index)
 
-    async def attempt(
-        self, judge: str, question: Question, read: Callable[[Reply, Format], T]
-    ) -> ReadReply[T | JudgeReplyError]:
+    async def attempt(self, judge: str, question: Question, read: Read[T]) -> ReadReply[T | JudgeReplyError]:
         """Ask a judge's question and read the reply; the error of a reply without verdict is returned as well.
 
         Raises:
@@ -166,7 +166,11 @@ class JudgeModel:
         except JudgeReplyError as error:
             error.requests = exchange.failed_requests + reply.requests
             is_all_reasoning = reply.reasoned and not reply.text.strip() and reply.refusal is None
-            value = error.with_message(f"{error.message}; {_ALL_REASONING}") if is_all_reasoning else error
+            value = (
+                error.with_message(f"{error.message}; all that it wrote is reasoning: {_LESS_REASONING}")
+                if is_all_reasoning
+                else error
+            )
         if not reply.requests:
             return ReadReply(value, reply, 0, 0.0)
         self._negotiator.note(format, value.fault if isinstance(value, JudgeReplyError) else None)
@@ -216,3 +220,45 @@ class _Exchange:
             self.failed_requests += error.requests
             error.requests = self.failed_requests
             raise
+
+
+Bill: TypeAlias = Sequence[ReadReply[Any]]
+_bills: ContextVar[tuple[list[ReadReply[Any]], ...]] = ContextVar("bills", default=())
+
+
+def charge(answer: ReadReply[Any]) -> None:
+    """Put a reply on all bills that are open where it is asked for."""
+    for bill in _bills.get():
+        bill.append(answer)
+
+
+@contextmanager
+def open_bill() -> Iterator[Bill]:
+    """Return the bill of the replies that the block and its tasks ask for; they stand on the caller's bill too."""
+    bill: list[ReadReply[Any]] = []
+    token = _bills.set((*_bills.get(), bill))
+    try:
+        yield bill
+    finally:
+        _bills.reset(token)
+
+
+def cost_metrics(answers: Bill) -> dict[str, float]:
+    """Return what replies took: requests, tokens, USD if the price is known, and the share that the cache had."""
+    sent = [answer for answer in answers if answer.requests]
+    used = [answer.reply.usage for answer in sent if answer.reply.usage is not None]
+    costs = [answer.cost_usd for answer in sent if answer.cost_usd is not None]
+    cached = 1 - len(sent) / len(answers) if answers else 0.0
+    metrics = {"requests": float(sum(answer.requests for answer in sent)), "cached": cached}
+    if len(used) == len(sent):
+        metrics["prompt_tokens"] = float(sum(usage.prompt_tokens for usage in used))
+        metrics["completion_tokens"] = float(sum(usage.completion_tokens for usage in used))
+    return metrics | ({"cost_usd": sum(costs)} if len(costs) == len(sent) else {})
+
+
+def with_costs(metrics: Mapping[str, float], bill: Bill) -> dict[str, float]:
+    """Return metrics whose costs are replaced by the bill's, which include them; an empty bill changes nothing."""
+    if not bill:
+        return dict(metrics)
+    others = {name: value for name, value in metrics.items() if name not in (*COST_METRICS, "cached")}
+    return others | cost_metrics(bill)

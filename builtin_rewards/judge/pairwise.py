@@ -26,17 +26,14 @@ from rewardkit import Kind, RewardError, Score
 
 _FIELDS = ("first", "second")
 _WORTH = {"A": 1.0, "B": 0.0, "tie": 0.5}  # of the answer that stands first
+# As many groups of 4 as keep all requests in flight; more large groups would wait until their deadlines pass.
 _PAIRS_A_GROUP = 6
-"""Pairs of a group of 4. As many groups are compared at once as keep all requests in flight with such groups; more
-large groups would wait for each other until their deadlines pass."""
 
 Wins: TypeAlias = Sequence[Sequence[float]]  # how often the first index won against the second; a tie is half a win
 Ratings: TypeAlias = list[float | None]
 
-_TOLERANCE, _MAX_ITERATIONS = 1e-9, 20_000
-"""The iteration ends when no log-strength moves further; each step raises the likelihood, so the last one is best."""
-_SAME_STRENGTH = 1e-6
-"""Strengths no further apart share a rank: more than the iterations leave, less than any result makes."""
+_TOLERANCE, _MAX_ITERATIONS = 1e-9, 20_000  # a step of log-strengths that ends them; the last ones are the likeliest
+_SAME_STRENGTH = 1e-6  # strengths this near share a rank: more than the iterations leave, less than any result makes
 
 
 class Match(NamedTuple):

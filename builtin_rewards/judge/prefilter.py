@@ -32,19 +32,17 @@ _FORMS = (  # openers that come in several wordings
 )
 _TAGS = "think|thinking|thought|reasoning|answer|final_answer|solution|response|result|prompt|completion|reference"
 _FENCES = "prompt|completion|conversation|reference|source|first|second|answer-[0-9]{1,3}"
-_FORMATTING = re.compile(
+_FORMATTING = re.compile(  # without content of its own; none of HTML's elements: ``<output>`` may be an answer
     rf"</?\s{{0,8}}(?:(?:{_TAGS})|(?:{_FENCES})-[0-9a-f]{{1,64}})\s{{0,8}}/?>"
     r"|<\|[a-z0-9_]{1,40}\|>"
     r"|```(?:[\w+#.-]{0,32}[^\S\n]*+\n\s*+```)?"
     r"|\\(?:boxed|fbox|text|textbf|textit|mathrm|mathbf)\s{0,8}\{"
     r"|\\(?:begin|end)\{[a-z]{1,20}\*?\}"
 )
-"""Formatting without content of its own. HTML's elements do not belong here: ``<output>`` may be an answer."""
 _WORD = re.compile(r"[^\W_]+(?>'[^\W_]+)*+")
+# Marks that end a sentence, the brace of a box, unreadable characters, and Markdown's rules.
 _SILENT = re.compile("(?>[\\s\x00.,:;}\u2026\u3001\u3002\ufffd\ud800-\udfff]|([-*_#~])\\1\\1+|[!?]{4,})*+")
-"""Marks that end a sentence, the brace of a box, unreadable characters, and Markdown's rules."""
-_DRESS = frozenset(".,:;!?'\"*_#>-`~()[]{}$\\/\u2026\u3001\u3002\u300c\u300d\ufffd")
-"""Marks that may stand around openers."""
+_DRESS = frozenset(".,:;!?'\"*_#>-`~()[]{}$\\/\u2026\u3001\u3002\u300c\u300d\ufffd")  # marks around openers
 # Possessive, so that a text is read once.
 _ONLY_OPENERS = re.compile(f"(?>(?:{'|'.join([*(re.escape(fold(opener)) for opener in OPENERS), *_FORMS])}) )++")
 _CUT_WORD = re.compile(r"\S{0,40}\Z")

@@ -26,15 +26,13 @@ Value: TypeAlias = str | Turns  # what a field is filled with: a text, or turns
 _ANSWER = "completion"
 _PAIR = ("first", "second")
 _LIST = "answers"
-_DATA = ("prompt", _ANSWER, "conversation", "reference", "source", *_PAIR, _LIST)
-"""Fields with text of the model or the dataset: they are fenced."""
-_OURS = ("criteria", "scale")  # fields with text of the judge's settings: they are not fenced
+_DATA = ("prompt", _ANSWER, "conversation", "reference", "source", *_PAIR, _LIST)  # of model or dataset: fenced
+_OURS = ("criteria", "scale")  # of the judge's settings: not fenced
 _INSTRUCTIONS = ("system", "developer", "tools")
 _HEAD_CHARS = 24  # characters of a head's brackets, code and line ends
-_LEAST_CHARS, _LEAST_PARTS = 200, 64
-"""If parts would get fewer characters each, the middle ones are left out; never of so few parts."""
+_LEAST_CHARS, _LEAST_PARTS = 200, 64  # with fewer characters a part, the middle ones are left out of more parts
+# Controls other than tab and line ends, lone surrogates, and the tag characters.
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
-"""Controls other than tab and line ends, lone surrogates, and the tag characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,21 +13,19 @@ import keyword
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Never, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Never, TypeVar
 
 from builtin_rewards.judge.column_coercion import PASSAGES, rubric_annotation
 from builtin_rewards.judge.conversation import Image, Turn, Turns, last_text, tools_turn, turns_of
-from builtin_rewards.judge.costs import charge
 from builtin_rewards.judge.endpoint.client import StandIn
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.members import JudgeFunction
-from builtin_rewards.judge.messages import Reply
-from builtin_rewards.judge.model import JudgeModel, Question, ReadReply
+from builtin_rewards.judge.model import JudgeModel, Question, Read, ReadReply, charge
 from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, omitted_chars
 from builtin_rewards.judge.rubric import Rubric
@@ -37,22 +35,19 @@ from rewardkit import Kind, RewardOptions, Rollout
 from rewardkit.extending import CallContext, Versioned, check_rollouts, turns
 
 MARGIN_S = 10.0  # beyond a judgement's deadline, in its call's: importing the client library is not charged to it
+# Questions begun for each request that may be in flight, so that waits between tries leave no room unused: at 20 % of
+# faults and a latency of 1 s a question waits for a sixth of its time.
 _QUESTIONS_A_REQUEST = 1.25
-"""Questions begun for each request that may be in flight, so that waits between tries leave no room unused: at 20 % of
-faults and a latency of 1 s a question waits for a sixth of its time."""
 _RESERVED = frozenset({"prompt", "completion", "completions", "messages", "completion_ids", "example", "step", "epoch"})
 _OURS = {"prompt", "completion", "conversation", "first", "second", "answers", "criteria", "scale"}
 _TOOLS = "tools"  # the column with the tools that could be called, as in TRL's data sets
 _SHOWING = ("prefilter", "max_chars", "reason_chars", "images")
 _LEFT_OUT = {"system": "system", "developer": "system"}
-_logged: set[tuple[str, frozenset[str]]] = (
-    set()
-)  # judges with what they leave out, as far as this process has logged it
+_logged = set[tuple[str, frozenset[str]]]()  # judges and what they leave out, as far as this process has logged it
 _log = logging.getLogger("rewardkit")
 
 R = TypeVar("R", bound="PromptedReward")
 T = TypeVar("T")
-Read: TypeAlias = Callable[[Reply, Format], T]
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,9 +297,8 @@ class PromptedReward(JudgeReward):
 def judging_options(judging: PromptedFunction, default: float | None) -> RewardOptions:
     """Return the options of a judge's reward."""
     timeout_s = judging.rounds * judging.model.deadline_s + MARGIN_S
-    return judge_options(
-        judging.name, timeout_s, default, score_range=(0, 1), concurrency=question_limit(judging.model)
-    )
+    calls = question_limit(judging.model)
+    return judge_options(judging.name, timeout_s, default, score_range=(0, 1), concurrency=calls)
 
 
 def function_fields(
@@ -346,9 +340,8 @@ def columns_for(
     for field, column in by_field.items():
         check_column(column, f"{{{field}}}", f"columns={{{field!r}: ...}}")
     if "reference" in fields and "reference" not in sources:
-        raise JudgeSetupError(
-            f"template {template.name!r} needs the right answer: name its dataset column, as reference='answer'"
-        )
+        fix = "name its dataset column, as reference='answer'"
+        raise JudgeSetupError(f"template {template.name!r} needs the right answer: {fix}")
     return Columns(by_field, bool({"prompt", "conversation"} & template.uses), group)
 
 

@@ -15,8 +15,7 @@ from rewardkit.extending import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MOST_CRITERIA = 100  # criteria of a rubric: twice what HealthBench's longest has, 48
-_MOST_STEPS = 101
-"""Grades that a scale may have, those of 0 to 100; OpenAI's strict mode takes 1,000 enum values in a whole schema."""
+_MOST_STEPS = 101  # grades of a scale, as 0 to 100; OpenAI's strict mode takes 1,000 enum values in a whole schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,17 +196,15 @@ def _check_criteria(criteria: Sequence[Criterion | str]) -> tuple[Criterion, ...
         for number, entry in enumerate(entries, 1)
     )
     if wrong := [entry for entry in result if not isinstance(entry, Criterion)]:
-        raise JudgeSetupError(
-            f"criteria: {wrong[0]!r} is not a Criterion; write Criterion('name', 'What is graded'), or text"
-        )
+        fix = "write Criterion('name', 'What is graded'), or text"
+        raise JudgeSetupError(f"criteria: {wrong[0]!r} is not a Criterion; {fix}")
     if not result:
         raise JudgeSetupError("criteria=[]: a judge grades at least one; give Criterion('correct', 'Is it right?')")
     if len(result) > _MOST_CRITERIA:
         raise JudgeSetupError(f"criteria: there are {len(result)}, and a judge is asked at most {_MOST_CRITERIA}")
     if not any(criterion.weight > 0 for criterion in result):
-        raise JudgeSetupError(
-            "criteria: none has a positive weight, so no score above 0 could be had; add what is good"
-        )
+        problem = "none has a positive weight, so no score above 0 could be had; add what is good"
+        raise JudgeSetupError(f"criteria: {problem}")
     if twice := [name for name, count in Counter(criterion.name for criterion in result).items() if count > 1]:
         raise JudgeSetupError(f"criteria: {twice} are named twice; each grade needs a name of its own")
     numbers: dict[str, int] = {}

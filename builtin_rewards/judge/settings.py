@@ -26,8 +26,8 @@ _ADVICE = {  # what is meant by a setting's name in a client library or in anoth
     "max_retries": "tries are set by retry=RetryPolicy(attempts=...)",
     "criteria": "put what counts into the text of a Template of your own, or use an LLMJudge",
 }
+# Arguments of a client library's call that are no parameters of a request: they would be sent, and may be a key.
 _NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})
-"""Arguments of a client library's call that are not parameters of a request: they would be sent, and may be a key."""
 
 
 class AskingSettings(TypedDict, total=False):
@@ -63,6 +63,7 @@ class JudgeSettings(AskingSettings, total=False):
     name: str
 
 
+# By setting a class, a kind of number with its least and most, or a test; and what is valid, for messages.
 _TABLE: Mapping[str, tuple[Any, str]] = {
     "model": (lambda value: isinstance(value, str) and value.strip(), "the model's name, as its server knows it"),
     "temperature": ((float, 0, 2), "0 to 2, or None to leave it to the server"),
@@ -90,7 +91,6 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
     "most": ((int, 2, 90), "a whole number from 2 to 90"),
     "threshold": ((float, 0, 1), "a number from 0 to 1, or None"),
 }
-"""By setting a class, a kind of number with its least and most, or a test; and words for what is valid."""
 
 
 def check(settings: Mapping[str, Any]) -> None:

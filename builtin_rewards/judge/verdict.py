@@ -26,8 +26,8 @@ M = TypeVar("M", bound=BaseModel)
 _PREVIEW_CHARS = 200
 _MAX_FAULTS = 3
 _CACHED_MODELS = 64
+# Reasons for a reply's end before it was whole, beside OpenAI's ``length``: Mistral's, and of failing servers.
 _BROKEN_OFF = frozenset({"model_length", "max_tokens", "error", "abort"})
-"""Reasons for a reply's end before it was whole, beside OpenAI's ``length``: Mistral's, and of failing servers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,8 @@ from rewardkit import Outcome, Status
 from rewardkit.statistics import Interval, wilson
 
 _EXAMPLES = 5
-POSITION = "position"
-IN_PAIRS = "list_and_pairs"
-"""In place of families, for unchanged pairs: in either order, and asked of a judge that compares two at a time."""
+POSITION = "position"  # in place of a family, for unchanged pairs in either order
+IN_PAIRS = "list_and_pairs"  # the same, for those asked of a judge that compares two at a time
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from builtin_rewards.judge.fallback import JudgeReward
 from rewardkit import DataError, Rollout, Runtime
 from rewardkit.commands import Tick
 
-_PAIR_COLUMN = "audit-judge pair"
-"""Keeps two comparisons on one row from becoming one group of four. No judge reads it."""
+_PAIR_COLUMN = "audit-judge pair"  # keeps two comparisons on a row from becoming a group of four; no judge reads it
 
 
 def run_audit(

@@ -21,10 +21,9 @@ from builtin_rewards.judge.messages import Reply, Request, texts_of
 
 _CHARS_A_TOKEN = 4  # of English; a rate in tokens is corrected by what the server counts
 _MONEY_MARGIN_S = 0.05  # stop waiting for budget this long before the deadline, so that the error names the cap
-Reserve: TypeAlias = Callable[[float], Awaitable[Reservation]]
-"""Reserves the money for a request within so many seconds."""
+Reserve: TypeAlias = Callable[[float], Awaitable[Reservation]]  # takes seconds, reserves a request's money in them
+# Faults that another try may cure.
 TRIED_AGAIN = frozenset({Fault.CONNECTION, Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION})
-"""Faults that another try may cure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,8 @@ class RetryPolicy:
             if not is_number(value) or value < 0:
                 raise JudgeSetupError(f"{setting}={value!r}: expected a number of seconds, 0 or more")
         if self.longest_wait_s < self.first_wait_s:
-            raise JudgeSetupError(
-                f"longest_wait_s={self.longest_wait_s!r}: expected at least first_wait_s={self.first_wait_s!r}"
-            )
+            expected = f"at least first_wait_s={self.first_wait_s!r}"
+            raise JudgeSetupError(f"longest_wait_s={self.longest_wait_s!r}: expected {expected}")
 
     def wait_s(self, tries: int, retry_after_s: float | None = None, jitter: float | None = None) -> float:
         """Return the seconds before the next try, exponential with equal jitter.

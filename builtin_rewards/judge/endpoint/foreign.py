@@ -14,18 +14,17 @@ from typing import Any, NamedTuple
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
 from builtin_rewards.judge.messages import Reply, Token, Usage
 
+# The fault of what a transport or client raises, by its class or the nearest base class. A closed event loop raises
+# ``RuntimeError``. Anything else is not tried again: most likely the client does not know an option.
 _FOREIGN = {
     **dict.fromkeys(("APIConnectionError", "TransportError", "OSError", "RuntimeError"), Fault.CONNECTION),
     **dict.fromkeys(("ValidationError", "JSONDecodeError", "DecodingError", "APIError"), Fault.NOT_A_COMPLETION),
 }
-"""The fault of what a transport or client raises, by its class or the nearest base class. A closed event loop raises
-``RuntimeError``. Anything else is not tried again: most likely the client does not know an option."""
+# Transport errors that are raised before a request is out.
 _NOT_SENT = ("ConnectError", "ConnectTimeout", "LocalProtocolError", "ProxyError", "ConnectionRefusedError")
-"""Transport errors that are raised before a request is out."""
+# By a status below 500; 402 tells of an empty account. All others are ``REJECTED``.
 _FAULTS = {402: Fault.QUOTA, 429: Fault.RATE_LIMIT, 408: Fault.SERVER_ERROR, 409: Fault.SERVER_ERROR}
-"""By a status below 500; 402 tells of an empty account. All others are ``REJECTED``."""
-_OUT_OF_PATIENCE = frozenset({504, 524})
-"""Statuses of a gateway that gave up on the server behind it, which may go on with the work and bill it."""
+_OUT_OF_PATIENCE = frozenset({504, 524})  # a gateway gave up on the server behind it, which may go on, and bill it
 
 _HELP = {
     Fault.CONNECTION: "check that the server runs, that base_url is right, and raise deadline_s if it is slow",
@@ -49,14 +48,14 @@ _HELP_NO_CHOICES = "the server answers, and the model gave nothing: read the ser
 _HELP_OF_CONTENT = "the server refuses what this request holds; a fallback may judge it"
 
 _MASK = r"[*.\u2022]{2,}|\u2026"
+# A word that may be part of a key, with the middle or the start of it masked.
 _WORD = re.compile(rf"[\w\-+/=~]+(?:(?:{_MASK})[\w\-+/=~]*)?|(?:{_MASK})[\w\-+/=~]+")
-"""A word that may be part of a key, with the middle or the start of it masked."""
 _FORMAT_WORDS = re.compile(
     r"response[ _-]?format|json[ _-]?(schema|object|mode|output)|schema|guided|grammar|structured[ _-]?output",
     re.IGNORECASE,
 )
+# Words of a 403 that refuses the request for its content, and not the key.
 _CONTENT_WORDS = re.compile(r"moderat|flagged|polic(y|ies)|\bcontent|safety", re.IGNORECASE)
-"""Words of a 403 that refuses the request for its content, and not the key."""
 _MAX_WORDS = 300
 _MOST_TOKENS = 10**9  # a higher count is not believed
 SHORTEST_KEY = 8  # shorter ones are placeholders, such as ``EMPTY``, that also stand in ordinary words

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 
+# Share of 429s that is no sign of overload: a limit that halves at each 429 settles at some 8 of 128 in flight if a
+# server rejects one request in 40 at random.
 TOLERATED = 0.1
-"""Share of 429s that is no sign of overload: a limit that halves at each 429 settles at some 8 of 128 in flight if a
-server rejects one request in 40 at random."""
 BURST_S = 10.0  # seconds of a rate that may go at once after a rest; so within any minute up to 7/6 of the rate may go
-FIRST, FIRST_S = 8, 2.0
-"""Requests in flight before the first answer, and for how long at most, so that few find out a wrong key."""
-
+FIRST, FIRST_S = 8, 2.0  # in flight before the first answer, and for how long at most: few find out a wrong key
+# Failures in a row that open a breaker, or as many as requests are in flight, if that is more: a fault comes at once
+# and an answer takes its time, so on any server the first that end have failed.
 AT_LEAST = 20
-"""Failures in a row that open a breaker, or as many as requests are in flight, if that is more: a fault comes at once
-and an answer takes its time, so on any server the first that end have failed."""
 REFUSED = 5  # refusals of the key in a row that open it, because no further request would be answered
 REFUSED_REST_S = 300.0  # how long such a server is left alone; an account may be topped up during a run
 _AT_FAULT = frozenset({Fault.CONNECTION, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION, Fault.DEADLINE})
