@@ -110,7 +110,7 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
                 "completion": rollout.completion,
                 "example": dict(rollout.example),
                 "total": totals[place],
-                "rewards": {name: outcome_row(column[place]) for name, column in self.outcomes.items()},
+                "rewards": {name: column[place].as_json() for name, column in self.outcomes.items()},
             }
             for place, rollout in enumerate(self.rollouts)
         ]
@@ -132,9 +132,3 @@ def _cell(outcome: Outcome) -> str:
         return number_cell(outcome.score)
     stands_in = "" if outcome.score is None else f", {number_cell(outcome.score)} stands in"
     return f"{outcome.cause or outcome.status}{stands_in}"
-
-
-def outcome_row(outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome as a dictionary ready for JSON."""
-    unanswered = [one._asdict() for one in outcome.unanswered]
-    return {**outcome._asdict(), "metrics": dict(outcome.metrics), "unanswered": unanswered}

@@ -191,6 +191,20 @@ class Outcome(NamedTuple):
     cached: bool = False
     unanswered: tuple[Unanswered, ...] = ()
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields ready for JSON."""
+        records = [record._asdict() for record in self.unanswered]
+        return {**self._asdict(), "metrics": dict(self.metrics), "unanswered": records}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Outcome:
+        """Return the outcome whose fields, as :meth:`as_json` gives them, these are; a missing one has its default."""
+        values = {name: fields[name] for name in cls._fields if name in fields}
+        cause = values.get("cause")
+        records = tuple(Unanswered(**record) for record in values.get("unanswered", ()))
+        decoded = {"status": Status(values["status"]), "cause": cause and Cause(cause), "unanswered": records}
+        return cls(**{**values, **decoded})
+
     def _repr_html_(self) -> str:
         """Return the fields that say something as a table, for notebooks."""
         from rewardkit.shown.html import table_html  # only notebooks show it

@@ -19,7 +19,6 @@ from rewardkit.cli.screen import screen, table, told_progress
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError, DataError
 from rewardkit.loading.registry import resolve
-from rewardkit.score_batch import outcome_row
 from rewardkit.shown.text import plain, shortened
 from rewardkit.testing.accept import Acceptance, accept
 from rewardkit.testing.expectation import outcome_words
@@ -263,7 +262,7 @@ def _as_json(results: Sequence[_Result]) -> dict[str, Any]:
                 "completion": verdict.case.rollouts[place].completion,
                 "place": place if verdict.case.group else None,
                 "expected": str(expected),
-                "got": outcome_row(outcome),
+                "got": outcome.as_json(),
                 "accepted": result.accepted(verdict),
             }
             for result in results

@@ -18,7 +18,6 @@ from rewardkit.record.places import run_path
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.stored import choose, steps_of
 from rewardkit.replay.verify import SAMPLE, Differing, Holds, VersionCheck, verify
-from rewardkit.score_batch import outcome_row
 from rewardkit.shown.text import plain
 from sandbox import LOAD_TIMEOUT_S
 
@@ -84,8 +83,8 @@ def _example(one: Differing) -> dict[str, Any]:
         "step": completion.step,
         "prompt": completion.prompt,
         "completion": completion.completion,
-        "recorded": outcome_row(one.recorded),
-        "now": outcome_row(one.now),
+        "recorded": one.recorded.as_json(),
+        "now": one.now.as_json(),
     }
 
 

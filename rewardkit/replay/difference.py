@@ -14,7 +14,6 @@ from rewardkit.groups import group_numbers
 from rewardkit.loading.registry import RewardSet
 from rewardkit.replay.compare import ZERO, Column, Comparison, Setting, compare
 from rewardkit.replay.single_scorer import PORTION_ROWS, Count, Portion, SingleScorer, Tick, UnitCost
-from rewardkit.score_batch import outcome_row
 from rewardkit.shown.text import counted
 from rewardkit.types import Outcome, Rollout, Status
 
@@ -43,7 +42,7 @@ class ChangedCompletion(NamedTuple):
         """Return it ready for JSON."""
         rollout = self.rollout
         texts = {"prompt": rollout.prompt, "completion": rollout.completion, "example": dict(rollout.example)}
-        return {"id": self.id, "step": self.step, **texts, "old": outcome_row(self.old), "new": outcome_row(self.new)}
+        return {"id": self.id, "step": self.step, **texts, "old": self.old.as_json(), "new": self.new.as_json()}
 
 
 @dataclass(frozen=True, slots=True)

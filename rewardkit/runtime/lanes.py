@@ -18,7 +18,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit.errors import RewardError, RewardLoadError, RuntimeClosedError
-from rewardkit.runtime.attempt import attempt, attempt_async, encode
+from rewardkit.runtime.attempt import attempt, attempt_async
+from rewardkit.runtime.finding import encode
 from rewardkit.runtime.plan import Plan, RewardCall
 from rewardkit.runtime.settle import Settler
 from rewardkit.runtime.target import rollout_of

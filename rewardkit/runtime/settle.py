@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.options import OnInfrastructure, RewardOptions
 from rewardkit.errors import InfrastructureError, RewardFailedError
-from rewardkit.runtime import attempt as found
 from rewardkit.runtime.cache import OutcomeCache, as_cached
+from rewardkit.runtime.finding import CallFinding, decode, failure
 from rewardkit.runtime.plan import CachedCall, Known, Plan, RewardCall
 from rewardkit.runtime.retry import delay_before_next
-from rewardkit.types import Cause, Outcome, Status, Unanswered
+from rewardkit.types import Cause, Outcome, Status
 from sandbox.workers import Call, CallResult, CallStatus
 
 _CAUSES = {
@@ -40,6 +40,22 @@ class Finished(NamedTuple):
     row: int
     reward: str
     outcome: Outcome
+
+
+class Execution(NamedTuple):
+    """How the last run of a call went.
+
+    Attributes:
+        attempts: How often the reward was run.
+        duration_s: Seconds that the last run took.
+        logs: What it printed.
+        version: The reward's fingerprint.
+    """
+
+    attempts: int
+    duration_s: float
+    logs: str
+    version: str
 
 
 Listener = Callable[[Finished], None]
@@ -102,7 +118,7 @@ class Settler:
             outcomes = self._outcomes_of(call, finding, result)
             cause = outcomes[0].cause
             if cause is not None and len({outcome.cause for outcome in outcomes}) == 1:
-                given_up = result.status is CallStatus.INFRASTRUCTURE or found.is_final(finding)
+                given_up = result.status is CallStatus.INFRASTRUCTURE or finding.is_final
                 delay_s = None if given_up else delay_before_next(options, cause, call.attempts)
                 if delay_s is not None:
                     again.append((delay_s, call))
@@ -150,12 +166,11 @@ class Settler:
             columns[reward] = complete
         return columns
 
-    def _outcomes_of(self, call: RewardCall, finding: found.Finding, result: CallResult) -> tuple[Outcome, ...]:
+    def _outcomes_of(self, call: RewardCall, finding: CallFinding, result: CallResult) -> tuple[Outcome, ...]:
         """Return the outcomes, one a rollout, that a finding makes."""
         options, version = self._rewards[call.target].spec.options, self._versions[call.target]
-        findings = finding[1] if finding[0] == found.GROUP else [finding] * len(call.places)
-        ran = call.attempts, result.duration_s, result.logs, version, False
-        return tuple(Outcome._make((*_judged(one, options), *ran, _unanswered(one))) for one in findings)
+        execution = Execution(call.attempts, result.duration_s, result.logs, version)
+        return tuple(_outcome(row, execution, options) for row in finding.rows or (finding,) * len(call.places))
 
     def _settle(self, call: RewardCall, outcomes: tuple[Outcome, ...], options: RewardOptions) -> None:
         spared = self._shared or self._rewards[call.target] in self.spared
@@ -206,24 +221,17 @@ def check_failure(options: RewardOptions, outcome: Outcome, row: int, step: int 
         raise RewardFailedError(words)
 
 
-def _finding(result: CallResult, rollouts: int) -> found.Finding:
+def _finding(result: CallResult, rollouts: int) -> CallFinding:
     if result.status is CallStatus.ANSWERED:
-        return found.decode(result.answer, rollouts)
-    return [found.FAILED, _CAUSES[result.status], result.message, None]
+        return decode(result.answer, rollouts)
+    return failure(_CAUSES[result.status], result.message)
 
 
-def _judged(finding: found.Finding, options: RewardOptions) -> tuple[Any, ...]:
-    """Return the fields of an outcome that a finding decides, from ``status`` to ``traceback``."""
-    if finding[0] == found.FAILED:
-        cause, error, trace = Cause(finding[1]), finding[2], finding[3]
-        unknown = cause is Cause.INFRASTRUCTURE and options.on_infrastructure is not OnInfrastructure.DEFAULT
-        return Status.FAILED, None if unknown else options.default, None, {}, cause, error, trace
-    skips = finding[0] == found.SKIPPED
-    reason, metrics = finding[1 if skips else 2 :][:2] or (None, {})
-    return Status.SKIPPED if skips else Status.SCORED, None if skips else finding[1], reason, metrics, None, None, None
-
-
-def _unanswered(finding: found.Finding) -> tuple[Unanswered, ...]:
-    """Return the records of the rewards that gave no score, of a finding that has them."""
-    place = {found.SCORED: 4, found.SKIPPED: 3}.get(finding[0])
-    return () if place is None or len(finding) <= place else tuple(Unanswered(*one) for one in finding[place])
+def _outcome(finding: CallFinding, execution: Execution, options: RewardOptions) -> Outcome:
+    status = Status.SKIPPED if finding.score is None else Status.SCORED
+    score, cause = finding.score, finding.cause
+    if cause is not None:
+        is_unknown = cause is Cause.INFRASTRUCTURE and options.on_infrastructure is not OnInfrastructure.DEFAULT
+        status, score = Status.FAILED, None if is_unknown else options.default
+    texts = finding.reason, finding.metrics, cause, finding.error, finding.traceback
+    return _make(Outcome, (status, score, *texts, *execution, False, finding.unanswered))

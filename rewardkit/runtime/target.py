@@ -10,7 +10,8 @@ from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import CallContext
 from rewardkit.errors import RewardError
 from rewardkit.function import described
-from rewardkit.runtime.attempt import attempt, attempt_async, encode
+from rewardkit.runtime.attempt import attempt, attempt_async
+from rewardkit.runtime.finding import encode
 from rewardkit.transport import dumps
 from rewardkit.types import Arrived
 from sandbox.errors import WorkerStartError

@@ -12,7 +12,7 @@ import orjson
 
 from rewardkit.forms import why_no_text
 from rewardkit.rows.strict_json import decode, reason_of
-from rewardkit.types import Outcome, Rollout
+from rewardkit.types import Outcome, Rollout, Status
 
 DEPTH = 32
 """Layers of lists and objects in a body."""
@@ -23,6 +23,9 @@ _LONG_NUMBER = re.compile(rb"[\[,:\s]-?\d{19}")
 _AS_ZEROS, _LONG = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 19
 _FIELDS = frozenset(("prompt", "completion", "example", "completion_ids", "sample"))
 _SHOWN = 60
+
+_ALWAYS = frozenset({"status", "score", "cause", "reason", "duration_s", "version"})
+_EMPTY = Outcome(Status.SKIPPED, None).as_json()
 
 
 class RefusedError(Exception):
@@ -185,26 +188,5 @@ def samples_of(rows: Sequence[Mapping[str, Any]]) -> list[str | None]:
 
 def outcome_told(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome for a reply: what every one has, and of the rest what says something."""
-    told: dict[str, Any] = {
-        "status": outcome.status,
-        "score": outcome.score,
-        "cause": outcome.cause,
-        "reason": outcome.reason,
-        "duration_s": outcome.duration_s,
-        "version": outcome.version,
-    }
-    if outcome.metrics:
-        told["metrics"] = dict(outcome.metrics)
-    if outcome.error is not None:
-        told["error"] = outcome.error
-    if outcome.traceback is not None:
-        told["traceback"] = outcome.traceback
-    if outcome.logs:
-        told["logs"] = outcome.logs
-    if outcome.attempts != 1:
-        told["attempts"] = outcome.attempts
-    if outcome.cached:
-        told["cached"] = True
-    if outcome.unanswered:
-        told["unanswered"] = [one._asdict() for one in outcome.unanswered]
-    return told
+    fields = outcome.as_json()
+    return {name: fields[name] for name in Outcome._fields if name in _ALWAYS or fields[name] != _EMPTY[name]}

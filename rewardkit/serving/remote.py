@@ -28,7 +28,7 @@ from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.server_link import AgainError, ServerLink
 from rewardkit.shown.text import shortened
-from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
+from rewardkit.types import Cause, Outcome, Rollout, Status
 
 if TYPE_CHECKING:
     from rewardkit.declare.decorator import Reward
@@ -315,7 +315,7 @@ class RemoteRuntime:
             AgainError: It is no answer to so many rows by the rewards that the servers had at the start.
         """
         try:
-            found = [{name: _outcome(row["outcomes"][name]) for name in self._rewards} for row in told["rows"]]
+            found = [{name: Outcome.from_json(row["outcomes"][name]) for name in self._rewards} for row in told["rows"]]
             versions = {name: str(told["versions"][name]) for name in self._rewards}
         except (KeyError, TypeError, ValueError) as odd:
             raise AgainError(f"answered something else than a reward server does: {odd!r}") from odd
@@ -431,25 +431,6 @@ def _listed(value: Any) -> Any:
 def _body(rows: Sequence[bytes], step: int | None, epoch: float | None) -> bytes:
     beside = json.dumps({"step": step, "epoch": epoch, "gather": False}).encode()  # groups are whole
     return b'{"rollouts": [' + b", ".join(rows) + b"], " + beside[1:]
-
-
-def _outcome(told: Mapping[str, Any]) -> Outcome:
-    cause, unanswered = told["cause"], told.get("unanswered", ())
-    return Outcome(
-        status=Status(told["status"]),
-        score=told["score"],
-        reason=told["reason"],
-        metrics=told.get("metrics", {}),
-        cause=None if cause is None else Cause(cause),
-        error=told.get("error"),
-        traceback=told.get("traceback"),
-        attempts=told.get("attempts", 1),
-        duration_s=told["duration_s"],
-        logs=told.get("logs", ""),
-        version=told["version"],
-        cached=told.get("cached", False),
-        unanswered=tuple(Unanswered(**one) for one in unanswered),
-    )
 
 
 def _lost(why: str) -> Outcome:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rewardkit import Score, Unanswered, group_reward, reward
-from rewardkit.runtime.attempt import decode, finding_of
+from rewardkit import Cause, Score, Unanswered, group_reward, reward
+from rewardkit.runtime.attempt import finding_of
+from rewardkit.runtime.finding import CallFinding, decode, encode
 
 ONE = reward(name="one")(lambda completion: 0.0).spec
 ALL = group_reward(name="all")(lambda completions: [0.0]).spec
@@ -30,22 +31,23 @@ SCORES: dict[str, tuple[Any, float]] = {
 @pytest.mark.parametrize(("value", "score"), SCORES.values(), ids=SCORES)
 def test_every_kind_of_finite_number_is_a_score(value: Any, score: float) -> None:
     """Alone, in a Score, and in a group's list."""
-    assert [0, score] == finding_of(ONE, value, 1)
-    assert [0, score, None, {"a": score}] == finding_of(ONE, Score(value, metrics={"a": value}), 1)
-    assert [3, [[0, score]]] == finding_of(ALL, [value], 1)
+    assert CallFinding(score) == finding_of(ONE, value, 1)
+    assert CallFinding(score, metrics={"a": score}) == finding_of(ONE, Score(value, metrics={"a": value}), 1)
+    assert CallFinding(rows=(CallFinding(score),)) == finding_of(ALL, [value], 1)
 
 
 def test_what_did_not_answer_inside_a_reward_leaves_the_worker_as_data() -> None:
     """Beside a score and beside a skip, in words that any file takes; what is no record is ``bad_return``."""
     lost = Unanswered("judge", "empty", "half \ud83d", 2)
-    record = ["judge", "empty", "half \\ud83d", 2]
-    for value, head in ((1.0, [0, 1.0]), (None, [1])):
+    record = Unanswered("judge", "empty", "half \\ud83d", 2)
+    for value in (1.0, None):
         finding = finding_of(ONE, Score(value, unanswered=[lost]), 1)
-        assert [*head, None, {}, [record]] == json.loads(json.dumps(finding))
-    assert "bad_return" == finding_of(ONE, Score(1.0, unanswered=["judge"]), 1)[1]  # type: ignore[list-item]
+        assert CallFinding(value, unanswered=(record,)) == finding == decode(json.loads(str(encode(finding))), 1)
+    assert Cause.BAD_RETURN is finding_of(ONE, Score(1.0, unanswered=["judge"]), 1).cause  # type: ignore[list-item]
     odd = Unanswered(7, "half \ud83d", None, True)  # type: ignore[arg-type]
-    finding = json.loads(json.dumps(finding_of(ONE, Score(1.0, unanswered=[odd]), 1)))
-    assert [0, 1.0, None, {}, [["7", "half \\ud83d", "None", 1]]] == finding == decode(finding, 1)
+    finding = finding_of(ONE, Score(1.0, unanswered=[odd]), 1)
+    assert CallFinding(1.0, unanswered=(Unanswered("7", "half \\ud83d", "None", 1),)) == finding
+    assert finding == decode(json.loads(str(encode(finding))), 1)
 
 
 TOO_LARGE: dict[str, tuple[Any, str]] = {
@@ -68,9 +70,10 @@ TOO_LARGE: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize(("value", "words"), TOO_LARGE.values(), ids=TOO_LARGE)
 def test_a_number_that_is_no_finite_float_is_told_as_what_it_is(value: Any, words: str) -> None:
     """A finite number that is too large is not called infinite; alone, in a Score, as a metric, in a group."""
-    for finding in (finding_of(ONE, value, 1), finding_of(ONE, Score(value), 1), finding_of(ALL, [value], 1)[1][0]):
-        assert (2, "bad_return") == tuple(finding[:2])
-        assert finding[2].startswith("returned ")
-        assert words in finding[2]
-        assert finding[2].endswith("; expected a finite number, a Score or None")
-    assert words in finding_of(ONE, Score(1.0, metrics={"a": value}), 1)[2]
+    for finding in (finding_of(ONE, value, 1), finding_of(ONE, Score(value), 1), finding_of(ALL, [value], 1).rows[0]):
+        error = finding.error or ""
+        assert Cause.BAD_RETURN is finding.cause
+        assert error.startswith("returned ")
+        assert words in error
+        assert error.endswith("; expected a finite number, a Score or None")
+    assert words in str(finding_of(ONE, Score(1.0, metrics={"a": value}), 1).error)

@@ -13,8 +13,8 @@ from patience import in_time, kept_time
 
 from rewardkit import Cause, Outcome, Rollout, Runtime, Status, group_reward, reward
 from rewardkit.declare.spec import CallContext
-from rewardkit.runtime.attempt import decode
 from rewardkit.runtime.cache import OutcomeCache
+from rewardkit.runtime.finding import decode, encode
 from rewardkit.runtime.plan import Plan
 from rewardkit.runtime.settle import Settler
 from sandbox.workers import slot
@@ -136,32 +136,37 @@ def _expect_own(rollout: Rollout, outcome: Outcome) -> None:
         "7",
         '"words"',
         "[]",
-        "{}",
-        "[9]",
-        "[0]",
-        '[0, "1.0"]',
-        "[0, true]",
-        "[0, NaN]",
-        "[0, 1e999]",
-        f"[0, {10**400}]",
-        "[0, 1.0, 7, {}]",
-        '[0, 1.0, null, {"m": NaN}]',
-        "[0, 1.0, null, []]",
-        "[0, 1.0, null, {}, 7]",
-        '[0, 1.0, null, {}, [["judge", "empty", "words"]]]',
-        '[1, null, {}, [["judge", "empty", "words", 1.5]]]',
-        '[1, null, {}, [["judge", "empty", null, 1]]]',
-        "[1, 2]",
-        '[1, null, {"m": "x"}]',
-        "[2]",
-        '[2, "no cause", "words", null]',
-        '[2, "exception", null, null]',
-        '[2, "exception", "words", null, false]',
-        "[3, 7]",
-        "[3, []]",
-        "[3, [[0, 1.0]]]",
-        "[3, [[0, 1.0], [0, 1.0], [0, 1.0]]]",
-        "[3, [[0, 1.0], [3, [[0, 1.0]]]]]",
+        "[1.0]",
+        '{"word": 9}',
+        '{"score": null}',
+        '{"score": "1.0"}',
+        '{"score": true}',
+        '{"score": NaN}',
+        '{"score": 1e999}',
+        f'{{"score": {10**400}}}',
+        '{"score": 1.0, "reason": 7}',
+        '{"score": 1.0, "metrics": {"m": NaN}}',
+        '{"score": 1.0, "metrics": []}',
+        '{"score": 1.0, "error": "words"}',
+        '{"score": 1.0, "cause": "exception", "error": "words"}',
+        '{"score": 1.0, "is_final": true}',
+        '{"score": 1.0, "unanswered": [["judge", "empty", "words"]]}',
+        '{"unanswered": [["judge", "empty", "words", 1.5]]}',
+        '{"unanswered": [["judge", "empty", null, 1]]}',
+        '{"reason": 2}',
+        '{"metrics": {"m": "x"}}',
+        '{"cause": "exception"}',
+        '{"cause": "no cause", "error": "words"}',
+        '{"cause": "exception", "error": null}',
+        '{"cause": ["exception"], "error": "words"}',
+        '{"cause": "exception", "error": "words", "is_final": false}',
+        '{"cause": "exception", "error": "words", "traceback": 7}',
+        '{"rows": 7}',
+        '{"rows": []}',
+        '{"rows": [{"score": 1.0}]}',
+        '{"rows": [{"score": 1.0}, {"score": 1.0}, {"score": 1.0}]}',
+        '{"rows": [{"score": 1.0}, {"rows": [{"score": 1.0}]}]}',
+        '{"rows": [{"score": 1.0}, {"score": 1.0}], "score": 1.0}',
         "NaN",
         "1e999",
     ],
@@ -169,13 +174,13 @@ def _expect_own(rollout: Rollout, outcome: Outcome) -> None:
 def test_an_answer_that_is_no_finding_counts_as_a_crash(answer: str) -> None:
     """No score is made of it, and no error of ours ends the run."""
     finding = decode(json.loads(answer), _rollouts_of(answer))
-    assert ["crashed", None] == [finding[1], finding[3]]
+    assert (Cause.CRASHED, None, None) == (finding.cause, finding.score, finding.traceback)
 
 
-@pytest.mark.parametrize("answer", ["1.0", "[0, 1.0]", "[1]", '[0, 1.0, "why", {}]'])
+@pytest.mark.parametrize("answer", ["1.0", '{"score": 1.0}', "{}", '{"score": 1.0, "reason": "why"}'])
 def test_one_score_for_a_group_counts_as_a_crash(answer: str) -> None:
     """A group has a score for each completion, and one that a call wrote over them is nobody's."""
-    assert "crashed" == decode(json.loads(answer), 2)[1]
+    assert Cause.CRASHED is decode(json.loads(answer), 2).cause
 
 
 def test_one_number_for_a_group_costs_that_group_alone() -> None:
@@ -189,24 +194,26 @@ def test_one_number_for_a_group_costs_that_group_alone() -> None:
 
 
 def _rollouts_of(answer: str) -> int:
-    return 2 if answer.startswith("[3") else 1
+    return 2 if answer.startswith('{"rows"') else 1
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        "[0, 1]",
-        "[0, 1.0]",
-        '[0, 1.0, "why", {"m": 1.0}]',
-        "[0, 1.0, null, {}]",
-        '[0, 1.0, null, {}, [["judge", "empty", "words", 1]]]',
-        "[1]",
-        '[1, "why", {}]',
-        '[2, "exception", "words", null]',
-        '[2, "infrastructure", "words", "trace", true]',
-        "[3, [[0, 1.0], [1]]]",
+        "1.0",
+        '{"score": 1}',
+        '{"score": 1.0, "reason": "why", "metrics": {"m": 1.0}}',
+        '{"score": 1.0, "unanswered": [["judge", "empty", "words", 1]]}',
+        "{}",
+        '{"reason": "why"}',
+        '{"cause": "exception", "error": "words"}',
+        '{"cause": "infrastructure", "error": "words", "traceback": "trace", "is_final": true}',
+        '{"rows": [{"score": 1.0}, {}]}',
+        '{"rows": [{"cause": "exception", "error": "words"}, {"score": 0.0, "metrics": {"m": 0.5}}]}',
     ],
 )
 def test_every_finding_is_read_as_it_was_said(answer: str) -> None:
     """What our own code says passes the check."""
-    assert json.loads(answer) == decode(json.loads(answer), _rollouts_of(answer))
+    encoded = encode(decode(json.loads(answer), _rollouts_of(answer)))
+    said = {"score": encoded} if isinstance(encoded, float | int) else json.loads(encoded)
+    assert said == ({"score": 1.0} if answer == "1.0" else json.loads(answer))
