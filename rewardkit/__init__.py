@@ -35,6 +35,7 @@ from rewardkit.loading.config import RewardFunctionsConfig, RewardFunctionsRunti
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
+from rewardkit.scorer import Scorer
 from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status, Step, Unanswered
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ __all__ = [
     "RuntimeClosedError",
     "Score",
     "ScoreBatch",
+    "Scorer",
     "Status",
     "Step",
     "StepReward",

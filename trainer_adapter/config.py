@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, PlainValidator, model_validator
 
 from rewardkit import Composable, ConfigError, RewardFunctionsConfig
+from rewardkit.serving import is_address
 from trainer_adapter.training_config import CheckedModel, Count, Number, TrainingConfig
 
 MICRO_BATCH = 16
@@ -40,6 +41,8 @@ def _reward_functions(value: Any, base: Path | None = None) -> Any:
         return RewardFunctionsConfig.from_dict(value, where="reward_fns", base=base)
     if isinstance(value, str | Composable) or callable(value):
         value = [value]
+    if isinstance(value, Sequence) and len(value) == 1 and is_address(value[0]):
+        return value[0]
     if not isinstance(value, Sequence) or not value:
         raise ConfigError(f"reward_fns={value!r}: expected a mapping with 'functions', or a list of rewards")
     for reward in value:
@@ -117,7 +120,7 @@ class GRPOConfig(TrainingConfig):
 
     reward_fns: Annotated[Any, PlainValidator(_reward_functions)] = Field(
         description="`functions` (names to references such as `rewards.py:correct`) and `runtime` (`packages`, `env`); "
-        "or a list of rewards or references."
+        "or a list of rewards or references; or the address of a server that scores."
     )
     reward_weights: Annotated[Mapping[str, float] | Sequence[float] | None, PlainValidator(_weights)] = Field(
         default=None, description="Weights in the total, a list in the rewards' order or by name; null is 1 for each."

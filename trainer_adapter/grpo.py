@@ -20,7 +20,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, get_args
 
 from rewardkit import (
     ConfigError,
@@ -28,10 +28,10 @@ from rewardkit import (
     RewardError,
     RewardFunctionsConfig,
     Rollout,
-    Runtime,
     ScoreBatch,
+    Scorer,
 )
-from rewardkit.serving import RemoteRuntime
+from rewardkit.serving import scorer_of
 from sandbox import cores, local_ranks
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.copies import Copies
@@ -109,22 +109,6 @@ class RuntimeOptions(TypedDict, total=False):
     on_failure: str
 
 
-def runtime_of(
-    rewards: object, weights: Sequence[float] | Mapping[str, float] | None, options: RuntimeOptions
-) -> Runtime:
-    """Return what scores: a runtime of rewards, or the client of a server as it is given.
-
-    Raises:
-        RewardDefinitionError: Weights or options are given for a server, which has its own.
-    """
-    if not isinstance(rewards, RemoteRuntime):
-        return Runtime(rewards, weights=weights, **options)
-    if weights is not None or options:
-        option = "weights" if weights is not None else next(iter(options))
-        raise RewardDefinitionError(f"{option}: the rewards are scored by a server; set it there")
-    return cast("Runtime", rewards)  # it has a runtime's interface, as far as an adapter uses it
-
-
 class RewardAdapter:
     """Rewards for TRL, scored all at once in isolated workers.
 
@@ -148,8 +132,8 @@ class RewardAdapter:
     the first call makes a runtime, and nothing is recorded.
 
     Args:
-        rewards: Rewards in any form that :class:`rewardkit.Runtime` takes, or a
-            :class:`rewardkit.serving.RemoteRuntime`.
+        rewards: Rewards in any form that :class:`rewardkit.Runtime` takes, the address of a server that scores, such as
+            ``"http://rewards:8000"``, or a :class:`rewardkit.serving.RemoteRuntime`.
         weights: Each reward's weight in TRL's sum; the default is Runtime's. Pass :attr:`weights` to TRL's config.
         partial: ``"leave_out"`` or ``"sum"``, see :data:`Partial`.
         record: A run's folder, such as ``"runs/one"``, or a :class:`rewardkit.Recorder`: every scored batch is recorded
@@ -166,7 +150,7 @@ class RewardAdapter:
         RecordError: ``record`` names a run that has a record, or a place that cannot be written.
     """
 
-    _runtime: Runtime | None
+    _runtime: Scorer | None
     _health: tuple[int, OnFlag | None]
     _env: Mapping[str, str]
 
@@ -185,13 +169,14 @@ class RewardAdapter:
             raise RewardDefinitionError(f"partial={partial!r}: expected 'leave_out' or 'sum'")
         if isinstance(health_every, bool) or not isinstance(health_every, int) or health_every < 0:
             raise RewardDefinitionError(f"health_every={health_every!r}: expected a number of steps, or 0")
-        if options.get("workers") is None and not isinstance(rewards, RemoteRuntime):
-            options["workers"] = max(1, min(MOST_WORKERS, cores() // local_ranks()))
         self._prepare(partial)
         self._health = health_every, on_flag
         if isinstance(rewards, RewardFunctionsConfig):
             self._env = rewards.runtime.env
-        self._runtime = runtime_of(rewards, weights, options)
+        if options.get("workers") is None:
+            options.pop("workers", None)
+        defaults = {"workers": max(1, min(MOST_WORKERS, cores() // local_ranks()))}
+        self._runtime = scorer_of(rewards, weights=weights, defaults=defaults, **options)
         self.check_weights(self.runtime.weights)
         if record is not None:
             self.record_in(record)
@@ -234,19 +219,19 @@ class RewardAdapter:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     @property
-    def runtime(self) -> Runtime:
+    def runtime(self) -> Scorer:
         """What scores; in a process that unpickled the adapter it is made when it is first asked for."""
         with self._making:
             if self._runtime is None:
                 assert self._packed is not None
                 settings = self._packed[2]
-                runtime: Runtime = pickle.loads(pickle.loads(settings)[1])  # noqa: S301 - this process unpickled them
+                runtime: Scorer = pickle.loads(pickle.loads(settings)[1])  # noqa: S301 - this process unpickled them
                 self._runtime = runtime
                 self._packed = runtime, dict(runtime.weights), settings
             return self._runtime
 
     @runtime.setter
-    def runtime(self, runtime: Runtime) -> None:
+    def runtime(self, runtime: Scorer) -> None:
         self._runtime = runtime
 
     @property
@@ -337,8 +322,8 @@ class RewardAdapter:
         about = {"rewards": self.runtime.weights, "partial": self._partial}
         self.capture = Capture(recorder_of(record, self._env), self.runtime.rewards, about)
         self.capture.check_health(*self._health)
-        if isinstance(self.runtime, RemoteRuntime):
-            return  # what a server scores is not changed from here
+        if self.runtime.changeable is None:
+            return
         from trainer_adapter.updating import AdapterUpdates
 
         self.updates = AdapterUpdates(self, self.capture.recorder.path)
@@ -349,7 +334,7 @@ class RewardAdapter:
             if abs(weight) > MAX_SCORE:
                 raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected at most {MAX_SCORE:g}")
 
-    def take(self, runtime: Runtime, shadows: frozenset[str]) -> None:
+    def take(self, runtime: Scorer, shadows: frozenset[str]) -> None:
         """Score with another runtime from now on; the one before is left to the caller.
 
         Args:

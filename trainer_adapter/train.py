@@ -99,9 +99,6 @@ def train(
     output_dir = Path(output_dir)
     check_model(config.base_model)
     check_settings("GRPOConfig", config.trl)
-    with needing_extra():
-        rows = read_dataset(dataset)
-        eval_rows = None if eval_dataset is None else read_dataset(eval_dataset, what="evaluation set")
     adapter = RewardAdapter(
         config.reward_fns,
         weights=config.reward_weights,
@@ -112,6 +109,9 @@ def train(
         partial=config.partial,
         health_every=config.health_every,
     )
+    with needing_extra():
+        rows = read_dataset(dataset)
+        eval_rows = None if eval_dataset is None else read_dataset(eval_dataset, what="evaluation set")
     _check_columns(adapter, rows, "dataset")
     if eval_rows is not None:
         _check_columns(adapter, eval_rows, "evaluation set")

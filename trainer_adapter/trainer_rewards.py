@@ -27,10 +27,11 @@ from rewardkit import (
     RewardFunctionsConfig,
     RewardLoadError,
     Rollout,
+    Scorer,
 )
-from rewardkit.serving import JoinedRuntime, RemoteRuntime, ToldRow, told_rows
+from rewardkit.serving import JoinedRuntime, ToldRow, is_address, scorer_of, told_rows
 from sandbox import cores, local_ranks
-from trainer_adapter.grpo import MOST_WORKERS, RuntimeOptions, runtime_of
+from trainer_adapter.grpo import MOST_WORKERS, RuntimeOptions
 from trainer_adapter.trainer_versions import TrainerVersions
 
 VARIABLE = "REWARDKIT_REWARDS"
@@ -56,6 +57,7 @@ class TrainerAsks:
         more: How a dataset's further columns get to the rewards; ``None`` where they cannot.
         size: The setting that says how many completions a prompt has.
         tested: The versions that its adapter is tested with; another that is installed is warned of.
+        workers: Worker processes of a process that scores here, by default; ``None`` for the runtime's own number.
     """
 
     trainer: str
@@ -64,6 +66,7 @@ class TrainerAsks:
     more: str | None = "send it with each completion"
     size: str = "the number of completions of a prompt"
     tested: TrainerVersions | None = None
+    workers: int | None = None
 
 
 class TrainerRewards:
@@ -81,7 +84,8 @@ class TrainerRewards:
 
     Args:
         rewards: What a :class:`rewardkit.Runtime` takes, or a :class:`rewardkit.serving.RemoteRuntime`. A text is
-            references separated by commas, or a YAML file. ``None`` takes the variable ``REWARDKIT_REWARDS``.
+            references separated by commas, a YAML file, or the address of a server that scores. ``None`` takes the
+            variable ``REWARDKIT_REWARDS``.
         asks: The trainer, or its name.
         on_unknown: ``"raise"`` or ``"zero"``, see :data:`OnUnknown`.
         weights: Each reward's weight in the total.
@@ -120,11 +124,11 @@ class TrainerRewards:
             raise RewardDefinitionError(f"group_wait_s={group_wait_s!r}: expected a number of seconds above 0")
         self._on_unknown = on_unknown
         runtime = self._runtime_of(rewards, weights, options)
-        remote = isinstance(runtime, RemoteRuntime)
-        leaves = [] if remote else [leaf for reward in runtime.rewards.values() for leaf in reward.leaves]
-        wanted = [leaf.spec.wanted_columns for leaf in leaves]
-        everything = remote or any(one is None for one in wanted)
-        self.columns: frozenset[str] | None = None if everything else frozenset().union(*(one or () for one in wanted))
+        leaves = [leaf for reward in runtime.rewards.values() for leaf in reward.leaves]
+        columns = [leaf.spec.wanted_columns for leaf in leaves]
+        self.columns: frozenset[str] | None = None
+        if None not in columns:
+            self.columns = frozenset().union(*(names or () for names in columns))
         """The columns that the rewards read; ``None`` for all of them."""
         self.named = frozenset(one.name for leaf in leaves for one in leaf.spec.parameters)
         """What the rewards name as parameters, such as ``prompt``, which some trainers do not send."""
@@ -142,7 +146,9 @@ class TrainerRewards:
         self._waits = None if whole_groups else self.group_size, group_wait_s
         self._hold(runtime)
 
-    def _runtime_of(self, rewards: Any, weights: Any, options: RuntimeOptions) -> Any:
+    def _runtime_of(
+        self, rewards: Any, weights: Sequence[float] | Mapping[str, float] | None, options: RuntimeOptions
+    ) -> Scorer:
         """Return what scores, not started; an error names the trainer's setting."""
         if rewards is None:
             rewards = os.environ.get(VARIABLE)
@@ -151,12 +157,13 @@ class TrainerRewards:
                 f"{self.asks.trainer}: no rewards are named; set the environment variable {VARIABLE} of the trainer's "
                 f"processes, or name them in the file of {self.asks.setting}"
             )
-        if not isinstance(rewards, RemoteRuntime):
-            options.setdefault("max_infrastructure_rate", 1.0)  # of one row one lost call would be all
-            if options.get("workers") is None and local_ranks() > 1:
-                options["workers"] = max(1, min(MOST_WORKERS, cores() // local_ranks()))
+        defaults: dict[str, Any] = {"max_infrastructure_rate": 1.0, "workers": self.asks.workers}
+        if local_ranks() > 1:
+            defaults["workers"] = self.asks.workers or max(1, min(MOST_WORKERS, cores() // local_ranks()))
+        if options.get("workers") is None:
+            options.pop("workers", None)
         try:
-            return runtime_of(_named(rewards), weights, options)
+            return scorer_of(_named(rewards), weights=weights, defaults=defaults, **options)
         except (RewardLoadError, ConfigError) as wrong:
             named = f"the rewards are named in the file of {self.asks.setting}, or by {VARIABLE}"
             raise type(wrong)(f"{self.asks.trainer}: {wrong}; {named}") from wrong
@@ -171,7 +178,7 @@ class TrainerRewards:
                 f"{' and '.join(sorted(self.asks.columns))}; take the column from there, or put both into one"
             )
 
-    def _hold(self, runtime: Any) -> None:
+    def _hold(self, runtime: Scorer) -> None:
         """Note the runtime, and what tells equal ones."""
         self._runtime, self._owner = runtime, os.getpid()
         try:
@@ -308,7 +315,7 @@ def _named(rewards: Any) -> Any:
     """Return rewards as a runtime takes them: a text is a YAML file, or references separated by commas."""
     if isinstance(rewards, Path):
         rewards = str(rewards)
-    if not isinstance(rewards, str):
+    if not isinstance(rewards, str) or is_address(rewards):
         return rewards
     if Path(rewards).suffix in (".yaml", ".yml"):
         return RewardFunctionsConfig.from_yaml(rewards)

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from rewardkit import ConfigError, RecordError, RewardDefinitionError, Runtime
+from rewardkit import ConfigError, RecordError, RewardDefinitionError, Runtime, Scorer
 from rewardkit.changing import Action, RecordPlace, RewardState, Updates, group_rewards_of
 
 _log = logging.getLogger("trainer_adapter")
@@ -26,8 +26,8 @@ _SCORING = (Action.REPLACE, Action.SHADOW)
 class Adapted(Protocol):
     """What changes need of an adapter."""
 
-    runtime: Runtime
-
+    @property
+    def runtime(self) -> Scorer: ...
     @property
     def names(self) -> list[str]: ...
     @property
@@ -56,7 +56,9 @@ class AdapterUpdates:
     @property
     def runtime(self) -> Runtime:
         """What scores now."""
-        return self._adapter.runtime
+        runtime = self._adapter.runtime.changeable
+        assert runtime is not None  # no other is made into updates
+        return runtime
 
     def attach(self, trainer: Any) -> None:
         """Know the trainer, whose lists may be changed from now on."""
@@ -78,7 +80,7 @@ class AdapterUpdates:
             self._own = self.state
             return
         self.end()
-        old = self._adapter.runtime
+        old = self.runtime
         self.put(old.with_rewards(self._own.rewards, self._own.weights), self._own)
         old.close()
 

@@ -22,7 +22,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol, Unpack
 
 from rewardkit import DataError
-from rewardkit.serving import RemoteRuntime
 from trainer_adapter.grpo import RuntimeOptions
 from trainer_adapter.trainer_rewards import GROUP_WAIT_S, OnUnknown, TrainerAsks, TrainerRewards
 from trainer_adapter.trainer_versions import TrainerVersions
@@ -36,6 +35,7 @@ _ASKS = TrainerAsks(
     more="verl sends data_source, ground_truth (also as answer) and the fields of the data's extra_info: put it there",
     size="actor_rollout_ref.rollout.n",
     tested=TrainerVersions("verl", "0.7.1", "0.10"),
+    workers=1,  # because verl scores in 8 processes
 )
 _IDENTITY = ("uid", "index")
 _VARYING = frozenset(
@@ -87,8 +87,6 @@ def verl_score(
     Raises:
         RewardError: As :class:`TrainerRewards`.
     """
-    if not isinstance(rewards, RemoteRuntime):
-        options.setdefault("workers", 1)
     core = TrainerRewards(
         rewards,
         asks=_ASKS,

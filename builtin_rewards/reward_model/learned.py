@@ -26,7 +26,7 @@ from builtin_rewards.reward_model.scorer import (
     NORMALIZATIONS,
     REDUCTIONS,
     TRUNCATIONS,
-    Scorer,
+    ModelScorer,
     ScorerSettings,
     Text,
     TextScore,
@@ -92,7 +92,7 @@ class ScoringFunction(RewardFunction, Versioned):
         """Seconds that loading the models may take."""
         return LOAD_TIMEOUT_S
 
-    def scorer(self) -> Scorer:
+    def scorer(self) -> ModelScorer:
         """Return the loaded models: those of an equal reward in this process, where there is one."""
         return _models.scorer(self)
 
@@ -116,7 +116,7 @@ class _Models:
     def __init__(self, *, lost: bool = False) -> None:
         self.lost = lost
         self.outlive_fork = True
-        self._scorers: dict[str, Scorer] = {}
+        self._scorers: dict[str, ModelScorer] = {}
         self._loading = threading.Lock()
         self._batchers: dict[str, Batcher[Text, TextScore]] = {}
         self._lock = threading.Lock()
@@ -127,7 +127,7 @@ class _Models:
         is_locked = self._loading.locked() or self._lock.locked()
         return self.lost or is_locked or bool(self._scorers or self._batchers)
 
-    def scorer(self, function: ScoringFunction) -> Scorer:
+    def scorer(self, function: ScoringFunction) -> ModelScorer:
         if self.lost:
             raise InfrastructureError(
                 f"{function.name}: this process is a fork of one that had loaded a reward model, and no thread came "
@@ -135,7 +135,7 @@ class _Models:
             )
         with self._loading:
             if function.key not in self._scorers:
-                self._scorers[function.key] = Scorer(function.settings)
+                self._scorers[function.key] = ModelScorer(function.settings)
             return self._scorers[function.key]
 
     def batcher(self, function: ScoringFunction) -> Batcher[Text, TextScore]:

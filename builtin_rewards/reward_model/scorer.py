@@ -1,6 +1,6 @@
 """What scores are made of: tokens in batches of like length, one forward each, and the read-out of the right token.
 
-A :class:`Scorer` holds the loaded models of one reward and turns texts into :class:`TextScore`. It knows no event
+A :class:`ModelScorer` holds the loaded models of one reward and turns texts into :class:`TextScore`. It knows no event
 loop; ``batching`` brings concurrent calls together.
 """
 
@@ -72,7 +72,7 @@ class ScorerSettings:
     text_form: TextForm | None = None
 
 
-class Scorer:
+class ModelScorer:
     """The loaded models of one reward."""
 
     def __init__(self, settings: ScorerSettings) -> None:

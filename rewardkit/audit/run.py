@@ -18,7 +18,7 @@ from rewardkit.audit.texts import broken_frames, echo, empty_frames, for_a_judge
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import Reward
 from rewardkit.forms import Form
-from rewardkit.runtime.runtime import Runtime
+from rewardkit.scorer import Scorer
 from rewardkit.types import Cause, Outcome, Rollout, Status, Text
 
 Tick = Callable[[int, int], None]
@@ -106,13 +106,13 @@ def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) 
     return Rollout(prompt, completion, columns, completion_ids=[*ids])
 
 
-def run(reward: Composable, rows: ChosenRows, settings: AuditSettings, runtime: Runtime, tick: Tick) -> Trials:
+def run(reward: Composable, rows: ChosenRows, settings: AuditSettings, scorer: Scorer, tick: Tick) -> Trials:
     """Score honest forms and attacks in a runtime of the reward's plain parts, without a cache.
 
     Raises:
         RewardError: The reward cannot be run at all: a column it needs is missing, a worker cannot load it.
     """
-    return _Course(rows.rows, settings, TimedScorer(reward, runtime, settings.time_limit_s, tick)).run()
+    return _Course(rows.rows, settings, TimedScorer(reward, scorer, settings.time_limit_s, tick)).run()
 
 
 class TimedScorer:
@@ -124,10 +124,10 @@ class TimedScorer:
         untried: How many completions were not tried in time.
     """
 
-    def __init__(self, reward: Composable, runtime: Runtime, time_limit_s: float, tick: Tick) -> None:
+    def __init__(self, reward: Composable, scorer: Scorer, time_limit_s: float, tick: Tick) -> None:
         self._reward = reward
         self.leaves = reward.leaves
-        self._runtime = runtime
+        self._scorer = scorer
         self._tick = tick
         self._end = time.monotonic() + time_limit_s
         self._done = self._known = self.untried = 0
@@ -137,7 +137,7 @@ class TimedScorer:
         found: list[dict[str, Outcome]] = [{} for _ in rollouts]
         self._known += len(rollouts)
         if rollouts and time.monotonic() < self._end:
-            for finished in self._runtime.stream(rollouts):
+            for finished in self._scorer.stream(rollouts):
                 found[finished.row][finished.reward] = finished.outcome
                 self._done += len(found[finished.row]) == len(self.leaves)
                 self._tick(self._done, self._known)

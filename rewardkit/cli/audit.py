@@ -30,13 +30,15 @@ from rewardkit.record.places import run_path
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.rows import read_rows
-from rewardkit.runtime.runtime import Runtime
+from rewardkit.serving.choice import scorer_of
 from sandbox import LOAD_TIMEOUT_S
 
 _REWARDS = (
     "file.py, file.py:name, module or module:name, several separated by commas; or a YAML file of rewards. "
     "With --run, those of the run unless given."
 )
+_ONCE_EACH = {"cache_entries": 0, "max_infrastructure_rate": 1.0}
+"""Options of a runtime here; a server keeps its own."""
 
 
 def audit_command(
@@ -165,9 +167,9 @@ def _exploited(
     own = left_out(leaves[0]) if len(leaves) == 1 else {}
     settings = replace(settings, skipped={**own, **settings.skipped})
     tokens = {one.id: one.tokens for one in pool if one.tokens is not None}
-    runtime = Runtime(Leaves(found, reward), **lane, cache_entries=0, max_infrastructure_rate=1.0)
-    with runtime, told_progress(f"audit of {reward.name}") as tick:
-        trials = try_mutants(reward, rows, settings, runtime, tick, seed=sample["seed"], tokens=tokens)
+    scorer = scorer_of(Leaves(found, reward), defaults=_ONCE_EACH, **lane)
+    with scorer, told_progress(f"audit of {reward.name}") as tick:
+        trials = try_mutants(reward, rows, settings, scorer, tick, seed=sample["seed"], tokens=tokens)
     mistakes = [replace(one, file=finder.written_from(one.file)) for leaf in leaves for one in lint(leaf)]
     unread = [leaf.name for leaf in leaves if not has_source(leaf)]
     recorded = {one.id: one.score for one in pool}
@@ -186,9 +188,9 @@ def _audited(
     rows = choose(named=named)
     own = left_out(leaves[0]) if len(leaves) == 1 else {}
     settings = replace(settings, skipped={**own, **settings.skipped})
-    runtime = Runtime(Leaves(found, reward), **lane, cache_entries=0, max_infrastructure_rate=1.0)
-    with runtime, told_progress(f"audit of {reward.name}") as tick:
-        trials = try_attacks(reward, rows, settings, runtime, tick)
+    scorer = scorer_of(Leaves(found, reward), defaults=_ONCE_EACH, **lane)
+    with scorer, told_progress(f"audit of {reward.name}") as tick:
+        trials = try_attacks(reward, rows, settings, scorer, tick)
     mistakes = [one for leaf in leaves for one in lint(leaf)]
     unread = [leaf.name for leaf in leaves if not has_source(leaf)]
     return Assessment(reward, rows, trials, settings).audit(mistakes, unread)

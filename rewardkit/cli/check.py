@@ -23,16 +23,15 @@ from rewardkit.cli.report import duration, number
 from rewardkit.cli.rewards import Leaves, chosen
 from rewardkit.cli.screen import collected, fitting, screen, table
 from rewardkit.cli.text import folded
-from rewardkit.coercion.rule import ColumnValueError
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
 from rewardkit.runtime.names import meaning_of, near_name
-from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.target import time_to_load_s
 from rewardkit.score_batch import costs_told, per_1000
+from rewardkit.serving.choice import scorer_of
 from rewardkit.shown.text import plain, shortened
 from rewardkit.types import Outcome, Rollout
 from sandbox import LOAD_TIMEOUT_S
@@ -119,11 +118,11 @@ def check_command(
         rollouts, scored = _to_score(leaf, lines[:rows], gold, path, check)
         if rollouts or time_to_load_s(leaf):
             parts = Leaves(found, leaf)
-            with Runtime(parts, workers=workers, load_timeout_s=load_timeout, max_infrastructure_rate=1.0) as runtime:
-                runtime.wait_loaded()
+            with scorer_of(parts, workers=workers, load_timeout_s=load_timeout, max_infrastructure_rate=1.0) as scorer:
+                scorer.wait_loaded()
                 if rollouts:
                     # The rewards that it asks are scored only where it asks them.
-                    answers = collected(f"check of {leaf.name}", runtime.stream(rollouts), [leaf.name], len(rollouts))
+                    answers = collected(f"check of {leaf.name}", scorer.stream(rollouts), [leaf.name], len(rollouts))
                     _take(check, scored, answers[leaf.name])
         checked.append(check)
     code = FAILED if any(one.misfits for one in checked) else 0
@@ -136,28 +135,22 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
     """Coerce every column that a reward reads in every row, and return those that fail."""
     check = RewardCheck(reward.name, len(lines), reward.options.timeout_s)
     own = [p for p in reward.spec.parameters if p.column]
-    inner = [p for one in reward.inner for p in one.spec.parameters if p.column]
     for name in (p.name for p in own if p.name not in reward.spec.hints):
         kinds = sorted({type(row.values[name]).__name__ for row in lines if name in row.values})
         if kinds:
             said = f"column {name!r} has no annotation, so it is passed on as it is in the data ({', '.join(kinds)})"
             check.warnings.append(f"{said}; annotate the parameter")
+    misfits = []
     for row in lines:
         for parameter in own:
             if parameter.required and parameter.name not in row.values:
                 kind = reward.spec.kind
                 hint = near_name(parameter.name, list(row.values), kind) or meaning_of(parameter.name, kind)
                 words = f"column {parameter.name!r} is missing{'' if hint is None else f'; {hint}'}"
-                check.misfits.append(Misfit(row.line, parameter.name, words))
-        for parameter in [*own, *inner]:
-            if parameter.name not in row.values:
-                continue
-            assert parameter.coercer is not None
-            try:
-                parameter.coercer(row.values[parameter.name])
-            except ColumnValueError as wrong:
-                check.misfits.append(Misfit(row.line, parameter.name, wrong.describe(parameter.name, None)))
-    check.misfits = list(dict.fromkeys(check.misfits))  # rewards inside another may read the same column
+                misfits.append(Misfit(row.line, parameter.name, words))
+    values = [row.values for row in lines]
+    misfits += [Misfit(lines[index].line, column, error) for index, column, error in reward.misfits(values)]
+    check.misfits = sorted(misfits, key=lambda misfit: misfit.line)
     return check
 
 

@@ -20,8 +20,8 @@ from rewardkit.record.places import run_path
 from rewardkit.record.reader import RunReader
 from rewardkit.replay.stored import steps_of
 from rewardkit.rows.reader import read_rollouts
-from rewardkit.runtime.runtime import Runtime
 from rewardkit.score_batch import ScoreBatch
+from rewardkit.serving.choice import scorer_of
 from sandbox import LOAD_TIMEOUT_S
 
 _ROWS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".gz")
@@ -94,9 +94,9 @@ def _of_rows(
         if not are_scored(rollouts):
             raise ConfigError(f"{path}: who scores these rows? Name the rewards: --rewards my_rewards.py")
         return diagnose_rows(batch_of(rollouts, str(path)))
-    with Runtime(given, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as runtime:
-        outcomes = collected("scoring", runtime.stream(rollouts), runtime.rewards, len(rollouts))
-        return diagnose_rows(ScoreBatch(rollouts, outcomes, runtime.weights))
+    with scorer_of(given, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as scorer:
+        outcomes = collected("scoring", scorer.stream(rollouts), scorer.rewards, len(rollouts))
+        return diagnose_rows(ScoreBatch(rollouts, outcomes, scorer.weights))
 
 
 def _between(words: str | None, run: RunReader) -> tuple[int, int] | None:

@@ -19,6 +19,7 @@ from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.run_difference import given, of_run
 from rewardkit.replay.stored import choose, steps_of
 from rewardkit.rows.reader import read_rollouts
+from rewardkit.serving.choice import scorer_of
 from sandbox import LOAD_TIMEOUT_S
 
 
@@ -53,7 +54,7 @@ def diff_command(
     [bold]rewardkit diff runs/one format@1 new.py:format --steps 10-20
     rewardkit diff old.py:format new.py:format --data rollouts.jsonl[/]
     """
-    lane = {"workers": workers, "load_timeout_s": load_timeout}
+    lane = {"workers": workers, "load_timeout_s": load_timeout, "scorer_of": scorer_of}
     if data is not None:
         found = _of_data(_two(places), data, limit, timeout, {**lane, "shown": examples})
     else:
@@ -87,7 +88,7 @@ def _of_run(
             "OLD and NEW"
         )
     with Run.open(run_path(places[0])) as run:
-        stored = choose(run, steps_of(steps), split)
         old, new = (given(run, words, lambda words: one_of(words, timeout_s)) for words in places[1:])
+        stored = choose(run, steps_of(steps), split)
         with told_progress("scoring") as tick:
             return of_run(run, old, new, stored, tick=tick, **more)

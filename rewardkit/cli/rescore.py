@@ -14,11 +14,14 @@ from rewardkit.cli.rewards import one_of
 from rewardkit.cli.screen import print_table, screen, table, told_progress
 from rewardkit.cli.text import folded
 from rewardkit.errors import ConfigError
+from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.rescore import Rescored, ask_again, rescore, unanswered
 from rewardkit.replay.stored import Stored, choose, steps_of
 from rewardkit.score_batch import costs_told
+from rewardkit.serving.choice import scorer_of
+from rewardkit.serving.server_link import without_token
 from rewardkit.shown.text import plain
 from sandbox import LOAD_TIMEOUT_S
 
@@ -57,12 +60,19 @@ def rescore_command(
         raise ConfigError("nothing to score with: give --reward file.py:name, or --only-failed NAME")
     if name is not None and only_failed is not None:
         raise ConfigError(f"--name {name}: not with --only-failed {only_failed}, which is the name; leave it out")
-    asked = {"reward": reward, "only_failed": only_failed, "steps": steps, "split": split, "limit": limit}
+    asked = {
+        "reward": reward and without_token(reward),
+        "only_failed": only_failed,
+        "steps": steps,
+        "split": split,
+        "limit": limit,
+    }
     about = {key: value for key, value in asked.items() if value is not None}
-    more = {"about": about, "workers": workers, "load_timeout_s": load_timeout}
+    more = {"about": about, "workers": workers, "load_timeout_s": load_timeout, "scorer_of": scorer_of}
+    found = None if reward is None else one_of(reward, timeout)
     with Run.open(run_path(run)) as opened, told_progress("scoring") as tick:
         stored = choose(opened, steps_of(steps), split)
-        passes = _passes(opened, stored, reward, only_failed, name, limit, timeout, {**more, "tick": tick})
+        passes = _passes(opened, stored, found, only_failed, name, limit, {**more, "tick": tick})
     told = {"passes": [_as_json(one) for one in passes]}
     finish(told, lambda: _print(passes, only_failed), as_json=as_json)
 
@@ -70,17 +80,15 @@ def rescore_command(
 def _passes(
     run: Run,
     stored: Stored,
-    reference: str | None,
+    found: RewardSet | None,
     only_failed: str | None,
     name: str | None,
     limit: int | None,
-    timeout_s: float | None,
     more: Mapping[str, Any],
 ) -> list[Rescored]:
-    if reference is None:
+    if found is None:
         assert only_failed is not None
         return ask_again(run, only_failed, stored, limit=limit, **more)
-    found = one_of(reference, timeout_s)
     ((own, reward),) = found.rewards.items()
     named = only_failed or name or own
     wanted = stored

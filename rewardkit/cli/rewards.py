@@ -16,6 +16,7 @@ from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError
 from rewardkit.loading.config import RewardFunctionsConfig
 from rewardkit.loading.registry import RewardSet, resolve_all, resolve_set
+from rewardkit.serving.choice import is_address, served_set
 
 _COMMA = re.compile(r",(?![^()]*\))")
 """A comma between references; one inside brackets belongs to a call, which is refused as a whole."""
@@ -57,6 +58,9 @@ def split(references: str) -> list[str]:
         ConfigError: One of them is empty.
     """
     parts = [part.strip() for part in _COMMA.split(references)]
+    address = next(filter(is_address, parts), None)
+    if address is not None:
+        raise ConfigError(f"{address}: the address of a server; this needs the rewards themselves, as file.py:name")
     if not all(parts):
         raise ConfigError(f"{references!r}: expected file.py, file.py:name or module:name, separated by commas")
     data = [part for part in parts if part.endswith(_DATA)]
@@ -67,16 +71,21 @@ def split(references: str) -> list[str]:
     return parts
 
 
-def chosen(references: str, timeout_s: float | None = None) -> RewardSet:
+def chosen(references: str, timeout_s: float | None = None, *, here: bool = False) -> RewardSet:
     """Return the rewards under names of their own.
 
     Args:
-        references: Comma-separated references, or a YAML file.
+        references: Comma-separated references, a YAML file, or the address of a server that scores.
         timeout_s: Seconds that stand in for every reward's own timeout; ``None`` keeps these.
+        here: Whether the rewards must be scored in this process's workers, so that an address is refused.
 
     Raises:
-        RewardError: One leads nowhere, or two have one name.
+        RewardError: One leads nowhere, two have one name, or the server does not answer.
     """
+    if is_address(references) and not here:
+        if timeout_s is not None:
+            raise ConfigError(f"--timeout {timeout_s:g}: the rewards are scored by a server; set it there")
+        return served_set(references)
     with importing(references):
         config = RewardFunctionsConfig.from_yaml(references) if is_config(references) else None
         found = resolve_set(config if config is not None else split(references))
@@ -98,19 +107,19 @@ def only(references: str) -> Composable:
     Raises:
         RewardError: They name several, or lead nowhere.
     """
-    return next(iter(one_of(references).rewards.values()))
+    return next(iter(one_of(references, here=True).rewards.values()))
 
 
-def one_of(references: str, timeout_s: float | None = None) -> RewardSet:
+def one_of(references: str, timeout_s: float | None = None, *, here: bool = False) -> RewardSet:
     """Return the one reward that references name, in a set of its own.
 
     Raises:
         RewardError: They name several, or lead nowhere.
     """
-    found = chosen(references, timeout_s)
+    found = chosen(references, timeout_s, here=here)
     if len(found.rewards) != 1:
-        first = next(iter(found.rewards))
-        raise ConfigError(f"{references!r} holds {len(found.rewards)} rewards; name one: {references}:{first}")
+        first = f"{references}{'#' if found.servers else ':'}{next(iter(found.rewards))}"
+        raise ConfigError(f"{references!r} holds {len(found.rewards)} rewards; name one: {first}")
     return found
 
 
@@ -124,7 +133,7 @@ class Leaves:
 
     def resolve(self) -> RewardSet:
         """Return them by name, with the folders and environment variables of the set."""
-        return dataclasses.replace(self._found, rewards=resolve_set(self.leaves).rewards)
+        return dataclasses.replace(self._found, rewards=resolve_set(self.leaves).rewards, weights=None)
 
 
 def listed(references: str) -> list[Composable]:

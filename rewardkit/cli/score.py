@@ -26,9 +26,10 @@ from rewardkit.errors import ConfigError, RewardError
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
 from rewardkit.rows.reader import read_rollouts
-from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.settings import weights_of
 from rewardkit.score_batch import ScoreBatch
+from rewardkit.serving.choice import scorer_of
+from rewardkit.serving.server_link import without_token
 from rewardkit.shown.text import plain
 from rewardkit.types import Outcome, Rollout
 from sandbox import LOAD_TIMEOUT_S
@@ -80,9 +81,9 @@ def score_command(
     numbers = None if weights is None else _numbers(weights)
     found = chosen(rewards, timeout)
     rollouts = read_rollouts(path, limit=limit)
-    about = {"command": "score", "rewards": rewards, "data": str(path)}
+    about = {"command": "score", "rewards": without_token(rewards), "data": str(path)}
     with recording(record, found, about, append=append) as keep:
-        scoring = _Scoring(found, rollouts, weights_of(found.rewards, numbers), keep)
+        scoring = _Scoring(found, rollouts, weights_of(found.rewards, numbers or found.weights), keep)
         summary = scoring.run(workers, out, inline=inline, load_timeout_s=load_timeout)
 
     def show() -> None:
@@ -128,10 +129,10 @@ class _Scoring:
         began = time.monotonic()
         lane = "inline" if inline else "worker"
         try:
-            with Runtime(self._leaves, workers=workers, lane=lane, load_timeout_s=load_timeout_s) as runtime:
+            with scorer_of(self._leaves, workers=workers, lane=lane, load_timeout_s=load_timeout_s) as scorer:
                 with told_progress("scoring") as tick:
                     known, failed = len(self._outcomes) * len(self._rollouts), 0
-                    for done, finished in enumerate(runtime.stream(self._rollouts), 1):
+                    for done, finished in enumerate(scorer.stream(self._rollouts), 1):
                         self._outcomes[finished.reward][finished.row] = finished.outcome
                         failed += finished.outcome.cause is not None
                         tick(done, known, failed)

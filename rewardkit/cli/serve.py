@@ -73,7 +73,7 @@ def serve_command(
         raise ConfigError(f"--group-size {group_size}: no group would ever be whole, for --max-rows is {max_rows}")
     with (
         _ended_by_a_signal(),
-        Runtime(chosen(rewards, timeout), workers=workers, load_timeout_s=load_timeout) as runtime,
+        Runtime(chosen(rewards, timeout, here=True), workers=workers, load_timeout_s=load_timeout) as runtime,
     ):
         told: dict[str, Any] = {
             "rewards": {name: reward.version for name, reward in runtime.rewards.items()},

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
+from rewardkit.coercion.rule import ColumnValueError
 from rewardkit.declare.callables import set_by_partials, why_no_reward, without_partials
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.options import NamedOptions, RewardOptions
-from rewardkit.declare.spec import Kind, RewardSpec, build_spec, coerce_column
+from rewardkit.declare.spec import ColumnMisfit, Kind, RewardSpec, build_spec, coerce_column
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.function import described
 from rewardkit.transport import find, locate
@@ -94,6 +95,21 @@ class Reward(Composable, Generic[P, R]):
             RewardDefinitionError: It is not there; says what helps.
         """
         described(self.spec.function).set_up()
+
+    def misfits(self, examples: Sequence[Mapping[str, Any]]) -> list[ColumnMisfit]:
+        """Return each value of the columns that it, or a reward that it calls, cannot take, in the rows' order."""
+        every: tuple[Reward[..., Any], ...] = (self, *self.inner)
+        parameters = [p for reward in every for p in reward.spec.parameters]
+        coercers = [(p.name, p.coercer) for p in parameters if p.coercer is not None]
+        misfits: dict[ColumnMisfit, None] = {}  # rewards inside another may read the same column
+        for row, example in enumerate(examples):
+            for column, coercer in coercers:
+                try:
+                    if column in example:
+                        coercer(example[column])
+                except ColumnValueError as error:
+                    misfits[ColumnMisfit(row, column, error.describe(column, None))] = None
+        return list(misfits)
 
     def with_client(self, client: Any) -> Reward[P, R]:
         """Return the same judge that asks this client in place of its server, such as a ``FakeJudge`` in a test.

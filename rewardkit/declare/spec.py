@@ -54,6 +54,20 @@ class CallContext(NamedTuple):
     epoch: float | None = None
 
 
+class ColumnMisfit(NamedTuple):
+    """A column's value that is not what the annotation says.
+
+    Attributes:
+        row: The number of the row, from 0.
+        column: The column.
+        error: What is wrong.
+    """
+
+    row: int
+    column: str
+    error: str
+
+
 RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "example", "step", "epoch"})
 """Parameter names with a meaning of their own; every other name is a dataset column."""
 GROUP_RESERVED = frozenset({"prompt", "completions", "messages", "completion_ids", "example", "step", "epoch"})

@@ -39,12 +39,16 @@ class RewardSet:
         overlay: Folders that come first in the workers' ``sys.path``.
         env: Environment variables added for the workers.
         packages: Requirements of which the overlay is made, for other machines to make their own.
+        weights: Each reward's weight in the totals where servers set it; ``None`` for the caller to set.
+        servers: Addresses of the servers that score; none for rewards that are scored from here.
     """
 
     rewards: dict[str, Composable]
     overlay: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     packages: Sequence[str] = ()
+    weights: Mapping[str, float] | None = None
+    servers: Sequence[str] = ()
 
     def resolve(self) -> RewardSet:
         """Return the set itself, so that a set can be given where rewards are."""

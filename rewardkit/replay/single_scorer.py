@@ -12,6 +12,7 @@ from rewardkit.groups import group_numbers
 from rewardkit.loading.registry import RewardSet
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.score_batch import per_1000
+from rewardkit.scorer import Scorer
 from rewardkit.types import Outcome, Rollout, Status
 
 PORTION_ROWS = 1000
@@ -98,13 +99,20 @@ class SingleScorer:
         workers: Worker processes; ``None`` for the runtime's own number.
         lane: ``"worker"`` or ``"inline"``.
         load_timeout_s: Seconds for a worker to load the reward.
+        scorer_of: Makes what scores, of these; the command line's takes servers' rewards, too.
     """
 
     def __init__(
-        self, found: RewardSet, *, workers: int | None = None, lane: str = "worker", load_timeout_s: float = 60.0
+        self,
+        found: RewardSet,
+        *,
+        workers: int | None = None,
+        lane: str = "worker",
+        load_timeout_s: float = 60.0,
+        scorer_of: Callable[..., Scorer] = Runtime,
     ) -> None:
         ((self.name, self.reward),) = found.rewards.items()
-        self._runtime = Runtime(
+        self._scorer = scorer_of(
             found, workers=workers, lane=lane, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0
         )
         self.cost = CostSum()
@@ -117,7 +125,7 @@ class SingleScorer:
     def score(self, portion: Portion, told: Callable[[Outcome], None] = lambda outcome: None) -> list[Outcome]:
         """Return the outcomes of a portion in its order; ``told`` is called with each as it becomes known."""
         found: dict[int, Outcome] = {}
-        for finished in self._runtime.stream(portion.rollouts, step=portion.step, epoch=portion.epoch):
+        for finished in self._scorer.stream(portion.rollouts, step=portion.step, epoch=portion.epoch):
             found[finished.row] = finished.outcome
             told(finished.outcome)
         outcomes = [found[row] for row in range(len(portion.rollouts))]
@@ -125,11 +133,11 @@ class SingleScorer:
         return outcomes
 
     def __enter__(self) -> SingleScorer:
-        self._runtime.start()
+        self._scorer.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._runtime.close()
+        self._scorer.close()
 
 
 def why_not(reward: Composable) -> str | None:

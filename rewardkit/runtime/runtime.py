@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import CallContext
-from rewardkit.errors import RewardDefinitionError, RewardError, RewardLoadError, RuntimeClosedError
+from rewardkit.errors import RewardDefinitionError, RewardError, RewardLoadError
 from rewardkit.loading.registry import resolve_set
 from rewardkit.runtime.alarms import Alarms
 from rewardkit.runtime.batch import check_lost, combine
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
 from rewardkit.runtime.lanes import RunningBatch, run_in_workers, run_inline
 from rewardkit.runtime.plan import CallerRows, Plan, check_rollouts
-from rewardkit.runtime.settings import check_isolated, checked, choice, leaves_of, weights_of
+from rewardkit.runtime.settings import check_isolated, check_open, checked, choice, leaves_of, weights_of
 from rewardkit.runtime.settle import Finished, Listener, Settler, check_failure
 from rewardkit.runtime.target import load, pool_target, time_to_load_s
 from rewardkit.score_batch import ScoreBatch
@@ -156,8 +156,8 @@ class Runtime:
         self._cache = OutcomeCache(cache_entries)
         self._alarms = Alarms()
         self._owner = os.getpid()
-        asked = min(4, cores()) if workers is None else workers
-        self.workers: int = checked("workers", asked, lambda count: count >= 1, "a whole number, 1 or more", int)
+        count = min(4, cores()) if workers is None else workers
+        self.workers: int = checked("workers", count, lambda count: count >= 1, "a whole number, 1 or more", int)
         checked("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
         self._load_timeout_s = max(float(load_timeout_s), *map(time_to_load_s, self._leaves), 0.0)
         chosen = choice("lane", lane, RuntimeLane)
@@ -184,8 +184,8 @@ class Runtime:
         path = [*self._resolved.overlay, *_path()]
         try:
             return WorkerPool(targets, workers=self.workers, path=path, **self._pool_options())
-        except SandboxError as refused:
-            raise RewardLoadError(str(refused)) from refused
+        except SandboxError as error:
+            raise RewardLoadError(str(error)) from error
 
     def _spread(self, home: CallPool, address: str | None) -> CallPool:
         """Return a pool over this machine's and the nodes of a cluster."""
@@ -236,9 +236,14 @@ class Runtime:
         """What records the scored batches; ``None`` without ``record``."""
         return self._recorder
 
+    @property
+    def changeable(self) -> Runtime:
+        """The runtime itself, whose rewards can be changed from here."""
+        return self
+
     def start(self) -> Runtime:
         """Start the workers without waiting for them, so that the first batch need not; return the runtime."""
-        self._check_open()
+        check_open(self._owner, closed=self._closed)
         if self._pool is not None:
             self._pool.start()
         return self
@@ -255,8 +260,8 @@ class Runtime:
         try:
             if not self._pool.wait_loaded(MAX_LOADS * self._load_timeout_s):
                 raise RewardLoadError("the workers did not load the rewards in time; give them longer: load_timeout_s")
-        except (WorkerStartError, PoolClosedError) as fault:
-            raise RewardLoadError(str(fault)) from fault
+        except (WorkerStartError, PoolClosedError) as error:
+            raise RewardLoadError(str(error)) from error
 
     def with_rewards(self, rewards: Mapping[str, Composable], weights: Mapping[str, float]) -> Runtime:
         """Return a runtime of other rewards, with this one's options and its workers' packages and variables.
@@ -267,8 +272,8 @@ class Runtime:
             rewards: The rewards by name.
             weights: Their weights by name.
         """
-        given = dataclasses.replace(self._resolved, rewards=resolve_set(rewards).rewards)
-        return Runtime(given, weights=weights, **self._options)
+        reward_set = dataclasses.replace(self._resolved, rewards=resolve_set(rewards).rewards)
+        return Runtime(reward_set, weights=weights, **self._options)
 
     def take_over(self, other: Runtime) -> None:
         """Record from now on where another runtime recorded, which no longer does."""
@@ -326,17 +331,17 @@ class Runtime:
         run = await _finished(lambda: self._begin(rollouts, CallContext(step, epoch), parts=parts), at_once=is_short)
         columns = run.settler.columns()
         self._alarms.look_at(columns)
-        found: list[ScoreBatch | RewardError] = []
+        batches: list[ScoreBatch | RewardError] = []
         first = 0
         for part in parts:
             last = first + len(part.rollouts)
             own = {reward: column[first:last] for reward, column in columns.items()}
             try:
-                found.append(self._part(part.rollouts, own, run.settler.plan.context))
+                batches.append(self._part(part.rollouts, own, run.settler.plan.context))
             except RewardError as error:
-                found.append(error)
+                batches.append(error)
             first = last
-        return found
+        return batches
 
     def stream(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
@@ -348,8 +353,7 @@ class Runtime:
         arrived: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         run = self._begin(rollouts, CallContext(step, epoch), arrived.put)
         run.done.add_done_callback(lambda _: arrived.put(None))
-        shown = {reward for reward in self._rewards.values() if isinstance(reward, Reward)}
-        names = {reward.name: name for name, reward in self._rewards.items() if reward in shown}
+        names = {reward.name: name for name, reward in self._rewards.items() if isinstance(reward, Reward)}
         try:
             while (finished := arrived.get()) is not None:
                 if finished.reward in names:
@@ -371,7 +375,7 @@ class Runtime:
         if self._recorder is not None:
             self._recorder.release()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Callable[[bytes], Runtime], tuple[bytes]]:
         """Pickle as the settings; what is made of them in another process has workers of its own and no record."""
         settings = dataclasses.replace(self._resolved, rewards=dict(self._rewards)), dict(self.weights), self._options
         return _rebuilt, (dumps(settings, *self._leaves),)
@@ -389,7 +393,7 @@ class Runtime:
         listener: Listener | None = None,
         parts: Sequence[CallerRows] | None = None,
     ) -> RunningBatch:
-        self._check_open()
+        check_open(self._owner, closed=self._closed)
         plan = Plan(self._leaves, rollouts, context, self._cache, parts)
         shared = parts is not None
         settler = Settler(
@@ -415,7 +419,7 @@ class Runtime:
         """Return the leaves of the rewards that are spared, and of no other."""
         if not self.spared:
             return set()
-        counting = leaves_of(one for name, one in self._rewards.items() if name not in self.spared)
+        counting = leaves_of(reward for name, reward in self._rewards.items() if name not in self.spared)
         return set(self._leaves) - set(counting)
 
     def _part(self, rollouts: Sequence[Rollout], columns: _Columns, context: CallContext) -> ScoreBatch:
@@ -434,33 +438,27 @@ class Runtime:
             self._recorder.record(batch, step=context.step, epoch=context.epoch, rewards=self._rewards)
         return batch
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeClosedError("this runtime is closed; make a new one")
-        if os.getpid() != self._owner:
-            raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
-
 
 def _rebuilt(settings: bytes) -> Runtime:
-    given, weights, options = pickle.loads(settings)  # noqa: S301 - this process unpickles what held these bytes
-    return Runtime(given, weights=weights, **options)
+    reward_set, weights, options = pickle.loads(settings)  # noqa: S301 - this process unpickles what held these bytes
+    return Runtime(reward_set, weights=weights, **options)
 
 
 async def _finished(begin: Callable[[], RunningBatch], *, at_once: bool = False) -> RunningBatch:
     """Begin a batch in a thread, because preparing it takes time, and return it when done; or begin it at once."""
     import asyncio  # who awaits has it loaded already
 
-    begun: concurrent.futures.Future[RunningBatch] = concurrent.futures.Future()
+    running: concurrent.futures.Future[RunningBatch] = concurrent.futures.Future()
 
-    def told() -> RunningBatch:
-        begun.set_result(begin())
-        return begun.result()
+    def start() -> RunningBatch:
+        running.set_result(begin())
+        return running.result()
 
     try:
-        run = told() if at_once else await asyncio.to_thread(told)
+        run = start() if at_once else await asyncio.to_thread(start)
         await asyncio.wrap_future(run.done)
     except BaseException:
-        begun.add_done_callback(lambda late: late.result().cancel())  # the thread may still prepare the batch
+        running.add_done_callback(lambda late: late.result().cancel())  # the thread may still prepare the batch
         raise
     return run
 
@@ -475,7 +473,7 @@ def _recorder(record: str | os.PathLike[str] | Recorder, env: Mapping[str, str])
 
 def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | None:
     """Return what removes the empty folder that a killed worker's jail leaves; ``None`` if no reward has a jail."""
-    if not any(one.spec.jailed for reward in rewards for one in (reward, *reward.inner)):
+    if not any(leaf.spec.jailed for reward in rewards for leaf in (reward, *reward.inner)):
         return None
     from sandbox import remove_stale_folders  # not at the end: at exit it can no longer be imported
 

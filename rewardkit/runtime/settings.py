@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward
-from rewardkit.errors import RewardDefinitionError
+from rewardkit.errors import RewardDefinitionError, RuntimeClosedError
 
 
 def check_isolated(leaves: Iterable[Reward[..., Any]]) -> None:
@@ -55,6 +56,14 @@ def weights_of(
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) < math.inf:
             raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected a finite number")
     return {name: float(weights.get(name, 1.0)) for name in names}
+
+
+def check_open(owner: int, *, closed: bool) -> None:
+    """Raise :class:`RuntimeClosedError` for a runtime that is closed, or that another process, its owner, made."""
+    if closed:
+        raise RuntimeClosedError("this runtime is closed; make a new one")
+    if os.getpid() != owner:  # a fork has none of its threads and workers
+        raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
 
 
 def checked(option: str, value: Any, holds: Callable[[Any], bool], expected: str, kind: Any = (int, float)) -> Any:

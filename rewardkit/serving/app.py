@@ -14,22 +14,26 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hmac import compare_digest
+from itertools import chain
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from rewardkit import __version__
 from rewardkit.declare.compose import Composable
+from rewardkit.declare.spec import ColumnMisfit
 from rewardkit.errors import DataError, FullError, InfrastructureError, RewardError, RuntimeClosedError
 from rewardkit.score_batch import ScoreBatch
-from rewardkit.serving.bodies import RefusedError, an_object, dumps, loads
+from rewardkit.serving.bodies import RefusedError, a_list, an_object, dumps, loads
 from rewardkit.serving.contract import RowFate, told_rows
 from rewardkit.serving.gathering import GROUP_WAIT_S, Gathering
 from rewardkit.serving.joining import MOST_ROWS, Joining, PartsRuntime
 from rewardkit.serving.metrics import KIND, Metrics
 from rewardkit.serving.openapi import description
-from rewardkit.serving.translate import TRANSLATIONS, Raw, RowsAsked, gym_metrics, native_row
+from rewardkit.serving.remote_reward import PROTOCOL, signature_of
+from rewardkit.serving.translate import TRANSLATIONS, Raw, ScoreRequest, gym_metrics, native_row
 from rewardkit.web.listening import is_loopback
 
 BODY_BYTES = 32 * 2**20
@@ -77,7 +81,7 @@ class RewardApp:
         versions: Mapping[str, str] | None = None,
     ) -> None:
         self._token = token
-        self._joining = Joining(runtime, most_rows=most_rows, on_batch=lambda *told: self.metrics.batch(*told))
+        self._joining = Joining(runtime, most_rows=most_rows, on_batch=lambda callers, rows: self.metrics.batch(rows))
         self._most = min(ROWS, most_rows)
         self._groups = groups_among(runtime.rewards)
         waits = group_size is not None and self._groups  # without rewards of groups no row need wait
@@ -85,7 +89,10 @@ class RewardApp:
         self.metrics = Metrics(
             lambda: self._joining.rows, lambda: 0 if self._gathering is None else self._gathering.waiting
         )
+        self._rewards = runtime.rewards
         self._about = {
+            "rewardkit": __version__,
+            "protocol": PROTOCOL,
             "rewards": {name: "group" if name in self._groups else "single" for name in runtime.names},
             "weights": runtime.weights,
             "versions": dict(versions or {}),
@@ -93,6 +100,7 @@ class RewardApp:
             "most_rows": self._most,
         }
         self._openapi = description(self._about)
+        self._about["signatures"] = {name: signature_of(reward) for name, reward in runtime.rewards.items()}
         self._bytes = 0
         self._logged: dict[tuple[str, int], float] = {}
         self.active = 0
@@ -121,55 +129,55 @@ class RewardApp:
 
     async def _request(self, request: _Request, send: Send) -> None:
         """Answer one request, whatever becomes of it."""
-        began = time.monotonic()
-        place = "refused"
+        start = time.monotonic()
+        route = "refused"
         try:
-            place = self._admitted(request)
-            answer = await self._answer(place, request)
-        except RefusedError as refused:
-            answer = self._refusal(place, refused)
+            route = self._route_of(request)
+            answer = await self._answer(route, request)
+        except RefusedError as error:
+            answer = self._refusal(route, error)
         except ClientDisconnect:
             return
-        except Exception as fault:
-            _log.exception("%s: a fault of rewardkit's own", place)
-            words = f"a fault of rewardkit's own, {type(fault).__name__}; the server's log says more"
-            answer = _json({"error": words}, 500)
+        except Exception as error:
+            _log.exception("%s: a fault of rewardkit's own", route)
+            message = f"a fault of rewardkit's own, {type(error).__name__}; the server's log says more"
+            answer = _json({"error": message}, 500)
         if answer.status >= 400 and not request.is_read and _goes_on(request, answer):
             await _interrupted(answer, request.receive, send)
         else:
             await answer.send(send)
-        self.metrics.answered(place, answer.status, time.monotonic() - began)
+        self.metrics.answered(route, answer.status, time.monotonic() - start)
 
-    def _refusal(self, place: str, refused: RefusedError) -> _Answer:
+    def _refusal(self, route: str, error: RefusedError) -> _Answer:
         """Return the answer to a request that is refused; of many alike one is logged, without its token."""
-        if self._is_to_log((place, refused.status)):
-            _log.warning("%s: %d: %s", place, refused.status, refused.words)
-        return _json({"error": refused.words}, refused.status, refused.headers)
+        if self._is_to_log((route, error.status)):
+            _log.warning("%s: %d: %s", route, error.status, error)
+        return _json({"error": str(error)}, error.status, error.headers)
 
-    def _is_to_log(self, what: tuple[str, int]) -> bool:
+    def _is_to_log(self, topic: tuple[str, int]) -> bool:
         """Whether the last line about the same is long enough ago."""
         now = time.monotonic()
-        is_due = now - self._logged.get(what, -LOG_EVERY_S) >= LOG_EVERY_S
+        is_due = now - self._logged.get(topic, -LOG_EVERY_S) >= LOG_EVERY_S
         if is_due:
-            self._logged[what] = now
+            self._logged[topic] = now
         return is_due
 
-    def _admitted(self, request: _Request) -> str:
+    def _route_of(self, request: _Request) -> str:
         """Return the address that a request asks for, without its token; refuse one that may not ask."""
         scope = request.scope
         path: str = scope["path"]
-        given = ""
+        token = ""
         if path.startswith("/t/"):
-            given, _, rest = path[3:].partition("/")
+            token, _, rest = path[3:].partition("/")
             path = f"/{rest}"
         if path not in ADDRESSES or b"%" in (scope.get("raw_path") or b""):
             path = "none"
         if path not in OPEN and self._token is not None:
             bearer = request.header(b"authorization")
-            given = bearer[7:].strip() if bearer[:7].lower() == "bearer " else given
-            if not compare_digest(given.encode("utf-8", "replace"), self._token.encode()):
-                words = "wrong token" if given else "no token; send `Authorization: Bearer TOKEN`, or ask /t/TOKEN/..."
-                raise RefusedError(401, words, {"www-authenticate": "Bearer"})
+            token = bearer[7:].strip() if bearer[:7].lower() == "bearer " else token
+            if not compare_digest(token.encode("utf-8", "replace"), self._token.encode()):
+                reason = "wrong token" if token else "no token; send `Authorization: Bearer TOKEN`, or ask /t/TOKEN/..."
+                raise RefusedError(401, reason, {"www-authenticate": "Bearer"})
         if self._token is None and not _is_local(request):
             raise RefusedError(401, "without a token only programs on this machine are answered; start with --token")
         if path == "none":
@@ -179,83 +187,93 @@ class RewardApp:
             raise RefusedError(405, f"{path} answers {method}", {"allow": method})
         return path
 
-    async def _answer(self, place: str, request: _Request) -> _Answer:
-        if place == "/livez":
+    async def _answer(self, route: str, request: _Request) -> _Answer:
+        if route == "/livez":
             return _json({"ok": True})
-        if place == "/readyz":
+        if route == "/readyz":
             return _json({"ok": not self.draining}, 503 if self.draining else 200)
-        if place == "/metrics":
+        if route == "/metrics":
             return _Answer(self.metrics.text(), kind=KIND)
-        if place == "/openapi.json":
+        if route == "/openapi.json":
             return _json(self._openapi)
-        if place == "/v1/rewards":
+        if route == "/v1/rewards":
             return _json(self._about)
         if self.draining:
             raise _busy("the server is ending; ask another one, or try again later")
         body = an_object(loads(await self._body(request)))
-        if place == "/seed_session":
+        if route == "/seed_session":
             return _json({})
-        if place == "/aggregate_metrics":
+        if route == "/aggregate_metrics":
             return _json(gym_metrics(body))
         request.is_active = True
         self.active += 1
-        return await self._scored(place, request, body)
+        if route == "/v1/check":
+            return _json({"misfits": await self._misfits(body)})
+        return await self._scored(route, request, body)
 
-    async def _scored(self, place: str, request: _Request, body: dict[str, Any]) -> _Answer:
+    async def _misfits(self, body: Mapping[str, Any]) -> list[ColumnMisfit]:
+        """Return the values that a reward's annotations refuse; nothing is scored."""
+        reward = self._rewards.get(str(body.get("reward")))
+        if reward is None:
+            raise RefusedError(422, f"reward: expected one of {', '.join(self._rewards)}")
+        rows = a_list(body, "examples", self._most)
+        examples = [an_object(row, f"examples[{number}]") for number, row in enumerate(rows)]
+        columns = [await asyncio.to_thread(leaf.misfits, examples) for leaf in reward.leaves]
+        return sorted(dict.fromkeys(chain(*columns)), key=lambda misfit: misfit.row)
+
+    async def _scored(self, route: str, request: _Request, body: dict[str, Any]) -> _Answer:
         """Score what a request asks for, and answer as its trainer reads it."""
-        read, tell = TRANSLATIONS[place]
-        asked_for = request.scope["query_string"].decode("latin-1")
-        query = dict(parse_qsl(asked_for, keep_blank_values=True)) if asked_for else {}
-        asked = read(body, query, self._most)
-        if self._groups and place != "/v1/score" and self._gathering is None and asked.rollouts:
+        read_body, write_reply = TRANSLATIONS[route]
+        query_text = request.scope["query_string"].decode("latin-1")
+        query = dict(parse_qsl(query_text, keep_blank_values=True)) if query_text else {}
+        wish = read_body(body, query, self._most)
+        if self._groups and route != "/v1/score" and self._gathering is None and wish.rollouts:
             raise RefusedError(
                 422, f"reward {self._groups[0]!r} scores the completions of a prompt together; start with --group-size"
             )
-        rows = told_rows(await self._batch(asked, request))
+        rows = told_rows(await self._batch(wish, request))
         self.metrics.scored(rows)
         lost = [row for row in rows if row.fate is RowFate.UNKNOWN]
-        if lost and place != "/v1/score" and self._is_to_log((place, 0)):
-            _log.warning("%s: no score is known of %d of %d rollouts: %s", place, len(lost), len(rows), lost[0].why)
-        if place == "/v1/score" and NDJSON in request.header(b"accept"):
-            lines = b"".join(dumps({"row": at, **native_row(row)}) + b"\n" for at, row in enumerate(rows))
+        if lost and route != "/v1/score" and self._is_to_log((route, 0)):
+            _log.warning("%s: no score is known of %d of %d rollouts: %s", route, len(lost), len(rows), lost[0].why)
+        if route == "/v1/score" and NDJSON in request.header(b"accept"):
+            lines = b"".join(dumps({"row": number, **native_row(row)}) + b"\n" for number, row in enumerate(rows))
             return _Answer(lines, kind=NDJSON)
-        told = tell(body, query, rows)
-        return _json({**told, "versions": self._about["versions"]} if place == "/v1/score" else told)
+        reply = write_reply(body, query, rows)
+        return _json({**reply, "versions": self._about["versions"]} if route == "/v1/score" else reply)
 
-    async def _batch(self, asked: RowsAsked, request: _Request) -> ScoreBatch:
+    async def _batch(self, wish: ScoreRequest, request: _Request) -> ScoreBatch:
         """Return the scores of what is asked for.
 
         Raises:
             RefusedError: The rows are wrong, there is no room, or the calls were lost.
         """
         try:
-            if self._gathering is None or not asked.gather:
-                return await self._joining.score(asked.rollouts, step=asked.step, epoch=asked.epoch, within_s=ANSWER_S)
-            return await self._gathered(self._gathering, asked, request)
-        except DataError as wrong:
-            raise RefusedError(422, str(wrong)) from wrong
-        except (FullError, RuntimeClosedError) as full:
-            raise _busy(str(full)) from full
-        except InfrastructureError as lost:
-            raise _busy(str(lost), 5) from lost
-        except RewardError as fault:
-            raise RefusedError(500, str(fault)) from fault
+            if self._gathering is None or not wish.gather:
+                return await self._joining.score(wish.rollouts, step=wish.step, epoch=wish.epoch, within_s=ANSWER_S)
+            return await self._gathered(self._gathering, wish, request)
+        except DataError as error:
+            raise RefusedError(422, str(error)) from error
+        except (FullError, RuntimeClosedError) as error:
+            raise _busy(str(error)) from error
+        except InfrastructureError as error:
+            raise _busy(str(error), 5) from error
+        except RewardError as error:
+            raise RefusedError(500, str(error)) from error
 
-    async def _gathered(self, gathering: Gathering, asked: RowsAsked, request: _Request) -> ScoreBatch:
+    async def _gathered(self, gathering: Gathering, wish: ScoreRequest, request: _Request) -> ScoreBatch:
         """Return the scores of rows that wait for their group; a client that hangs up may ask for them again."""
         scoring = asyncio.create_task(
-            gathering.score(
-                asked.rollouts, samples=asked.samples, step=asked.step, epoch=asked.epoch, within_s=ANSWER_S
-            )
+            gathering.score(wish.rollouts, samples=wish.samples, step=wish.step, epoch=wish.epoch, within_s=ANSWER_S)
         )
-        gone = asyncio.create_task(_hung_up(request))
+        hang_up = asyncio.create_task(_hang_up(request))
         try:
-            await asyncio.wait({scoring, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({scoring, hang_up}, return_when=asyncio.FIRST_COMPLETED)
             if scoring.done():
                 return scoring.result()
             raise ClientDisconnect
         finally:
-            for task in (scoring, gone):
+            for task in (scoring, hang_up):
                 task.cancel()
 
     async def _body(self, request: _Request) -> bytes:
@@ -270,8 +288,7 @@ class RewardApp:
                 while not request.is_read:
                     parts.append(await self._part(request))
         except TimeoutError:
-            words = f"the body did not arrive within {BODY_S:g} s"
-            raise RefusedError(408, words, {"connection": "close"}) from None
+            raise RefusedError(408, f"the body did not arrive within {BODY_S:g} s", {"connection": "close"}) from None
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _part(self, request: _Request) -> bytes:
@@ -336,6 +353,7 @@ ADDRESSES: Mapping[str, str] = {
     **dict.fromkeys(TRANSLATIONS, "POST"),
     "/seed_session": "POST",
     "/aggregate_metrics": "POST",
+    "/v1/check": "POST",
     "/v1/rewards": "GET",
     "/livez": "GET",
     "/readyz": "GET",
@@ -349,15 +367,15 @@ OPEN: Sequence[str] = ("/livez", "/readyz")
 
 def groups_among(rewards: Mapping[str, Composable]) -> list[str]:
     """Return the names of the rewards that score whole groups, or have a part that does."""
-    return [name for name, one in rewards.items() if one.scores_groups]
+    return [name for name, reward in rewards.items() if reward.scores_groups]
 
 
-def _json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> _Answer:
+def _json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> _Answer:
     return _Answer(bytes(value) if isinstance(value, Raw) else dumps(value), status, headers)
 
 
-def _busy(words: str, after_s: int = 1) -> RefusedError:
-    return RefusedError(503, words, {"retry-after": str(after_s)})
+def _busy(reason: str, after_s: int = 1) -> RefusedError:
+    return RefusedError(503, reason, {"retry-after": str(after_s)})
 
 
 def _too_large() -> RefusedError:
@@ -398,7 +416,7 @@ def _names_this_machine(host: str) -> bool:
         return False
 
 
-async def _hung_up(request: _Request) -> None:
+async def _hang_up(request: _Request) -> None:
     """Return when the client is gone."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

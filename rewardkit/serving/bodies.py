@@ -22,7 +22,7 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # never fails
 _LONG_NUMBER = re.compile(rb"[\[,:\s]-?\d{19}")
 _AS_ZEROS, _LONG = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 19
 _FIELDS = frozenset(("prompt", "completion", "example", "completion_ids", "sample"))
-_SHOWN = 60
+_PREVIEW_CHARS = 60
 
 _ALWAYS = frozenset({"status", "score", "cause", "reason", "duration_s", "version"})
 _EMPTY = Outcome(Status.SKIPPED, None).as_json()
@@ -33,13 +33,13 @@ class RefusedError(Exception):
 
     Args:
         status: The HTTP status.
-        words: Why, and what to do.
+        reason: Why, and what to do.
         headers: Further headers of the answer.
     """
 
-    def __init__(self, status: int, words: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(words)
-        self.status, self.words, self.headers = status, words, dict(headers or {})
+    def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(reason)
+        self.status, self.headers = status, dict(headers or {})
 
 
 def loads(body: bytes) -> Any:
@@ -81,26 +81,26 @@ def _explained(body: bytes) -> Any:
     """
     try:
         return decode(body.decode())
-    except UnicodeDecodeError as wrong:
-        raise RefusedError(400, f"the body is not UTF-8: {wrong.reason} at byte {wrong.start}") from None
+    except UnicodeDecodeError as error:
+        raise RefusedError(400, f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
     except RecursionError:
         raise RefusedError(400, f"the body is nested deeper than {DEPTH} layers") from None
-    except ValueError as wrong:
-        raise RefusedError(400, f"the body: {reason_of(wrong)}") from None
+    except ValueError as error:
+        raise RefusedError(400, f"the body: {reason_of(error)}") from None
 
 
-def _is_deep(value: Any) -> bool:
+def _is_deep(value: object) -> bool:
     """Whether lists and objects are nested deeper than is allowed, told layer by layer."""
-    layer = [value]
+    layer: list[Any] = [value]
     for _ in range(DEPTH + 1):
-        layer = [one for one in layer if type(one) is dict or type(one) is list]
+        layer = [container for container in layer if type(container) is dict or type(container) is list]
         if not layer:
             return False
-        layer = [inner for one in layer for inner in (one.values() if type(one) is dict else one)]
+        layer = [inner for outer in layer for inner in (outer.values() if type(outer) is dict else outer)]
     return True
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: object) -> bytes:
     """Return a value as JSON; halves of surrogate pairs are escaped, and numbers that are not finite are null."""
     try:
         return orjson.dumps(value)
@@ -108,16 +108,16 @@ def dumps(value: Any) -> bytes:
         return json.dumps(value).encode()
 
 
-def shown(value: Any) -> str:
+def preview(value: object) -> str:
     """Return a value for an error, cut where it is long."""
     text = json.dumps(value)
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return text if len(text) <= _PREVIEW_CHARS else text[:_PREVIEW_CHARS] + "…"
 
 
-def an_object(value: Any, where: str = "the body") -> dict[str, Any]:
+def an_object(value: object, where: str = "the body") -> dict[str, Any]:
     """Return a JSON object, or refuse anything else."""
     if type(value) is not dict:
-        raise RefusedError(422, f"{where}: expected an object, got {shown(value)}")
+        raise RefusedError(422, f"{where}: expected an object, got {preview(value)}")
     return value
 
 
@@ -125,24 +125,24 @@ def a_list(body: Mapping[str, Any], name: str, most: int) -> list[Any]:
     """Return a list of at most so many, or refuse anything else."""
     value = body.get(name)
     if type(value) is not list:
-        raise RefusedError(422, f"{name}: expected a list, got {shown(value)}")
+        raise RefusedError(422, f"{name}: expected a list, got {preview(value)}")
     if len(value) > most:
         raise RefusedError(413, f"{name}: {len(value):,} rows, and a request may have {most:,}; send several")
     return value
 
 
-def a_text(value: Any, where: str) -> Any:
+def a_text(value: object, where: str) -> str | list[dict[str, Any]]:
     """Return a text, or a list of chat messages; refuse anything else."""
     if type(value) is str:
         return value
     if type(value) is not list or not value:
-        raise RefusedError(422, f"{where}: expected a string or a list of messages, got {shown(value)}")
-    for place, message in enumerate(value):
+        raise RefusedError(422, f"{where}: expected a string or a list of messages, got {preview(value)}")
+    for number, message in enumerate(value):
         if type(message) is not dict or type(message.get("role")) is not str:
-            raise RefusedError(422, f"{where}[{place}]: expected a message with a role, got {shown(message)}")
-    wrong = why_no_text(value)
-    if wrong is not None:
-        raise RefusedError(422, f"{where}: {wrong}")
+            raise RefusedError(422, f"{where}[{number}]: expected a message with a role, got {preview(message)}")
+    reason = why_no_text(value)
+    if reason is not None:
+        raise RefusedError(422, f"{where}: {reason}")
     return value
 
 
@@ -151,15 +151,15 @@ def a_number(body: Mapping[str, Any], name: str, *, whole: bool) -> Any:
     value = body.get(name)
     if value is None:
         return None
-    is_one = type(value) is int or (not whole and type(value) is float and math.isfinite(value))
-    if not is_one or value < 0:
+    is_number = type(value) is int or (not whole and type(value) is float and math.isfinite(value))
+    if not is_number or value < 0:
         raise RefusedError(
-            422, f"{name}: expected a {'whole ' if whole else ''}number of 0 or more, got {shown(value)}"
+            422, f"{name}: expected a {'whole ' if whole else ''}number of 0 or more, got {preview(value)}"
         )
     return value
 
 
-def a_rollout(value: Any, where: str) -> Rollout:
+def a_rollout(value: object, where: str) -> Rollout:
     """Return the rollout that an object of ``/v1/score`` is."""
     row = an_object(value, where)
     if not row.keys() <= _FIELDS:
@@ -169,10 +169,10 @@ def a_rollout(value: Any, where: str) -> Rollout:
     if example is None:
         example = {}
     elif type(example) is not dict:
-        raise RefusedError(422, f"{where}.example: expected an object, got {shown(example)}")
+        raise RefusedError(422, f"{where}.example: expected an object, got {preview(example)}")
     ids = row.get("completion_ids")
-    if ids is not None and (type(ids) is not list or any(type(one) is not int for one in ids)):
-        raise RefusedError(422, f"{where}.completion_ids: expected a list of whole numbers, got {shown(ids)}")
+    if ids is not None and (type(ids) is not list or any(type(number) is not int for number in ids)):
+        raise RefusedError(422, f"{where}.completion_ids: expected a list of whole numbers, got {preview(ids)}")
     prompt = a_text(row.get("prompt"), f"{where}.prompt")
     return Rollout(prompt, a_text(row.get("completion"), f"{where}.completion"), example, ids)
 
@@ -180,13 +180,13 @@ def a_rollout(value: Any, where: str) -> Rollout:
 def samples_of(rows: Sequence[Mapping[str, Any]]) -> list[str | None]:
     """Return what tells rows from others with the same content, where they bring it."""
     samples = [row.get("sample") for row in rows]
-    for place, sample in enumerate(samples):
+    for number, sample in enumerate(samples):
         if sample is not None and type(sample) is not str:
-            raise RefusedError(422, f"rollouts[{place}].sample: expected a string, got {shown(sample)}")
+            raise RefusedError(422, f"rollouts[{number}].sample: expected a string, got {preview(sample)}")
     return samples
 
 
-def outcome_told(outcome: Outcome) -> dict[str, Any]:
+def outcome_fields(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome for a reply: what every one has, and of the rest what says something."""
     fields = outcome.as_json()
     return {name: fields[name] for name in Outcome._fields if name in _ALWAYS or fields[name] != _EMPTY[name]}

@@ -30,7 +30,7 @@ class RowFate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RouteReply:
     """What a route says of a fate.
 
     Attributes:
@@ -45,42 +45,42 @@ class Told:
 _FLAGS = "`extra_logs` has `unknown`, `skipped` and `failed` as 0.0 or 1.0, and each reward's score"
 _GYM = "`mask_sample` true, also in `instance_config`; `failure_kind`, `failure_reason`, `_ng_failure_class`"
 _EVAL = "`is_score_valid` false, `error` with the cause"
-TABLE: Mapping[str, Mapping[RowFate, Told]] = {
+TABLE: Mapping[str, Mapping[RowFate, RouteReply]] = {
     "/v1/score": {
-        RowFate.SCORED: Told("total", "each reward's outcome"),
-        RowFate.SKIPPED: Told("null", "each reward's outcome"),
-        RowFate.FAILED: Told("total", "each reward's outcome, with its cause"),
-        RowFate.UNKNOWN: Told("null", "each reward's outcome, with its cause"),
+        RowFate.SCORED: RouteReply("total", "each reward's outcome"),
+        RowFate.SKIPPED: RouteReply("null", "each reward's outcome"),
+        RowFate.FAILED: RouteReply("total", "each reward's outcome, with its cause"),
+        RowFate.UNKNOWN: RouteReply("null", "each reward's outcome, with its cause"),
     },
     "/get_reward": {
-        RowFate.SCORED: Told("total", _FLAGS),
-        RowFate.SKIPPED: Told("0.0", _FLAGS),
-        RowFate.FAILED: Told("total", _FLAGS),
-        RowFate.UNKNOWN: Told("0.0", _FLAGS),
+        RowFate.SCORED: RouteReply("total", _FLAGS),
+        RowFate.SKIPPED: RouteReply("0.0", _FLAGS),
+        RowFate.FAILED: RouteReply("total", _FLAGS),
+        RowFate.UNKNOWN: RouteReply("0.0", _FLAGS),
     },
     "/slime": {
-        RowFate.SCORED: Told("total", "with `?reward_key=` the same flags"),
-        RowFate.SKIPPED: Told("0.0", "with `?reward_key=` the same flags; with `?unknown=nan` NaN"),
-        RowFate.FAILED: Told("total", "with `?reward_key=` the same flags"),
-        RowFate.UNKNOWN: Told("0.0", "with `?reward_key=` the same flags; with `?unknown=nan` NaN"),
+        RowFate.SCORED: RouteReply("total", "with `?reward_key=` the same flags"),
+        RowFate.SKIPPED: RouteReply("0.0", "with `?reward_key=` the same flags; with `?unknown=nan` NaN"),
+        RowFate.FAILED: RouteReply("total", "with `?reward_key=` the same flags"),
+        RowFate.UNKNOWN: RouteReply("0.0", "with `?reward_key=` the same flags; with `?unknown=nan` NaN"),
     },
     "/verify": {
-        RowFate.SCORED: Told("total", "`mask_sample` false, each reward's score"),
-        RowFate.SKIPPED: Told("0.0", "`mask_sample` true, also in `instance_config`"),
-        RowFate.FAILED: Told("total", "`mask_sample` false, `failure_kind`, `failure_reason`"),
-        RowFate.UNKNOWN: Told("0.0", _GYM),
+        RowFate.SCORED: RouteReply("total", "`mask_sample` false, each reward's score"),
+        RowFate.SKIPPED: RouteReply("0.0", "`mask_sample` true, also in `instance_config`"),
+        RowFate.FAILED: RouteReply("total", "`mask_sample` false, `failure_kind`, `failure_reason`"),
+        RowFate.UNKNOWN: RouteReply("0.0", _GYM),
     },
     "/evaluate": {
-        RowFate.SCORED: Told("total", "`is_score_valid` true, each reward in `metrics`"),
-        RowFate.SKIPPED: Told("0.0", "`is_score_valid` false"),
-        RowFate.FAILED: Told("total", "`is_score_valid` true, the reward's in `metrics` false"),
-        RowFate.UNKNOWN: Told("0.0", _EVAL),
+        RowFate.SCORED: RouteReply("total", "`is_score_valid` true, each reward in `metrics`"),
+        RowFate.SKIPPED: RouteReply("0.0", "`is_score_valid` false"),
+        RowFate.FAILED: RouteReply("total", "`is_score_valid` true, the reward's in `metrics` false"),
+        RowFate.UNKNOWN: RouteReply("0.0", _EVAL),
     },
     "/score": {
-        RowFate.SCORED: Told("total", "nothing: the reply is numbers alone"),
-        RowFate.SKIPPED: Told("0.0", "nothing"),
-        RowFate.FAILED: Told("total", "nothing"),
-        RowFate.UNKNOWN: Told("0.0", "nothing; the server warns in its log"),
+        RowFate.SCORED: RouteReply("total", "nothing: the reply is numbers alone"),
+        RowFate.SKIPPED: RouteReply("0.0", "nothing"),
+        RowFate.FAILED: RouteReply("total", "nothing"),
+        RowFate.UNKNOWN: RouteReply("0.0", "nothing; the server warns in its log"),
     },
 }
 """What each route says of each fate."""
@@ -122,7 +122,7 @@ class ToldRow(NamedTuple):
     @property
     def scores(self) -> dict[str, float]:
         """Each reward's score, 0.0 for a reward without one; always the same keys."""
-        return {name: 0.0 if one.score is None else one.score for name, one in self.outcomes.items()}
+        return {name: 0.0 if outcome.score is None else outcome.score for name, outcome in self.outcomes.items()}
 
 
 def told_rows(batch: ScoreBatch) -> list[ToldRow]:
@@ -131,7 +131,7 @@ def told_rows(batch: ScoreBatch) -> list[ToldRow]:
     failing = [
         name
         for name, column in batch.outcomes.items()
-        if batch.weights[name] != 0 and Status.FAILED in [one.status for one in column]
+        if batch.weights[name] != 0 and Status.FAILED in [outcome.status for outcome in column]
     ]
     scored, skipped = RowFate.SCORED, RowFate.SKIPPED  # Python 3.11 takes long to find a member
     rows = []

@@ -84,9 +84,9 @@ class Gathering:
             raise RewardDefinitionError(f"group_wait_s={wait_s!r}: expected a number of seconds above 0")
         self._joining, self._size, self._wait_s = joining, size, wait_s
         self._open: dict[tuple[bytes, Context], _Group] = {}
-        self._named: dict[bytes, Seat] = {}
+        self._by_sample: dict[bytes, Seat] = {}
         self._left: defaultdict[bytes, list[Seat]] = defaultdict(list)
-        self._kept: deque[Seat] = deque()
+        self._answered: deque[Seat] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -117,12 +117,12 @@ class Gathering:
         """
         rollouts = list(rollouts)
         self._joining.check(rollouts)
-        named = [None] * len(rollouts) if samples is None else samples
-        digests = [_digest(one, sample, (step, epoch)) for one, sample in zip(rollouts, named, strict=True)]
+        labels = [None] * len(rollouts) if samples is None else samples
+        digests = [_digest(rollout, label, (step, epoch)) for rollout, label in zip(rollouts, labels, strict=True)]
         self._joining.admit(len(rollouts))
         seats = [
-            self._seat(rollout, digest, (step, epoch), is_named=sample is not None)
-            for rollout, digest, sample in zip(rollouts, digests, named, strict=True)
+            self._seat(rollout, digest, (step, epoch), is_named=label is not None)
+            for rollout, digest, label in zip(rollouts, digests, labels, strict=True)
         ]
         try:
             async with asyncio.timeout(within_s):
@@ -145,23 +145,23 @@ class Gathering:
 
     def _seat(self, rollout: Rollout, digest: bytes, context: Context, *, is_named: bool) -> Seat:
         """Return the seat of a row: that of the first time, if it is sent again, else the next in its group."""
-        seat = self._known(digest, is_named=is_named)
+        seat = self._earlier_seat(digest, is_named=is_named)
         if seat is not None:
             self._joining.release(1)
         else:
-            seat = self._new(rollout, digest, context)
+            seat = self._new_seat(rollout, digest, context)
             if is_named:
-                self._named[digest] = seat
+                self._by_sample[digest] = seat
         seat.callers += 1
         return seat
 
-    def _known(self, digest: bytes, *, is_named: bool) -> Seat | None:
+    def _earlier_seat(self, digest: bytes, *, is_named: bool) -> Seat | None:
         """Return the seat of a row that is sent again, which no longer counts as left; ``None`` for a new row."""
         now = asyncio.get_running_loop().time()
-        while self._kept and self._kept[0].until <= now:
-            self._forget(self._kept.popleft())
+        while self._answered and self._answered[0].until <= now:
+            self._forget(self._answered.popleft())
         if is_named:
-            return self._named.get(digest)
+            return self._by_sample.get(digest)
         left = self._left.get(digest)
         if left is None:
             return None
@@ -170,7 +170,7 @@ class Gathering:
             del self._left[digest]
         return seat
 
-    def _new(self, rollout: Rollout, digest: bytes, context: Context) -> Seat:
+    def _new_seat(self, rollout: Rollout, digest: bytes, context: Context) -> Seat:
         loop = asyncio.get_running_loop()
         key = group_key(rollout), context
         group = self._open.get(key)
@@ -187,14 +187,14 @@ class Gathering:
     def _leave(self, seat: Seat) -> None:
         """Note that a caller no longer waits; one that left without its answer may send the row again."""
         seat.callers -= 1
-        if seat.callers or self._named.get(seat.digest) is seat:
+        if seat.callers or self._by_sample.get(seat.digest) is seat:
             return
         if not seat.answer.done():
             self._left[seat.digest].append(seat)
 
     def _give_up(self, group: _Group) -> None:
-        there = f"{len(group.seats)} of the {self._size} completions of the prompt"
-        self._close(group, f"the group is not whole: {there} came within {self._wait_s:g} s")
+        count = f"{len(group.seats)} of the {self._size} completions of the prompt"
+        self._close(group, f"the group is not whole: {count} came within {self._wait_s:g} s")
 
     def _close(self, group: _Group, late: str | None) -> None:
         """Score a group as it is."""
@@ -208,9 +208,9 @@ class Gathering:
     async def _score(self, group: _Group, late: str | None) -> None:
         try:
             batch = await self._joining.score_admitted(CallerRows(group.rollouts, late), *group.key[1])
-        except Exception as fault:
+        except Exception as error:
             for seat in group.seats:
-                seat.answer.set_exception(fault)
+                seat.answer.set_exception(error)
                 seat.answer.exception()  # who asked may be gone
         else:
             for row, seat in enumerate(group.seats):
@@ -220,22 +220,22 @@ class Gathering:
             for seat in group.seats:
                 if not seat.answer.done():
                     seat.answer.cancel()
-                self._keep(seat)
+                self._remember(seat)
 
-    def _keep(self, seat: Seat) -> None:
+    def _remember(self, seat: Seat) -> None:
         """Remember an answer for a row that may be sent again, and forget the oldest; a fault is not remembered."""
         is_fault = seat.answer.cancelled() or seat.answer.exception() is not None
         if is_fault:
             self._forget(seat)
-        elif self._named.get(seat.digest) is seat or seat in self._left.get(seat.digest, ()):
+        elif self._by_sample.get(seat.digest) is seat or seat in self._left.get(seat.digest, ()):
             seat.until = asyncio.get_running_loop().time() + REMEMBERED_S
-            self._kept.append(seat)
-        while len(self._kept) > REMEMBERED:
-            self._forget(self._kept.popleft())
+            self._answered.append(seat)
+        while len(self._answered) > REMEMBERED:
+            self._forget(self._answered.popleft())
 
     def _forget(self, seat: Seat) -> None:
-        if self._named.get(seat.digest) is seat:
-            del self._named[seat.digest]
+        if self._by_sample.get(seat.digest) is seat:
+            del self._by_sample[seat.digest]
         left = self._left.get(seat.digest, [])
         if seat in left:
             left.remove(seat)
@@ -246,7 +246,7 @@ class Gathering:
 def _digest(rollout: Rollout, sample: str | None, context: Context) -> bytes:
     """Return what a row has in common with itself sent again."""
     try:
-        told = pickle.dumps((rollout.completion, sample, context), protocol=5)
-    except Exception as reason:
-        raise DataError(f"the completion cannot be told from others: {reason}") from reason
-    return hashlib.blake2b(group_key(rollout) + told, digest_size=16).digest()
+        content = pickle.dumps((rollout.completion, sample, context), protocol=5)
+    except Exception as error:
+        raise DataError(f"the completion cannot be told from others: {error}") from error
+    return hashlib.blake2b(group_key(rollout) + content, digest_size=16).digest()

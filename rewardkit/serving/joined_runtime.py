@@ -11,15 +11,19 @@ import concurrent.futures
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rewardkit.declare.compose import Composable
-from rewardkit.errors import RuntimeClosedError
+from rewardkit.runtime.settings import check_open
+from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.gathering import GROUP_WAIT_S, Gathering
 from rewardkit.serving.joining import BATCH_ROWS, MOST_ROWS, Joining, PartsRuntime
 from rewardkit.types import Rollout
+
+if TYPE_CHECKING:
+    from rewardkit.runtime.runtime import Runtime
 
 CLOSE_S = 10.0
 """Seconds that :meth:`JoinedRuntime.close` gives the calls that are inside."""
@@ -88,14 +92,29 @@ class JoinedRuntime:
         """Each reward's weight in the totals, by name."""
         return self._runtime.weights
 
+    @property
+    def changeable(self) -> Runtime | None:
+        """The runtime whose rewards can be changed from here; ``None`` where servers score."""
+        return self._runtime.changeable
+
     def start(self) -> JoinedRuntime:
         """Start the workers without waiting for them, and return the runtime."""
+        check_open(self._owner, closed=self._closed)
         self._runtime.start()
         return self
 
+    def wait_loaded(self) -> None:
+        """Start the workers and wait until each has loaded the rewards."""
+        check_open(self._owner, closed=self._closed)
+        self._runtime.wait_loaded()
+
+    def check(self, rollouts: Sequence[Rollout]) -> None:
+        """Raise :class:`~rewardkit.errors.DataError` where rollouts are wrong or lack a column; run nothing."""
+        self._runtime.check(rollouts)
+
     def score(
         self,
-        rollouts: Sequence[Rollout],
+        rollouts: Iterable[Rollout],
         *,
         samples: Sequence[str | None] | None = None,
         step: int | None = None,
@@ -114,11 +133,11 @@ class JoinedRuntime:
 
         Raises:
             DataError: The rollouts are wrong.
-            FullError: Too many rows wait.
+            FullError: There is no room for them.
             InfrastructureError: Too many of the calls were lost, or the seconds are over.
             RuntimeClosedError: It is closed, or belongs to another process.
         """
-        future = self._asked(rollouts, samples, step, epoch, within_s)
+        future = self._submit(rollouts, samples, step, epoch, within_s)
         try:
             return future.result()
         except BaseException:
@@ -127,7 +146,7 @@ class JoinedRuntime:
 
     async def ascore(
         self,
-        rollouts: Sequence[Rollout],
+        rollouts: Iterable[Rollout],
         *,
         samples: Sequence[str | None] | None = None,
         step: int | None = None,
@@ -135,7 +154,14 @@ class JoinedRuntime:
         within_s: float | None = None,
     ) -> ScoreBatch:
         """Score as :meth:`score` does, from code on any event loop."""
-        return await asyncio.wrap_future(self._asked(rollouts, samples, step, epoch, within_s))
+        return await asyncio.wrap_future(self._submit(rollouts, samples, step, epoch, within_s))
+
+    def stream(
+        self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
+    ) -> Iterator[Finished]:
+        """Return (row, reward, outcome) once all are known, because others' rows are in the same batches."""
+        for name, column in self.score(rollouts, step=step, epoch=epoch).items():
+            yield from (Finished(row, name, outcome) for row, outcome in enumerate(column))
 
     def close(self) -> None:
         """Give the calls inside a little time, and end the workers and the thread. A second call does nothing."""
@@ -144,16 +170,16 @@ class JoinedRuntime:
             was_closed, self._closed = self._closed, True
         if was_closed or os.getpid() != self._owner:
             return
-        if loop is not None and thread is not None:
-            with contextlib.suppress(concurrent.futures.TimeoutError, TimeoutError):
-                asyncio.run_coroutine_threadsafe(self._drained(), loop).result(CLOSE_S)
+        if loop is None or thread is None:
             self._runtime.close()
-            asyncio.run_coroutine_threadsafe(_ended(), loop).result(END_S)
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join(END_S)
-            loop.close()
-        else:
-            self._runtime.close()
+            return
+        with contextlib.suppress(concurrent.futures.TimeoutError, TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._drain(), loop).result(CLOSE_S)
+        self._runtime.close()
+        asyncio.run_coroutine_threadsafe(_end_tasks(), loop).result(END_S)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(END_S)
+        loop.close()
 
     def __enter__(self) -> JoinedRuntime:
         return self.start()
@@ -161,35 +187,29 @@ class JoinedRuntime:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _asked(
+    def _submit(
         self,
-        rollouts: Sequence[Rollout],
+        rollouts: Iterable[Rollout],
         samples: Sequence[str | None] | None,
         step: int | None,
         epoch: float | None,
         within_s: float | None,
     ) -> concurrent.futures.Future[ScoreBatch]:
-        def scored() -> Coroutine[Any, Any, ScoreBatch]:
-            if self._gathering is None:
-                return self._joining.score(rollouts, step=step, epoch=epoch, within_s=within_s)
-            return self._gathering.score(rollouts, samples=samples, step=step, epoch=epoch, within_s=within_s)
-
-        return self._sent(scored)
-
-    def _sent(self, scored: Callable[[], Coroutine[Any, Any, ScoreBatch]]) -> concurrent.futures.Future[ScoreBatch]:
-        """Begin a coroutine in the thread, which the first call starts."""
+        """Begin to score in the thread, which the first call starts."""
+        rows = list(rollouts)
         with self._lock:
-            if self._closed:
-                raise RuntimeClosedError("this runtime is closed; make a new one")
-            if os.getpid() != self._owner:
-                raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
+            check_open(self._owner, closed=self._closed)
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._loop.run_forever, name="rewardkit-joined", daemon=True)
                 self._thread.start()
-            return asyncio.run_coroutine_threadsafe(scored(), self._loop)
+            if self._gathering is None:
+                scoring = self._joining.score(rows, step=step, epoch=epoch, within_s=within_s)
+            else:
+                scoring = self._gathering.score(rows, samples=samples, step=step, epoch=epoch, within_s=within_s)
+            return asyncio.run_coroutine_threadsafe(scoring, self._loop)
 
-    async def _drained(self) -> None:
+    async def _drain(self) -> None:
         """Return when nothing is inside."""
         self._joining.end("this runtime is being closed")
         if self._gathering is not None:
@@ -197,11 +217,11 @@ class JoinedRuntime:
         await self._joining.drained()
 
 
-async def _ended() -> None:
+async def _end_tasks() -> None:
     """Wait for what is left on this loop, which fails now that the runtime is closed, and cancel what does not."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    if others:
-        await asyncio.wait(others, timeout=END_S / 2)
-    for task in others:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    if tasks:
+        await asyncio.wait(tasks, timeout=END_S / 2)
+    for task in tasks:
         task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.gather(*tasks, return_exceptions=True)

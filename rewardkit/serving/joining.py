@@ -12,13 +12,16 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import DataError, FullError, InfrastructureError, RewardDefinitionError, RewardError
 from rewardkit.runtime.plan import CallerRows
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Rollout
+
+if TYPE_CHECKING:
+    from rewardkit.runtime.runtime import Runtime
 
 MOST_ROWS = 16_384
 """Rows that may be inside at once, waiting or being scored."""
@@ -47,7 +50,12 @@ class PartsRuntime(Protocol):
         self, parts: Sequence[CallerRows], *, step: int | None = None, epoch: float | None = None
     ) -> list[ScoreBatch | RewardError]: ...
 
+    @property
+    def changeable(self) -> Runtime | None: ...
+
     def start(self) -> object: ...
+
+    def wait_loaded(self) -> None: ...
 
     def close(self) -> None: ...
 
@@ -99,13 +107,13 @@ class Joining:
         for name, value in (("most_rows", most_rows), ("batch_rows", batch_rows)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise RewardDefinitionError(f"{name}={value!r}: expected a whole number, 1 or more")
-        self._runtime, self._most, self._batch_rows, self._on_batch = runtime, most_rows, batch_rows, on_batch
+        self._runtime, self._most_rows, self._batch_rows, self._on_batch = runtime, most_rows, batch_rows, on_batch
         self._inside = 0
         self._waiting: deque[_Caller] = deque()
         self._running: set[_Batch] = set()
-        self._began = -math.inf
-        self._asked: asyncio.Handle | None = None
-        self._ended: str | None = None
+        self._start_s = -math.inf
+        self._handle: asyncio.Handle | None = None
+        self._end_reason: str | None = None
         self._empty = asyncio.Event()
 
     @property
@@ -129,10 +137,12 @@ class Joining:
         Raises:
             FullError: There is no room for them, or no more are taken.
         """
-        if self._ended is not None:
-            raise FullError(self._ended)
-        if rows and self._inside + rows > self._most:
-            raise FullError(f"{self._inside:,} rows wait to be scored, and at most {self._most:,} may; try again later")
+        if self._end_reason is not None:
+            raise FullError(self._end_reason)
+        if rows and self._inside + rows > self._most_rows:
+            raise FullError(
+                f"{self._inside:,} rows wait to be scored, and at most {self._most_rows:,} may; try again later"
+            )
         self._inside += rows
         if rows:
             self._empty.clear()
@@ -148,9 +158,9 @@ class Joining:
         while self._inside:
             await self._empty.wait()
 
-    def end(self, why: str = "no more rows are taken: the end is near") -> None:
+    def end(self, reason: str = "no more rows are taken: the end is near") -> None:
         """Take no more calls; those that are inside go on."""
-        self._ended = why
+        self._end_reason = reason
 
     def check(self, rollouts: Sequence[Rollout]) -> None:
         """Raise :class:`~rewardkit.errors.DataError` where rollouts are wrong."""
@@ -195,8 +205,8 @@ class Joining:
         """Score rows that are checked and counted as inside already."""
         caller = _Caller(part, (step, epoch), asyncio.get_running_loop().create_future())
         self._waiting.append(caller)
-        if self._asked is None:
-            self._asked = asyncio.get_running_loop().call_soon(self._next)  # callers of this moment come along
+        if self._handle is None:
+            self._handle = asyncio.get_running_loop().call_soon(self._next)  # callers of this moment come along
         try:
             return await caller.answer
         except asyncio.CancelledError:
@@ -214,35 +224,35 @@ class Joining:
 
     def _next(self) -> None:
         """Begin a batch if there is one and its time has come; else be asked again when it has."""
-        if self._asked is not None:
-            self._asked.cancel()
-            self._asked = None
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
         loop = asyncio.get_running_loop()
         while self._waiting and len(self._running) < MOST_BATCHES:
-            due = self._began + PACE_S
+            due = self._start_s + PACE_S
             if self._running and loop.time() < due:
-                self._asked = loop.call_at(due, self._next)
+                self._handle = loop.call_at(due, self._next)
                 return
-            self._begin(self._taken())
+            self._begin(self._next_callers())
 
-    def _taken(self) -> list[_Caller]:
+    def _next_callers(self) -> list[_Caller]:
         """Take the callers of the next batch: those of the first one's step, until it is full."""
         context, rows = self._waiting[0].context, 0
-        taken: list[_Caller] = []
-        left: deque[_Caller] = deque()
-        while self._waiting and (not taken or rows < self._batch_rows):
+        callers: list[_Caller] = []
+        later: deque[_Caller] = deque()
+        while self._waiting and (not callers or rows < self._batch_rows):
             caller = self._waiting.popleft()
             size = len(caller.part.rollouts)
-            if caller.context == context and (not taken or rows + size <= self._batch_rows):
-                taken.append(caller)
+            if caller.context == context and (not callers or rows + size <= self._batch_rows):
+                callers.append(caller)
                 rows += size
             else:
-                left.append(caller)
-        self._waiting.extendleft(reversed(left))
-        return taken
+                later.append(caller)
+        self._waiting.extendleft(reversed(later))
+        return callers
 
     def _begin(self, callers: list[_Caller]) -> None:
-        self._began = asyncio.get_running_loop().time()
+        self._start_s = asyncio.get_running_loop().time()
         batch = _Batch(callers, len(callers))
         for caller in callers:
             caller.batch = batch
@@ -257,31 +267,31 @@ class Joining:
         finally:
             self._running.discard(batch)
             self._next()
-        for caller, found in zip(batch.callers, answers, strict=True):
+        for caller, answer in zip(batch.callers, answers, strict=True):
             if caller.answer.done():
                 continue  # it no longer waits
-            if isinstance(found, ScoreBatch):
-                caller.answer.set_result(found)
+            if isinstance(answer, ScoreBatch):
+                caller.answer.set_result(answer)
             else:
-                caller.answer.set_exception(found)
+                caller.answer.set_exception(answer)
 
     async def _answers(self, callers: Sequence[_Caller]) -> Sequence[ScoreBatch | Exception]:
         """Return each caller's scores or error."""
         step, epoch = callers[0].context
         try:
             return await self._runtime.ascore_parts([caller.part for caller in callers], step=step, epoch=epoch)
-        except DataError as wrong:
+        except DataError as error:
             if len(callers) == 1:
-                return [wrong]
-            alone = await asyncio.gather(*(self._answers([caller]) for caller in callers))
-            return [one for (one,) in alone]
-        except Exception as fault:
-            return [_copied(fault) for _ in callers]  # each is raised in its caller, with frames of its own
+                return [error]
+            answers = await asyncio.gather(*(self._answers([caller]) for caller in callers))
+            return [answer for (answer,) in answers]
+        except Exception as error:
+            return [_copy(error) for _ in callers]  # each is raised in its caller, with frames of its own
 
 
-def _copied(fault: Exception) -> Exception:
+def _copy(error: Exception) -> Exception:
     """Return a copy of an error, or the error itself where its class cannot be made of its arguments."""
     try:
-        return copy.copy(fault)
+        return copy.copy(error)
     except Exception:
-        return fault
+        return error

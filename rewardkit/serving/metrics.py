@@ -65,10 +65,10 @@ class Metrics:
             self._rollouts_of(fate.value).inc(count)
         for name in rows[0].outcomes if rows else ():
             outcomes = [row.outcomes[name] for row in rows]
-            for (status, cause), count in Count([(one.status, one.cause) for one in outcomes]).items():
+            for (status, cause), count in Count([(outcome.status, outcome.cause) for outcome in outcomes]).items():
                 self._outcomes_of(name, status.value, cause or "").inc(count)
 
-    def batch(self, callers: int, rows: int) -> None:
+    def batch(self, rows: int) -> None:
         """Count a batch that begins."""
         self._batch.observe(rows)
 

@@ -35,6 +35,11 @@ _BODIES: Mapping[str, tuple[str, list[str], dict[str, Any]]] = {
             },
         },
     ),
+    "/v1/check": (
+        "The values of columns that a reward's annotations refuse; nothing is scored.",
+        ["reward", "examples"],
+        {"reward": {"type": "string"}, "examples": {"type": "array", "items": {"type": "object"}}},
+    ),
     "/get_reward": (
         "OpenRLHF's remote reward model.",
         ["query", "prompts", "labels"],
@@ -64,7 +69,7 @@ _BODIES: Mapping[str, tuple[str, list[str], dict[str, Any]]] = {
     "/score": ("LLaMA-Factory's reward API.", ["messages"], {"model": {"type": "string"}, "messages": _STRINGS}),
 }
 _READ = {
-    "/v1/rewards": "The rewards, their weights and versions.",
+    "/v1/rewards": "The rewards, their weights, versions, parameters and options.",
     "/livez": "Whether the process answers.",
     "/readyz": "Whether it takes rows.",
     "/metrics": "Counters for Prometheus.",
@@ -86,18 +91,18 @@ def description(about: Mapping[str, Any]) -> dict[str, Any]:
 
     errors = {str(status): _ERROR for status in (400, 401, 404, 405, 413, 422, 503)}
     paths: dict[str, Any] = {}
-    for place, (words, required, properties) in _BODIES.items():
+    for route, (summary, required, properties) in _BODIES.items():
         schema = {"type": "object", "required": required, "properties": properties}
-        fates = [f"{fate}: {told.number}; {told.beside}" for fate, told in TABLE.get(place, {}).items()]
+        fates = [f"{fate}: {reply.number}; {reply.beside}" for fate, reply in TABLE.get(route, {}).items()]
         operation = {
-            "summary": words,
+            "summary": summary,
             "description": "\n".join(fates),
             "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
             "responses": {"200": {"description": "The scores."}, **errors},
         }
-        paths[place] = {"post": operation}
-    for place, words in _READ.items():
-        paths[place] = {"get": {"summary": words, "responses": {"200": {"description": words}}}}
+        paths[route] = {"post": operation}
+    for route, summary in _READ.items():
+        paths[route] = {"get": {"summary": summary, "responses": {"200": {"description": summary}}}}
     return {
         "openapi": "3.1.0",
         "info": {"title": "rewardkit", "version": __version__, "x-rewards": dict(about)},

@@ -9,10 +9,10 @@ import re
 
 _END = re.compile(r"(?:<[|\uff5c][^\s<>|\uff5c]{1,40}[|\uff5c]>|</s>|<eos>|<end_of_turn>|<turn\|>|\[EOS\])\Z")
 """The one special token that ends a turn, as most models write it."""
-_LONGEST_END = 48
+_END_CHARS = 48
 _HEAD = 12
 """Characters by which the beginning of a query is looked for in a prompt that was cut."""
-_MOST_TRIES = 1_000
+_MAX_TRIES = 1_000
 """Places of such a beginning that are looked at."""
 
 
@@ -26,19 +26,19 @@ def completion_in(query: str, prompt: str) -> str:
     '4'
     """
     text = _behind(query, prompt)
-    tail = text[-_LONGEST_END:]
-    found = _END.search(tail)
-    return text[: len(text) - len(tail) + found.start()] if found else text
+    tail = text[-_END_CHARS:]
+    match = _END.search(tail)
+    return text[: len(text) - len(tail) + match.start()] if match else text
 
 
 def _behind(query: str, prompt: str) -> str:
     if query.startswith(prompt):
         return query[len(prompt) :]
-    at = query.find(prompt, 0, len(prompt) + _LONGEST_END)
+    at = query.find(prompt, 0, len(prompt) + _END_CHARS)
     if at >= 0:
         return query[at + len(prompt) :]
     head, at = query[:_HEAD], -1
-    for _ in range(_MOST_TRIES if len(head) == _HEAD else 0):
+    for _ in range(_MAX_TRIES if len(head) == _HEAD else 0):
         at = prompt.find(head, at + 1)
         if at < 0:
             break

@@ -1,4 +1,4 @@
-"""A client of reward servers with the interface of a runtime, for a trainer whose rewards are scored elsewhere.
+"""A client of reward servers with the interface of a runtime, for those whose rewards are scored elsewhere.
 
 This module owns which server is asked for which group, what is tried again, and what of it counts as lost. How one
 server is asked is :mod:`~rewardkit.serving.server_link`'s. Both need nothing beyond Python's own library.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import queue
@@ -15,24 +16,31 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from rewardkit.declare.compose import Composable
-from rewardkit.errors import ConfigError, DataError, InfrastructureError, RewardError, RuntimeClosedError
+from rewardkit.declare.spec import ColumnMisfit
+from rewardkit.errors import (
+    ConfigError,
+    DataError,
+    InfrastructureError,
+    RewardDefinitionError,
+    RewardError,
+    RuntimeClosedError,
+)
 from rewardkit.groups import group_key, group_places
 from rewardkit.runtime.batch import check_lost
 from rewardkit.runtime.plan import CallerRows, check_rollouts
-from rewardkit.runtime.settings import checked
+from rewardkit.runtime.settings import check_open, checked
 from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
+from rewardkit.serving.remote_reward import PROTOCOL, RemoteReward
 from rewardkit.serving.server_link import AgainError, ServerLink
 from rewardkit.shown.text import shortened
 from rewardkit.types import Cause, Outcome, Rollout, Status
 
-if TYPE_CHECKING:
-    from rewardkit.declare.decorator import Reward
-
+TOKEN_VARIABLE = "REWARDKIT_SERVE_TOKEN"  # noqa: S105 - the variable's name
+"""The environment variable with the token of reward servers and their clients."""
 ROWS, ROWS_BYTES = 256, 8 * 2**20
 """Rows of a request, and their bytes; fewer rows where a server takes fewer. A group is never split."""
 CONNECTIONS = 16
@@ -41,47 +49,25 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
 """Seconds before a request is tried again, doubled with each further try."""
 _PARTS = ("rewards", "weights", "versions")
 """What all servers tell alike."""
-_Read = TypeVar("_Read")
-_drawn = random.SystemRandom()
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteReward(Composable):
-    """A reward that a server scores, as far as it is known here.
-
-    Attributes:
-        title: Its name.
-        digits: Its version on the servers.
-        is_group: Whether it scores the completions of a prompt together.
-    """
-
-    title: str
-    digits: str
-    is_group: bool
-
-    @property
-    def name(self) -> str:
-        return self.title
-
-    @property
-    def version(self) -> str:
-        """Its version on the servers."""
-        return self.digits
-
-    @property
-    def leaves(self) -> tuple[Reward[..., Any], ...]:
-        return ()
-
-    @property
-    def scores_groups(self) -> bool:
-        return self.is_group
+_Reply = TypeVar("_Reply")
+_RowOutcomes: TypeAlias = Mapping[str, Outcome]
+_jitter = random.SystemRandom()
 
 
 class _Row(NamedTuple):
     """A row's caller, and its place among the caller's rows."""
 
     part: int
-    place: int
+    row: int
+
+
+@dataclass(slots=True)
+class _Request:
+    """Rows that are sent together, the keys of their groups, and how long they are."""
+
+    rows: list[_Row] = field(default_factory=list)
+    keys: set[bytes] = field(default_factory=set)
+    size_bytes: int = 0
 
 
 class RemoteRuntime:
@@ -94,17 +80,21 @@ class RemoteRuntime:
 
     Args:
         urls: Where the servers are, such as ``"http://10.0.0.7:8000"``: one or several, which serve the same rewards.
-        token: What the servers ask for; ``None`` for servers on this machine that ask for none.
+        token: What the servers ask for; by default the variable ``REWARDKIT_SERVE_TOKEN``, if it is set.
         timeout_s: Seconds, above 0, that a server may take to answer a request, to its last byte.
         retry_s: Seconds, 0 or more, for which a request is tried again; each server is asked once in any case.
         max_infrastructure_rate: Share of one reward's calls in a batch, 0 to 1, that may be lost.
+        connect_s: Seconds, above 0, that a server has to tell its rewards when the client is made; by default it has
+            ``retry_s``, and ``timeout_s`` for each answer.
+        names: Names of the servers' rewards that count; by default all.
 
     Attributes:
         weights: Each reward's weight in the totals, by name, as the servers have it.
 
     Raises:
-        ConfigError: An address or the token makes no sense or is wrong, or the servers serve different rewards.
-        RewardDefinitionError: ``retry_s`` or ``max_infrastructure_rate`` is not in its range.
+        ConfigError: An address or the token makes no sense or is wrong, the servers serve different rewards or lack
+            one of ``names``, or they run a rewardkit that this one cannot talk to.
+        RewardDefinitionError: ``retry_s``, ``connect_s`` or ``max_infrastructure_rate`` is not in its range.
         InfrastructureError: A server does not answer.
     """
 
@@ -116,45 +106,70 @@ class RemoteRuntime:
         timeout_s: float = 900.0,
         retry_s: float = 120.0,
         max_infrastructure_rate: float = 0.5,
+        connect_s: float | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         self.urls = [urls] if isinstance(urls, str) else list(urls)
         self._settings = {
-            "token": token, "timeout_s": timeout_s, "retry_s": retry_s,
+            "token": token, "timeout_s": timeout_s, "retry_s": retry_s, "connect_s": connect_s, "names": names,
             "max_infrastructure_rate": max_infrastructure_rate,
         }  # fmt: skip
-        self._servers = [ServerLink(url, token, timeout_s) for url in self.urls]
-        if not self._servers:
+        token = os.environ.get(TOKEN_VARIABLE) or None if token is None else token
+        self._links = [ServerLink(url, token, timeout_s) for url in self.urls]
+        if not self._links:
             raise ConfigError("urls: expected the address of a server, got none")
         self._retry_s: float = checked("retry_s", retry_s, lambda seconds: seconds >= 0, "seconds, 0 or more")
+        if connect_s is not None:
+            checked("connect_s", connect_s, lambda seconds: seconds > 0, "seconds, above 0")
         self._most_lost: float = checked(
             "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
         )
         self._closed = False
         self._owner = os.getpid()
+        wait_s = timeout_s if connect_s is None else min(timeout_s, connect_s)
+        about = self._introduction(
+            [ServerLink(url, token, wait_s) for url in self.urls], retry_s if connect_s is None else connect_s
+        )
         self._threads = ThreadPoolExecutor(CONNECTIONS, "rewardkit-remote")
+        unknown = [name for name in names or () if name not in about["rewards"]]
+        if unknown:
+            raise ConfigError(f"{self.urls[0]} serves no {unknown[0]!r}; it serves {', '.join(about['rewards'])}")
+        chosen = about["rewards"] if names is None else names
+        self.weights: dict[str, float] = {name: about["weights"][name] for name in chosen}
         try:
-            told = self._introduced()
-        except BaseException:
-            self.close()
-            raise
-        self.weights: dict[str, float] = told["weights"]
-        self._rewards = {
-            name: RemoteReward(name, told["versions"][name], kind == "group") for name, kind in told["rewards"].items()
-        }
+            self._rewards = {
+                name: RemoteReward(
+                    name, about["versions"][name], about["signatures"][name], functools.partial(self._misfits, name)
+                )
+                for name in chosen
+            }
+        except (KeyError, TypeError, ValueError, RewardDefinitionError) as error:
+            raise ConfigError(
+                f"{self.urls[0]} tells of its rewards what this rewardkit cannot read: {error}"
+            ) from error
 
-    def _introduced(self) -> Any:
+    def _introduction(self, links: Sequence[ServerLink], retry_s: float) -> Mapping[str, Any]:
         """Return what all servers tell of their rewards.
 
         Raises:
             ConfigError: They serve different ones.
         """
-        told = [self._asked(at, "GET", "/v1/rewards", None, _told, others=False) for at in range(len(self._servers))]
-        first = f"{self.urls[0]} {_served(told[0])}"
-        for url, one in zip(self.urls, told, strict=True):
-            if any(one[part] != told[0][part] for part in _PARTS):
-                raise ConfigError(f"{url} serves {_served(one)}, and {first}: expected the same")
-        self._most_rows = min(ROWS, *(one.get("most_rows", ROWS) for one in told))
-        return told[0]
+        try:
+            replies = [self._ask([link], 0, "GET", "/v1/rewards", None, _introduction_in, retry_s) for link in links]
+        finally:
+            for link in links:
+                link.close()
+        for url, reply in zip(self.urls, replies, strict=True):
+            if reply.get("protocol") != PROTOCOL:
+                raise ConfigError(
+                    f"{url} runs another version of rewardkit ({reply.get('rewardkit', 'an older one')}), which this "
+                    "one cannot talk to; install the same on both"
+                )
+            if any(reply[part] != replies[0][part] for part in _PARTS):
+                first = f"{self.urls[0]} {_summary(replies[0])}"
+                raise ConfigError(f"{url} serves {_summary(reply)}, and {first}: expected the same")
+        self._most_rows = min(ROWS, *(reply.get("most_rows", ROWS) for reply in replies))
+        return replies[0]
 
     @property
     def names(self) -> list[str]:
@@ -162,22 +177,26 @@ class RemoteRuntime:
         return list(self._rewards)
 
     @property
-    def rewards(self) -> Mapping[str, Composable]:
-        """The rewards by name: their names and versions, and whether they score groups."""
+    def rewards(self) -> Mapping[str, RemoteReward]:
+        """The rewards by name, with the parameters and options that they have on the servers."""
         return self._rewards
+
+    @property
+    def changeable(self) -> None:
+        """``None``: what servers score is not changed from here."""
 
     def start(self) -> RemoteRuntime:
         """Return the runtime; the servers run already."""
-        self._check_open()
+        check_open(self._owner, closed=self._closed)
         return self
 
     def wait_loaded(self) -> None:
         """Return at once: a server answers only when its workers have loaded the rewards, and all have answered."""
-        self._check_open()
+        check_open(self._owner, closed=self._closed)
 
     def check(self, rollouts: Sequence[Rollout]) -> None:
-        """Raise :class:`~rewardkit.errors.DataError` where rollouts are wrong; columns are the servers' to check."""
-        check_rollouts([], rollouts)
+        """Raise :class:`~rewardkit.errors.DataError` where rollouts are wrong or lack a column; ask no server."""
+        check_rollouts(list(self._rewards.values()), rollouts)
 
     def score(self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None) -> ScoreBatch:
         """Score rollouts and wait for the last of them.
@@ -188,10 +207,11 @@ class RemoteRuntime:
             epoch: Passes over the data done.
 
         Raises:
-            DataError: A server says that the rollouts are wrong.
+            DataError: The rollouts are wrong, or a server says so.
             InfrastructureError: More calls were lost than may be.
             RuntimeClosedError: The runtime is closed.
         """
+        check_open(self._owner, closed=self._closed)
         rows = list(rollouts)
         self.check(rows)
         (batch,) = self._score([CallerRows(rows)], step, epoch)
@@ -208,14 +228,15 @@ class RemoteRuntime:
         Raises:
             RewardError: As :meth:`score`.
         """
+        check_open(self._owner, closed=self._closed)
         part = CallerRows(list(rollouts))
         self.check(part.rollouts)
-        found: list[Mapping[str, Outcome]] = [{}] * len(part.rollouts)
+        rows: list[_RowOutcomes] = [{}] * len(part.rollouts)
         with contextlib.closing(self._answers([part], step, epoch)) as answers:
             for row, outcomes in answers:
-                found[row.place] = outcomes
-                yield from (Finished(row.place, name, outcome) for name, outcome in outcomes.items())
-        self._check_lost(self._batch(part, found))
+                rows[row.row] = outcomes
+                yield from (Finished(row.row, name, outcome) for name, outcome in outcomes.items())
+        self._check_lost(self._batch(part, rows))
 
     async def ascore(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
@@ -235,107 +256,121 @@ class RemoteRuntime:
             return  # the connections are the other process's
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for server in self._servers:
-            server.close()
+        for link in self._links:
+            link.close()
 
     def __enter__(self) -> RemoteRuntime:
-        return self
+        return self.start()
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self.urls, self._settings)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeClosedError("this runtime is closed; make a new one")
-        if os.getpid() != self._owner:  # a fork has none of its threads
-            raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
+    def __reduce__(self) -> tuple[Callable[..., RemoteRuntime], tuple[object, ...]]:
+        return _remade, (self.urls, self._settings)
 
     def _score(self, parts: Sequence[CallerRows], step: int | None, epoch: float | None) -> list[ScoreBatch]:
         """Return the scores of each caller's rows."""
-        found: list[list[Mapping[str, Outcome]]] = [[{}] * len(part.rollouts) for part in parts]
+        columns: list[list[_RowOutcomes]] = [[{}] * len(part.rollouts) for part in parts]
         for row, outcomes in self._answers(parts, step, epoch):
-            found[row.part][row.place] = outcomes
-        return [self._batch(part, rows) for part, rows in zip(parts, found, strict=True)]
+            columns[row.part][row.row] = outcomes
+        return [self._batch(part, rows) for part, rows in zip(parts, columns, strict=True)]
 
     def _answers(
         self, parts: Sequence[CallerRows], step: int | None, epoch: float | None
-    ) -> Generator[tuple[_Row, Mapping[str, Outcome]], None, None]:
+    ) -> Generator[tuple[_Row, _RowOutcomes], None, None]:
         """Ask servers for the rows, and yield each row's outcomes as they come."""
-        self._check_open()
-        encoded = [[_encoded(one) for one in part.rollouts] for part in parts]
-        requests = _requests(parts, encoded, self._most_rows)
-        bodies = [_body([encoded[row.part][row.place] for row in rows], step, epoch) for rows in requests]
+        check_open(self._owner, closed=self._closed)
+        encoded = [[_encoded(rollout) for rollout in part.rollouts] for part in parts]
+        requests = [request.rows for request in _requests(parts, encoded, self._most_rows)]
+        bodies = [_body([encoded[row.part][row.row] for row in rows], step, epoch) for rows in requests]
         del encoded
-        asked = {
-            self._threads.submit(self._outcomes, at, body, len(rows)): rows
-            for at, (rows, body) in enumerate(zip(requests, bodies, strict=True))
+        waiting = {
+            self._threads.submit(self._outcomes, number, body, len(rows)): rows
+            for number, (rows, body) in enumerate(zip(requests, bodies, strict=True))
         }
         # Not concurrent.futures.as_completed: it never learns of those that the executor's shutdown cancels.
-        done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
-        for future in asked:
+        done: queue.SimpleQueue[Future[list[dict[str, Outcome]] | InfrastructureError]] = queue.SimpleQueue()
+        for future in waiting:
             future.add_done_callback(done.put)
         try:
-            for _ in range(len(asked)):
+            for _ in range(len(waiting)):
                 future = done.get()
-                answers: Any = future.result()
-                if isinstance(answers, InfrastructureError):
-                    answers = [{name: _lost(str(answers)) for name in self._rewards}] * len(asked[future])
-                yield from zip(asked[future], answers, strict=True)
+                answer = future.result()
+                if isinstance(answer, InfrastructureError):
+                    answer = [{name: _lost(str(answer)) for name in self._rewards}] * len(waiting[future])
+                yield from zip(waiting[future], answer, strict=True)
         except CancelledError:
             raise RuntimeClosedError("this runtime was closed before all was scored") from None
         finally:
-            for future in asked:
+            for future in waiting:
                 future.cancel()
 
     def _check_lost(self, batch: ScoreBatch) -> None:
         for name, column in batch.items():
             check_lost(name, column, self._most_lost)
 
-    def _batch(self, part: CallerRows, rows: Sequence[Mapping[str, Outcome]]) -> ScoreBatch:
+    def _batch(self, part: CallerRows, rows: Sequence[_RowOutcomes]) -> ScoreBatch:
         outcomes = {name: [row[name] for row in rows] for name in self._rewards}
         if part.late is not None:
-            groups = [name for name, reward in self._rewards.items() if reward.is_group]
+            groups = [name for name, reward in self._rewards.items() if reward.scores_groups]
             outcomes |= {name: [_lost(part.late)] * len(rows) for name in groups}
         return ScoreBatch(list(part.rollouts), outcomes, self.weights)
 
-    def _outcomes(self, at: int, body: bytes, rows: int) -> list[dict[str, Outcome]] | InfrastructureError:
+    def _outcomes(self, first: int, body: bytes, rows: int) -> list[dict[str, Outcome]] | InfrastructureError:
         """Return the outcomes of a request's rows, or why they are lost."""
+        parse = functools.partial(self._outcomes_in, rows=rows)
         try:
-            return self._asked(at, "POST", "/v1/score", body, lambda told: self._read(told, rows))
-        except InfrastructureError as lost:
-            return lost
+            return self._ask(self._links, first, "POST", "/v1/score", body, parse, self._retry_s)
+        except InfrastructureError as error:
+            return error
 
-    def _read(self, told: Any, rows: int) -> list[dict[str, Outcome]]:
+    def _outcomes_in(self, reply: object, rows: int) -> list[dict[str, Outcome]]:
         """Return the outcomes in a server's answer.
 
         Raises:
             AgainError: It is no answer to so many rows by the rewards that the servers had at the start.
         """
         try:
-            found = [{name: Outcome.from_json(row["outcomes"][name]) for name in self._rewards} for row in told["rows"]]
-            versions = {name: str(told["versions"][name]) for name in self._rewards}
-        except (KeyError, TypeError, ValueError) as odd:
-            raise AgainError(f"answered something else than a reward server does: {odd!r}") from odd
-        if len(found) != rows:
-            raise AgainError(f"answered {len(found)} rows where {rows} were asked")
+            answer = _object_in(reply)
+            outcomes = [
+                {name: Outcome.from_json(row["outcomes"][name]) for name in self._rewards} for row in answer["rows"]
+            ]
+            versions = {name: str(answer["versions"][name]) for name in self._rewards}
+        except (KeyError, TypeError, ValueError) as error:
+            raise AgainError(f"answered something else than a reward server does: {error!r}") from error
+        if len(outcomes) != rows:
+            raise AgainError(f"answered {len(outcomes)} rows where {rows} were asked")
         for name, reward in self._rewards.items():
             if versions[name] != reward.version:
                 raise AgainError(f"serves {name} {versions[name]} now, and {reward.version} when this client was made")
-        return found
+        return outcomes
 
-    def _asked(
+    def _misfits(self, name: str, examples: Sequence[Mapping[str, Any]]) -> list[ColumnMisfit]:
+        """Return the columns' values that a reward cannot take; the servers know its annotations."""
+        encoded = [_as_json(dict(example)) for example in examples]
+        misfits: list[ColumnMisfit] = []
+        first = 0
+        while first < len(encoded):
+            last, size = first + 1, len(encoded[first])
+            while last < min(first + self._most_rows, len(encoded)) and size + len(encoded[last]) <= ROWS_BYTES:
+                size += len(encoded[last])
+                last += 1
+            body = b'{"reward": %b, "examples": [%b]}' % (json.dumps(name).encode(), b", ".join(encoded[first:last]))
+            rows = self._ask(self._links, 0, "POST", "/v1/check", body, _misfits_in, self._retry_s)
+            misfits += [misfit._replace(row=misfit.row + first) for misfit in rows]
+            first = last
+        return misfits
+
+    def _ask(
         self,
+        links: Sequence[ServerLink],
         first: int,
         method: str,
         path: str,
         body: bytes | None,
-        read: Callable[[Any], _Read],
-        *,
-        others: bool = True,
-    ) -> _Read:
+        parse: Callable[[object], _Reply],
+        retry_s: float,
+    ) -> _Reply:
         """Return what is read from a server's answer; ask the next one, and again, while nobody is at fault.
 
         Each server is asked once, and then there are ``retry_s`` in all.
@@ -343,85 +378,105 @@ class RemoteRuntime:
         Raises:
             InfrastructureError: No server answered in time.
         """
-        until = time.monotonic() + self._retry_s
-        there = len(self._servers)
+        until = time.monotonic() + retry_s
         tries = 0
         while True:
-            at = (first + (tries if others else 0)) % there
+            link = links[(first + tries) % len(links)]
             try:
-                return read(self._servers[at].ask(method, path, body))
-            except AgainError as again:
+                return parse(link.ask(method, path, body))
+            except AgainError as error:
                 tries += 1
-                rounds = tries // there if others else tries
-                wait_s = min(FIRST_WAIT_S * 2 ** min(rounds, 10), LONGEST_WAIT_S) * _drawn.uniform(0.5, 1.0)
+                rounds = tries // len(links)
+                wait_s = min(FIRST_WAIT_S * 2 ** min(rounds, 10), LONGEST_WAIT_S) * _jitter.uniform(0.5, 1.0)
                 is_late = time.monotonic() + wait_s > until and rounds
                 if self._closed or is_late:
-                    words = shortened(f"{self.urls[at]} {again}")
-                    raise InfrastructureError(f"{words} ({tries} {'try' if tries == 1 else 'tries'})") from again
+                    reason = shortened(f"{link.url} {error}")
+                    raise InfrastructureError(f"{reason} ({tries} {'try' if tries == 1 else 'tries'})") from error
                 time.sleep(wait_s)
 
 
-def _told(told: Any) -> Any:
+def _object_in(reply: object) -> Mapping[str, Any]:
+    if not isinstance(reply, dict):
+        raise TypeError(f"{type(reply).__name__} is not an object")
+    return reply
+
+
+def _introduction_in(reply: object) -> Mapping[str, Any]:
     """Return what a server tells of its rewards.
 
     Raises:
         AgainError: It is something else.
     """
-    if not isinstance(told, dict) or not told.keys() >= {*_PARTS}:
+    if not isinstance(reply, dict) or not reply.keys() >= {*_PARTS}:
         raise AgainError("is not a reward server: it answers /v1/rewards with something else")
-    return told
+    return reply
 
 
-def _again(urls: list[str], settings: Mapping[str, Any]) -> RemoteRuntime:
+def _misfits_in(reply: object) -> list[ColumnMisfit]:
+    try:
+        return [ColumnMisfit(int(row), str(column), str(error)) for row, column, error in _object_in(reply)["misfits"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise AgainError(f"answered something else than a reward server does: {error!r}") from error
+
+
+def _remade(urls: list[str], settings: Mapping[str, Any]) -> RemoteRuntime:
     """Return a runtime made with the settings of another, which was pickled."""
     return RemoteRuntime(urls, **settings)
 
 
-def _served(told: Any) -> str:
-    return ", ".join(f"{name} {told['versions'].get(name)} * {told['weights'].get(name):g}" for name in told["rewards"])
+def _summary(about: Mapping[str, Any]) -> str:
+    versions, weights = about["versions"], about["weights"]
+    return ", ".join(f"{name} {versions.get(name)} * {weights.get(name):g}" for name in about["rewards"])
 
 
-def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]], most: int) -> list[list[_Row]]:
+def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]], most_rows: int) -> list[_Request]:
     """Return which rows go into which request: groups whole, and never two groups of one prompt in one request."""
-    requests: list[list[_Row]] = []
-    keys: list[set[bytes]] = []
-    sizes: list[int] = []
+    requests: list[_Request] = []
     for number, part in enumerate(parts):
         for places in group_places(part.rollouts):
             key = group_key(part.rollouts[places[0]], places[0])
-            size = sum(len(encoded[number][place]) for place in places)
-            fits = (
-                at
-                for at in range(max(0, len(requests) - 8), len(requests))
-                if key not in keys[at] and len(requests[at]) + len(places) <= most and sizes[at] + size <= ROWS_BYTES
-            )
-            at = next(fits, len(requests))
-            if at == len(requests):
-                requests.append([])
-                keys.append(set())
-                sizes.append(0)
-            requests[at] += [_Row(number, place) for place in places]
-            keys[at].add(key)
-            sizes[at] += size
+            size = sum(len(encoded[number][index]) for index in places)
+            fitting = (request for request in requests[-8:] if _fits(request, key, len(places), size, most_rows))
+            request = next(fitting, None)
+            if request is None:
+                requests.append(request := _Request())
+            request.rows += [_Row(number, index) for index in places]
+            request.keys.add(key)
+            request.size_bytes += size
     return requests
 
 
-def _encoded(one: Rollout) -> bytes:
-    """Return a rollout as it travels.
+def _fits(request: _Request, key: bytes, rows: int, size_bytes: int, most_rows: int) -> bool:
+    """Whether a further group goes into a request."""
+    has_room = len(request.rows) + rows <= most_rows and request.size_bytes + size_bytes <= ROWS_BYTES
+    return has_room and key not in request.keys
+
+
+def _encoded(rollout: Rollout) -> bytes:
+    """Return a rollout as it travels."""
+    row: dict[str, object] = {
+        "prompt": rollout.prompt,
+        "completion": rollout.completion,
+        "example": dict(rollout.example),
+    }
+    if rollout.completion_ids is not None:
+        row["completion_ids"] = [int(token) for token in rollout.completion_ids]
+    return _as_json(row)
+
+
+def _as_json(row: Mapping[str, object]) -> bytes:
+    """Return a row as JSON.
 
     Raises:
         DataError: It holds something that is not JSON.
     """
-    told: dict[str, Any] = {"prompt": one.prompt, "completion": one.completion, "example": dict(one.example)}
-    if one.completion_ids is not None:
-        told["completion_ids"] = [int(number) for number in one.completion_ids]
     try:
-        return json.dumps(told, allow_nan=False, default=_listed).encode()
-    except (TypeError, ValueError) as odd:
-        raise DataError(f"a row cannot travel to a reward server: {odd}") from odd
+        return json.dumps(row, allow_nan=False, default=_listed).encode()
+    except (TypeError, ValueError) as error:
+        raise DataError(f"a row cannot travel to a reward server: {error}") from error
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> object:
     """Return numbers or an array of numpy's or torch's as Python's own."""
     if not hasattr(value, "tolist"):
         raise TypeError(f"{type(value).__name__} is not JSON")
@@ -429,8 +484,8 @@ def _listed(value: Any) -> Any:
 
 
 def _body(rows: Sequence[bytes], step: int | None, epoch: float | None) -> bytes:
-    beside = json.dumps({"step": step, "epoch": epoch, "gather": False}).encode()  # groups are whole
-    return b'{"rollouts": [' + b", ".join(rows) + b"], " + beside[1:]
+    fields = json.dumps({"step": step, "epoch": epoch, "gather": False}).encode()  # groups are whole
+    return b'{"rollouts": [' + b", ".join(rows) + b"], " + fields[1:]
 
 
 def _lost(why: str) -> Outcome:

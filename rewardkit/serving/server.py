@@ -42,20 +42,20 @@ class RewardServer(PatientServer):
         super().__init__(config)
         self._app = app
         self.stopped_by: int | None = None
-        self._told = 0.0
+        self._signal_s = 0.0
         self._drains = False
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain; a second signal ends the server at once."""
         if self.stopped_by is not None:
             self.should_exit = self.force_exit = True
-        self.stopped_by, self._told = sig, time.monotonic()
+        self.stopped_by, self._signal_s = sig, time.monotonic()
 
     async def on_tick(self, counter: int) -> bool:
         if self.stopped_by is not None and not self._drains:
             self._drains = True
             self._app.drain()
-        since = time.monotonic() - self._told
+        since = time.monotonic() - self._signal_s
         if self._drains and since > LINGER_S and (not self._app.active or since > DRAIN_S):
             self.should_exit = True
         return await super().on_tick(counter)
@@ -100,9 +100,9 @@ def serve(
             versions={name: reward.version for name, reward in runtime.rewards.items()},
         )
         server = RewardServer(config_of(app, connections=_connections(), end_s=END_S), app)
-        shown = f"[{host}]" if ":" in host else host
+        host = f"[{host}]" if ":" in host else host
         spare_collections()
-        tell(f"http://{shown}:{bound.getsockname()[1]}")
+        tell(f"http://{host}:{bound.getsockname()[1]}")
         server.run(sockets=[bound])
     return server.stopped_by
 

@@ -9,10 +9,10 @@ import contextlib
 import http.client
 import json
 import math
+import re
 import socket
 import threading
 import time
-from typing import Any
 from urllib.parse import urlsplit
 
 from rewardkit.errors import ConfigError, DataError
@@ -34,12 +34,12 @@ class ServerLink:
         except ValueError:  # a port that is no number, or a bracket too few
             is_address = False
         if not is_address:
-            raise ConfigError(f"urls: {url!r}: expected an address such as 'http://rewards:8000'")
+            raise ConfigError(f"urls: {without_token(url)!r}: expected an address such as 'http://rewards:8000'")
         if token is not None and not (token.isascii() and token.isprintable()):
             raise ConfigError("token: expected letters, digits and signs; it has a line break or another character")
         if isinstance(timeout_s, bool) or not 0 < timeout_s < math.inf:
             raise ConfigError(f"timeout_s={timeout_s!r}: expected a number of seconds above 0")
-        self._url, self._base, self._timeout_s = url, parts.path.rstrip("/"), timeout_s
+        self.url, self._base, self._timeout_s = without_token(url), parts.path.rstrip("/"), timeout_s
         self._host, self._is_tls = parts.hostname or "", parts.scheme == "https"
         self._headers = {"content-type": "application/json"}
         if token is not None:
@@ -49,7 +49,7 @@ class ServerLink:
         self._asking: set[http.client.HTTPConnection] = set()
         self._is_closed = False
 
-    def ask(self, method: str, path: str, body: bytes | None) -> Any:
+    def ask(self, method: str, path: str, body: bytes | None) -> object:
         """Return the JSON that the server answers with.
 
         Raises:
@@ -58,10 +58,10 @@ class ServerLink:
             ConfigError: It refuses the client.
         """
         connection = self._connection()
-        was_used, began = connection.sock is not None, time.monotonic()
-        late = threading.Timer(self._timeout_s, _shut, (connection,))  # an answer may drip for ever
-        late.daemon = True
-        late.start()
+        was_used, start = connection.sock is not None, time.monotonic()
+        timer = threading.Timer(self._timeout_s, _shut, (connection,))  # an answer may drip for ever
+        timer.daemon = True
+        timer.start()
         self._asking.add(connection)
         try:
             connection.request(method, self._base + path, body, self._headers)
@@ -69,28 +69,29 @@ class ServerLink:
                 raise http.client.NotConnected("this client is closed")
             response = connection.getresponse()
             status, answer = response.status, response.read()
-        except (OSError, http.client.HTTPException) as fault:
+        except (OSError, http.client.HTTPException) as error:
             self._drop()
-            is_late = self._is_closed or time.monotonic() - began >= self._timeout_s
-            if was_used and isinstance(fault, ConnectionError) and not is_late:
+            is_late = self._is_closed or time.monotonic() - start >= self._timeout_s
+            if was_used and isinstance(error, ConnectionError) and not is_late:
                 return self.ask(method, path, body)  # perhaps the server had closed a connection that was idle
-            raise AgainError(f"does not answer: {type(fault).__name__}: {fault}") from fault
+            raise AgainError(f"does not answer: {type(error).__name__}: {error}") from error
         finally:
-            late.cancel()
+            timer.cancel()
             self._asking.discard(connection)
             if self._is_closed:
                 self._drop()
         if status == 200:
             try:
-                return json.loads(answer)
+                reply: object = json.loads(answer)
+                return reply
             except ValueError:
                 raise AgainError("answered something that is not JSON") from None
-        words = f"answered {status}: {_words(answer)}"
+        message = f"answered {status}: {_error_in(answer)}"
         if status in (400, 413, 422):
-            raise DataError(f"{self._url} {words}")
+            raise DataError(f"{self.url} {message}")
         if status in (401, 403, 404, 405):
-            raise ConfigError(f"{self._url} {words}")
-        raise AgainError(words)
+            raise ConfigError(f"{self.url} {message}")
+        raise AgainError(message)
 
     def _connection(self) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection | None = getattr(self._of_thread, "connection", None)
@@ -117,6 +118,11 @@ class ServerLink:
                 connection.close()
 
 
+def without_token(url: str) -> str:
+    """Return an address for messages and records, with the token in it hidden."""
+    return re.sub(r"/t/[^/#?]+", "/t/***", url)
+
+
 def _shut(connection: http.client.HTTPConnection) -> None:
     """End what a thread waits for on a connection."""
     with contextlib.suppress(OSError):
@@ -124,7 +130,7 @@ def _shut(connection: http.client.HTTPConnection) -> None:
             connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _words(answer: bytes) -> str:
+def _error_in(answer: bytes) -> str:
     try:
         return str(json.loads(answer)["error"])
     except (ValueError, KeyError, TypeError):

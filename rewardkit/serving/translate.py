@@ -19,21 +19,21 @@ from rewardkit.serving.bodies import (
     a_rollout,
     a_text,
     an_object,
-    outcome_told,
+    outcome_fields,
+    preview,
     samples_of,
-    shown,
 )
 from rewardkit.serving.contract import RowFate, ToldRow
 from rewardkit.serving.queries import completion_in
 from rewardkit.types import Rollout
 
 Query: TypeAlias = Mapping[str, str]
-_MOST_MEASURED = 1e150
+_MAX_MEASURED = 1e150
 """A number beyond has a square that no float holds, and so no deviation."""
 
 
 @dataclass(frozen=True, slots=True)
-class RowsAsked:
+class ScoreRequest:
     """What a request asks for.
 
     Attributes:
@@ -51,11 +51,11 @@ class RowsAsked:
     epoch: float | None = None
 
 
-Read: TypeAlias = Callable[[dict[str, Any], Query, int], RowsAsked]
-Tell: TypeAlias = Callable[[dict[str, Any], Query, Sequence[ToldRow]], Any]
+ReadBody: TypeAlias = Callable[[dict[str, Any], Query, int], ScoreRequest]
+WriteReply: TypeAlias = Callable[[dict[str, Any], Query, Sequence[ToldRow]], Any]
 
 
-def read_native(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
+def read_native(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
     """Return what ``/v1/score`` is asked: ``{"rollouts": [...], "step": 3, "epoch": 0.1, "gather": false}``.
 
     Where ``gather`` is not said, one row alone waits for its group, and several are the groups that they are.
@@ -66,24 +66,24 @@ def read_native(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
     rows = a_list(body, "rollouts", most)
     gather = body.get("gather", len(rows) == 1)
     if type(gather) is not bool:
-        raise RefusedError(422, f"gather: expected true or false, got {shown(gather)}")
-    rollouts = [a_rollout(row, f"rollouts[{place}]") for place, row in enumerate(rows)]
+        raise RefusedError(422, f"gather: expected true or false, got {preview(gather)}")
+    rollouts = [a_rollout(row, f"rollouts[{number}]") for number, row in enumerate(rows)]
     step, epoch = a_number(body, "step", whole=True), a_number(body, "epoch", whole=False)
-    return RowsAsked(rollouts, gather, samples_of(rows), step, epoch)
+    return ScoreRequest(rollouts, gather, samples_of(rows), step, epoch)
 
 
 def native_row(row: ToldRow) -> dict[str, Any]:
     """Return one row of ``/v1/score``: its total and the outcome of each reward."""
-    outcomes = {name: outcome_told(outcome) for name, outcome in row.outcomes.items()}
+    outcomes = {name: outcome_fields(outcome) for name, outcome in row.outcomes.items()}
     return {"total": row.total, "fate": row.fate, "outcomes": outcomes}
 
 
-def tell_native(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
+def reply_native(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
     """Return the reply of ``/v1/score``: the totals, and each row with its outcomes; nulls are unknown or skipped."""
     return {"totals": [row.total for row in rows], "rows": [native_row(row) for row in rows]}
 
 
-def read_openrlhf(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
+def read_openrlhf(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
     """Return what OpenRLHF asks: ``{"query": [...], "prompts": [...], "labels": [...]}``; its lists may be empty.
 
     A query is the prompt with the completion after it, see :func:`completion_in`. The label is the column ``answer``,
@@ -93,38 +93,38 @@ def read_openrlhf(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
     if not len(queries) == len(prompts) == len(labels):
         raise RefusedError(422, f"{len(queries)} query, {len(prompts)} prompts, {len(labels)} labels: expected as many")
     rollouts = []
-    for place, (query_text, prompt, label) in enumerate(zip(queries, prompts, labels, strict=True)):
+    for number, (query_text, prompt, label) in enumerate(zip(queries, prompts, labels, strict=True)):
         for name, text in (("query", query_text), ("prompts", prompt)):
             if type(text) is not str:
-                raise RefusedError(422, f"{name}[{place}]: expected a string, got {shown(text)}")
+                raise RefusedError(422, f"{name}[{number}]: expected a string, got {preview(text)}")
         rollouts.append(Rollout(prompt, completion_in(query_text, prompt), {"answer": label, "label": label}))
-    return RowsAsked(rollouts)
+    return ScoreRequest(rollouts)
 
 
-def tell_openrlhf(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
+def reply_openrlhf(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
     """Return the reply that OpenRLHF reads: rewards, scores from 0 to 1 for its filter, and numbers for its logs."""
     logs: defaultdict[str, list[float]] = defaultdict(list)
     for row in rows:
         for name, value in {**row.scores, **row.flags}.items():
             logs[name].append(value)
     rewards = [row.number for row in rows]
-    return {"rewards": rewards, "scores": [min(1.0, max(0.0, one)) for one in rewards], "extra_logs": dict(logs)}
+    return {"rewards": rewards, "scores": [min(1.0, max(0.0, reward)) for reward in rewards], "extra_logs": dict(logs)}
 
 
-def read_slime(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
+def read_slime(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
     """Return what slime asks: ``{"prompt", "response", "label"}``; the label is ``answer``, and ``label``."""
     if query.get("unknown", "zero") not in ("zero", "nan"):
         raise RefusedError(422, f"unknown={query['unknown'][:40]!r}: expected zero or nan")
     label = body.get("label")
     completion = a_text(body.get("response"), "response")
-    return RowsAsked([Rollout(a_text(body.get("prompt"), "prompt"), completion, {"answer": label, "label": label})])
+    return ScoreRequest([Rollout(a_text(body.get("prompt"), "prompt"), completion, {"answer": label, "label": label})])
 
 
 class Raw(bytes):
     """A reply that is JSON already."""
 
 
-def tell_slime(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> Any:
+def reply_slime(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> Any:
     """Return the reply that is slime's reward: a number, or with ``?reward_key=`` an object that has it."""
     (row,) = rows
     if "reward_key" in query:
@@ -134,7 +134,7 @@ def tell_slime(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> A
     return row.number
 
 
-def read_gym(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
+def read_gym(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
     """Return what NeMo Gym asks at ``/verify``: ``{"responses_create_params", "response", ...row}``.
 
     The row's other fields are the columns, without Gym's own, whose names begin with ``_ng_``.
@@ -146,53 +146,53 @@ def read_gym(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
         for name, value in body.items()
         if name not in ("responses_create_params", "response") and not name.startswith("_ng_")
     }
-    given = params.get("input")
-    prompt = given if type(given) is str else _messages(given, "responses_create_params.input", "user")
+    turns = params.get("input")
+    prompt = turns if type(turns) is str else _messages(turns, "responses_create_params.input", "user")
     sample = body.get("_ng_rollout_id")
     completion = _messages(response.get("output"), "response.output", "assistant")
-    return RowsAsked([Rollout(prompt, completion, example)], samples=[sample if type(sample) is str else None])
+    return ScoreRequest([Rollout(prompt, completion, example)], samples=[sample if type(sample) is str else None])
 
 
-def _messages(items: Any, where: str, role: str) -> Any:
+def _messages(items: object, where: str, role: str) -> str | list[dict[str, Any]]:
     """Return the items of OpenAI's Responses format as chat messages."""
     if type(items) is not list:
-        raise RefusedError(422, f"{where}: expected a list of items, got {shown(items)}")
+        raise RefusedError(422, f"{where}: expected a list of items, got {preview(items)}")
     messages: list[dict[str, Any]] = []
-    for place, item in enumerate(items):
-        kind = an_object(item, f"{where}[{place}]").get("type", "message")
+    for number, item in enumerate(items):
+        kind = an_object(item, f"{where}[{number}]").get("type", "message")
         if kind == "message":
-            messages.append({"role": str(item.get("role", role)), "content": _said(item.get("content"))})
+            messages.append({"role": str(item.get("role", role)), "content": _content_text(item.get("content"))})
         elif kind == "function_call":
             function = {"name": str(item.get("name", "")), "arguments": item.get("arguments", "{}")}
             call = {"id": str(item.get("call_id", "")), "type": "function", "function": function}
             messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
         elif kind == "function_call_output":
-            told = {"role": "tool", "tool_call_id": str(item.get("call_id", "")), "content": _said(item.get("output"))}
-            messages.append(told)
+            content = _content_text(item.get("output"))
+            messages.append({"role": "tool", "tool_call_id": str(item.get("call_id", "")), "content": content})
     return a_text(messages, where) if messages else ""
 
 
-def _said(content: Any) -> str:
+def _content_text(content: object) -> str:
     """Return the text of an item's content."""
     if type(content) is list:
         return "".join(str(part.get("text", "")) for part in content if type(part) is dict)
     return "" if content is None else str(content)
 
 
-def tell_gym(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
+def reply_gym(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
     """Return the reply of ``/verify``: the request with the reward, each reward's score, and what is not measured."""
     (row,) = rows
-    masked = row.total is None
-    told: dict[str, Any] = {**body, **row.scores, "reward": row.number, "mask_sample": masked}
-    if masked:
+    is_masked = row.total is None
+    reply: dict[str, Any] = {**body, **row.scores, "reward": row.number, "mask_sample": is_masked}
+    if is_masked:
         config = body.get("instance_config")
-        told["instance_config"] = {**(config if type(config) is dict else {}), "mask_sample": True}
+        reply["instance_config"] = {**(config if type(config) is dict else {}), "mask_sample": True}
     if row.failed is not None:
         cause = row.outcomes[row.failed].cause
-        told |= {"failure_kind": f"rewardkit:{cause}", "failure_reason": row.why}
+        reply |= {"failure_kind": f"rewardkit:{cause}", "failure_reason": row.why}
     if row.fate is RowFate.UNKNOWN:
-        told["_ng_failure_class"] = "verifier_failed"
-    return told
+        reply["_ng_failure_class"] = "verifier_failed"
+    return reply
 
 
 def gym_metrics(body: dict[str, Any]) -> dict[str, Any]:
@@ -200,51 +200,51 @@ def gym_metrics(body: dict[str, Any]) -> dict[str, Any]:
 
     Rows that are masked count in ``masked`` alone. Numbers beyond 1e150 are left out.
     """
-    given = a_list(body, "verify_responses", 10_000_000)
-    rows = [an_object(row, f"verify_responses[{place}]") for place, row in enumerate(given)]
+    responses = a_list(body, "verify_responses", 10_000_000)
+    rows = [an_object(row, f"verify_responses[{number}]") for number, row in enumerate(responses)]
     measured = [row for row in rows if row.get("mask_sample") is not True]
     tasks: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in measured:
         task = row.get("_ng_task_index", 0)
         if type(task) is not int:
-            raise RefusedError(422, f"_ng_task_index: expected a whole number, got {shown(task)}")
+            raise RefusedError(422, f"_ng_task_index: expected a whole number, got {preview(task)}")
         tasks[task].append(row)
-    groups = [{"_ng_task_index": task, **_described(of_task)} for task, of_task in tasks.items()]
-    overall = {**_described(measured), "masked": len(rows) - len(measured)}
+    groups = [{"_ng_task_index": task, **_statistics(task_rows)} for task, task_rows in tasks.items()]
+    overall = {**_statistics(measured), "masked": len(rows) - len(measured)}
     key = {"mean/reward": overall["mean/reward"]} if "mean/reward" in overall else {}
     return {"group_level_metrics": groups, "agent_metrics": overall, "key_metrics": key}
 
 
-def _described(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _statistics(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     values: defaultdict[str, list[float]] = defaultdict(list)
     for row in rows:
         for name, value in row.items():
-            if type(value) in (int, float) and abs(value) < _MOST_MEASURED and not name.startswith("_ng_"):
+            if type(value) in (int, float) and abs(value) < _MAX_MEASURED and not name.startswith("_ng_"):
                 values[name].append(value)
     means = {f"mean/{name}": fmean(column) for name, column in values.items()}
     return {**means, **{f"std/{name}": pstdev(column) for name, column in values.items()}}
 
 
-def read_evaluate(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
+def read_evaluate(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
     """Return what eval-protocol asks: ``{"messages", "ground_truth", "kwargs"}``.
 
     The assistant's turns after the last one of another's that comes before them are the completion. The truth is the
     column ``answer``, and ``ground_truth``; the keywords are columns too.
     """
     messages = a_text(body.get("messages"), "messages")
-    if type(messages) is str:
-        raise RefusedError(422, f"messages: expected a list of messages, got {shown(messages)}")
-    first = next((at for at, one in enumerate(messages) if one["role"] == "assistant"), len(messages))
+    if isinstance(messages, str):
+        raise RefusedError(422, f"messages: expected a list of messages, got {preview(messages)}")
+    first = next((at for at, turn in enumerate(messages) if turn["role"] == "assistant"), len(messages))
     if first == len(messages):
         raise RefusedError(422, "messages: no message of the assistant's is in them")
     keywords = an_object(body.get("kwargs") or {}, "kwargs")
     truth = body.get("ground_truth")
-    return RowsAsked(
+    return ScoreRequest(
         [Rollout(messages[:first] or "", messages[first:], {"answer": truth, "ground_truth": truth, **keywords})]
     )
 
 
-def tell_evaluate(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
+def reply_evaluate(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
     """Return eval-protocol's result; its metrics take scores from 0 to 1 only, so the exact one is in ``data``."""
     (row,) = rows
     metrics = {}
@@ -256,32 +256,32 @@ def tell_evaluate(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -
             "reason": outcome.error or outcome.reason or outcome.status.value,
             "data": {"score": outcome.score, "status": outcome.status.value},
         }
-    reasons = [f"{name}: {one.reason}" for name, one in row.outcomes.items() if one.reason]
+    reasons = [f"{name}: {outcome.reason}" for name, outcome in row.outcomes.items() if outcome.reason]
     reason = row.why or "; ".join(reasons) or row.fate.value
-    told = {"score": row.number, "is_score_valid": row.total is not None, "reason": reason, "metrics": metrics}
-    return {**told, "error": row.why if row.fate is RowFate.UNKNOWN else None}
+    reply = {"score": row.number, "is_score_valid": row.total is not None, "reason": reason, "metrics": metrics}
+    return {**reply, "error": row.why if row.fate is RowFate.UNKNOWN else None}
 
 
-def read_llama_factory(body: dict[str, Any], query: Query, most: int) -> RowsAsked:
+def read_llama_factory(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
     """Return what LLaMA-Factory's PPO asks: ``{"model", "messages": [text]}``, a prompt with its completion each."""
     texts = a_list(body, "messages", most)
-    for place, text in enumerate(texts):
+    for number, text in enumerate(texts):
         if type(text) is not str:
-            raise RefusedError(422, f"messages[{place}]: expected a string, got {shown(text)}")
-    return RowsAsked([Rollout("", text) for text in texts])
+            raise RefusedError(422, f"messages[{number}]: expected a string, got {preview(text)}")
+    return ScoreRequest([Rollout("", text) for text in texts])
 
 
-def tell_llama_factory(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
+def reply_llama_factory(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
     """Return LLaMA-Factory's reply: ``{"scores": [...]}``."""
     return {"scores": [row.number for row in rows]}
 
 
-TRANSLATIONS: Mapping[str, tuple[Read, Tell]] = {
-    "/v1/score": (read_native, tell_native),
-    "/get_reward": (read_openrlhf, tell_openrlhf),
-    "/slime": (read_slime, tell_slime),
-    "/verify": (read_gym, tell_gym),
-    "/evaluate": (read_evaluate, tell_evaluate),
-    "/score": (read_llama_factory, tell_llama_factory),
+TRANSLATIONS: Mapping[str, tuple[ReadBody, WriteReply]] = {
+    "/v1/score": (read_native, reply_native),
+    "/get_reward": (read_openrlhf, reply_openrlhf),
+    "/slime": (read_slime, reply_slime),
+    "/verify": (read_gym, reply_gym),
+    "/evaluate": (read_evaluate, reply_evaluate),
+    "/score": (read_llama_factory, reply_llama_factory),
 }
 """How each route that scores reads a body and tells the scores."""

@@ -8,9 +8,10 @@ import math
 import re
 import socket
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from rewardkit.errors import ConfigError
@@ -25,7 +26,7 @@ _TICKS = 10
 """Ticks of a tenth of a second between two looks for such connections."""
 _BACKLOG = 128
 _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{1,200}")
-LEAST_TOKEN = 8
+MIN_TOKEN = 8
 """Characters of a token, at least, where other machines can reach the address."""
 _LOCAL_NAMES = ("localhost",)
 
@@ -51,18 +52,18 @@ class PatientServer(uvicorn.Server):
     def _hang_up(self) -> None:
         """Close the connections on which a client has let nothing happen for too long."""
         now = time.monotonic()
-        there = [one for one in self.server_state.connections if isinstance(one, H11Protocol)]
-        is_crowded = len(there) > (self.config.limit_concurrency or math.inf) / 2
+        connections = [link for link in self.server_state.connections if isinstance(link, H11Protocol)]
+        is_crowded = len(connections) > (self.config.limit_concurrency or math.inf) / 2
         before, self._stuck = self._stuck, {}
-        for one in there:
-            standing = _standing(one, is_crowded=is_crowded)
+        for connection in connections:
+            standing = _standing(connection, is_crowded=is_crowded)
             if standing is None:
                 continue
-            known, since = before.get(one, (standing, now))
-            since = since if known == standing else now
-            self._stuck[one] = standing, since
+            earlier, since = before.get(connection, (standing, now))
+            since = since if earlier == standing else now
+            self._stuck[connection] = standing, since
             if now - since > (CROWDED_S if is_crowded else IDLE_S):
-                _ended(one)
+                _end(connection)
 
 
 class _Standing(NamedTuple):
@@ -77,23 +78,23 @@ class _Standing(NamedTuple):
     unsent_bytes: int
 
 
-def _standing(one: H11Protocol, *, is_crowded: bool) -> _Standing | None:
+def _standing(connection: H11Protocol, *, is_crowded: bool) -> _Standing | None:
     """Return how a connection stands that waits for its client; ``None`` for one that waits for the server."""
-    unsent = one.transport.get_write_buffer_size()
-    is_idle = one.cycle is None or one.cycle.response_complete
-    is_uploading = is_crowded and not is_idle and one.cycle.more_body
-    return _Standing(one.cycle, unsent) if is_idle or unsent or is_uploading else None
+    unsent = connection.transport.get_write_buffer_size()
+    is_idle = connection.cycle is None or connection.cycle.response_complete
+    is_uploading = is_crowded and not is_idle and connection.cycle.more_body
+    return _Standing(connection.cycle, unsent) if is_idle or unsent or is_uploading else None
 
 
-def _ended(one: H11Protocol) -> None:
+def _end(connection: H11Protocol) -> None:
     """Close a connection, at once where its client does not read what is left to send."""
-    if one.transport.get_write_buffer_size():
-        one.transport.abort()
+    if connection.transport.get_write_buffer_size():
+        connection.transport.abort()
     else:
-        one.transport.close()
+        connection.transport.close()
 
 
-def config_of(app: Any, *, connections: int, end_s: int) -> uvicorn.Config:
+def config_of(app: ASGIApp, *, connections: int, end_s: int) -> uvicorn.Config:
     """Return what both servers ask of uvicorn.
 
     Args:
@@ -126,9 +127,9 @@ def check_token(host: str, token: str | None, *, drawn: bool) -> None:
     """
     if token is not None and not _TOKEN.fullmatch(token):
         raise ConfigError("--token: expected at most 200 letters, digits and -_.~, so that it can stand in an address")
-    if token is not None and len(token) < LEAST_TOKEN and not is_loopback(host):
+    if token is not None and len(token) < MIN_TOKEN and not is_loopback(host):
         raise ConfigError(
-            f"--host {host}: others can reach this address; give a --token of {LEAST_TOKEN} characters or more"
+            f"--host {host}: others can reach this address; give a --token of {MIN_TOKEN} characters or more"
         )
     if token is None and not is_loopback(host):
         own = " of your own" if drawn else ""
@@ -153,31 +154,31 @@ def listening(host: str, port: int, tries: int | None = None) -> socket.socket:
     """
     last = min(port + (tries or PORTS_TRIED) - 1, 65535)
     reason: OSError | None = None
-    for one in range(port, last + 1):
+    for candidate in range(port, last + 1):
         try:
-            return _bound(host, one)
-        except OSError as wrong:
-            reason = wrong
-            if wrong.errno not in (errno.EADDRINUSE, errno.EACCES):
-                raise ConfigError(f"--host {host}: no address of this machine: {wrong.strerror}") from wrong
+            return _bind(host, candidate)
+        except OSError as error:
+            reason = error
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise ConfigError(f"--host {host}: no address of this machine: {error.strerror}") from error
     if port == last:
         raise ConfigError(f"--port {port}: is not free: {reason}; end what listens there, or give another --port")
     raise ConfigError(f"--port {port}: none of the ports {port} to {last} is free: {reason}")
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int) -> socket.socket:
     """Return a socket that listens at a port.
 
     It says that it is TCP's, as ``socket.create_server`` does not: only then asyncio sends the parts of an answer at
     once, and does not wait 40 ms for the browser to acknowledge the first.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, port))
-        made.listen(_BACKLOG)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
     except BaseException:
-        made.close()
+        listener.close()
         raise
-    return made
+    return listener

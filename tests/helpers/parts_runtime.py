@@ -60,6 +60,13 @@ class NumberedRuntime:
             raise DataError("row 0 cannot travel to a worker process")
         return [self._scored(part) for part in parts]
 
+    @property
+    def changeable(self) -> None:
+        return None
+
+    def wait_loaded(self) -> None:
+        self.start()
+
     def start(self) -> object:
         self.started += 1
         return self

@@ -23,6 +23,7 @@ from rewardkit import (
     Runtime,
     Score,
     ScoreBatch,
+    Scorer,
     Status,
     Step,
     StepReward,
@@ -40,6 +41,7 @@ from rewardkit import (
     step_reward,
 )
 from rewardkit.extending import Coercer, TextOrder
+from rewardkit.serving import JoinedRuntime, RemoteRuntime, scorer_of
 from sandbox import Sandbox
 
 
@@ -126,3 +128,14 @@ def recorded(recorder: Recorder) -> list[str]:
         best = [one.scores["correct"] for one in run.completions(reward="correct", min_score=0.5, limit=len(means))]
         print(run.to_pandas(), failed, best, run.versions[0].label, written)
         return run.rewards
+
+
+def mean_total(scorer: Scorer, rows: list[Rollout]) -> float:
+    with scorer:
+        totals = [total for total in scorer.score(rows, step=1).totals if total is not None]
+    return sum(totals) / len(totals)
+
+
+def scorers() -> list[Scorer]:
+    runtime = Runtime([exact])
+    return [runtime, JoinedRuntime(runtime), RemoteRuntime("http://rewards:8000"), scorer_of("http://rewards:8000")]

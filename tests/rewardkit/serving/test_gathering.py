@@ -143,8 +143,8 @@ async def test_no_more_answers_than_allowed_are_kept(monkeypatch: pytest.MonkeyP
         await asyncio.sleep(0)
         await _left(unnamed)
         await _turns(20)
-    assert 3 >= len(gathering._kept)
-    assert 3 >= len(gathering._named) + len(gathering._left)
+    assert 3 >= len(gathering._answered)
+    assert 3 >= len(gathering._by_sample) + len(gathering._left)
 
 
 async def test_a_fault_is_told_to_the_group_and_not_remembered() -> None:

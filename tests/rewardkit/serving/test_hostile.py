@@ -267,7 +267,7 @@ def test_tokens_are_compared_without_telling_how_much_is_right(monkeypatch: pyte
         made._token = TOKEN
         scope = {"path": "/v1/score", "method": "POST", "headers": [(b"authorization", f"Bearer {given}".encode())]}
         with pytest.raises(module.RefusedError, match="wrong token"):
-            made._admitted(module._Request(scope, None))  # type: ignore[arg-type]
+            made._route_of(module._Request(scope, None))  # type: ignore[arg-type]
     assert [(TOKEN.encode(), TOKEN.encode()), (b"wrong", TOKEN.encode())] == compared
 
 

@@ -15,6 +15,7 @@ from rewardkit import (
     ConfigError,
     DataError,
     InfrastructureError,
+    MissingColumnError,
     RewardDefinitionError,
     Rollout,
     Runtime,
@@ -180,7 +181,7 @@ def test_what_nobody_answers_is_lost_and_not_scored(runtime: Runtime) -> None:
 def test_what_is_somebodys_fault_is_not_tried_again(servers: list[Served]) -> None:
     """Wrong rows, a wrong token and a wrong address are errors that say so."""
     with RemoteRuntime(servers[0].url, token=TOKEN) as remote:
-        with pytest.raises(DataError, match="answered 422: reward 'right' needs column 'answer'"):
+        with pytest.raises(MissingColumnError, match="reward 'right' needs column 'answer'"):
             remote.score([Rollout("p", "4")])
         with pytest.raises(DataError, match="cannot travel to a reward server"):
             remote.score([Rollout("p", "4", {"answer": object()})])

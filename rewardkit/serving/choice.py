@@ -1,0 +1,90 @@
+"""The one place where it is chosen what scores: a runtime in this process, or servers at an address."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewardkit.errors import RewardDefinitionError
+from rewardkit.loading.registry import HasRewards, RewardSet
+from rewardkit.runtime.runtime import Runtime
+from rewardkit.scorer import Scorer
+from rewardkit.serving.remote import RemoteRuntime
+
+CONNECT_S = 5.0
+"""Seconds that a server has to tell its rewards, where an address is named in place of rewards."""
+_DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(Runtime).parameters.items()}
+_SCHEMES = ("http://", "https://")
+
+
+def is_address(rewards: object) -> bool:
+    """Whether rewards are named by the address of a server that scores them."""
+    return isinstance(rewards, str) and rewards.strip().lower().startswith(_SCHEMES)
+
+
+def connect(address: str, **options: Any) -> RemoteRuntime:
+    """Return the client of the servers at an address.
+
+    Args:
+        address: One address or several, separated by commas. What follows ``#`` in the last one names the one reward
+            of the servers that counts: ``http://rewards:8000#correct``.
+        options: Those of :class:`RemoteRuntime`.
+
+    Raises:
+        RewardError: As :class:`RemoteRuntime`.
+    """
+    addresses, _, name = address.partition("#")
+    urls = [url.strip() for url in addresses.split(",")]
+    return RemoteRuntime(urls, **{"connect_s": CONNECT_S, "names": [name] if name else None, **options})
+
+
+def served_set(address: str) -> RewardSet:
+    """Return the rewards of the servers at an address, which :func:`scorer_of` scores there.
+
+    Raises:
+        RewardError: As :class:`RemoteRuntime`.
+    """
+    client = connect(address)  # left open: its rewards ask it what they cannot know
+    return RewardSet(dict(client.rewards), weights=client.weights, servers=client.urls)
+
+
+def scorer_of(
+    rewards: object,
+    *,
+    weights: Sequence[float] | Mapping[str, float] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Scorer:
+    """Return what scores rewards: a runtime of them, or the client of the servers that do.
+
+    Args:
+        rewards: What a :class:`rewardkit.Runtime` takes, the address of a server, or a :class:`RemoteRuntime`, which
+            is returned as it is.
+        weights: Each reward's weight in the totals; servers have their own.
+        defaults: Options that a runtime here has unless they are given; for a server they do not count.
+        options: The other options of :class:`rewardkit.Runtime`.
+
+    Raises:
+        RewardDefinitionError: Weights or options are given for a server, which has its own.
+        RewardError: As :class:`rewardkit.Runtime` and :class:`RemoteRuntime`.
+    """
+    if isinstance(rewards, HasRewards):
+        rewards = rewards.resolve()
+    if isinstance(rewards, RewardSet) and rewards.servers:
+        rate = {**(defaults or {}), **options}.get("max_infrastructure_rate", _DEFAULTS["max_infrastructure_rate"])
+        options.pop("max_infrastructure_rate", None)  # the one option that is a client's, too
+        client = RemoteRuntime(
+            rewards.servers, names=list(rewards.rewards), connect_s=CONNECT_S, max_infrastructure_rate=rate
+        )
+    elif isinstance(rewards, str) and is_address(rewards):
+        client = connect(rewards)
+    elif isinstance(rewards, RemoteRuntime):
+        client = rewards
+    else:
+        return Runtime(rewards, weights=weights, **{**(defaults or {}), **options})
+    settings = {"weights": weights, **options}
+    own = next((name for name, value in settings.items() if value not in (None, _DEFAULTS.get(name))), None)
+    if own is not None:
+        raise RewardDefinitionError(f"{own}: the rewards are scored by a server; set it there")
+    return client

@@ -1,0 +1,100 @@
+"""What a server says of its rewards, and the reward that a client makes of it: one encoder and one decoder."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rewardkit.declare.compose import Composable
+from rewardkit.declare.decorator import Reward
+from rewardkit.declare.options import RewardOptions
+from rewardkit.declare.spec import ColumnMisfit, Kind
+from rewardkit.errors import RewardDefinitionError
+from rewardkit.forms import Form
+from rewardkit.own_columns import ENVIRONMENT_COLUMN
+
+PROTOCOL = 1
+"""Raised with each change of what servers and clients send each other; those of different numbers refuse each other."""
+_MESSAGES = list[dict[str, Any]]
+_ANNOTATIONS: Mapping[str, Any] = {Form.TEXT: str, Form.MESSAGES: _MESSAGES, Form.AS_IS: object}
+_EACH: Mapping[str, Any] = {Form.TEXT: list[str], Form.MESSAGES: list[_MESSAGES], Form.AS_IS: list[object]}
+_FORMS = (Form.MESSAGES, Form.TEXT, Form.AS_IS)  # of a composition whose parts differ, the first that any part takes
+
+
+def signature_of(reward: Composable) -> dict[str, Any]:
+    """Return what a client needs to know of a reward, ready for JSON; of a composition, what its parts need."""
+    specs = [leaf.spec for leaf in reward.leaves]
+    taken = [parameter for spec in specs for parameter in spec.parameters if not parameter.supplied]
+    options = asdict(specs[0].options)
+    if len(specs) > 1 or reward.leaves != (reward,):
+        options = {"timeout_s": min(spec.options.timeout_s for spec in specs), "default": None}
+    hinted = {name for spec in specs for name in spec.hints}
+    columns = {one.name: one.required for one in sorted(taken, key=lambda one: one.required) if one.taken is None}
+    forms = {(one.name, one.taken.form) for one in taken if one.taken is not None}
+    if reward.scores_groups:  # of which parts may score single completions
+        forms = {("completions" if name == "completion" else name, form) for name, form in forms}
+    return {
+        "kind": Kind.GROUP if reward.scores_groups else Kind.SINGLE,
+        "options": {**options, "name": reward.name.replace("/", ":")},  # a composition's name may have what none can
+        "is_async": any(spec.is_async for spec in specs),
+        "columns": {name: {"required": columns[name], "annotated": name in hinted} for name in columns},
+        "texts": {name: min((form for key, form in forms if key == name), key=_FORMS.index) for name, _ in forms},
+        "others": any(spec.rest is not None for spec in specs),
+    }
+
+
+class RemoteReward(Reward[..., float]):
+    """A reward that a server scores. Its parameters and options are the server's; its function cannot be called.
+
+    Attributes:
+        title: Its name on the server.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        version: str,
+        signature: Mapping[str, Any],
+        ask_misfits: Callable[[Sequence[Mapping[str, Any]]], list[ColumnMisfit]],
+    ) -> None:
+        kind = Kind(signature["kind"])
+        hints: dict[str, Any] = {name: Any for name, column in signature["columns"].items() if column["annotated"]}
+        if kind is Kind.GROUP and ENVIRONMENT_COLUMN in hints:
+            hints[ENVIRONMENT_COLUMN] = list[Any]  # one a completion, not one a prompt
+        for name, form in signature["texts"].items():
+            hints[name] = (_EACH if name == "completions" else _ANNOTATIONS)[form]
+        self.title, self._ask_misfits = title, ask_misfits
+        super().__init__(_stub(title, signature), kind, RewardOptions(**signature["options"]), hints, version)
+
+    @property
+    def name(self) -> str:
+        return self.title
+
+    def misfits(self, examples: Sequence[Mapping[str, Any]]) -> list[ColumnMisfit]:
+        return self._ask_misfits(examples)
+
+
+def _stub(name: str, signature: Mapping[str, Any]) -> Callable[..., float]:
+    """Return a function with a served reward's parameters, which raises and has no source that could be read."""
+
+    def served(**arguments: object) -> float:
+        raise RewardDefinitionError(f"reward {name!r} is scored by a server; score it with its RemoteRuntime")
+
+    required = {
+        **dict.fromkeys(signature["texts"], True),
+        **{n: c["required"] for n, c in signature["columns"].items()},
+    }
+    parameters = [
+        inspect.Parameter(
+            parameter, inspect.Parameter.KEYWORD_ONLY, default=inspect.Parameter.empty if required[parameter] else None
+        )
+        for parameter in required
+    ]
+    if signature["others"]:
+        parameters.append(inspect.Parameter("others", inspect.Parameter.VAR_KEYWORD))
+    served.__name__ = served.__qualname__ = name
+    served.__code__ = served.__code__.replace(co_filename="<reward server>")
+    served.__dict__["__signature__"] = inspect.Signature(parameters)
+    return served
