@@ -33,10 +33,10 @@ class About(NamedTuple):
 
 def about(detector: Detector) -> About:
     """Return what a detector's docstring says of it."""
-    words = inspect.getdoc(detector.find) or ""
-    first, _, rest = words.partition("\n\n")
-    told = {match[1]: _flowing(rest[match.end() : _end(rest, match.end())]) for match in _PART.finditer(rest)}
-    return About(_flowing(first), {name: f"{text[:1].upper()}{text[1:]}" for name, text in told.items()})
+    text = inspect.getdoc(detector.find) or ""
+    first, _, rest = text.partition("\n\n")
+    parts = {match[1]: _flowing(rest[match.end() : _end(rest, match.end())]) for match in _PART.finditer(rest)}
+    return About(_flowing(first), {name: f"{text[:1].upper()}{text[1:]}" for name, text in parts.items()})
 
 
 def _end(text: str, start: int) -> int:

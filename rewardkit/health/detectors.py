@@ -11,11 +11,14 @@ import numpy as np
 from rewardkit.health import exploits, faults, gradient, lengths, noise, trends, variety
 from rewardkit.health.evidence import CLIPPED, Evidence
 from rewardkit.health.evidence import lengths as lengths_of
-from rewardkit.health.flag import Flag
+from rewardkit.health.flag import SHOWN_ROWS, Finding, Flag
 from rewardkit.health.measures import grouped
 
-Find: TypeAlias = Callable[[Evidence, Evidence | None, str | None], Flag | None]
-"""A detector's function: a window, the baseline or ``None``, and the reward's name where it is about one."""
+Find: TypeAlias = Callable[..., Finding | None]
+"""A detector's function of a window and the baseline, and of a reward's name where it looks at each reward.
+
+The baseline is ``None`` where there is none; a detector that needs one is not asked then.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,8 @@ def _of(family: str, find: Find, *needs: str, each: bool = False) -> Detector:
 
 
 DETECTORS: Mapping[str, Detector] = {
-    one.name: one
-    for one in (
+    detector.name: detector
+    for detector in (
         _of("signal", gradient.zero_variance, "groups"),
         _of("signal", gradient.ceiling, "groups"),
         _of("signal", gradient.std_collapse, "baseline", "groups"),
@@ -80,8 +83,8 @@ DETECTORS: Mapping[str, Detector] = {
 class _Need(NamedTuple):
     """What a detector may need: whether it is there, and what to say where it is not."""
 
-    there: Callable[[Evidence, Evidence | None], bool]
-    words: str
+    is_met: Callable[[Evidence, Evidence | None], bool]
+    reason: str
 
 
 NEEDS: Mapping[str, _Need] = {
@@ -105,14 +108,14 @@ _WITHOUT_SIGNAL = ("zero_variance", "ceiling", "std_collapse")
 
 
 def _groups(window: Evidence) -> int:
-    return window.kept("groups", lambda: int((grouped(window.table.rewards, window.table.groups).counts > 1).sum()))
+    return window.cached("groups", lambda: int((grouped(window.table.rewards, window.table.groups).counts > 1).sum()))
 
 
 def lacking(detector: Detector, window: Evidence, baseline: Evidence | None) -> str | None:
     """Return why a detector cannot look at a window; ``None`` where it can."""
     if not len(window.table):
         return "no completions"
-    return next((NEEDS[need].words for need in detector.needs if not NEEDS[need].there(window, baseline)), None)
+    return next((NEEDS[need].reason for need in detector.needs if not NEEDS[need].is_met(window, baseline)), None)
 
 
 def flags_of(
@@ -124,23 +127,30 @@ def flags_of(
     """
     if not len(window.table):
         return []
-    found = [flag for one in detectors or DETECTORS.values() for flag in _asked(one, window, baseline)]
-    raised = {(flag.detector, flag.reward) for flag in found}
-    names = {flag.detector for flag in found}
+    flags = [flag for detector in detectors or DETECTORS.values() for flag in _ask(detector, window, baseline)]
+    raised = {(flag.detector, flag.reward) for flag in flags}
+    names = {flag.detector for flag in flags}
     silent = bool(window.paid) and all(("constant", name) in raised for name in window.paid)
     return [
         flag
-        for flag in found
+        for flag in flags
         if not (silent and flag.detector in _WITHOUT_SIGNAL)
         and not (flag.detector == "std_collapse" and "ceiling" in names)
     ]
 
 
-def _asked(detector: Detector, window: Evidence, baseline: Evidence | None) -> Iterator[Flag]:
+def _ask(detector: Detector, window: Evidence, baseline: Evidence | None) -> Iterator[Flag]:
     if lacking(detector, window, baseline) is not None:
         return
-    subjects: list[str | None] = list(window.table.scores) if detector.each else [None]
-    for reward in subjects:
-        flag = detector.find(window, baseline, reward)
-        if flag is not None:
-            yield flag
+    subjects = [(reward,) for reward in window.table.scores] if detector.each else [()]
+    for subject in subjects:
+        finding = detector.find(window, baseline, *subject)
+        if finding is not None:
+            yield _flag(detector.name, window, finding._replace(reward=subject[0]) if subject else finding)
+
+
+def _flag(name: str, window: Evidence, finding: Finding) -> Flag:
+    first, last = window.span
+    rows = tuple(int(row_id) for row_id in window.table.ids[finding.rows][:SHOWN_ROWS])
+    value, threshold, message, action, baseline, _, reward = finding
+    return Flag(name, reward, first, last, float(value), threshold, baseline, message, action, rows)

@@ -28,7 +28,7 @@ class PromptRow(NamedTuple):
 
 TextsOf: TypeAlias = Callable[[Sequence[int]], list[str | None]]
 """The texts of completions, by their ids; ``None`` where a text was left out."""
-AskedOf: TypeAlias = Callable[[Sequence[int]], list[PromptRow | None]]
+PromptsOf: TypeAlias = Callable[[Sequence[int]], list[PromptRow | None]]
 """Prompts and columns of completions, by their ids; ``None`` where they are not known."""
 
 
@@ -61,7 +61,7 @@ class Evidence:
     Attributes:
         table: The completions.
         texts: Where their texts come from.
-        asked: Where their prompts and columns come from.
+        prompts: Where their prompts and columns come from.
         series: By reward, its mean score at each step since its version began, oldest first, up to this window's end.
         metrics: The trainer's metrics in the window's steps, by the trainer's names.
         again: By reward, the scores of a second scoring of the same completions; ``nan`` without one.
@@ -70,19 +70,19 @@ class Evidence:
 
     table: CompletionTable
     texts: TextsOf = no_texts
-    asked: AskedOf = no_prompts
+    prompts: PromptsOf = no_prompts
     series: Mapping[str, Floats] = field(default_factory=dict)
     metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
     again: Mapping[str, Floats] = field(default_factory=dict)
     recorded: bool = True
-    _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def kept(self, name: str, work: Callable[[], T]) -> T:
-        """Return what ``work`` returns, which runs once for each name."""
-        if name not in self._kept:
-            self._kept[name] = work()
-        found: T = self._kept[name]
-        return found
+    def cached(self, name: str, compute: Callable[[], T]) -> T:
+        """Return what ``compute`` returns, which runs once for each name."""
+        if name not in self._cache:
+            self._cache[name] = compute()
+        value: T = self._cache[name]
+        return value
 
     def errors_of(self, reward: str) -> str:
         """Return where a reward's errors are to be seen, as a command; ``RUN`` stands for the run."""
@@ -103,14 +103,14 @@ class Evidence:
     @property
     def weights(self) -> dict[str, float]:
         """By reward, its largest weight in the window, by size."""
-        return self.kept("weights", self._weights)
+        return self.cached("weights", self._weights)
 
     def _weights(self) -> dict[str, float]:
-        found = {}
+        largest = {}
         for name, column in self.table.weights.items():
-            told = column[~np.isnan(column)]
-            found[name] = float(told[np.abs(told).argmax()]) if len(told) else 0.0
-        return found
+            weights = column[~np.isnan(column)]
+            largest[name] = float(weights[np.abs(weights).argmax()]) if len(weights) else 0.0
+        return largest
 
     @property
     def paid(self) -> list[str]:
@@ -119,16 +119,16 @@ class Evidence:
 
     def sampled(self) -> Sampled:
         """Return completions with their texts, at most 256, in whole groups."""
-        return self.kept("sampled", self._sampled)
+        return self.cached("sampled", self._sampled)
 
     def _sampled(self) -> Sampled:
         numbers, sizes = np.unique(self.table.groups, return_counts=True)
-        wanted = max(1, int(SAMPLED / max(float(sizes.mean()), 1.0))) if len(numbers) else 0
-        chosen = numbers[np.linspace(0, len(numbers) - 1, min(wanted, len(numbers))).astype(int)]
-        table = self.table.where(np.isin(self.table.groups, chosen))
+        count = max(1, int(SAMPLED / max(float(sizes.mean()), 1.0))) if len(numbers) else 0
+        groups = numbers[np.linspace(0, len(numbers) - 1, min(count, len(numbers))).astype(int)]
+        table = self.table.where(np.isin(self.table.groups, groups))
         texts = self.texts(table.ids.tolist())
-        there = np.array([text is not None for text in texts], dtype=bool)
-        return Sampled(table.where(there), [text for text in texts if text is not None])
+        has_text = np.array([text is not None for text in texts], dtype=bool)
+        return Sampled(table.where(has_text), [text for text in texts if text is not None])
 
     def share_of_best(self, others: Evidence | None = None) -> Floats:
         """Return how good each completion is: 0 where every reward is at its lowest, 1 where at its highest.
@@ -139,27 +139,27 @@ class Evidence:
         Args:
             others: Further completions whose scores count as seen.
         """
-        seen = [self] if others is None else [self, others]
+        windows = [self] if others is None else [self, others]
         low, high, total = (np.zeros(len(self.table)) for _ in range(3))
-        any_known = np.zeros(len(self.table), dtype=bool)
+        has_score = np.zeros(len(self.table), dtype=bool)
         for name, scores in self.table.scores.items():
-            bottom, top = extremes(seen, name)
+            bottom, top = extremes(windows, name)
             weight = np.nan_to_num(self.table.weights[name])
-            there = ~np.isnan(scores) & (weight != 0)
-            any_known |= there
-            total += np.where(there, weight * np.nan_to_num(scores), 0.0)
-            low += np.where(there, np.minimum(weight * bottom, weight * top), 0.0)
-            high += np.where(there, np.maximum(weight * bottom, weight * top), 0.0)
+            counts = ~np.isnan(scores) & (weight != 0)
+            has_score |= counts
+            total += np.where(counts, weight * np.nan_to_num(scores), 0.0)
+            low += np.where(counts, np.minimum(weight * bottom, weight * top), 0.0)
+            high += np.where(counts, np.maximum(weight * bottom, weight * top), 0.0)
         room = high - low
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(any_known & (room > 1e-12), (total - low) / room, np.nan)
+            return np.where(has_score & (room > 1e-12), (total - low) / room, np.nan)
 
 
-def extremes(seen: Sequence[Evidence], reward: str) -> tuple[float, float]:
+def extremes(windows: Sequence[Evidence], reward: str) -> tuple[float, float]:
     """Return the lowest and highest score of a reward, 0 and 0 without any."""
-    parts = [one.table.scores[reward] for one in seen if reward in one.table.scores]
-    known = np.concatenate([part[~np.isnan(part)] for part in parts]) if parts else np.empty(0)
-    return (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    parts = [window.table.scores[reward] for window in windows if reward in window.table.scores]
+    scores = np.concatenate([part[~np.isnan(part)] for part in parts]) if parts else np.empty(0)
+    return (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 0.0)
 
 
 def lengths(evidence: Evidence) -> Floats:
@@ -167,7 +167,7 @@ def lengths(evidence: Evidence) -> Floats:
 
     Characters are read of a sample in a window of more than 2,000 completions.
     """
-    return evidence.kept("lengths", lambda: _lengths(evidence))
+    return evidence.cached("lengths", lambda: _lengths(evidence))
 
 
 def _lengths(evidence: Evidence) -> Floats:
@@ -176,12 +176,12 @@ def _lengths(evidence: Evidence) -> Floats:
         return table.tokens
     if len(table) <= 2000:
         return np.array(
-            [np.nan if one is None else len(one) for one in evidence.texts(table.ids.tolist())], dtype=float
+            [np.nan if text is None else len(text) for text in evidence.texts(table.ids.tolist())], dtype=float
         )
     sample = evidence.sampled()
-    found = np.full(len(table), np.nan)
-    found[np.isin(table.ids, sample.table.ids)] = [len(text) for text in sample.texts]
-    return found
+    lengths = np.full(len(table), np.nan)
+    lengths[np.isin(table.ids, sample.table.ids)] = [len(text) for text in sample.texts]
+    return lengths
 
 
 def by_step(values: Any, table: CompletionTable) -> Floats:
@@ -192,15 +192,15 @@ def by_step(values: Any, table: CompletionTable) -> Floats:
 def joined(tables: Sequence[CompletionTable]) -> CompletionTable:
     """Return several tables as one; groups stay apart, and a reward that a table lacks has no scores there."""
     parts: dict[str, Any] = {}
-    offsets = np.cumsum([0, *(int(one.groups.max()) + 1 if len(one) else 0 for one in tables[:-1])])
-    for one in fields(CompletionTable):
-        columns = [getattr(table, one.name) for table in tables]
-        if one.name == "groups":
+    offsets = np.cumsum([0, *(int(table.groups.max()) + 1 if len(table) else 0 for table in tables[:-1])])
+    for column_field in fields(CompletionTable):
+        columns = [getattr(table, column_field.name) for table in tables]
+        if column_field.name == "groups":
             parts["groups"] = np.concatenate([c + o for c, o in zip(columns, offsets, strict=True)])
         elif isinstance(columns[0], Mapping):
             names = dict.fromkeys(name for column in columns for name in column)
-            empty = _EMPTY[one.name]
-            parts[one.name] = {
+            empty = _EMPTY[column_field.name]
+            parts[column_field.name] = {
                 name: np.concatenate(
                     [
                         column[name] if name in column else np.full(len(table), empty)
@@ -210,7 +210,7 @@ def joined(tables: Sequence[CompletionTable]) -> CompletionTable:
                 for name in names
             }
         else:
-            parts[one.name] = np.concatenate(columns)
+            parts[column_field.name] = np.concatenate(columns)
     return CompletionTable(**parts)
 
 

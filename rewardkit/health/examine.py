@@ -73,10 +73,10 @@ class Diagnosis:
     @property
     def not_looked_by_reason(self) -> dict[str, list[str]]:
         """The detectors that could not look, by why."""
-        found: dict[str, list[str]] = {}
-        for name, words in self.not_looked.items():
-            found.setdefault(words, []).append(name)
-        return found
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self.not_looked.items():
+            by_reason.setdefault(reason, []).append(name)
+        return by_reason
 
     def as_row(self) -> dict[str, Any]:
         """Return the diagnosis as a dictionary ready for JSON."""
@@ -89,7 +89,7 @@ class Diagnosis:
             "flags": [flag.as_row() for flag in self.flags],
             "looked": list(self.looked),
             "not_looked": dict(self.not_looked),
-            "noise": {name: one._asdict() for name, one in self.noise.items()},
+            "noise": {name: result._asdict() for name, result in self.noise.items()},
         }
 
 
@@ -119,39 +119,39 @@ def diagnose_run(
     if not run.count():
         raise RecordError(f"{run.path}: the run has no completions")
     again = again or _again_of(run)
-    there = [one for one in run.steps() if steps is None or steps[0] <= one <= steps[1]]
-    asked = prompts_of(run)
-    if not there:
+    run_steps = [step for step in run.steps() if steps is None or steps[0] <= step <= steps[1]]
+    prompts = prompts_of(run)
+    if not run_steps:
         table = run.table()
-        return _of_rows(Evidence(table, run.texts, asked, again=again(table) if again else {}))
-    watch = Watch(texts=run.texts, asked=asked, every=every, metrics=metrics_of(run), again=again)
-    early, newest = _parts(run, there, every, most)
+        return _of_rows(Evidence(table, run.texts, prompts, again=again(table) if again else {}))
+    watch = Watch(texts=run.texts, prompts=prompts, every=every, metrics=metrics_of(run), again=again)
+    early, newest = _parts(run, run_steps, every, most)
     for table in _tables(run, early):
         watch.observe(table)
     if early:
-        watch.pass_over(_means_between(run, there, early[-1], newest[0]))
-    counted, flat, groups, kept = 0, 0, 0, []
+        watch.pass_over(_means_between(run, run_steps, early[-1], newest[0]))
+    completions, flat, groups, scored = 0, 0, 0, []
     for table in _tables(run, newest):
         watch.observe(table)
-        found = grouped(table.rewards, table.groups)
-        counted, flat, groups = (
-            counted + len(table),
-            flat + int(found.flat.sum()),
-            groups + int((found.counts > 1).sum()),
+        parts = grouped(table.rewards, table.groups)
+        completions, flat, groups = (
+            completions + len(table),
+            flat + int(parts.flat.sum()),
+            groups + int((parts.counts > 1).sum()),
         )
         if again is not None:
-            kept.append((table, again(table)))
+            scored.append((table, again(table)))
     watch.finish()
     return Diagnosis(
         flags=sorted(watch.flags, key=lambda flag: (flag.first_step or 0, list(DETECTORS).index(flag.detector))),
-        completions=counted,
+        completions=completions,
         steps=(newest[0], newest[-1]),
         rewards=run.rewards,
         groups=groups,
         flat=flat / groups if groups else None,
         looked=[name for name in DETECTORS if name not in watch.not_looked_at],
         not_looked=watch.not_looked_at,
-        noise=_noise(kept),
+        noise=_noise(scored),
         baseline=(early[0], early[-1]) if early else None,
     )
 
@@ -167,22 +167,22 @@ def _parts(run: RunReader, steps: list[int], every: int, most: int | None) -> tu
     if len(steps) <= windows * every + BASELINE_STEPS:
         return [], steps
     newest = steps[-windows * every :]
-    firsts = (one.first_step for one in run.own_versions if one.first_step is not None)
-    begin = max((one for one in firsts if one <= newest[0]), default=steps[0])
-    return [one for one in steps if begin <= one < newest[0]][:BASELINE_STEPS], newest
+    firsts = (step.first_step for step in run.own_versions if step.first_step is not None)
+    begin = max((step for step in firsts if step <= newest[0]), default=steps[0])
+    return [step for step in steps if begin <= step < newest[0]][:BASELINE_STEPS], newest
 
 
 def _tables(run: RunReader, steps: Sequence[int]) -> Iterator[CompletionTable]:
     for start in range(0, len(steps), READ_STEPS):
-        some = steps[start : start + READ_STEPS]
-        yield run.table((some[0], some[-1]))
+        part = steps[start : start + READ_STEPS]
+        yield run.table((part[0], part[-1]))
 
 
 def _means_between(run: RunReader, steps: Sequence[int], after: int, before: int) -> dict[str, list[float]]:
     """Return, by reward, the means of the steps between two."""
     series = {name: dict(run.series(name)) for name in run.rewards}
-    between = [one for one in steps if after < one < before]
-    return {name: [means.get(one, np.nan) for one in between] for name, means in series.items()}
+    between = [step for step in steps if after < step < before]
+    return {name: [means.get(step, np.nan) for step in between] for name, means in series.items()}
 
 
 def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
@@ -190,28 +190,28 @@ def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
     rollouts = batch.rollouts
 
     def texts(ids: Sequence[int]) -> list[str | None]:
-        return [completion_text(rollouts[one].completion) for one in ids]
+        return [completion_text(rollouts[row].completion) for row in ids]
 
-    def asked(ids: Sequence[int]) -> list[PromptRow | None]:
-        return [PromptRow(_all_text(rollouts[one].prompt), rollouts[one].example) for one in ids]
+    def prompts(ids: Sequence[int]) -> list[PromptRow | None]:
+        return [PromptRow(_all_text(rollouts[row].prompt), rollouts[row].example) for row in ids]
 
-    return _of_rows(Evidence(table_of(batch), texts, asked, recorded=False))
+    return _of_rows(Evidence(table_of(batch), texts, prompts, recorded=False))
 
 
 def _of_rows(evidence: Evidence) -> Diagnosis:
     table = evidence.table
-    found = grouped(table.rewards, table.groups)
-    able = found.counts > 1
-    why = {name: lacking(one, evidence, None) for name, one in DETECTORS.items()}
+    parts = grouped(table.rewards, table.groups)
+    able = parts.counts > 1
+    reasons = {name: lacking(detector, evidence, None) for name, detector in DETECTORS.items()}
     return Diagnosis(
         flags=flags_of(evidence),
         completions=len(table),
         steps=None,
         rewards=list(table.scores),
         groups=int(able.sum()),
-        flat=float(found.flat[able].mean()) if able.any() else None,
-        looked=[name for name, words in why.items() if words is None],
-        not_looked={name: words for name, words in why.items() if words is not None},
+        flat=float(parts.flat[able].mean()) if able.any() else None,
+        looked=[name for name, reason in reasons.items() if reason is None],
+        not_looked={name: reason for name, reason in reasons.items() if reason is not None},
         noise=_noise([(table, evidence.again)] if evidence.again else []),
     )
 
@@ -220,21 +220,21 @@ def _noise(scored: Sequence[tuple[CompletionTable, Mapping[str, Floats]]]) -> di
     """Return, by reward, how noisy it is over all completions with two scores."""
     if not scored:
         return {}
-    whole = joined([table for table, _ in scored])
-    found = {}
+    table = joined([table for table, _ in scored])
+    by_reward = {}
     for name in dict.fromkeys(name for _, again in scored for name in again):
         second = np.concatenate([again.get(name, np.full(len(table), np.nan)) for table, again in scored])
-        told = noise_of(whole.scores[name], second, whole.groups)
-        if told.completions:
-            found[name] = told
-    return found
+        result = noise_of(table.scores[name], second, table.groups)
+        if result.completions:
+            by_reward[name] = result
+    return by_reward
 
 
 def table_of(batch: ScoreBatch) -> CompletionTable:
     """Return scored rollouts as columns, without steps; an id is the rollout's place."""
     count = len(batch.rollouts)
     groups = np.array(group_numbers(batch.rollouts), np.int64)
-    tokens = [np.nan if one.completion_ids is None else len(one.completion_ids) for one in batch.rollouts]
+    tokens = [np.nan if rollout.completion_ids is None else len(rollout.completion_ids) for rollout in batch.rollouts]
     totals = _numbers(batch.totals)
     plain = ScoreBatch(batch.rollouts, batch.outcomes, dict.fromkeys(batch.weights, 1.0))
     unknown = np.full(count, np.nan)
@@ -249,11 +249,12 @@ def table_of(batch: ScoreBatch) -> CompletionTable:
         totals=_numbers(plain.totals),
         rewards=totals,
         advantages=unknown,
-        scores={name: _numbers([one.score for one in column]) for name, column in columns.items()},
-        status={name: np.array([LETTERS[one.status] for one in column]) for name, column in columns.items()},
-        causes={name: np.array([_cause(one) for one in column], "<U16") for name, column in columns.items()},
+        scores={name: _numbers([outcome.score for outcome in column]) for name, column in columns.items()},
+        status={name: np.array([LETTERS[outcome.status] for outcome in column]) for name, column in columns.items()},
+        causes={name: np.array([_cause(outcome) for outcome in column], "<U16") for name, column in columns.items()},
         seconds={
-            name: np.array([one.duration_s for one in column], dtype=np.float64) for name, column in columns.items()
+            name: np.array([outcome.duration_s for outcome in column], dtype=np.float64)
+            for name, column in columns.items()
         },
         versions={name: np.ones(count, np.int64) for name in columns},
         weights={name: np.full(count, batch.weights[name]) for name in columns},
@@ -276,7 +277,7 @@ def _all_text(text: Text) -> str:
 
 def _again_of(run: RunReader) -> Again | None:
     """Return what gives the second scores of a record; ``None`` for a record without second scores."""
-    passes = [(one, run.pass_columns(one.id)) for one in run.passes]
+    passes = [(scoring, run.pass_columns(scoring.id)) for scoring in run.passes]
     return (lambda table: second_scores(table, passes)) if passes else None
 
 
@@ -294,8 +295,10 @@ def metrics_of(run: RunReader) -> Callable[[int, int], dict[str, list[float]]]:
 def prompts_of(run: RunReader) -> Callable[[Sequence[int]], list[PromptRow | None]]:
     """Return what reads the prompts and columns of a run's completions."""
 
-    def asked(ids: Sequence[int]) -> list[PromptRow | None]:
-        found: list[Any] = run.rollouts(ids)
-        return [None if one is None else PromptRow(_all_text(one.prompt), one.example) for one in found]
+    def prompts(ids: Sequence[int]) -> list[PromptRow | None]:
+        rollouts: list[Any] = run.rollouts(ids)
+        return [
+            None if rollout is None else PromptRow(_all_text(rollout.prompt), rollout.example) for rollout in rollouts
+        ]
 
-    return asked
+    return prompts

@@ -10,16 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.health.evidence import Evidence
-from rewardkit.health.flag import Flag
-from rewardkit.health.gradient import raised
-from rewardkit.health.measures import grouped, known, lower_share, upper_share
+from rewardkit.health.flag import Finding
+from rewardkit.health.measures import grouped, highest, without_nan
 from rewardkit.record.table import Whole
 
 _OPENED = re.compile(r"<([A-Za-z][\w-]{0,30})>\s*$")
 _CLOSING = re.compile(r"</([A-Za-z][\w-]{0,30})>")
 
 
-def failures(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def failures(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
     """Calls of a reward fail, for another reason than time.
 
     Formula: failed calls, without timeouts, over calls that were scored or failed. Flagged at once above 0.05 by its
@@ -29,23 +28,20 @@ def failures(window: Evidence, baseline: Evidence | None, reward: str | None) ->
     Source: own; the causes are those of ``rewardkit.Cause``.
     Limits: a reward that raises on malformed completions on purpose is flagged early in a run; score these 0.
     """
-    assert reward is not None
     causes = window.table.causes[reward]
     failed = (window.table.status[reward] == "f") & (causes != "timeout")
-    found = _share_above(window, reward, failed, 0.05)
-    if found is None:
+    excess = _share_above(window, reward, failed, 0.05)
+    if excess is None:
         return None
-    told = Counter(causes[failed].tolist()).most_common()
-    words = f"{found.of_all:.0%} of the calls fail: {', '.join(f'{count:,} {cause}' for cause, count in told)}"
+    by_cause = Counter(causes[failed].tolist()).most_common()
+    message = f"{excess.of_all:.0%} of the calls fail: {', '.join(f'{count:,} {cause}' for cause, count in by_cause)}"
     action = f"See the errors: {window.errors_of(reward)}."
-    if told[0][0] == "infrastructure":
+    if by_cause[0][0] == "infrastructure":
         action = f"Mend the server, then ask again what failed: rewardkit rescore RUN --only-failed {reward}."
-    return raised(
-        window, "failures", found.value, 0.05, words + found.where, action, reward=reward, shown=found.rows
-    )  # fmt: skip
+    return Finding(excess.value, 0.05, message + excess.where, action, rows=excess.rows)
 
 
-def timeouts(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def timeouts(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
     """Calls of a reward run out of time.
 
     Formula: calls with the cause ``timeout``, over calls that were scored or failed. Flagged at once above 0.02 by its
@@ -56,17 +52,16 @@ def timeouts(window: Evidence, baseline: Evidence | None, reward: str | None) ->
     Limits: a policy that writes code which does not end is flagged as well, and so is, where a step has a single group,
     one prompt that makes a reward hang.
     """
-    assert reward is not None
     late = (window.table.status[reward] == "f") & (window.table.causes[reward] == "timeout")
-    found = _share_above(window, reward, late, 0.02)
-    if found is None:
+    excess = _share_above(window, reward, late, 0.02)
+    if excess is None:
         return None
-    words = f"{found.of_all:.0%} of the calls time out{found.where}"
+    message = f"{excess.of_all:.0%} of the calls time out{excess.where}"
     action = f"Raise timeout_s of {reward} if it needs the time; else see on which completions it hangs."
-    return raised(window, "timeouts", found.value, 0.02, words, action, reward=reward, shown=found.rows)
+    return Finding(excess.value, 0.02, message, action, rows=excess.rows)
 
 
-class _Failed(NamedTuple):
+class _Excess(NamedTuple):
     """Failed calls that are too many.
 
     Attributes:
@@ -82,30 +77,30 @@ class _Failed(NamedTuple):
     rows: Any
 
 
-def _share_above(window: Evidence, reward: str, failed: Any, bound: float) -> _Failed | None:
+def _share_above(window: Evidence, reward: str, failed: Any, bound: float) -> _Excess | None:
     """Return the failed calls, where their share is above a bound or they are a whole step; else ``None``."""
     table = window.table
     status = table.status[reward]
-    asked = (status == "f") | (status == "s")
-    if asked.sum() < 20:
+    is_call = (status == "f") | (status == "s")
+    if is_call.sum() < 20:
         return None
-    shares = grouped(np.where(asked, failed, np.nan), table.groups)
-    above = lower_share(shares.means, float(shares.counts.mean())) > bound
-    lost = _lost_steps(table.steps[asked], status[asked] == "f", failed[asked]) if window.timed else []
+    shares = grouped(np.where(is_call, failed, np.nan), table.groups)
+    above = shares.low > bound
+    lost = _lost_steps(table.steps[is_call], status[is_call] == "f", failed[is_call]) if window.timed else []
     if not above and not lost:
         return None
-    of_all = float(failed[asked].mean())
+    of_all = float(failed[is_call].mean())
     rows = np.flatnonzero(failed)
     rows = rows[np.argsort(~np.isin(table.steps[rows], lost[:1]), kind="stable")]
-    return _Failed(of_all, of_all if above else 1.0, _at(lost), rows)
+    return _Excess(of_all, of_all if above else 1.0, _at(lost), rows)
 
 
 def _lost_steps(steps: Whole, all_failed: Any, failed: Any) -> list[int]:
     """Return the steps of 8 calls or more at which all failed, half of them or more in the way that is looked for."""
-    found, places, counts = np.unique(steps, return_inverse=True, return_counts=True)
-    every, mine = (np.bincount(places, weights=one, minlength=len(found)) for one in (all_failed, failed))
+    numbers, places, counts = np.unique(steps, return_inverse=True, return_counts=True)
+    every, mine = (np.bincount(places, weights=flags, minlength=len(numbers)) for flags in (all_failed, failed))
     lost = (counts >= 8) & (every == counts) & (2 * mine >= counts)
-    return [int(one) for one in found[lost]]
+    return [int(step) for step in numbers[lost]]
 
 
 def _at(lost: Sequence[int]) -> str:
@@ -114,7 +109,7 @@ def _at(lost: Sequence[int]) -> str:
     return f"; at step {lost[0]}" + (f" and {len(lost) - 1} more" if len(lost) > 1 else "") + " all calls fail"
 
 
-def skips(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def skips(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
     """A reward no longer applies to completions that it applied to before, or applies to none.
 
     Formula: skipped calls over all. Flagged at once where it is every one of 100 (8 without steps), and above 0.2 where
@@ -123,31 +118,27 @@ def skips(window: Evidence, baseline: Evidence | None, reward: str | None) -> Fl
     Source: own.
     Limits: a steady share of skips is taken for design.
     """
-    assert reward is not None
-    asked = window.table.status[reward] != ""
+    is_call = window.table.status[reward] != ""
     skipped = window.table.status[reward] == "k"
-    if asked.sum() < (100 if window.timed else 8):
+    if is_call.sum() < (100 if window.timed else 8):
         return None
-    share = float(skipped[asked].mean())
-    shares = grouped(np.where(asked, skipped, np.nan), window.table.groups)
+    share = float(skipped[is_call].mean())
+    shares = grouped(np.where(is_call, skipped, np.nan), window.table.groups)
     before = None
     if baseline is not None and reward in baseline.table.status and (baseline.table.status[reward] != "").any():
         parts = grouped(baseline.table.status[reward] == "k", baseline.table.groups)
-        before = float(parts.means.mean()), upper_share(parts.means, float(parts.counts.mean()))
-    low = lower_share(shares.means, float(shares.counts.mean()))
+        before = float(parts.means.mean()), parts.high
+    low = shares.low
     bound = 0.2 + before[1] if before is not None else 1.0
     if share < 1 and not low > bound:
         return None
-    words = f"{share:.0%} of the calls are skipped"
-    words += "" if before is None else f", {before[0]:.0%} in the baseline"
+    message = f"{share:.0%} of the calls are skipped"
+    message += "" if before is None else f", {before[0]:.0%} in the baseline"
     action = f"See when {reward} returns None: a column that is missing, a form that the policy no longer writes?"
-    return raised(
-        window, "skips", share, min(bound, 1.0), words, action, reward=reward, baseline=before and before[0],
-        shown=skipped,
-    )  # fmt: skip
+    return Finding(share, min(bound, 1.0), message, action, baseline=before and before[0], rows=skipped)
 
 
-def slow_rewards(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def slow_rewards(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
     """A reward's calls take much longer than before, or very long.
 
     Formula: 95th percentile of a call's seconds. Flagged at once above 30 s; above 1 s where it is also 3 times the
@@ -156,27 +147,23 @@ def slow_rewards(window: Evidence, baseline: Evidence | None, reward: str | None
     Source: own; trainers report the 95th percentile of reward latency.
     Limits: seconds of one call: whether the step waits for them depends on workers and concurrency.
     """
-    assert reward is not None
-    took = known(window.table.seconds[reward])
+    took = without_nan(window.table.seconds[reward])
     if len(took) < 20:
         return None
     now, before = float(np.quantile(took, 0.95)), None
-    earlier = known(baseline.table.seconds.get(reward, np.empty(0))) if baseline is not None else np.empty(0)
-    if len(earlier) >= 20:
-        before = float(np.quantile(earlier, 0.95))
+    old_seconds = without_nan(baseline.table.seconds.get(reward, np.empty(0))) if baseline is not None else np.empty(0)
+    if len(old_seconds) >= 20:
+        before = float(np.quantile(old_seconds, 0.95))
     bound = max(1.0, 3 * before) if before is not None else 30.0
     if now <= min(bound, 30.0):
         return None
-    words = f"the slowest 5% of calls take {now:.1f} s or longer"
-    words += "" if before is None else f"; in the baseline {before:.2g} s"
+    message = f"the slowest 5% of calls take {now:.1f} s or longer"
+    message += "" if before is None else f"; in the baseline {before:.2g} s"
     action = f"See what {reward} waits for (a server, growing completions); raise concurrency or workers, or cache."
-    order = np.argsort(-np.nan_to_num(window.table.seconds[reward]), kind="stable")[:8]
-    return raised(
-        window, "slow_rewards", now, min(bound, 30.0), words, action, reward=reward, baseline=before, shown=order
-    )
+    return Finding(now, min(bound, 30.0), message, action, baseline=before, rows=highest(window.table.seconds[reward]))
 
 
-def prefilled(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def prefilled(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
     """The chat template writes the opening tag that a format reward waits for, so it never pays.
 
     Formula: the completions that close a tag without opening it, over the sampled ones with that closing tag, is above
@@ -187,31 +174,29 @@ def prefilled(window: Evidence, baseline: Evidence | None, reward: str | None) -
     completion after a prompt that ends in ``<think>``.
     Limits: looks at sampled texts. A reward that pays such completions for other things is not found.
     """
-    assert reward is not None
     sample = window.sampled()
     scores = sample.table.scores[reward]
     for tag in _tags(sample.texts):
         closing = np.array([f"</{tag}>" in text for text in sample.texts])
         lacking = closing & np.array([f"<{tag}>" not in text for text in sample.texts])
-        told = known(scores[lacking])
-        if lacking.sum() < 8 or lacking.sum() < 0.9 * closing.sum() or not len(told):
+        scores_of_tag = without_nan(scores[lacking])
+        if lacking.sum() < 8 or lacking.sum() < 0.9 * closing.sum() or not len(scores_of_tag):
             continue
-        lowest = min(float(known(window.table.scores[reward]).min()), 0.0)
-        if reward not in window.paid or np.ptp(told) > 1e-9 or float(told[0]) > lowest + 1e-9:
+        lowest = min(float(without_nan(window.table.scores[reward]).min()), 0.0)
+        if reward not in window.paid or np.ptp(scores_of_tag) > 1e-9 or float(scores_of_tag[0]) > lowest + 1e-9:
             continue
-        asked = window.asked(sample.table.ids[lacking].tolist()[:1])[0]
-        opened = _OPENED.search(asked.prompt[-200:]) if asked is not None else None
+        row = window.prompts(sample.table.ids[lacking].tolist()[:1])[0]
+        opened = _OPENED.search(row.prompt[-200:]) if row is not None else None
         where = f"the prompt ends with <{tag}>" if opened and opened[1] == tag else f"they never open <{tag}>"
-        words = (
-            f"{int(lacking.sum())} of {int(closing.sum())} sampled completions with </{tag}> get {told[0]:g}: {where}"
-        )
+        message = f"{int(lacking.sum())} of {int(closing.sum())} sampled completions with </{tag}>"
+        message += f" get {scores_of_tag[0]:g}: {where}"
         action = f"Let {reward} take the opening tag from the prompt, or a template that does not write <{tag}>."
         share = float(lacking.sum() / closing.sum())
-        shown = np.isin(window.table.ids, sample.table.ids[lacking])
-        return raised(window, "prefilled", share, 0.9, words, action, reward=reward, shown=shown)
+        rows = np.isin(window.table.ids, sample.table.ids[lacking])
+        return Finding(share, 0.9, message, action, rows=rows)
     return None
 
 
 def _tags(texts: list[str]) -> list[str]:
-    found = Counter(tag for text in texts for tag in set(_CLOSING.findall(text)))
-    return [tag for tag, count in found.most_common(3) if count >= 8]
+    counts = Counter(tag for text in texts for tag in set(_CLOSING.findall(text)))
+    return [tag for tag, count in counts.most_common(3) if count >= 8]

@@ -1,9 +1,9 @@
-"""What a detector says: a flag."""
+"""What a detector says: a finding, which becomes a flag of its window."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 SHOWN_ROWS = 8
 """Completions that a flag names as evidence, at most."""
@@ -47,3 +47,25 @@ class Flag:
     def as_row(self) -> dict[str, Any]:
         """Return the flag as a dictionary ready for JSON."""
         return {name: getattr(self, name) for name in self.__slots__} | {"rows": list(self.rows)}
+
+
+class Finding(NamedTuple):
+    """What a detector found in a window.
+
+    Attributes:
+        value: The number that it measured.
+        threshold: What the number was compared with.
+        message: What it found, in a sentence.
+        action: What to do next, in a sentence.
+        baseline: The same number in the baseline; ``None`` where it needed none.
+        rows: A mask or the indices of the completions that show it, the best examples first; all unless given.
+        reward: The reward that it is about, of a detector that does not look at each reward by itself.
+    """
+
+    value: float
+    threshold: float
+    message: str
+    action: str
+    baseline: float | None = None
+    rows: Any = slice(None)
+    reward: str | None = None

@@ -7,33 +7,14 @@ from typing import Any
 import numpy as np
 
 from rewardkit.health.evidence import Evidence, extremes
-from rewardkit.health.flag import SHOWN_ROWS, Flag
-from rewardkit.health.measures import grouped, known, lower_share, mean_bounds, mean_of, upper_share
+from rewardkit.health.flag import Finding
+from rewardkit.health.measures import grouped, lower_share, mean_bounds, mean_of, upper_share, without_nan
 
 TOP = 0.99
 """A completion is at the top from this share of the way between the lowest and the highest reward."""
 
 
-def raised(
-    window: Evidence,
-    detector: str,
-    value: float,
-    threshold: float,
-    words: str,
-    action: str,
-    *,
-    reward: str | None = None,
-    baseline: float | None = None,
-    shown: Any = None,
-) -> Flag:
-    """Return a flag about a window; ``shown`` is a mask or places of the completions that show it."""
-    ids = window.table.ids if shown is None else window.table.ids[shown]
-    first, last = window.span
-    rows = tuple(int(one) for one in ids[:SHOWN_ROWS])
-    return Flag(detector, reward, first, last, float(value), threshold, baseline, words, action, rows)
-
-
-def zero_variance(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def zero_variance(window: Evidence, baseline: Evidence | None) -> Finding | None:
     """Groups give no gradient, because all their completions have one reward.
 
     Formula: groups of two completions or more whose weighted rewards are all the same (TRL's
@@ -46,11 +27,11 @@ def zero_variance(window: Evidence, baseline: Evidence | None, reward: str | Non
     without steps) say nothing.
     """
     table, at_once, static = window.table, 0.8, 0.5
-    found = grouped(table.rewards, table.groups)
-    able = found.counts > 1
+    parts = grouped(table.rewards, table.groups)
+    able = parts.counts > 1
     if able.sum() < (8 if window.timed else 4):
         return None
-    flat = found.flat[able]
+    flat = parts.flat[able]
     share = float(flat.mean())
     before = _flat_share(baseline)
     abnormal = before is not None and lower_share(flat) > before[1]
@@ -60,11 +41,11 @@ def zero_variance(window: Evidence, baseline: Evidence | None, reward: str | Non
         return None
     good = grouped(window.share_of_best(baseline), table.groups).means
     best, worst = (float((flat & mask[able]).mean()) for mask in (good >= TOP, good <= 1 - TOP))
-    words = f"{share:.0%} of groups give no gradient: in {best:.0%} all completions are best, in {worst:.0%} all worst"
-    return raised(
-        window, "zero_variance", share, bound, words, _GRADIENT_ACTIONS[_mostly(best, worst, share)],
-        baseline=before and before[0], shown=np.isin(found.places, np.flatnonzero(found.flat)),
-    )  # fmt: skip
+    message = f"{share:.0%} of groups give no gradient: in {best:.0%} all completions are best"
+    message += f", in {worst:.0%} all worst"
+    action = _GRADIENT_ACTIONS[_mostly(best, worst, share)]
+    rows = np.isin(parts.places, np.flatnonzero(parts.flat))
+    return Finding(share, bound, message, action, baseline=before and before[0], rows=rows)
 
 
 _GRADIENT_ACTIONS = {
@@ -86,12 +67,12 @@ def _flat_share(baseline: Evidence | None) -> tuple[float, float] | None:
     """Return the share of flat groups in a baseline, and what it is at most."""
     if baseline is None:
         return None
-    found = grouped(baseline.table.rewards, baseline.table.groups)
-    flat = found.flat[found.counts > 1]
+    parts = grouped(baseline.table.rewards, baseline.table.groups)
+    flat = parts.flat[parts.counts > 1]
     return (float(flat.mean()), upper_share(flat)) if len(flat) >= 8 else None
 
 
-def ceiling(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def ceiling(window: Evidence, baseline: Evidence | None) -> Finding | None:
     """Nearly all completions have the best reward that this run gave.
 
     Formula: completions at 0.99 or more of the way from the lowest to the highest weighted reward that was seen, over
@@ -106,14 +87,14 @@ def ceiling(window: Evidence, baseline: Evidence | None, reward: str | None) -> 
     at_top = np.where(np.isnan(good), np.nan, good >= TOP)
     groups = grouped(at_top, window.table.groups)
     share = mean_of(at_top)
-    if (groups.counts > 0).sum() < 8 or not lower_share(groups.means, float(groups.counts.mean())) > 0.8:
+    if (groups.counts > 0).sum() < 8 or not groups.low > 0.8:
         return None
-    words = f"{share:.0%} of completions have the best reward that this run gave"
+    message = f"{share:.0%} of completions have the best reward that this run gave"
     action = "Stop here, or go on with harder prompts or a stricter reward; what is left moves little."
-    return raised(window, "ceiling", share, 0.8, words, action, shown=good >= TOP)
+    return Finding(share, 0.8, message, action, rows=good >= TOP)
 
 
-def std_collapse(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def std_collapse(window: Evidence, baseline: Evidence) -> Finding | None:
     """The rewards inside groups hardly differ any more.
 
     Formula: mean over groups of the weighted reward's standard deviation (on the scale from worst to best), over the
@@ -122,27 +103,22 @@ def std_collapse(window: Evidence, baseline: Evidence | None, reward: str | None
     Source: rewardspy (recent over baseline, 0.2).
     Limits: needs a baseline. A run at its ceiling collapses as well; ``ceiling`` then says so alone.
     """
-    if baseline is None:
-        return None
     spreads = [
-        known(grouped(one.share_of_best(other), one.table.groups).stds)
-        for one, other in ((window, baseline), (baseline, window))
+        without_nan(grouped(evidence.share_of_best(other), evidence.table.groups).stds)
+        for evidence, other in ((window, baseline), (baseline, window))
     ]
     if min(map(len, spreads)) < 8 or not mean_of(spreads[1]) > 0:
         return None
     ratio = mean_of(spreads[0]) / mean_of(spreads[1])
     if ratio >= 0.2 or mean_bounds(spreads[0])[1] >= mean_bounds(spreads[1])[0]:
         return None
-    words = f"the spread of rewards inside groups is {ratio:.0%} of what it was"
+    message = f"the spread of rewards inside groups is {ratio:.0%} of what it was"
     action = "Read the completions of one prompt beside each other: are they one text by now? Raise the temperature or"
     action += " the KL penalty, or give a reward that tells good from better."
-    return raised(
-        window, "std_collapse", mean_of(spreads[0]), 0.2 * mean_of(spreads[1]), words, action,
-        baseline=mean_of(spreads[1]),
-    )  # fmt: skip
+    return Finding(mean_of(spreads[0]), 0.2 * mean_of(spreads[1]), message, action, baseline=mean_of(spreads[1]))
 
 
-def dominance(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def dominance(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
     """One reward's scale drowns the others.
 
     Formula: in groups where this reward and another both differ, the standard deviation of this one's weighted scores
@@ -159,21 +135,23 @@ def dominance(window: Evidence, baseline: Evidence | None, reward: str | None) -
     stds = {name: np.nan_to_num(grouped(table.scores[name], table.groups).stds) for name in window.paid}
     shares = []
     for weights in (window.weights, dict.fromkeys(window.paid, 1.0)):
-        own = abs(weights[reward]) * stds[reward]
-        others = sum((abs(weights[name]) * stds[name] for name in window.paid if name != reward), np.zeros(len(own)))
-        told = (own > 1e-9) & (others > 1e-9)
-        if told.sum() < max(8, 0.1 * len(told)):
+        spread = abs(weights[reward]) * stds[reward]
+        other_spread = sum(
+            (abs(weights[name]) * stds[name] for name in window.paid if name != reward), np.zeros(len(spread))
+        )
+        differs = (spread > 1e-9) & (other_spread > 1e-9)
+        if differs.sum() < max(8, 0.1 * len(differs)):
             return None
-        shares.append(own[told] / (own + others)[told])
-    if min(mean_bounds(one)[0] for one in shares) <= 0.9:
+        shares.append(spread[differs] / (spread + other_spread)[differs])
+    if min(mean_bounds(part)[0] for part in shares) <= 0.9:
         return None
     share = mean_of(shares[0])
-    words = f"{reward} makes {share:.1%} of the spread inside groups; what the other rewards say is drowned"
+    message = f"{reward} makes {share:.1%} of the spread inside groups; what the other rewards say is drowned"
     action = f"Bring the rewards to one scale: divide {reward} by its range, or give it a smaller weight."
-    return raised(window, "dominance", share, 0.9, words, action, reward=reward)
+    return Finding(share, 0.9, message, action)
 
 
-def constant(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def constant(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
     """All scores of a reward are one number.
 
     Formula: the reward's own scores, without defaults that stand in for failures, all differ by less than 1e-9, over
@@ -184,39 +162,36 @@ def constant(window: Evidence, baseline: Evidence | None, reward: str | None) ->
     Source: own; a constant reward has the advantage 0 in every group.
     Limits: a reward of weight 0 is not looked at. A sparse reward is constant until it first pays.
     """
-    assert reward is not None
     scores = _own_scores(window, reward)
-    least = 100 if window.timed else 8
-    if reward not in window.paid or len(scores) < least or np.ptp(scores) > 1e-9:
+    minimum = 100 if window.timed else 8
+    if reward not in window.paid or len(scores) < minimum or np.ptp(scores) > 1e-9:
         return None
     value = float(scores[0])
-    earlier = np.empty(0) if baseline is None else _own_scores(baseline, reward)
-    if len(earlier) and np.ptp(earlier) > 1e-9:
-        share = float(np.isclose(earlier, value).mean())
+    old_scores = np.empty(0) if baseline is None else _own_scores(baseline, reward)
+    if len(old_scores) and np.ptp(old_scores) > 1e-9:
+        share = float(np.isclose(old_scores, value).mean())
         if value >= extremes([baseline, window] if baseline else [window], reward)[1] or share ** len(scores) > 1e-6:
             return None
     elif window.timed and not _always(window, reward, value):
         return None
-    words = f"all {len(scores):,} scores are {value:g}"
+    message = f"all {len(scores):,} scores are {value:g}"
     action = "Score some completions that must be right and some that must be wrong (rewardkit test, rewardkit audit)."
-    return raised(
-        window, "constant", value, value, words, action, reward=reward, shown=~np.isnan(window.table.scores[reward])
-    )
+    return Finding(value, value, message, action, rows=~np.isnan(window.table.scores[reward]))
 
 
 def _own_scores(evidence: Evidence, reward: str) -> Any:
     table = evidence.table
     if reward not in table.scores:
         return np.empty(0)
-    return known(np.where(table.status[reward] == "s", table.scores[reward], np.nan))
+    return without_nan(np.where(table.status[reward] == "s", table.scores[reward], np.nan))
 
 
 def _always(window: Evidence, reward: str, value: float) -> bool:
-    series = known(window.series.get(reward, np.empty(0)))
+    series = without_nan(window.series.get(reward, np.empty(0)))
     return not len(series) or bool(np.isclose(series, value).all()) or value < float(series.max())
 
 
-def defaults(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def defaults(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
     """Scores are defaults that stand in for failures.
 
     Formula: failed calls that have a score all the same, over calls that were scored or failed. Flagged at once where
@@ -225,14 +200,13 @@ def defaults(window: Evidence, baseline: Evidence | None, reward: str | None) ->
     Source: own; training dashboards show the same share.
     Limits: a default that was chosen on purpose, such as 0 for code that does not end, is flagged too.
     """
-    assert reward is not None
     table = window.table
     failed = (table.status[reward] == "f") & ~np.isnan(table.scores[reward])
-    asked = (table.status[reward] == "f") | (table.status[reward] == "s")
-    shares = grouped(np.where(asked, failed, np.nan), table.groups)
-    if asked.sum() < 20 or not lower_share(shares.means, float(shares.counts.mean())) > 0.05:
+    is_call = (table.status[reward] == "f") | (table.status[reward] == "s")
+    shares = grouped(np.where(is_call, failed, np.nan), table.groups)
+    if is_call.sum() < 20 or not shares.low > 0.05:
         return None
-    share = float(failed.sum() / asked.sum())
-    words = f"{share:.0%} of the scores are a default that stands in for a failed call"
+    share = float(failed.sum() / is_call.sum())
+    message = f"{share:.0%} of the scores are a default that stands in for a failed call"
     action = f"Mend the failures ({window.errors_of(reward)}), or declare no default."
-    return raised(window, "defaults", share, 0.05, words, action, reward=reward, shown=failed)
+    return Finding(share, 0.05, message, action, rows=failed)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from rewardkit.health.evidence import CLIPPED, Evidence, by_step, lengths
-from rewardkit.health.flag import Flag
-from rewardkit.health.gradient import raised
-from rewardkit.health.measures import change, grouped, inside_groups, known, lower_share, upper_share
+from rewardkit.health.flag import Finding
+from rewardkit.health.measures import change, grouped, highest, inside_groups, lower_share, without_nan
 
 
-def length_drift(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def length_drift(window: Evidence, baseline: Evidence) -> Finding | None:
     """Completions grow or shrink and nothing is gained by it.
 
     Formula: the window's mean length against the baseline's step means. Flagged where it is over 3 of their standard
@@ -21,39 +20,35 @@ def length_drift(window: Evidence, baseline: Evidence | None, reward: str | None
     Limits: growth that the reward pays for is left to ``length_reward``; longer reasoning that earns more is learning.
     Lengths are in tokens, or in characters where tokens are not recorded.
     """
-    if baseline is None:
-        return None
-    before, after = (known(by_step(lengths(one), one.table)) for one in (baseline, window))
+    before, after = (without_nan(by_step(lengths(evidence), evidence.table)) for evidence in (baseline, window))
     if len(before) < 5 or len(after) < 3:
         return None
     moved = change(before, after)
     distance = (moved.after - moved.before) / max(float(before.std(ddof=1)), 1e-9)
     ratio = moved.after / max(moved.before, 1e-9)
     grown = distance > 3 and moved.errors > 4 and ratio > 1.5 and _gain(window, baseline) < 0.2
-    gone = distance < -3 and moved.errors < -4 and ratio < 0.25
-    if not (grown or gone):
+    shrunk = distance < -3 and moved.errors < -4 and ratio < 0.25
+    if not (grown or shrunk):
         return None
-    words = f"completions are {ratio:.2g} times as long as at first ({moved.before:,.0f}, now {moved.after:,.0f})"
-    words += ", and the reward did not rise" if grown else ""
+    message = f"completions are {ratio:.2g} times as long as at first ({moved.before:,.0f}, now {moved.after:,.0f})"
+    message += ", and the reward did not rise" if grown else ""
     action = (
         "Read the longest completions for padding and repetition; a soft punishment of length keeps them short."
         if grown
         else "Read the shortest completions: does the reward, or its judge, pay for nothing?"
     )
-    order = np.argsort(np.nan_to_num(lengths(window)) * (-1 if grown else 1), kind="stable")[:8]
-    return raised(
-        window, "length_drift", distance, 3.0 if grown else -3.0, words, action, baseline=moved.before, shown=order
-    )
+    rows = highest(lengths(window) * (1 if grown else -1))
+    return Finding(distance, 3.0 if grown else -3.0, message, action, baseline=moved.before, rows=rows)
 
 
 def _gain(window: Evidence, baseline: Evidence) -> float:
     """Return how far the weighted reward rose, in standard deviations of single completions."""
-    before, after = known(baseline.share_of_best(window)), known(window.share_of_best(baseline))
+    before, after = without_nan(baseline.share_of_best(window)), without_nan(window.share_of_best(baseline))
     spread = float(before.std()) if len(before) else 0.0
     return float(after.mean() - before.mean()) / spread if spread > 0 and len(after) else 0.0
 
 
-def length_reward(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def length_reward(window: Evidence, baseline: Evidence | None) -> Finding | None:
     """Inside a group, the longer completion has the higher reward.
 
     Formula: Pearson's correlation of length and weighted reward, each less its group's mean, with its lower bound
@@ -74,15 +69,13 @@ def length_reward(window: Evidence, baseline: Evidence | None, reward: str | Non
     bound = 0.5 if risen or not window.timed else 0.8
     if now.low <= bound - 0.1 or now.r <= bound:
         return None
-    words = f"inside a group length and reward go together (r = {now.r:.2f}): the longer completion wins"
+    message = f"inside a group length and reward go together (r = {now.r:.2f}): the longer completion wins"
     action = "Compare the longest and the shortest completion of a few groups; then score what is said, not how much."
-    order = np.argsort(-np.nan_to_num(lengths(window)), kind="stable")[:8]
-    return raised(
-        window, "length_reward", now.r, bound, words, action, baseline=None if before is None else before.r, shown=order
-    )
+    rows = highest(lengths(window))
+    return Finding(now.r, bound, message, action, baseline=None if before is None else before.r, rows=rows)
 
 
-def clipped(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def clipped(window: Evidence, baseline: Evidence | None) -> Finding | None:
     """Completions are truncated at the most tokens allowed.
 
     Formula: truncated completions over those where it is known (else the mean of TRL's
@@ -94,23 +87,21 @@ def clipped(window: Evidence, baseline: Evidence | None, reward: str | None) -> 
     """
     cut = grouped(window.table.truncated, window.table.groups)
     size = float(cut.counts.mean()) if len(cut.counts) else 1.0
-    shares, shown = cut.means, window.table.truncated == 1
-    if not len(known(shares)):
+    shares, is_cut = cut.means, window.table.truncated == 1
+    if not len(without_nan(shares)):
         shares = np.array(window.metrics.get(CLIPPED, ()), dtype=float)
         size = len(window.table) / max(len(shares), 1)
-        shown = np.zeros(len(window.table), dtype=bool)
-    if len(known(shares)) < 5:
+        is_cut = np.zeros(len(window.table), dtype=bool)
+    if len(without_nan(shares)) < 5:
         return None
     low, before = lower_share(shares, size), None
-    if baseline is not None and len(known(baseline.table.truncated)):
+    if baseline is not None and len(without_nan(baseline.table.truncated)):
         parts = grouped(baseline.table.truncated, baseline.table.groups)
-        before = float(np.nanmean(parts.means)), upper_share(parts.means, float(parts.counts.mean()))
+        before = float(np.nanmean(parts.means)), parts.high
     bound = 0.2 if before is not None and low > before[1] else 0.5
     if not low > bound:
         return None
     share = float(np.nanmean(shares))
-    words = f"{share:.0%} of completions are truncated at the most tokens allowed"
+    message = f"{share:.0%} of completions are truncated at the most tokens allowed"
     action = "Raise max_completion_length, or punish length softly; truncated completions have no answer to score."
-    return raised(
-        window, "clipped", share, bound, words, action, baseline=None if before is None else before[0], shown=shown
-    )
+    return Finding(share, bound, message, action, baseline=None if before is None else before[0], rows=is_cut)

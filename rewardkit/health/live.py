@@ -80,29 +80,29 @@ class LiveHealth:
         with RunReader(self._recorder.path) as reader:
             watch = Watch(
                 texts=reader.texts,
-                asked=prompts_of(reader),
+                prompts=prompts_of(reader),
                 every=self._every,
-                on_flag=self._told,
+                on_flag=self._report,
                 metrics=metrics_of(reader),
             )
-            looked = -1
+            last_look = -1
             while True:
-                watch.observe(reader.table((looked + 1, last)))
+                watch.observe(reader.table((last_look + 1, last)))
                 watch.finish()
                 self._metrics = watch.metrics()
                 if closed:
                     return
-                looked = last
-                last, closed = self._window(looked)
+                last_look = last
+                last, closed = self._window(last_look)
                 self._recorder.flush()
 
-    def _window(self, looked: int) -> tuple[int, bool]:
+    def _window(self, last_look: int) -> tuple[int, bool]:
         """Wait until the next window's steps are done, or the run is; return the last step to look at, and which."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._begun > looked + self._every + LATE_STEPS)
-            return (self._begun, True) if self._closed else (looked + self._every, False)
+            self._changed.wait_for(lambda: self._closed or self._begun > last_look + self._every + LATE_STEPS)
+            return (self._begun, True) if self._closed else (last_look + self._every, False)
 
-    def _told(self, flag: Flag) -> None:
+    def _report(self, flag: Flag) -> None:
         if flag.last_step is not None and self._first is not None and flag.last_step < self._first:
             return
         self._recorder.event("flag", flag.as_row(), flag.last_step)

@@ -10,6 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rewardkit.record.table import Floats, Whole
 
@@ -18,7 +19,7 @@ Z = 3.3
 
 
 class Grouped(NamedTuple):
-    """Sums over the known values of each group; shape (groups,).
+    """Sums over the without_nan values of each group; shape (groups,).
 
     Attributes:
         places: Of each completion, the place of its group.
@@ -34,36 +35,52 @@ class Grouped(NamedTuple):
     stds: Floats
     flat: Any
 
+    @property
+    def low(self) -> float:
+        """What the mean share of the groups is at least, see :func:`lower_share`."""
+        return lower_share(self.means, float(self.counts.mean()))
 
-def grouped(values: Any, groups: Whole) -> Grouped:
+    @property
+    def high(self) -> float:
+        """What the mean share of the groups is at most."""
+        return upper_share(self.means, float(self.counts.mean()))
+
+
+def grouped(values: ArrayLike, groups: Whole) -> Grouped:
     """Return the sums of each group, in the order of the groups' numbers."""
-    given = np.asarray(values, dtype=np.float64)
+    array = np.asarray(values, dtype=np.float64)
     _, places = np.unique(groups, return_inverse=True)
     size = int(places.max()) + 1 if len(places) else 0
-    known = ~np.isnan(given)
-    filled = np.where(known, given, 0.0)
-    counts = np.bincount(places, weights=known, minlength=size).astype(np.float64)
+    is_number = ~np.isnan(array)
+    filled = np.where(is_number, array, 0.0)
+    counts = np.bincount(places, weights=is_number, minlength=size).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.bincount(places, weights=filled, minlength=size) / counts
-        off = np.where(known, filled - means[places], 0.0)
+        off = np.where(is_number, filled - means[places], 0.0)
         stds = np.sqrt(np.bincount(places, weights=off**2, minlength=size) / np.where(counts > 1, counts - 1, np.nan))
     flat = (counts > 1) & np.isclose(np.nan_to_num(stds, nan=1.0), 0.0)
     return Grouped(places.astype(np.int64), counts, means, stds, flat)
 
 
-def known(values: Any) -> Floats:
+def without_nan(values: ArrayLike) -> Floats:
     """Return the values that are numbers."""
-    given = np.asarray(values, dtype=np.float64)
-    return given[~np.isnan(given)]
+    array = np.asarray(values, dtype=np.float64)
+    return array[~np.isnan(array)]
 
 
-def mean_of(values: Any) -> float:
-    """Return the mean of the known values; ``nan`` without any."""
-    found = known(values)
-    return float(found.mean()) if len(found) else math.nan
+def highest(values: ArrayLike) -> Whole:
+    """Return the indices of the values from the highest to the lowest; what is not known counts as 0."""
+    order: Whole = np.argsort(-np.nan_to_num(np.asarray(values, dtype=np.float64)), kind="stable")
+    return order
 
 
-def lower_share(values: Any, size: float = 1.0) -> float:
+def mean_of(values: ArrayLike) -> float:
+    """Return the mean of the without_nan values; ``nan`` without any."""
+    numbers = without_nan(values)
+    return float(numbers.mean()) if len(numbers) else math.nan
+
+
+def lower_share(values: ArrayLike, size: float = 1.0) -> float:
     """Return what a share is at least: its mean less ``Z`` standard errors.
 
     Args:
@@ -73,27 +90,27 @@ def lower_share(values: Any, size: float = 1.0) -> float:
     return _bound(values, size, -Z)
 
 
-def upper_share(values: Any, size: float = 1.0) -> float:
+def upper_share(values: ArrayLike, size: float = 1.0) -> float:
     """Return what a share is at most: its mean and ``Z`` standard errors; see :func:`lower_share`."""
     return _bound(values, size, Z)
 
 
-def _bound(values: Any, size: float, z: float) -> float:
-    found = known(values)
-    if len(found) < 2:
+def _bound(values: ArrayLike, size: float, z: float) -> float:
+    numbers = without_nan(values)
+    if len(numbers) < 2:
         return math.nan
-    near = (found.sum() + 1) / (len(found) + 2)  # keeps shares of exactly 0 or 1 from having no error at all
-    spread = max(float(found.var(ddof=1)), near * (1 - near) / max(size, 1.0))
-    return float(found.mean()) + z * math.sqrt(spread / len(found))
+    near = (numbers.sum() + 1) / (len(numbers) + 2)  # keeps shares of exactly 0 or 1 from having no error at all
+    spread = max(float(numbers.var(ddof=1)), near * (1 - near) / max(size, 1.0))
+    return float(numbers.mean()) + z * math.sqrt(spread / len(numbers))
 
 
-def mean_bounds(values: Any) -> tuple[float, float]:
+def mean_bounds(values: ArrayLike) -> tuple[float, float]:
     """Return a mean less and plus ``Z`` standard errors; ``nan`` with fewer than two values."""
-    found = known(values)
-    if len(found) < 2:
+    numbers = without_nan(values)
+    if len(numbers) < 2:
         return math.nan, math.nan
-    error = Z * float(found.std(ddof=1)) / math.sqrt(len(found))
-    return float(found.mean()) - error, float(found.mean()) + error
+    error = Z * float(numbers.std(ddof=1)) / math.sqrt(len(numbers))
+    return float(numbers.mean()) - error, float(numbers.mean()) + error
 
 
 class Shift(NamedTuple):
@@ -102,7 +119,7 @@ class Shift(NamedTuple):
     Attributes:
         before: The mean before.
         after: The mean after.
-        errors: The difference in standard errors (Welch's t); 0 where it is not known.
+        errors: The difference in standard errors (Welch's t); 0 where it is not without_nan.
     """
 
     before: float
@@ -110,14 +127,14 @@ class Shift(NamedTuple):
     errors: float
 
 
-def change(before: Any, after: Any) -> Shift:
+def change(before: ArrayLike, after: ArrayLike) -> Shift:
     """Return how far the mean of the second values is from that of the first."""
-    one, two = known(before), known(after)
-    if len(one) < 3 or len(two) < 3:
-        return Shift(mean_of(one), mean_of(two), 0.0)
-    error = math.sqrt(one.var(ddof=1) / len(one) + two.var(ddof=1) / len(two))
-    moved = float(two.mean() - one.mean())
-    return Shift(float(one.mean()), float(two.mean()), moved / error if error > 0 else math.copysign(1e6, moved))
+    first, second = without_nan(before), without_nan(after)
+    if len(first) < 3 or len(second) < 3:
+        return Shift(mean_of(first), mean_of(second), 0.0)
+    error = math.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))
+    moved = float(second.mean() - first.mean())
+    return Shift(float(first.mean()), float(second.mean()), moved / error if error > 0 else math.copysign(1e6, moved))
 
 
 class Line(NamedTuple):
@@ -155,16 +172,16 @@ class Correlation(NamedTuple):
     high: float
 
 
-def inside_groups(one: Any, two: Any, groups: Whole) -> Correlation | None:
+def inside_groups(left: ArrayLike, right: ArrayLike, groups: Whole) -> Correlation | None:
     """Return the correlation of two values inside groups, each less its group's mean.
 
     ``None`` where fewer than 20 completions, or none that differ, are there to tell.
     """
-    first, second = np.asarray(one, dtype=np.float64), np.asarray(two, dtype=np.float64)
-    both = ~(np.isnan(first) | np.isnan(second))
-    if both.sum() < 20:
+    first, second = np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64)
+    is_pair = ~(np.isnan(first) | np.isnan(second))
+    if is_pair.sum() < 20:
         return None
-    first, second, labels = first[both], second[both], groups[both]
+    first, second, labels = first[is_pair], second[is_pair], groups[is_pair]
     a, b = grouped(first, labels), grouped(second, labels)
     x, y = first - a.means[a.places], second - b.means[b.places]
     size = math.sqrt(float((x**2).sum()) * float((y**2).sum()))

@@ -7,15 +7,16 @@ its variance is half the mean square of their differences. What is left of the v
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.health.evidence import Evidence
-from rewardkit.health.flag import Flag
-from rewardkit.health.gradient import raised
-from rewardkit.health.measures import grouped
+from rewardkit.health.flag import Finding
+from rewardkit.health.measures import grouped, highest
+from rewardkit.record.table import Floats
 
 
 class Noise(NamedTuple):
@@ -42,7 +43,7 @@ class Noise(NamedTuple):
     scorings: int | None
 
 
-def noise_of(first: Any, second: Any, groups: Any) -> Noise:
+def noise_of(first: ArrayLike, second: ArrayLike, groups: ArrayLike) -> Noise:
     """Return how noisy a reward is, from two scorings of the same completions.
 
     With the reliability R, the worth's share of the variance inside groups, an advantage in a group of G correlates
@@ -58,27 +59,28 @@ def noise_of(first: Any, second: Any, groups: Any) -> Noise:
     Raises:
         RewardDefinitionError: The three have different lengths.
     """
-    one, two, labels = (np.asarray(values, dtype=np.float64) for values in (first, second, groups))
-    if not len(one) == len(two) == len(labels):
+    left, right, labels = (np.asarray(values, dtype=np.float64) for values in (first, second, groups))
+    if not len(left) == len(right) == len(labels):
         raise RewardDefinitionError(
-            f"two scorings of {len(one)} and {len(two)} completions in {len(labels)} places: expected as many of each"
+            f"two scorings of {len(left)} and {len(right)} completions in {len(labels)} places: expected as many of"
+            " each"
         )
-    one, two, labels = _in_groups(one, two, labels)
-    parts = grouped(one, labels.astype(np.int64)), grouped(two, labels.astype(np.int64))
-    size = float(parts[0].counts.mean()) if len(parts[0].counts) else math.nan
-    freedom = len(one) - len(parts[0].counts)
-    off = [values - part.means[part.places] for values, part in zip((one, two), parts, strict=True)]
+    left, right, labels = _in_groups(left, right, labels)
+    parts = grouped(left, labels.astype(np.int64)), grouped(right, labels.astype(np.int64))
+    counts = parts[0].counts
+    size = float(counts.mean()) if len(counts) else math.nan
+    freedom = len(left) - len(counts)
+    off = [values - part.means[part.places] for values, part in zip((left, right), parts, strict=True)]
     if freedom < 1:
-        return Noise(len(one), len(parts[0].counts), math.nan, math.nan, math.nan, None, None)
-    whole = (float((off[0] ** 2).sum()) + float((off[1] ** 2).sum())) / (2 * freedom)
+        return Noise(len(left), len(counts), math.nan, math.nan, math.nan, None, None)
+    variance = (float((off[0] ** 2).sum()) + float((off[1] ** 2).sum())) / (2 * freedom)
     # inside groups: what shifts all scores of a group alike, such as a judge's mood, moves no advantage
     noise = float(((off[0] - off[1]) ** 2).sum()) / (2 * freedom)
-    share = min(noise / whole, 1.0) if whole > 1e-18 else math.nan
-    told = (np.abs(off[0]) > 1e-9) & (np.abs(off[1]) > 1e-9)
-    agreeing = float((np.sign(off[0][told]) == np.sign(off[1][told])).mean()) if told.any() else math.nan
-    right = math.nan if math.isnan(share) else sign_right(1 - share, size)
+    share = min(noise / variance, 1.0) if variance > 1e-18 else math.nan
+    has_sign = (np.abs(off[0]) > 1e-9) & (np.abs(off[1]) > 1e-9)
+    agreeing = float((np.sign(off[0][has_sign]) == np.sign(off[1][has_sign])).mean()) if has_sign.any() else math.nan
     return Noise(
-        len(one), len(parts[0].counts), share, right, agreeing,
+        len(left), len(counts), share, math.nan if math.isnan(share) else sign_right(1 - share, size), agreeing,
         generations_needed(1 - share), scorings_needed(1 - share, size),
     )  # fmt: skip
 
@@ -99,23 +101,23 @@ def scorings_needed(reliability: float, generations: float) -> int | None:
     """Return how often to score each completion for three right signs of four (Spearman and Brown)."""
     if not reliability > 0 or not generations > 2:
         return None
-    wanted = 0.5 / (1 - 1 / generations)
-    many = wanted * (1 - reliability) / (reliability * (1 - wanted))
-    return max(1, math.ceil(many - 1e-9)) if many <= 1000 else None
+    reliability_needed = 0.5 / (1 - 1 / generations)
+    count = reliability_needed * (1 - reliability) / (reliability * (1 - reliability_needed))
+    return max(1, math.ceil(count - 1e-9)) if count <= 1000 else None
 
 
-def _in_groups(one: Any, two: Any, labels: Any) -> tuple[Any, Any, Any]:
+def _in_groups(left: Floats, right: Floats, labels: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the completions with both scores, of groups with two of them or more."""
-    both = ~(np.isnan(one) | np.isnan(two))
-    one, two, labels = one[both], two[both], labels[both]
+    is_pair = ~(np.isnan(left) | np.isnan(right))
+    left, right, labels = left[is_pair], right[is_pair], labels[is_pair]
     if not len(labels):
-        return one, two, labels
+        return left, right, labels
     _, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
     several = counts[places] > 1
-    return one[several], two[several], labels[several]
+    return left[several], right[several], labels[several]
 
 
-def noise(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def noise(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
     """Most of a reward's advantages are its own noise.
 
     Formula: the mean square of the differences of two scorings inside groups, over twice the variance inside groups;
@@ -125,17 +127,15 @@ def noise(window: Evidence, baseline: Evidence | None, reward: str | None) -> Fl
     Source: classical test theory (reliability; Spearman and Brown); the rule of the sign is worked out in ``noise_of``.
     Limits: needs a second scoring (``rewardkit rescore``). A cache that answers the second scoring hides the noise.
     """
-    assert reward is not None
     if reward not in window.again:
         return None
-    told = noise_of(window.table.scores[reward], window.again[reward], window.table.groups)
-    if told.completions < 50 or not told.share > 0.5:
+    result = noise_of(window.table.scores[reward], window.again[reward], window.table.groups)
+    if result.completions < 50 or not result.share > 0.5:
         return None
-    words = f"{told.share:.0%} of the variance of {reward}'s advantages is its own noise"
-    words += f"; {told.right:.0%} of their signs are right"
+    message = f"{result.share:.0%} of the variance of {reward}'s advantages is its own noise"
+    message += f"; {result.right:.0%} of their signs are right"
     action = "Score each completion several times and take the mean"
-    action += f" ({told.scorings} times here)" if told.scorings else ""
+    action += f" ({result.scorings} times here)" if result.scorings else ""
     action += ", or ask the judge for less: a criterion at a time, temperature 0."
-    apart = np.nan_to_num(np.abs(window.table.scores[reward] - window.again[reward]))
-    shown = np.argsort(-apart, kind="stable")[:8]
-    return raised(window, "noise", told.share, 0.5, words, action, reward=reward, shown=shown)
+    apart = np.abs(window.table.scores[reward] - window.again[reward])
+    return Finding(result.share, 0.5, message, action, rows=highest(apart))

@@ -24,25 +24,25 @@ def batch_of(rollouts: Sequence[Rollout], where: str) -> ScoreBatch:
     """
     names = list(rollouts[0].example["rewards"])
     outcomes: dict[str, list[Outcome]] = {name: [] for name in names}
-    found = []
-    for place, row in enumerate(rollouts):
-        told, example = row.example.get("rewards"), row.example.get("example")
-        if not isinstance(told, Mapping) or not isinstance(example, Mapping) or list(told) != names:
-            raise DataError(f"{where}: row {place}: expected the outcomes of {', '.join(names)}, as in row 0")
+    batch_rollouts = []
+    for index, row in enumerate(rollouts):
+        outcomes_of, example = row.example.get("rewards"), row.example.get("example")
+        if not isinstance(outcomes_of, Mapping) or not isinstance(example, Mapping) or list(outcomes_of) != names:
+            raise DataError(f"{where}: row {index}: expected the outcomes of {', '.join(names)}, as in row 0")
         for name in names:
-            outcomes[name].append(_outcome(told[name], f"{where}: row {place}, reward {name!r}"))
-        found.append(Rollout(row.prompt, row.completion, example, row.completion_ids))
-    return ScoreBatch(found, outcomes, dict.fromkeys(names, 1.0))
+            outcomes[name].append(_outcome(outcomes_of[name], f"{where}: row {index}, reward {name!r}"))
+        batch_rollouts.append(Rollout(row.prompt, row.completion, example, row.completion_ids))
+    return ScoreBatch(batch_rollouts, outcomes, dict.fromkeys(names, 1.0))
 
 
-def _outcome(told: Any, where: str) -> Outcome:
+def _outcome(fields: Any, where: str) -> Outcome:
     try:
-        score, cause = told["score"], told.get("cause")
+        score, cause = fields["score"], fields.get("cause")
         return Outcome(
-            Status(told["status"]),
+            Status(fields["status"]),
             None if score is None else float(score),
             cause=None if cause is None else Cause(cause),
-            duration_s=float(told.get("duration_s", 0.0)),
+            duration_s=float(fields.get("duration_s", 0.0)),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as reason:
         raise DataError(

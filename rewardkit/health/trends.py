@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from rewardkit.health.evidence import Evidence, by_step, extremes
-from rewardkit.health.flag import Flag
-from rewardkit.health.gradient import raised
-from rewardkit.health.measures import change, grouped, inside_groups, known, line, mean_of
+from rewardkit.health.flag import Finding
+from rewardkit.health.measures import change, grouped, highest, inside_groups, line, mean_of, without_nan
 from rewardkit.record.table import Floats
 
 
-def reward_jump(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def reward_jump(window: Evidence, baseline: Evidence, reward: str) -> Finding | None:
     """A reward's mean jumps from one step to the next and stays there.
 
     Formula: a line through 20 earlier steps is carried on over the window and the 4 steps before it; the steps'
@@ -23,70 +22,57 @@ def reward_jump(window: Evidence, baseline: Evidence | None, reward: str | None)
     Source: rewardspy (CUSUM with slack 0.5 and bound 5); standardised here, so that no reward's scale matters.
     Limits: an exploit that spreads over many steps rises like learning. Upward only.
     """
-    if baseline is None or reward not in window.paid:
+    if reward not in window.paid:
         return None
     steps = len(np.unique(window.table.steps)) + 4  # the last ones of the window before had nothing behind them
     series = window.series.get(reward, np.empty(0))
     before, after = series[-steps - 20 : -steps], series[-steps:]
     if len(before) < 10 or len(after) < 4 or np.isnan(before).any() or np.isnan(after).any():
         return None
-    places = _rising(before, after, _step_error(window, reward))
-    if not places:
+    indices = _rising(before, after, _step_error(window, reward))
+    if not indices:
         return None
-    whole = np.r_[before, after]
-    rises = [float(whole[at : at + 3].mean() - whole[at - 3 : at].mean()) for at in places]
-    rise, place = max(zip(rises, places, strict=True))
-    steady = 3 * max(0.0, (line(whole[place - 8 : place]).slope + line(whole[place : place + 6]).slope) / 2)
-    sudden = float(max(whole[one + 1] - whole[one - 1] for one in (place - 1, place, place + 1)))
-    spread = float(known(baseline.table.scores[reward]).std())
+    means = np.r_[before, after]
+    rises = [float(means[at : at + 3].mean() - means[at - 3 : at].mean()) for at in indices]
+    rise, index = max(zip(rises, indices, strict=True))
+    steady = 3 * max(0.0, (line(means[index - 8 : index]).slope + line(means[index : index + 6]).slope) / 2)
+    sudden = float(max(means[at + 1] - means[at - 1] for at in (index - 1, index, index + 1)))
+    spread = float(without_nan(baseline.table.scores[reward]).std())
     if spread <= 0 or sudden < 0.6 * rise or rise - steady < max(0.45 * spread, 3.8 * _step_error(window, reward)):
         return None
-    step = int(np.unique(window.table.steps)[max(place - len(before) - 4, 0)])
-    words = f"the mean of {reward} jumps from {_short(whole[place - 3 : place])} to {_short(whole[place : place + 3])}"
-    words += f" at step {step}"
+    step = int(np.unique(window.table.steps)[max(index - len(before) - 4, 0)])
+    low, high = float(means[index - 3 : index].mean()), float(means[index : index + 3].mean())
+    message = f"the mean of {reward} jumps from {low:.3g} to {high:.3g} at step {step}"
     action = f"Read the best completions of step {step} and after: a jump is mostly an exploit, or a changed reward."
-    shown = np.flatnonzero(window.table.steps >= step)
-    best = shown[np.argsort(-np.nan_to_num(window.table.scores[reward][shown], nan=-np.inf), kind="stable")]
-    return raised(
-        window,
-        "reward_jump",
-        (rise - steady) / spread,
-        0.45,
-        words,
-        action,
-        reward=reward,
-        shown=best[:8],
-    )
+    after_jump = np.flatnonzero(window.table.steps >= step)
+    best = after_jump[highest(np.nan_to_num(window.table.scores[reward][after_jump], nan=-np.inf))]
+    return Finding((rise - steady) / spread, 0.45, message, action, rows=best)
 
 
 def _rising(before: Floats, after: Floats, error: float) -> range:
-    """Return the places of both series together from which CUSUM rose to its bound, with three steps behind each."""
+    """Return the indices of both series together from which CUSUM rose to its bound, with three steps behind each."""
     fitted = line(before)
-    places = np.arange(len(before), len(before) + len(after))
+    indices = np.arange(len(before), len(before) + len(after))
     noise = max(fitted.noise, error, 1e-9)
-    apart = noise * np.sqrt(1 + 1 / len(before) + (places - (len(before) - 1) / 2) ** 2 / (len(before) ** 3 / 12))
-    added, began = 0.0, 0
-    for place, z in enumerate((after - fitted.start - fitted.slope * places) / apart):
+    apart = noise * np.sqrt(1 + 1 / len(before) + (indices - (len(before) - 1) / 2) ** 2 / (len(before) ** 3 / 12))
+    added, start = 0.0, 0
+    for index, z in enumerate((after - fitted.start - fitted.slope * indices) / apart):
         if added == 0:
-            began = place
+            start = index
         added = max(0.0, added + float(z) - 0.5)
         if added > 5:
-            return range(len(before) + began, len(before) + len(after) - 3)
+            return range(len(before) + start, len(before) + len(after) - 3)
     return range(0)
 
 
 def _step_error(window: Evidence, reward: str) -> float:
     """Return the standard error of a step's mean, by how far its groups' means differ."""
-    means = known(grouped(window.table.scores[reward], window.table.groups).means)
+    means = without_nan(grouped(window.table.scores[reward], window.table.groups).means)
     groups = len(means) / max(len(np.unique(window.table.steps)), 1)
     return float(means.std() / np.sqrt(max(groups, 1.0))) if len(means) else 0.0
 
 
-def _short(values: Floats) -> str:
-    return f"{float(values.mean()):.3g}"
-
-
-def format_saturated(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def format_saturated(window: Evidence, baseline: Evidence) -> Finding | None:
     """One reward is full while no other, though they have room, rises.
 
     Formula: since the first step from which a reward's mean over 5 steps stays at 0.95 of its range or above, 50 steps
@@ -98,29 +84,27 @@ def format_saturated(window: Evidence, baseline: Evidence | None, reward: str | 
     Limits: 50 steps and small batches leave the line uncertain, and then nothing is flagged. A reward that is one
     constant is left to ``constant``.
     """
-    if baseline is None:
-        return None
-    seen = [baseline, window]
-    full = max((_since_full(window, seen, name), name) for name in window.paid)
+    windows = [baseline, window]
+    full = max((_since_full(window, windows, name), name) for name in window.paid)
     if full[0] < 50:
         return None
     flat: dict[str, float] = {}
     for name in window.paid:
-        most = _most_rise(window, seen, name, full[0]) if name != full[1] else None
+        most = _most_rise(window, windows, name, full[0]) if name != full[1] else None
         if most is not None:
             flat[name] = most
     if not flat or max(flat.values()) >= 0.1:
         return None
-    others = ", ".join(f"{name} stays at {float(window.series[name][-full[0] :].mean()):.3g}" for name in flat)
-    words = f"{full[1]} is full since {full[0]} steps, and {others}"
+    idle = ", ".join(f"{name} stays at {float(window.series[name][-full[0] :].mean()):.3g}" for name in flat)
+    message = f"{full[1]} is full since {full[0]} steps, and {idle}"
     action = f"Lower the weight of {full[1]} or make it a gate, and look whether any completion earns more of the rest."
     only = next(iter(flat)) if len(flat) == 1 else None
-    return raised(window, "format_saturated", max(flat.values()), 0.1, words, action, reward=only)
+    return Finding(max(flat.values()), 0.1, message, action, reward=only)
 
 
-def _most_rise(window: Evidence, seen: list[Evidence], reward: str, steps: int) -> float | None:
+def _most_rise(window: Evidence, windows: list[Evidence], reward: str, steps: int) -> float | None:
     """Return what share of its range a reward rose by at most in the last steps; ``None`` where it has no room."""
-    low, high = extremes(seen, reward)
+    low, high = extremes(windows, reward)
     recent = window.series.get(reward, np.empty(0))[-steps:]
     if len(recent) < steps or np.isnan(recent).any():
         return 1.0
@@ -134,9 +118,9 @@ def _most_rise(window: Evidence, seen: list[Evidence], reward: str, steps: int) 
     return most if most < 0.5 * mean else 1.0
 
 
-def _since_full(window: Evidence, seen: list[Evidence], reward: str) -> int:
+def _since_full(window: Evidence, windows: list[Evidence], reward: str) -> int:
     """Return for how many steps a reward has been at 0.95 of its range or above."""
-    low, high = extremes(seen, reward)
+    low, high = extremes(windows, reward)
     series = window.series.get(reward, np.empty(0))
     if len(series) < 5 or np.isnan(series).any():
         return 0
@@ -145,7 +129,7 @@ def _since_full(window: Evidence, seen: list[Evidence], reward: str) -> int:
     return len(smooth) - (int(below[-1]) + 1 if len(below) else 0)
 
 
-def conflict(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def conflict(window: Evidence, baseline: Evidence, reward: str) -> Finding | None:
     """A reward that agreed with another now works against it.
 
     Formula: Pearson's correlation of the two rewards' scores, each less its group's mean. Flagged where it is above 0.2
@@ -154,27 +138,25 @@ def conflict(window: Evidence, baseline: Evidence | None, reward: str | None) ->
     Source: own.
     Limits: each pair is told once, under the reward that comes first.
     """
-    if baseline is None or reward not in window.paid:
+    if reward not in window.paid:
         return None
     for other in window.paid[window.paid.index(reward) + 1 :]:
         if other not in baseline.table.scores or reward not in baseline.table.scores:
             continue
-        pair = [
-            inside_groups(one.table.scores[reward], one.table.scores[other], one.table.groups)
-            for one in (baseline, window)
-        ]
-        before, now = pair
+        before, now = (
+            inside_groups(evidence.table.scores[reward], evidence.table.scores[other], evidence.table.groups)
+            for evidence in (baseline, window)
+        )
         if before is None or now is None or min(before.r, -now.r) <= 0.2 or before.low <= 0 or now.high >= 0:
             continue
-        words = f"{reward} and {other} went together (r = {before.r:.2f}) and now fight (r = {now.r:.2f})"
+        message = f"{reward} and {other} went together (r = {before.r:.2f}) and now fight (r = {now.r:.2f})"
         action = f"Read completions that {reward} pays and {other} does not: one of the two is being gamed."
         apart = window.table.scores[reward] - window.table.scores[other]
-        order = np.argsort(-np.nan_to_num(np.abs(apart)), kind="stable")[:8]
-        return raised(window, "conflict", now.r, -0.2, words, action, reward=reward, baseline=before.r, shown=order)
+        return Finding(now.r, -0.2, message, action, baseline=before.r, rows=highest(np.abs(apart)))
     return None
 
 
-def held_out_falls(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def held_out_falls(window: Evidence, baseline: Evidence, reward: str) -> Finding | None:
     """The reward rises while a reward of weight 0, which the trainer does not see, falls.
 
     Formula: the step means of the weighted reward (on the scale from worst to best) and of the held-out reward, in
@@ -185,8 +167,7 @@ def held_out_falls(window: Evidence, baseline: Evidence | None, reward: str | No
     Limits: needs a reward of weight 0 that measures what is wanted. A held-out reward that costs the model length or
     style on purpose falls too.
     """
-    assert reward is not None
-    if baseline is None or window.weights.get(reward, 1.0) != 0 or reward not in baseline.table.scores:
+    if window.weights.get(reward, 1.0) != 0 or reward not in baseline.table.scores:
         return None
     pairs = [
         (baseline.table.scores[reward], window.table.scores[reward]),
@@ -195,17 +176,15 @@ def held_out_falls(window: Evidence, baseline: Evidence | None, reward: str | No
     moves = []
     for before, after in pairs:
         moved = change(by_step(before, baseline.table), by_step(after, window.table))
-        spread = float(known(before).std()) if len(known(before)) else 0.0
+        spread = float(without_nan(before).std()) if len(without_nan(before)) else 0.0
         moves.append((moved, (moved.after - moved.before) / spread if spread > 0 else 0.0))
-    (held, fell), (paid, rose) = moves
-    if held.errors > -4 or paid.errors < 4 or fell > -0.2 or rose < 0.2:
+    (held_out, fell), (paid, rose) = moves
+    if held_out.errors > -4 or paid.errors < 4 or fell > -0.2 or rose < 0.2:
         return None
-    words = f"{reward}, of weight 0, falls from {held.before:.3g} to {held.after:.3g} while the paid reward rises"
+    fall = f"from {held_out.before:.3g} to {held_out.after:.3g}"
+    message = f"{reward}, of weight 0, falls {fall} while the paid reward rises"
     action = (
         f"Read completions with a high reward and a low {reward}; the paid rewards no longer measure what is meant."
     )
     gap = np.nan_to_num(window.share_of_best(baseline)) - np.nan_to_num(window.table.scores[reward])
-    return raised(
-        window, "held_out_falls", fell, -0.2, words, action, reward=reward, baseline=mean_of(pairs[0][0]),
-        shown=np.argsort(-gap, kind="stable")[:8],
-    )  # fmt: skip
+    return Finding(fell, -0.2, message, action, baseline=mean_of(pairs[0][0]), rows=highest(gap))

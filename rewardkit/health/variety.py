@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from rewardkit.health.evidence import Evidence
-from rewardkit.health.flag import Flag
-from rewardkit.health.gradient import raised
+from rewardkit.health.flag import Finding
 from rewardkit.health.measures import lower_share, mean_bounds, mean_of, upper_share
 
 WORDS = 200
@@ -22,7 +21,7 @@ LEAST_CHARS = 20
 """A text that is shorter repeats by chance: many prompts have the answer 4."""
 
 
-def duplicates_in_group(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def duplicates_in_group(window: Evidence, baseline: Evidence | None) -> Finding | None:
     """The completions of one prompt are copies of each other.
 
     Formula: 1 less distinct over all texts of a group, case and white space aside, mean over the sampled groups.
@@ -32,13 +31,12 @@ def duplicates_in_group(window: Evidence, baseline: Evidence | None, reward: str
     Source: own.
     Limits: groups of short answers have copies by nature, and only a rise of theirs is flagged.
     """
-    shares, size = _copies_in_groups(window)
-    if len(shares) < 4:
-        return None
-    return _copied(window, baseline, "duplicates_in_group", shares, size)
+    message = "of the completions of a group are copies of another"
+    action = "Raise the temperature, or see which text it is: equal completions have equal rewards and teach nothing."
+    return _copied(window, baseline, _copies_in_groups, message, action)
 
 
-def duplicates_across_prompts(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def duplicates_across_prompts(window: Evidence, baseline: Evidence | None) -> Finding | None:
     """One text answers many prompts.
 
     Formula: sampled completions whose text, case and white space aside, another prompt has too, over all sampled.
@@ -48,45 +46,36 @@ def duplicates_across_prompts(window: Evidence, baseline: Evidence | None, rewar
     Source: own; a text that fits every prompt is what a gamed judge is given (arXiv 2507.08794).
     Limits: as for duplicates_in_group. Needs several prompts in the sample.
     """
-    shares, size = _copies_across(window)
-    if len(shares) < 4:
-        return None
-    return _copied(window, baseline, "duplicates_across_prompts", shares, size)
-
-
-_COPIES = {
-    "duplicates_in_group": (
-        "of the completions of a group are copies of another",
-        "Raise the temperature, or see which text it is: equal completions have equal rewards and teach nothing.",
-    ),
-    "duplicates_across_prompts": (
-        "of the completions stand under several prompts, word for word",
-        "Read that text: it earns its reward without reading the prompt.",
-    ),
-}
+    message = "of the completions stand under several prompts, word for word"
+    action = "Read that text: it earns its reward without reading the prompt."
+    return _copied(window, baseline, _copies_across, message, action)
 
 
 def _copied(
-    window: Evidence, baseline: Evidence | None, name: str, shares: Sequence[float], size: float
-) -> Flag | None:
+    window: Evidence,
+    baseline: Evidence | None,
+    copies: Callable[[Evidence], tuple[list[float], float]],
+    message: str,
+    action: str,
+) -> Finding | None:
+    """Return a finding where texts are copies, by a function of shares of copies and the completions behind each."""
+    shares, size = copies(window)
+    if len(shares) < 4:
+        return None
     low, before = lower_share(shares, size), None
     if baseline is not None:
-        earlier, old = (_copies_in_groups if name == "duplicates_in_group" else _copies_across)(baseline)
-        before = (mean_of(earlier), upper_share(earlier, old)) if len(earlier) >= 4 else None
+        old_shares, old_size = copies(baseline)
+        before = (mean_of(old_shares), upper_share(old_shares, old_size)) if len(old_shares) >= 4 else None
     risen = before is not None and low > before[1] + 0.2
     sample = window.sampled()
-    long = float(np.median([len(text) for text in sample.texts])) >= LEAST_CHARS
+    is_long = float(np.median([len(text) for text in sample.texts])) >= LEAST_CHARS
     bound = 0.3 if risen else 0.5
-    if not low > bound or not (risen or long):
+    if not low > bound or not (risen or is_long):
         return None
-    share, (told, action) = mean_of(shares), _COPIES[name]
-    most = Counter(map(_plain, sample.texts)).most_common(1)[0][0]
-    ids = sample.table.ids[[_plain(text) == most for text in sample.texts]]
-    words = f"{share:.0%} {told}"
-    return raised(
-        window, name, share, bound, words, action, baseline=None if before is None else before[0],
-        shown=np.isin(window.table.ids, ids),
-    )  # fmt: skip
+    share, texts = mean_of(shares), list(map(_plain, sample.texts))
+    most = Counter(texts).most_common(1)[0][0]
+    rows = np.isin(window.table.ids, sample.table.ids[[text == most for text in texts]])
+    return Finding(share, bound, f"{share:.0%} {message}", action, baseline=before and before[0], rows=rows)
 
 
 def _plain(text: str) -> str:
@@ -97,12 +86,12 @@ def _texts_by_group(evidence: Evidence) -> list[list[str]]:
     """Return the sampled texts of each group of two or more."""
 
     def work() -> list[list[str]]:
-        sample, found = evidence.sampled(), defaultdict(list)
+        sample, by_group = evidence.sampled(), defaultdict(list)
         for group, text in zip(sample.table.groups.tolist(), sample.texts, strict=True):
-            found[group].append(_plain(text))
-        return [texts for texts in found.values() if len(texts) > 1]
+            by_group[group].append(_plain(text))
+        return [texts for texts in by_group.values() if len(texts) > 1]
 
-    return evidence.kept("texts_by_group", work)
+    return evidence.cached("texts_by_group", work)
 
 
 def _copies_in_groups(evidence: Evidence) -> tuple[list[float], float]:
@@ -113,16 +102,16 @@ def _copies_in_groups(evidence: Evidence) -> tuple[list[float], float]:
 
 def _copies_across(evidence: Evidence) -> tuple[list[float], float]:
     """Return, one a prompt, the share of its texts that another prompt has."""
-    sample, seen = evidence.sampled(), defaultdict(set)
+    sample, prompts_of = evidence.sampled(), defaultdict(set)
     by_prompt = defaultdict(list)
     for prompt, text in zip(sample.table.prompts.tolist(), map(_plain, sample.texts), strict=True):
-        seen[text].add(prompt)
+        prompts_of[text].add(prompt)
         by_prompt[prompt].append(text)
-    shares = [sum(len(seen[text]) > 1 for text in texts) / len(texts) for texts in by_prompt.values()]
+    shares = [sum(len(prompts_of[text]) > 1 for text in texts) / len(texts) for texts in by_prompt.values()]
     return shares, len(sample.texts) / max(len(by_prompt), 1)
 
 
-def distinct_words(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def distinct_words(window: Evidence, baseline: Evidence) -> Finding | None:
     """The completions of a group say the same in ever fewer words.
 
     Formula: distinct-2 (distinct pairs of words over all pairs, of the first 200 words of each completion), mean over
@@ -131,19 +120,16 @@ def distinct_words(window: Evidence, baseline: Evidence | None, reward: str | No
     Source: Li et al. (arXiv 1510.03055), distinct-n.
     Limits: a policy that settles on one good way of writing loses some variety too; half is meant to leave room.
     """
-    if baseline is None:
-        return None
     now, before = _distinct(window), _distinct(baseline)
     if min(len(now), len(before)) < 4 or mean_of(now) >= 0.5 * mean_of(before):
         return None
     if mean_bounds(now)[1] >= mean_bounds(before)[0]:
         return None
-    words = f"{mean_of(now):.0%} of the pairs of words in a group are distinct, {mean_of(before):.0%} at first"
+    message = f"{mean_of(now):.0%} of the pairs of words in a group are distinct, {mean_of(before):.0%} at first"
     action = "Read a group side by side; raise the temperature or the KL penalty before all of it is one text."
-    return raised(
-        window, "distinct_words", mean_of(now), 0.5 * mean_of(before), words, action, baseline=mean_of(before),
-        shown=_of_sample(window),
-    )  # fmt: skip
+    return Finding(
+        mean_of(now), 0.5 * mean_of(before), message, action, baseline=mean_of(before), rows=_of_sample(window)
+    )
 
 
 def _distinct(evidence: Evidence) -> list[float]:
@@ -151,18 +137,18 @@ def _distinct(evidence: Evidence) -> list[float]:
         shares = map(_distinct_2, _texts_by_group(evidence))
         return [share for share in shares if share is not None]
 
-    return evidence.kept("distinct_words", work)
+    return evidence.cached("distinct_words", work)
 
 
 def _distinct_2(texts: Sequence[str]) -> float | None:
     pairs: list[tuple[str, str]] = []
     for text in texts:
-        words = text.split(None, WORDS)[:WORDS]
-        pairs += itertools.pairwise(words)
+        tokens = text.split(None, WORDS)[:WORDS]
+        pairs += itertools.pairwise(tokens)
     return len(set(pairs)) / len(pairs) if pairs else None
 
 
-def repetition(window: Evidence, baseline: Evidence | None, reward: str | None) -> Flag | None:
+def repetition(window: Evidence, baseline: Evidence | None) -> Finding | None:
     """Completions repeat themselves.
 
     Formula: bytes over bytes packed by zlib, of the first 2,000 characters of each completion of 200 characters or
@@ -182,25 +168,23 @@ def repetition(window: Evidence, baseline: Evidence | None, reward: str | None) 
     bound = max(3.0, 1.5 * mean_of(before)) if risen and before is not None else 8.0
     if not low > min(bound, 8.0):
         return None
-    words = f"completions pack {mean_of(now):.1f} to 1: they repeat themselves"
-    words += "" if before is None else f" ({mean_of(before):.1f} to 1 at first)"
+    message = f"completions pack {mean_of(now):.1f} to 1: they repeat themselves"
+    message += "" if before is None else f" ({mean_of(before):.1f} to 1 at first)"
     action = "Read the rows for loops; a repetition penalty as a reward, or a stricter length, ends them."
-    return raised(
-        window, "repetition", mean_of(now), bound, words, action, baseline=None if before is None else mean_of(before),
-        shown=_of_sample(window),
-    )  # fmt: skip
+    old = None if before is None else mean_of(before)
+    return Finding(mean_of(now), bound, message, action, baseline=old, rows=_of_sample(window))
 
 
 def _packed(evidence: Evidence) -> list[float]:
     def work() -> list[float]:
-        found = []
+        ratios = []
         for text in evidence.sampled().texts:
             raw = text[:PACKED_CHARS].encode("utf-8", "replace")
             if len(text) >= 200:
-                found.append(len(raw) / len(zlib.compress(raw, 1)))
-        return found
+                ratios.append(len(raw) / len(zlib.compress(raw, 1)))
+        return ratios
 
-    return evidence.kept("packed", work)
+    return evidence.cached("packed", work)
 
 
 def _of_sample(window: Evidence) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.health.detectors import DETECTORS, Detector, flags_of, lacking
-from rewardkit.health.evidence import AskedOf, Evidence, TextsOf, by_step, joined, no_prompts, no_texts
+from rewardkit.health.evidence import Evidence, PromptsOf, TextsOf, by_step, joined, no_prompts, no_texts
 from rewardkit.health.flag import Flag
 from rewardkit.record.table import CompletionTable, Floats
 
@@ -33,7 +33,7 @@ class Watch:
 
     Args:
         texts: Where the completions' texts come from.
-        asked: Where prompts and columns come from.
+        prompts: Where prompts and columns come from.
         on_flag: Called with each flag as it comes up, and again only after a window without it.
         every: Steps of a window, and from one look to the next.
         metrics: Returns the trainer's metrics between two steps, by the trainer's names.
@@ -47,7 +47,7 @@ class Watch:
         self,
         *,
         texts: TextsOf = no_texts,
-        asked: AskedOf = no_prompts,
+        prompts: PromptsOf = no_prompts,
         on_flag: OnFlag | None = None,
         every: int = WINDOW_STEPS,
         metrics: Callable[[int, int], Mapping[str, list[float]]] | None = None,
@@ -55,7 +55,7 @@ class Watch:
     ) -> None:
         if every < 1:
             raise RewardDefinitionError(f"Watch: every={every!r}: expected a number of steps, 1 or more")
-        self._empty = Evidence(_no_completions(), texts, asked)
+        self._empty = Evidence(_no_completions(), texts, prompts)
         self._on_flag, self._every, self._metrics_of, self._again = on_flag, every, metrics, again
         self._recent: dict[int, list[CompletionTable]] = {}
         self._before: dict[int, list[CompletionTable]] = {}  # the steps of the last look, which fill up a short window
@@ -74,7 +74,7 @@ class Watch:
     @property
     def not_looked_at(self) -> dict[str, str]:
         """The detectors that could look at no window, and why not."""
-        return {name: words for name, words in self._could.items() if words is not None}
+        return {name: reason for name, reason in self._could.items() if reason is not None}
 
     def metrics(self) -> dict[str, float]:
         """Return ``health/<detector>`` for each detector: on how many rewards its flag is up."""
@@ -87,10 +87,10 @@ class Watch:
         Several tables of one step are of several processes. A step that was there before, such as after going back to
         a checkpoint, begins anew with all steps after it.
         """
-        told = []
+        flags = []
         for step in np.unique(table.steps).tolist():
-            told += self._take(int(step), table.where(table.steps == step))
-        return told
+            flags += self._take(int(step), table.where(table.steps == step))
+        return flags
 
     def finish(self) -> list[Flag]:
         """Look at the steps that no window had yet, with steps before them where they are few; return what comes up."""
@@ -108,20 +108,20 @@ class Watch:
             series.extend(means.get(name, ()))
 
     def _take(self, step: int, table: CompletionTable) -> list[Flag]:
-        told: list[Flag] = []
+        flags: list[Flag] = []
         if self._last is not None and step < self._last:
             self._recent = {at: tables for at, tables in self._recent.items() if at < step}
         elif step != self._last:
             versions = _versions(table)
             if self._versions is not None and versions != self._versions:
-                told += self._look() if self._recent else []
+                flags += self._look() if self._recent else []
                 self._restart(versions)
             elif len(self._recent) >= self._every:
-                told += self._look()
+                flags += self._look()
             self._versions = versions
         self._last = step
         self._recent.setdefault(step, []).append(table)
-        return told
+        return flags
 
     def _restart(self, versions: tuple[tuple[str, int], ...]) -> None:
         """Begin a new baseline: a reward has a new version. The means of the other rewards go on."""
@@ -131,27 +131,27 @@ class Watch:
 
     def _look(self) -> list[Flag]:
         """Ask the detectors about the steps that came in since the last look, and make them history."""
-        new = joined([one for tables in self._recent.values() for one in tables])
+        new = joined([table for tables in self._recent.values() for table in tables])
         self._add_to_series(new)
         lacking_steps = self._every - len(self._recent)
         filled = list(self._before.values())[-lacking_steps:] if lacking_steps > 0 else []
-        table = joined([*(one for tables in filled for one in tables), new])
+        table = joined([*(part for tables in filled for part in tables), new])
         window = replace(
             self._empty,
             table=table,
             series={name: np.array(means) for name, means in self._series.items()},
             metrics=self._metrics_of(int(table.steps.min()), int(table.steps.max())) if self._metrics_of else {},
             again=self._again(table) if self._again else {},
-            _kept={},
+            _cache={},
         )
         baseline = self._baseline if self._steps_of_baseline() >= BASELINE_STEPS // 2 else None
-        found = flags_of(window, baseline)
-        for name, one in DETECTORS.items():
-            self._note(name, one, window, baseline)
+        flags = flags_of(window, baseline)
+        for name, detector in DETECTORS.items():
+            self._note(name, detector, window, baseline)
         self._add_to_baseline(new)
         self._before, self._recent = self._recent, {}
         self.looks += 1
-        return self._told(found)
+        return self._raise(flags)
 
     def _note(self, name: str, detector: Detector, window: Evidence, baseline: Evidence | None) -> None:
         if self._could.get(name, "") is not None:
@@ -164,14 +164,14 @@ class Watch:
             del series[:-HISTORY_STEPS]
 
     def _steps_of_baseline(self) -> int:
-        return sum(len(np.unique(one.steps)) for one in self._early)
+        return sum(len(np.unique(table.steps)) for table in self._early)
 
     def _add_to_baseline(self, table: CompletionTable) -> None:
         if self._steps_of_baseline() < BASELINE_STEPS:
             self._early.append(table)
-            self._baseline = replace(self._empty, table=joined(self._early), _kept={})
+            self._baseline = replace(self._empty, table=joined(self._early), _cache={})
 
-    def _told(self, found: list[Flag]) -> list[Flag]:
+    def _raise(self, found: list[Flag]) -> list[Flag]:
         """Keep what is up, and return what was not before."""
         now = {(flag.detector, flag.reward): flag for flag in found}
         new = [flag for key, flag in now.items() if key not in self._up]
@@ -196,5 +196,7 @@ def _versions(table: CompletionTable) -> tuple[tuple[str, int], ...]:
 
 def _no_completions() -> CompletionTable:
     """Return a table without completions."""
-    whole, floats = np.empty(0, np.int64), np.empty(0)
-    return CompletionTable(whole, whole, whole, whole, floats, floats, floats, floats, floats, {}, {}, {}, {}, {}, {})
+    integers, floats = np.empty(0, np.int64), np.empty(0)
+    return CompletionTable(
+        integers, integers, integers, integers, floats, floats, floats, floats, floats, {}, {}, {}, {}, {}, {}
+    )

@@ -54,20 +54,20 @@ def cost() -> None:
     best: dict[str, float] = {}
     for _ in range(5):
         for name, detector in DETECTORS.items():
-            before, after = (Evidence(table, run.texts, run.asked, series) for table in windows)
+            before, after = (Evidence(table, run.texts, run.prompts, series) for table in windows)
             if lacking(detector, after, before) is not None:
                 continue
             before.sampled(), after.sampled()
-            subjects = list(after.table.scores) if detector.each else [None]
+            subjects = [(reward,) for reward in after.table.scores] if detector.each else [()]
             began = time.process_time()
             for subject in subjects:
-                detector.find(after, before, subject)
+                detector.find(after, before, *subject)
             best[name] = min(best.get(name, 1e9), (time.process_time() - began) * 1e3 / thousand)
     for name, took in sorted(best.items(), key=lambda pair: -pair[1]):
         print(f"  {name:28} {took:8.2f}")
     took = []
     for _ in range(5):
-        watch, steps = Watch(texts=run.texts, asked=run.asked), run.tables
+        watch, steps = Watch(texts=run.texts, prompts=run.prompts), run.tables
         began = time.process_time()
         for table in steps:
             watch.observe(table)

@@ -99,7 +99,7 @@ class SyntheticRun:
         """Return the completions' texts."""
         return [self.bodies.get(one) for one in ids]
 
-    def asked(self, ids: Sequence[int]) -> list[PromptRow | None]:
+    def prompts(self, ids: Sequence[int]) -> list[PromptRow | None]:
         """Return the prompt, which is one for all."""
         return [PromptRow(self.prompt, {}) for _ in ids]
 
@@ -112,7 +112,7 @@ class SyntheticRun:
 
     def watched(self, **options: Any) -> Watch:
         """Return a watch that has seen the whole run."""
-        watch = Watch(texts=self.texts, asked=self.asked, **options)
+        watch = Watch(texts=self.texts, prompts=self.prompts, **options)
         for table in self.tables:
             watch.observe(table)
         watch.finish()

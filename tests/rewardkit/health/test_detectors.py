@@ -118,12 +118,12 @@ def test_an_empty_window_has_no_flags() -> None:
 def test_flat_groups_are_split_into_best_and_worst() -> None:
     """The words tell which groups are all right and which all wrong, and the action follows the larger part."""
     scores = [1.0] * 8 + [0.0] * 32 + [0.0, 1.0] * 8
-    flag = zero_variance(Evidence(_rows(scores, np.repeat(np.arange(14), 4))), None, None)
-    assert flag is not None
+    evidence = Evidence(_rows(scores, np.repeat(np.arange(14), 4)))
+    (flag,) = flags_of(evidence, detectors=[DETECTORS["zero_variance"]])
     assert "71% of groups give no gradient: in 14% all completions are best, in 57% all worst" == flag.words
     assert "too hard" in flag.action
     assert (10 / 14, 0.5, None) == (flag.value, flag.threshold, flag.first_step)
-    best = zero_variance(Evidence(_rows([1 - one for one in scores], np.repeat(np.arange(14), 4))), None, None)
+    best = zero_variance(Evidence(_rows([1 - one for one in scores], np.repeat(np.arange(14), 4))), None)
     assert best is not None
     assert "too easy" in best.action
 
@@ -161,7 +161,7 @@ def test_length_is_read_in_characters_where_tokens_are_not_known() -> None:
     sizes = rng.integers(10, 100, 64)
     table = replace(_rows(sizes / 100, np.arange(64) // 8), tokens=np.full(64, np.nan))
     evidence = Evidence(table, lambda ids: ["x" * int(sizes[one]) for one in ids])
-    flag = length_reward(evidence, None, None)
+    flag = length_reward(evidence, None)
     assert flag is not None
     assert flag.value > 0.99
 
@@ -169,9 +169,9 @@ def test_length_is_read_in_characters_where_tokens_are_not_known() -> None:
 def test_short_answers_are_equal_by_chance() -> None:
     """Equal texts below 20 characters need a baseline to be a problem; equal long ones do not."""
     table = replace(_rows([0.0, 1.0] * 32, np.arange(64) // 8), prompts=np.arange(64) // 8)
-    assert duplicates_across_prompts(Evidence(table, lambda ids: ["4"] * len(ids)), None, None) is None
+    assert duplicates_across_prompts(Evidence(table, lambda ids: ["4"] * len(ids)), None) is None
     long = "The answer is what it has always been."
-    assert duplicates_across_prompts(Evidence(table, lambda ids: [long] * len(ids)), None, None) is not None
+    assert duplicates_across_prompts(Evidence(table, lambda ids: [long] * len(ids)), None) is not None
 
 
 def test_a_pattern_of_the_prompt_is_no_tampering() -> None:
