@@ -23,6 +23,10 @@ _log = logging.getLogger("rewardkit")
 _warn_once = functools.cache(_log.warning)
 
 _FULL = "SELECT 1 FROM pragma_page_count, pragma_page_size WHERE page_count * page_size > ?"
+_BROKEN = (
+    "the judge cache %s cannot be used (%s): judgements go on without it, it is tried again in %.0f s; "
+    "if the file is broken, name another and keep this: its replies were paid for"
+)
 _LEFT_ALONE_S = 30.0  # a cache that broke is not asked again for this long, because each try may take a while
 
 
@@ -79,13 +83,7 @@ class JudgeCache(Database):
         except sqlite3.Error as error:
             self.close()
             self._retry_at_s = time.monotonic() + _LEFT_ALONE_S
-            _log.warning(
-                "the judge cache %s cannot be used (%s): judgements go on without it, it is tried again in %.0f s; "
-                "if the file is broken, name another and keep this: its replies were paid for",
-                self.path,
-                error,
-                _LEFT_ALONE_S,
-            )
+            _log.warning(_BROKEN, self.path, error, _LEFT_ALONE_S)
             return []
 
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Unpack
 from builtin_rewards.judge.conversation import turns_of
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.likelihood import weigh_grades
 from builtin_rewards.judge.members import UNSEEN
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Question, cost_metrics, open_bill
@@ -25,7 +24,7 @@ from builtin_rewards.judge.prompted import (
 )
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.settings import JudgeSettings, check
-from builtin_rewards.judge.verdict import Verdict, combine, join_verdicts, read_verdict
+from builtin_rewards.judge.verdict import Verdict, combine, join_verdicts, read_verdict, weigh_grades
 from rewardkit import Score
 
 _SAMPLING_TEMPERATURE = 0.7  # by default of several samples: self-consistency's (arXiv 2203.11171, section 3.1)

@@ -93,14 +93,12 @@ class JudgeModel:
         check(vars(self))
         object.__setattr__(self, "options", dict(self.options))
         object.__setattr__(self, "prices", check_prices(self.prices, self.model))
+        object.__setattr__(self, "_negotiator", Negotiator(None if self.format is None else Format(self.format)))
         if self.budget is not None:
             price = price_of(self.prices, self.model)
             self.budget.check(self.model, {**self.options, "max_tokens": self.max_tokens}, price)
-        backend = (
-            Server(self.base_url, self.key_env) if self.client is None else self.client
-        )  # last: it looks for a key
-        object.__setattr__(self, "_backend", backend)
-        object.__setattr__(self, "_negotiator", Negotiator(None if self.format is None else Format(self.format)))
+        backend = self.client if self.client is not None else Server(self.base_url, self.key_env)
+        object.__setattr__(self, "_backend", backend)  # last, because a server looks for its key
 
     def set_up(self) -> None:
         """Make the files of cache and budget, and ask the server once a process whether it has the model.
@@ -166,11 +164,8 @@ class JudgeModel:
         except JudgeReplyError as error:
             error.requests = exchange.failed_requests + reply.requests
             is_all_reasoning = reply.reasoned and not reply.text.strip() and reply.refusal is None
-            value = (
-                error.with_message(f"{error.message}; all that it wrote is reasoning: {_LESS_REASONING}")
-                if is_all_reasoning
-                else error
-            )
+            hint = f"; all that it wrote is reasoning: {_LESS_REASONING}" if is_all_reasoning else ""
+            value = error.with_message(error.message + hint)
         if not reply.requests:
             return ReadReply(value, reply, 0, 0.0)
         self._negotiator.note(format, value.fault if isinstance(value, JudgeReplyError) else None)

@@ -5,6 +5,7 @@ The messages are the grader's own; what is asked of the reply, and how it is rea
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -75,9 +76,8 @@ class ModelGrade:
         question = Question(tuple(messages), self._reply.model_json_schema(), "grader 1")
         with open_bill() as bill:
             async with turns(self._model.server_key, question_limit(self._model)):
-                answer = await self._model.attempt(
-                    self._name, question, lambda reply, format: read_reply(reply, format, self._reply)
-                )
+                read = functools.partial(read_reply, model=self._reply)
+                answer = await self._model.attempt(self._name, question, read)
             charge(answer)
         if isinstance(answer.value, JudgeReplyError):
             raise answer.value

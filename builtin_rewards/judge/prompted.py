@@ -312,7 +312,7 @@ def function_fields(
         template = default if template is None else builtin_template(template)
     if template.judge != default.judge:
         raise JudgeSetupError(f"template {template.name!r} is for {template.judge}, and this is {default.judge}")
-    columns = columns_for(template, settings.get("reference"), settings.get("columns"), group=kind.kind is Kind.GROUP)
+    columns = columns_for(template, settings.get("reference"), settings.get("columns"), kind.kind is Kind.GROUP)
     showing = {setting: value for setting, value in settings.items() if setting in _SHOWING}
     asking: Any = {setting: value for setting, value in settings.items() if setting in AskingSettings.__annotations__}
     try:
@@ -326,9 +326,7 @@ def function_fields(
     return fields | showing
 
 
-def columns_for(
-    template: Template, reference: str | None, columns: Mapping[str, str] | None, *, group: bool = False
-) -> Columns:
+def columns_for(template: Template, reference: str | None, columns: Mapping[str, str] | None, group: bool) -> Columns:
     """Return the columns that fill a template; JudgeSetupError for a field without column or a column without field."""
     check({"columns": columns})
     sources = dict(columns or {}) | ({} if reference is None else {"reference": reference})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from builtin_rewards.judge.own_labels import truth
+from builtin_rewards.judge.own_labels import labelled_rollouts, truth
 from builtin_rewards.reward_model.calibration import Calibration
 from builtin_rewards.reward_model.preferences import PreferenceRow, preferences_of, read_preferences
 from rewardkit import (
@@ -26,7 +26,6 @@ from rewardkit import (
     Status,
 )
 from rewardkit.extending import decode, read_rows, resolve
-from rewardkit.testing import rollouts_from_rows
 
 _RewardLike: TypeAlias = Composable | Callable[..., Any] | str
 Rows: TypeAlias = str | Path | Iterable[Mapping[str, Any] | Rollout]
@@ -155,7 +154,7 @@ class Calibrated(Composite):
         target = resolve(reward)
         rows = rows if isinstance(rows, str | Path) else list(rows)
         pairs = _pairs(rows)
-        rollouts = _labelled_rollouts(rows) if pairs is None else [row for pair in pairs for row in pair.rollouts]
+        rollouts = labelled_rollouts(rows) if pairs is None else [row for pair in pairs for row in pair.rollouts]
         if not rollouts:
             raise DataError("Calibrated.fit: there are no rows to fit on")
         labels = [] if pairs else [truth(row.example, label, f"row {index}") for index, row in enumerate(rollouts)]
@@ -227,14 +226,6 @@ def _check_one_to_one(rows: list[PreferenceRow]) -> list[PreferenceRow]:
                 f"{row.where}: {len(row.chosen)} chosen and {len(row.rejected)} rejected; expected one each"
             )
     return rows
-
-
-def _labelled_rollouts(rows: Rows) -> list[Rollout]:
-    """Return rollouts with their labels."""
-    if isinstance(rows, str | Path):
-        return rollouts_from_rows(rows)
-    groups = [[row] if isinstance(row, Rollout) else rollouts_from_rows([row]) for row in rows]
-    return [rollout for rollouts in groups for rollout in rollouts]
 
 
 def _check_enough(count: int, total: int, noun: str, outcomes: Sequence[Outcome]) -> None:

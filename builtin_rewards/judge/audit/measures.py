@@ -16,7 +16,7 @@ from builtin_rewards.judge.audit.answer_pairs import AuditRows, JudgeRow, Labell
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
 from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.members import accepts
-from builtin_rewards.judge.statistics import ConfusionTable, auc, mean_move
+from builtin_rewards.judge.own_labels import ConfusionTable, auc, mean_move
 from rewardkit import Outcome, Status
 from rewardkit.statistics import Interval, wilson
 

@@ -74,7 +74,7 @@ class AuditedJudge:
         function, template = self.listing, builtin_template("preference")
         assert function is not None
         fields = {name: getattr(function, name) for name in ("name", "model", "prefilter", "max_chars", "images")}
-        fields |= {"template": template, "columns": columns_for(template, None, None, group=True)}
+        fields |= {"template": template, "columns": columns_for(template, None, None, True)}
         return self.judge.with_function(PairwiseFunction(**fields, reason_chars=None, order="both", score="strength"))
 
     def in_one_order(self) -> JudgeReward:

@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.likelihood import likelihoods, weigh_grades
 from builtin_rewards.judge.messages import Reply, Token
 from builtin_rewards.judge.rubric import Criterion, Rubric
-from builtin_rewards.judge.verdict import read_verdict
+from builtin_rewards.judge.verdict import likelihoods, read_verdict, weigh_grades
 
 FIVE = Rubric((Criterion("correct", "Is it right?"),), (1, 5))
 NINE = Rubric((Criterion("correct", "Is it right?"),), (0, 9))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.statistics import ConfusionTable, auc, mean_move
+from builtin_rewards.judge.own_labels import ConfusionTable, auc, mean_move
 from rewardkit.statistics import Interval, wilson
 
 JUDGED = st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1), st.booleans()), max_size=30)
