@@ -41,7 +41,7 @@ def page() -> str:
 
 def _section(detector: Detector) -> str:
     told = about(detector)
-    needs = "; ".join(NEEDS[one].words for one in detector.needs if one != "baseline")
+    needs = "; ".join(NEEDS[need].reason for need in detector.needs if need != "baseline")
     lines = [f"- **{name}:** {text}" for name, text in told.parts.items()]
     lines.append(f"- **About:** {'each reward by itself' if detector.each else 'the run'}.")
     lines += [f"- **Not looked at:** {needs}."] if needs else []
