@@ -1,4 +1,4 @@
-"""The table of blame of docs/explanation/architecture.md: what happened, what was held before, what follows.
+"""The table of docs/explanation/architecture/blame.md: what happened, what was held before, what follows.
 
 No process is started: what ended, what ran and what was known of each call are plain values here.
 """
