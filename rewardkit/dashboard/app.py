@@ -50,6 +50,13 @@ BODY_S = 20.0
 """Seconds for a body to arrive."""
 _PACKED_BYTES, _PACK_LEVEL = 2_000, 1
 _VIEW_THREADS, _ACTION_THREADS = 4, 2
+_FAILURES: dict[type[RewardError], tuple[int, dict[str, str]]] = {
+    Missing: (404, {"state": "missing"}),
+    NotThere: (404, {}),
+    Unreadable: (503, {"state": "unreadable"}),
+    BusyError: (503, {"state": "busy"}),
+    RewardError: (400, {}),  # the last one: the others are kinds of it
+}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _log = logging.getLogger("rewardkit.dashboard")
 
@@ -100,22 +107,44 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names
         host: The address that it is bound to.
         names: Further names that it answers to.
     """
+    endpoints = _Endpoints(dashboard)
+    routes = [
+        Route("/api/runs", endpoints.runs),
+        Route("/api/write", endpoints.write, methods=["POST"]),
+        Route("/api/runs/{run:path}/live", endpoints.live),
+        Route("/api/runs/{run:path}/state", endpoints.state),
+        Route("/api/runs/{run:path}/{view}", endpoints.view),
+        Route("/api/runs/{run:path}/change/{action}", endpoints.action, methods=["POST"]),
+        Route("/api/{rest:path}", endpoints.nothing, methods=["GET", "POST"]),
+        Mount("/", PageFiles()),
+    ]
+    packing = Middleware(GZipMiddleware, minimum_size=_PACKED_BYTES, compresslevel=_PACK_LEVEL)
+    app = Starlette(routes=routes, middleware=[packing], exception_handlers={404: _no_file})
+    return Guard(app, token, host, names)
 
-    async def runs(request: Request) -> Response:
+
+class _Endpoints:
+    """What answers at each address."""
+
+    def __init__(self, dashboard: Dashboard) -> None:
+        self._dashboard = dashboard
+
+    async def runs(self, request: Request) -> Response:
+        dashboard = self._dashboard
         dashboard.shared.let_go()  # the page asks for this list again and again, whichever run it shows
         return await _answer(dashboard.workers.ask(lambda readers: dashboard.listing.rows(), VIEW_S))
 
-    async def view(request: Request) -> Response:
+    async def view(self, request: Request) -> Response:
         name, compute = request.path_params["view"], VIEWS.get(request.path_params["view"])
         if compute is None:
             return _error(f"no view {name[:40]!r}; there are {', '.join(VIEWS)}", 404)
         query = Query(dict(request.query_params))
         task = partial(_computed, request.path_params["run"], lambda opened: compute(opened, query))
-        return await _answer(dashboard.workers.ask(task, VIEW_S))
+        return await _answer(self._dashboard.workers.ask(task, VIEW_S))
 
-    async def action(request: Request) -> Response:
+    async def action(self, request: Request) -> Response:
         name, act = request.path_params["action"], ACTIONS.get(request.path_params["action"])
-        refusal = _write_refusal(request, dashboard.write_token)
+        refusal = self._write_refusal(request)
         if refusal is not None:
             return refusal
         if act is None:
@@ -124,42 +153,39 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names
         if isinstance(body, Response):
             return body
         task = partial(_computed, request.path_params["run"], lambda opened: act(opened, body))
-        return await _answer(dashboard.doers.ask(task, ACTION_S))
+        return await _answer(self._dashboard.doers.ask(task, ACTION_S))
 
-    async def write(request: Request) -> Response:
-        return _write_refusal(request, dashboard.write_token) or JsonResponse({"can_write": True})
+    async def write(self, request: Request) -> Response:
+        return self._write_refusal(request) or JsonResponse({"can_write": True})
 
-    async def state(request: Request) -> Response:
-        return await _answer(dashboard.live.state(request.path_params["run"]))
+    def _write_refusal(self, request: Request) -> Response | None:
+        token = self._dashboard.write_token
+        if token is None:
+            return _error("rewards cannot be changed here; start `rewardkit ui` with --write", 403)
+        if not compare_digest(request.headers.get("x-write-token", "").encode("utf-8", "replace"), token.encode()):
+            return _error("wrong write token; `rewardkit ui --write` printed it", 403)
+        return None
 
-    async def live(request: Request) -> Response:
+    async def state(self, request: Request) -> Response:
+        return await _answer(self._dashboard.live.state(request.path_params["run"]))
+
+    async def live(self, request: Request) -> Response:
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
-        browser = _browser(request)
-        if dashboard.live.full(browser):
+        # the windows of one browser share a number of streams; those of two that look alike ask more slowly
+        browser = f"{request.client.host if request.client else ''} {request.headers.get('user-agent', '')[:200]}"
+        if self._dashboard.live.full(browser):
             return _error("too many streams at once; the page asks again every 2 s instead", 503)
-        stream = _events(dashboard.live, request.path_params["run"], browser)
-        return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+        stream = _events(self._dashboard.live, request.path_params["run"], browser)
+        headers = {"x-accel-buffering": "no"}  # a proxy is to pass each event on at once
+        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
-    async def nothing(request: Request) -> Response:
+    async def nothing(self, request: Request) -> Response:
         return _error("there is nothing at this address", 404)
 
-    async def no_file(request: Request, error: Exception) -> Response:
-        return HTMLResponse(page(404, ""), 404)
 
-    routes = [
-        Route("/api/runs", runs),
-        Route("/api/write", write, methods=["POST"]),
-        Route("/api/runs/{run:path}/live", live),
-        Route("/api/runs/{run:path}/state", state),
-        Route("/api/runs/{run:path}/{view}", view),
-        Route("/api/runs/{run:path}/change/{action}", action, methods=["POST"]),
-        Route("/api/{rest:path}", nothing, methods=["GET", "POST"]),
-        Mount("/", PageFiles()),
-    ]
-    packing = Middleware(GZipMiddleware, minimum_size=_PACKED_BYTES, compresslevel=_PACK_LEVEL)
-    app = Starlette(routes=routes, middleware=[packing], exception_handlers={404: no_file})
-    return Guard(app, token, host, names)
+async def _no_file(request: Request, error: Exception) -> Response:
+    return HTMLResponse(page(404, ""), 404)
 
 
 def encoded(value: object) -> bytes:
@@ -197,10 +223,8 @@ def _computed(name: str, compute: Callable[[OpenRun], dict[str, Any]], readers: 
     opened = readers.get(name)
     try:
         return encoded(compute(opened))
-    except NotThere:
-        raise
     except RewardError as error:
-        if str(error).startswith(f"{opened.run.path}:"):
+        if not isinstance(error, NotThere) and str(error).startswith(f"{opened.run.path}:"):
             readers.drop(name)
             raise Unreadable(str(error)) from error
         raise
@@ -216,27 +240,12 @@ async def _answer(result: Awaitable[object]) -> Response:
     """Return the answer of a view, or why it failed; the message of our own faults goes to the terminal alone."""
     try:
         return JsonResponse(await result)
-    except Missing as error:
-        return _error(str(error), 404, state="missing")
-    except NotThere as error:
-        return _error(str(error), 404)
-    except Unreadable as error:
-        return _error(str(error), 503, state="unreadable")
-    except BusyError as error:
-        return _error(str(error), 503, state="busy")
     except RewardError as error:
-        return _error(str(error), 400)
+        status, state = next(answer for kind, answer in _FAILURES.items() if isinstance(error, kind))
+        return _error(str(error), status, **state)
     except Exception as error:
         _log.exception("a fault of rewardkit's own")
         return _error(f"a fault of rewardkit's own, {type(error).__name__}; its terminal says more", 500)
-
-
-def _write_refusal(request: Request, token: str | None) -> Response | None:
-    if token is None:
-        return _error("rewards cannot be changed here; start `rewardkit ui` with --write", 403)
-    if not compare_digest(request.headers.get("x-write-token", "").encode("utf-8", "replace"), token.encode()):
-        return _error("wrong write token; `rewardkit ui --write` printed it", 403)
-    return None
 
 
 async def _body(request: Request) -> Response | dict[str, Any]:
@@ -256,11 +265,6 @@ async def _body(request: Request) -> Response | dict[str, Any]:
     except (ValueError, RecursionError):
         body = None
     return body if isinstance(body, dict) else _error("expected a JSON object", 400)
-
-
-def _browser(request: Request) -> str:
-    """Return what the windows of one browser have in common; those of two may share it, and then ask more slowly."""
-    return f"{request.client.host if request.client else ''} {request.headers.get('user-agent', '')[:200]}"
 
 
 async def _events(live: Live, name: str, browser: str) -> AsyncGenerator[bytes]:

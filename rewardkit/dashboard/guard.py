@@ -9,6 +9,8 @@ import platform
 import re
 from collections.abc import Iterable, Mapping
 from hmac import compare_digest
+from pathlib import Path
+from string import Template
 from urllib.parse import quote, urlencode, urlsplit
 
 from starlette.datastructures import MutableHeaders
@@ -18,20 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rewardkit.web.listening import is_loopback
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2024; --ink-2: #5b6470; --ground: #fbfbfc; --line: #e3e5e9; }
-@media (prefers-color-scheme: dark) { :root {
-  --ink: #eceef1; --ink-2: #a2abb6; --ground: #131518; --line: #2b2f36; } }
-body { margin: 0; min-height: 100vh; display: grid; place-items: center; background: var(--ground); color: var(--ink);
-  font: 15px/1.6 system-ui, sans-serif; }
-main { max-width: 34rem; padding: 24px; }
-h1 { font-size: 20px; font-weight: 600; margin: 0 0 8px; }
-p { margin: 0 0 12px; } p.hint { color: var(--ink-2); font-size: 13px; }
-code { font: 0.9em ui-monospace, monospace; padding: 1px 4px; border: 1px solid var(--line); border-radius: 4px;
-  overflow-wrap: anywhere; }
-a { color: inherit; }
-"""
-"""Of the page that stands in place of the dashboard: the only style that stands in a page."""
+_REFUSAL = (Path(__file__).parent / "page" / "refusal.html").read_text(encoding="utf-8")
+_STYLE = _REFUSAL.partition("<style>")[2].partition("</style>")[0]  # the only one that stands in a page
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'"
     f" 'sha256-{base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}'; connect-src 'self';"
@@ -174,7 +164,7 @@ def _refused(request: Request, status: int, message: str, headers: Mapping[str, 
 def page(status: int, message: str) -> str:
     """Return the page that stands in place of the dashboard. The message is our own, never the visitor's."""
     heading, sentence, hint = _PAGES.get(status, ("Not here", message, ""))
-    return _PAGE.format(status=status, style=_STYLE, heading=heading, sentence=sentence, hint=hint)
+    return Template(_REFUSAL).substitute(heading=heading, sentence=sentence, hint=hint)
 
 
 _PAGES = {
@@ -192,8 +182,3 @@ _PAGES = {
     ),
     404: ("Nothing here", "There is nothing at this address.", '<a href="/">All runs</a>'),
 }
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{heading} · rewardkit</title><style>{style}</style></head>
-<body><main><h1>{heading}</h1><p>{sentence}</p><p class="hint">{hint}</p></main></body></html>
-"""
