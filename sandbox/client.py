@@ -361,23 +361,22 @@ class Sandbox:
             if zygote is not None and self._level is Level.STRICT and zygote.scratch_bytes < scratch_bytes:
                 zygote.close()
             if zygote is None or not zygote.process:
-                assert self._level is not None
-                with self._count_starting(), stopped():
-                    zygote = self._start_zygote(self._level, scratch_bytes)
+                zygote = self._start_next(scratch_bytes)
             yield zygote
         finally:
             with self._turn:
                 self._idle.append(zygote)
                 self._turn.notify()
 
-    @contextlib.contextmanager
-    def _count_starting(self) -> Iterator[None]:
-        """Let threads that wait for a zygote know that one is starting: their calls' clocks stand still too."""
+    def _start_next(self, scratch_bytes: int) -> ZygoteProcess:
+        """Start a zygote; meanwhile the clocks of this call and of those that wait for a zygote stand still."""
+        assert self._level is not None
         with self._turn:
             self._starting += 1
             self._turn.notify_all()
         try:
-            yield
+            with stopped():
+                return self._start_zygote(self._level, scratch_bytes)
         finally:
             with self._turn:
                 self._starting -= 1

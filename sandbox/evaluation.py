@@ -133,10 +133,10 @@ class Evaluation:
 
     def _result(self, code: int | None, ended_by: int | None, raised: object, out: Span, err: Span) -> ExecutionResult:
         report = self._report
-        stdout, stderr = _text(self._outputs["stdout"], *out), _text(self._outputs["stderr"], *err)
         most = self._limits.output_bytes
-        ends = (("stdout", out[1]), ("stderr", err[1]))
-        full = any(len(self._outputs[name]) > most and (end is None or end > most) for name, end in ends)
+        spans = (("stdout", out), ("stderr", err))
+        stdout, stderr = (self._outputs[name][slice(*span)].decode("utf-8", "replace") for name, span in spans)
+        full = any(len(self._outputs[name]) > most and (end is None or end > most) for name, (_, end) in spans)
         status, error = self._status(code, ended_by, raised, full)
         return ExecutionResult(
             status,
@@ -243,10 +243,6 @@ def json_lines(data: bytes, most: int, effort: Effort) -> list[Mapping[str, Any]
         if isinstance(message, dict):
             messages.append(message)
     return messages
-
-
-def _text(data: bytes, start: int, end: int | None) -> str:
-    return data[start:end].decode("utf-8", "replace")
 
 
 def _position(line: Mapping[str, Any], name: str) -> int:

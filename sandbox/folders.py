@@ -106,7 +106,6 @@ def _empty(folder: int) -> None:
 
 def _prefix(kind: str) -> str:
     """Return how the folders of this process namespace begin."""
-    try:
+    with contextlib.suppress(OSError):
         return f"{kind}{os.stat('/proc/self/ns/pid').st_ino}-"
-    except OSError:
-        return f"{kind}0-"
+    return f"{kind}0-"

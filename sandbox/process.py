@@ -263,13 +263,11 @@ def remove_stale_folders() -> None:
 
 def _is_alive(process: str) -> bool:
     """Whether any thread of a process can still do something."""
-    try:
+    with contextlib.suppress(OSError, IndexError):  # it is gone
         for thread in os.listdir(f"/proc/{process}/task"):
             with open(f"/proc/{process}/task/{thread}/stat") as file:
                 if file.read().rpartition(")")[2].split()[0] not in "ZX":
                     return True
-    except (OSError, IndexError):  # it is gone
-        return False
     return False
 
 
@@ -287,7 +285,6 @@ def _await_end_of_group(group: int) -> None:
 
 
 def _group(process: str) -> int:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         return os.getpgid(int(process))
-    except ProcessLookupError:
-        return 0
+    return 0

@@ -12,7 +12,7 @@ class ExecutionStatus(StrEnum):
     """How an evaluation ended."""
 
     OK = "ok"  # by itself: a program with exit code 0, or every call made (each may have raised; see its value)
-    NONZERO = "nonzero"  # by itself, with another exit code, or an exception nobody caught, such as a SyntaxError
+    NONZERO = "nonzero"  # by itself, with another exit code or an uncaught exception, or it did not compile
     TIMEOUT = "timeout"  # its time was up, by the clock or of the processor
     MEMORY = "memory"  # it needed more memory than it may have
     OUTPUT_LIMIT = "output_limit"  # it wrote more than it may: outputs, scratch directory or values given back

@@ -45,8 +45,7 @@ SAFE_BUILTINS = frozenset(
 )  # fmt: skip
 """Builtins that a text has as they are."""
 
-GUARDED_BUILTINS = frozenset({"__import__", "getattr", "hasattr", "print", "type"})
-"""Builtins that a text has in a form of our own."""
+GUARDED_BUILTINS = frozenset({"__import__", "getattr", "hasattr", "print", "type"})  # a text has ours
 
 INNER_NAMES = frozenset(
     {

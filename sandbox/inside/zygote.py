@@ -47,8 +47,8 @@ CONTROL = len(FILES)  # descriptor of the socket on which a client orders evalua
 PAIR = runner.SERVE  # kind of an order for two children: the completion, and its tester in a process of its own
 MAX_THREADS = 128  # threads of an evaluation at once. With stacks of the usual size its memory holds fewer.
 
-_PAUSE_S = 0.0005  # after a report and before the next fork, in which the client gets the processor
-_STREAM_S = 0.002  # orders that follow a report so soon are a stream
+_PAUSE_S = 0.0005  # seconds between a report and the next fork, in which the client gets the processor
+_STREAM_S = 0.002  # seconds after a report within which an order belongs to a stream
 _SHORT_S = 0.002  # an evaluation that takes longer is worth preparing the next one beside it
 _PEEK_S = 0.01  # seconds between two looks at an evaluation's threads
 _NICE = 1  # how much niceness is added to a child, so that the zygote and others get the processor first
@@ -158,10 +158,11 @@ class Zygote:
         self._running = []
         try:
             completion, channel = self._begin(kind, limits, processes)
-            self._running = [completion]
+            self._running.append(completion)
             if kind == PAIR:
                 try:
                     tester = self._fork_tester(channel, limits)
+                    self._running.append(tester)
                 finally:
                     os.close(channel)  # so that of the two each sees the other's end
         except OSError:
@@ -169,7 +170,6 @@ class Zygote:
                 os.kill(process, signal.SIGKILL)
                 self._children.reap(process)
             return _NO_PROCESS
-        self._running = [completion, tester] if tester else [completion]
         if processes == 1 and in_stream:
             self._fork_spare(limits)
         reason = self._wait(completion, tester, began + timeout_s, scratch_bytes, prepare=processes == 1)

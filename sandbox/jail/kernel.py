@@ -69,8 +69,7 @@ AARCH64 = _table("""
     copy_file_range 285 preadv2 286 pwritev2 287 statx 291 rseq 293
 """)
 TABLES = {"x86_64": X86_64, "aarch64": AARCH64}
-AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""What seccomp sees as ``seccomp_data.arch`` (``AUDIT_ARCH_*`` of ``linux/audit.h``)."""
+AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # seccomp_data.arch (AUDIT_ARCH_* of linux/audit.h)
 
 MACHINE = platform.machine()
 NUMBERS = TABLES.get(MACHINE, {})

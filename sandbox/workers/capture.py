@@ -152,14 +152,16 @@ def install() -> None:
 
 _plain_start = threading.Thread.start
 threads_started = 0  # threads that this process has started since its targets were loaded
-descriptors_closed = False  # whether a call closed descriptors by number, perhaps the worker's own; unset by who looks
+descriptors_closed = False  # whether descriptors were closed by number since the last check, perhaps the worker's own
 planned = False  # whether a call may have planned an end of this process, by an alarm or by faulthandler
 
 
 def _setting(flag: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    names = globals()  # looked up once: a call may break builtins
+
     @functools.wraps(function)
     def setting(*arguments: object, **options: object) -> Any:
-        globals()[flag] = True
+        names[flag] = True
         return function(*arguments, **options)
 
     return setting
