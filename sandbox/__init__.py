@@ -1,7 +1,7 @@
 """How code is run in isolation: worker processes for functions, jails for code that nobody trusts.
 
 The public names are these, those of ``sandbox.errors``, ``sandbox.folders`` and ``sandbox.plain``, and those of
-``sandbox.workers`` for whoever runs functions in worker processes.
+``sandbox.workers``, which runs functions in worker processes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for, late: the zygote imports this package and must stay small."""
+    """Load a name when it is first used: the zygote imports this package and must stay small."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

@@ -33,7 +33,7 @@ def same(value: object, expected: object, rel_tol: float = 0.0, abs_tol: float =
     exactly too. ``0.0`` is the same as ``-0.0``.
 
     Only plain values can be the same as anything; no method of another type is called. The work is in proportion to
-    the size of the smaller value, whatever the hashes in it: no set or dict is asked for what another holds.
+    the size of the smaller value, whatever the hashes in it: no set or dict looks up what another holds.
     """
     try:
         return _same(value, expected, float(rel_tol), float(abs_tol), 0)

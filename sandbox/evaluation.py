@@ -75,7 +75,7 @@ class Evaluation:
 
     @property
     def ended_itself(self) -> bool:
-        """Whether the completion's process came to an end that nobody else made, whatever it said of itself."""
+        """Whether the completion's process ended by itself, whatever it reported."""
         return not self._lost and os.WIFEXITED(self._report.status)
 
     def results(self, count: int, level: Level) -> list[ExecutionResult]:

@@ -172,7 +172,7 @@ class ZygoteProcess:
         raise TimeoutError(f"the zygote did not report within {timeout_s:g} s or soon after")
 
     def _has_begun(self) -> bool:
-        """Whether the zygote has read the last evaluation's order."""
+        """Return whether the zygote has read the last evaluation's order."""
         unread = fcntl.ioctl(self._control, termios.TIOCOUTQ, struct.pack("i", 0))
         return struct.unpack("i", unread) == (0,)
 
@@ -262,7 +262,7 @@ def remove_stale_folders() -> None:
 
 
 def _is_alive(process: str) -> bool:
-    """Whether any thread of a process can still do something."""
+    """Return whether any thread of a process can still do something."""
     with contextlib.suppress(OSError, IndexError):  # it is gone
         for thread in os.listdir(f"/proc/{process}/task"):
             with open(f"/proc/{process}/task/{thread}/stat") as file:

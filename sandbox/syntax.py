@@ -2,7 +2,7 @@
 
 CPython counts the depth of a tree that it makes in one place for all. A collection while it does may end an object
 whose last words are a logged traceback, which is read as a tree as well; the outer one is then a ``SystemError``
-("AST constructor recursion depth mismatch"). Seen on 3.11 with the exception of a task that nobody had asked for.
+("AST constructor recursion depth mismatch"). Seen on 3.11 with the exception of a task that nobody had awaited.
 """
 
 from __future__ import annotations

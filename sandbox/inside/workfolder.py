@@ -77,7 +77,7 @@ class WorkFolder:
             self._children.end(process, pidfd)
 
     def is_as_made(self) -> bool:
-        """Whether the directory is empty and has not grown; its times are then taken back."""
+        """Return whether the directory is empty and has not grown; its times are then taken back."""
         if not self._is_empty() or self._marks()[:2] != self._shape:
             return False
         self._forget_times()
@@ -122,7 +122,7 @@ class WorkFolder:
         return about.st_size, about.st_nlink, about.st_atime_ns, about.st_mtime_ns, about.st_ctime_ns
 
     def _is_empty(self) -> bool:
-        """Whether the directory is empty; no name of a file in it stays in memory."""
+        """Return whether the directory is empty; no name of a file in it stays in memory."""
         os.lseek(self._folder, 0, os.SEEK_SET)
         try:
             return self._list() <= _NO_ENTRIES and self._list() == 0

@@ -267,7 +267,7 @@ class Zygote:
     def _become(self, peer: int, limits: Bounds, processes: int, *, tester: bool = False) -> None:
         """In the child: keep only the descriptors that are its own, and give up what the zygote may do."""
         self._children.die_with_us()
-        if os.getppid() not in (self._self, 0):  # the zygote has ended before that was said
+        if os.getppid() not in (self._self, 0):  # the zygote ended before the call above
             os._exit(83)
         os.dup2(peer, runner.PEER)
         os.closerange(runner.PEER + 1, 1 << 16)

@@ -85,7 +85,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def supported() -> bool:
-    """Whether this is a system whose calls are known here."""
+    """Return whether this is a system whose calls are known here."""
     return sys.platform == "linux" and bool(NUMBERS)
 
 

@@ -1,4 +1,4 @@
-"""Levels of isolation, and how a zygote enters the one it was asked for."""
+"""Levels of isolation, and how a zygote enters its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 
 
 class Level(StrEnum):
-    """How far untrusted code is shut in."""
+    """The levels of isolation."""
 
     STRICT = "strict"  # namespaces, Landlock, seccomp and resource limits
     STANDARD = "standard"  # the same without namespaces: needs no privilege, and works inside Docker's default profile

@@ -122,5 +122,5 @@ def describe_end(code: int) -> str:
 
 
 def killed_from_outside(code: int) -> bool:
-    """Whether an unexpected end is one that a process does not bring upon itself."""
+    """Return whether an unexpected end is one that a process does not bring upon itself."""
     return code in (-signal.SIGKILL, -signal.SIGTERM)

@@ -83,7 +83,7 @@ class Dispatch:
         self._ring = deque(entry for entry in self._ring if entry[0] is not job)
 
     def has_alone(self, slot: Slot) -> bool:
-        """Whether a call that a worker could run waits to run alone."""
+        """Return whether a call that a worker could run waits to run alone."""
         return any(job.alone.get(target) for job, target in self._ring if target in slot.targets)
 
     def feed(self) -> None:

@@ -73,7 +73,7 @@ class WardenLink:
         return self._control
 
     def is_end_of(self, fileobj: object) -> bool:
-        """Whether what became ready says that the warden's process has ended."""
+        """Return whether what became ready says that the warden's process has ended."""
         return self._watch is not None and fileobj == self._watch
 
     def start(self) -> None:
@@ -131,7 +131,7 @@ class WardenLink:
         """Kill a worker, if it is not dying already."""
         if slot.state in (State.STARTING, State.READY, State.CUT_OFF):
             slot.state, slot.check_at = State.DYING, time.monotonic() + WARDEN_DOUBT_S
-            slot.doubted = False  # its end was not yet asked for; a slow beginning may have been
+            slot.doubted = False  # the warden was not yet asked about its end, though perhaps about its beginning
             self.tell(("kill", slot.index))
 
     def distrust(self, slot: Slot, reason: str) -> None:

@@ -73,11 +73,11 @@ class Nursery:
         self.channel.send_pickle((order, request.lane, request.width), request.descriptors)
 
     def late(self, now: float) -> bool:
-        """Whether it has failed to load, or to fork a worker, in time."""
+        """Return whether it has failed to load, or to fork a worker, in time."""
         return now > self._due and (bool(self.waiting) or not self.fit)
 
     def idle(self, now: float) -> bool:
-        """Whether it has forked nothing for so long that its memory is worth more."""
+        """Return whether it has forked nothing for so long that its memory is worth more."""
         return self.fit and not self.waiting and now > self._due + IDLE_S
 
     def hear(self) -> list[tuple[ForkRequest, int]]:
@@ -209,7 +209,7 @@ class _Randomness(NamedTuple):
         return cls(random.getstate(), None if numpy is None else pickle.dumps(numpy.random.get_state()))
 
     def was_chosen_since(self) -> bool:
-        """Whether loading seeded a generator or drew from it: all forks would then draw the same numbers."""
+        """Return whether loading seeded a generator or drew from it: all forks would then draw the same numbers."""
         now, torch = self.now(), sys.modules.get("torch")
         numpy = _numpy_was_seeded() if self.numpy is None else now.numpy != self.numpy
         return now.python != self.python or numpy or (torch is not None and torch.initial_seed() < _CHOSEN_SEEDS_BELOW)

@@ -35,7 +35,7 @@ from sandbox.workers.slot import AWAY_S, Lane, Slot
 from sandbox.workers.steady import INSIDE
 from sandbox.workers.supervisor import Supervisor
 
-LOADED_POLL_S = 0.02  # seconds between two looks of one who waits for the workers to load
+LOADED_POLL_S = 0.02  # seconds between two looks of a thread that waits for the workers to load
 
 
 @dataclass(frozen=True, slots=True)

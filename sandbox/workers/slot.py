@@ -91,7 +91,7 @@ class Slot:
     nursery_failed: bool = False  # whether one that did was never ready, so that no others shall
     failed_starts: int = 0  # workers in a row that were never ready
     counted: bool = False  # whether the present worker is one of these already
-    doubted: bool = False  # whether the present worker's beginning or end was asked for
+    doubted: bool = False  # whether the warden was asked about the present worker's beginning or end
     waits_until: float = -math.inf  # until when its beginning may wait for a nursery that loads its targets
     first: int = 1  # its present worker's first ticket
     leaks: bool = False  # whether it holds so much memory that it is to be replaced when it has answered
@@ -172,7 +172,7 @@ class Slot:
         return self.check_at
 
     def is_at(self, first: int, done: int) -> bool:
-        """Whether the worker can have finished that many calls of the chunk that begins with this ticket."""
+        """Return whether the worker can have finished that many calls of the chunk that begins with this ticket."""
         return bool(self.chunk) and first == self.chunk.start and 0 < done <= len(self.chunk)
 
     def finish_chunk(self) -> range:
@@ -266,7 +266,7 @@ class Slot:
         return {}
 
     def stalled(self, now: float) -> bool:
-        """Whether the worker has calls to answer and does nothing: it was stopped from outside, or lost them."""
+        """Return whether the worker has calls to answer and does nothing: it was stopped from outside, or lost them."""
         return now - self.idle_since >= STALLED_S
 
     def suspects(self) -> dict[int, bool]:
@@ -280,7 +280,7 @@ class Slot:
         return {running.ticket: running.tainted for running in self.page.running() if running.ticket in self.sent}
 
     def breathes(self, now: float) -> bool:
-        """Whether a worker still runs Python code; not while one call holds the interpreter."""
+        """Return whether a worker still runs Python code; not while one call holds the interpreter."""
         assert self.page is not None
         return now - self.page.heartbeat() < HEARTBEAT_LOST_S
 
@@ -297,14 +297,14 @@ class Slot:
 
 
 def sleeps(process: int) -> bool:
-    """Whether a process waits for something; not where it was stopped, or gets no processor, or this is not told."""
+    """Whether a process waits for something; ``False`` if it was stopped, gets no processor, or this is unknown."""
     with contextlib.suppress(OSError, IndexError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
     return False
 
 
 def out_of_memory_kills() -> int:
-    """Return how many processes the kernel has killed for want of memory since it started; 0 where untold."""
+    """Return how many processes the kernel has killed for want of memory since it started; 0 if unknown."""
     with contextlib.suppress(OSError), open("/proc/vmstat") as file:
         for line in file:
             if line.startswith("oom_kill "):

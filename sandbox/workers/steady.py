@@ -31,7 +31,7 @@ class Here:
         self._mark = _mark()
 
     def forked(self) -> bool:
-        """Whether this is a fork of it."""
+        """Return whether this is a fork of it."""
         return not self._mark[0] and Steady.process() != self._process
 
 
