@@ -49,7 +49,7 @@ class WorkFolder:
         self._forget_times()
 
     def is_within(self, most_bytes: int) -> bool:
-        """Whether it holds no more than it may, as far as the checker, a child, has come; begin a check if need be."""
+        """Return whether it holds no more than it may, as far as a check in a child has come; begin one if need be."""
         if self._checker is not None:
             process, pidfd = self._checker
             if not wait_readable(pidfd, 0):

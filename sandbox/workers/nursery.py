@@ -216,7 +216,7 @@ class _Randomness(NamedTuple):
 
 
 def _numpy_was_seeded() -> bool:
-    """Whether NumPy, which the rewards have loaded, was given a seed: its generator then forgets how it began."""
+    """Return whether NumPy, which the rewards have loaded, was seeded: its generator then forgets how it began."""
     generator = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
     begun = getattr(getattr(generator, "_bit_generator", None), "_seed_seq", 0)
     return begun is None

@@ -203,7 +203,7 @@ class Slot:
         return [first for first in late if first in self.sent]
 
     def settled(self, now: float) -> bool:
-        """Whether the worker has been at one call for so long that all it wrote before is in memory, in any order."""
+        """Return whether the worker has been at one call for so long that all its earlier writes are in memory."""
         assert self.page is not None
         return all(now - running.started > SETTLED_S for running in self.page.running())
 
@@ -297,7 +297,7 @@ class Slot:
 
 
 def sleeps(process: int) -> bool:
-    """Whether a process waits for something; ``False`` if it was stopped, gets no processor, or this is unknown."""
+    """Return whether a process waits for something; ``False`` if it was stopped or gets no processor, or if unknown."""
     with contextlib.suppress(OSError, IndexError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
     return False
