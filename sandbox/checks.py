@@ -215,7 +215,7 @@ def check_asserts(
     Each ``assert`` that is reached is a check, passed if it held each time; asserts inside ``try`` or ``with``
     are one check together with it, and ``assert True`` is no check. A failed check does not stop the tests. If
     something else does (an exception outside the checks, the end of the completion's process, the time limit),
-    the checks that were not reached, and those that might have run again, are not passed; if there are none, the
+    the checks that were not reached, and those that might have run again, are not passed; if all others passed, the
     tests' end itself counts as a check that was not reached. Tests that can only fail by raising count as one check.
     Tests that never call the completion are not passed.
 

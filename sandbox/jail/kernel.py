@@ -18,8 +18,8 @@ _COMMON = """
 
 
 def _table(text: str) -> dict[str, int]:
-    words = (text + _COMMON).split()
-    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    tokens = (text + _COMMON).split()
+    return dict(zip(tokens[::2], map(int, tokens[1::2]), strict=True))
 
 
 X86_64 = _table("""
