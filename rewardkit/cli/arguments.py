@@ -37,13 +37,10 @@ def _checked_share(param: typer.CallbackParam, share: float) -> float:
 seconds_option = functools.partial(option, metavar="S", callback=_checked_seconds)
 share_option = functools.partial(option, metavar="SHARE", callback=_checked_share)
 
-Rewards: TypeAlias = Annotated[
-    str,
-    argument(
-        "file.py, file.py:name, module or module:name, several separated by commas; or a YAML file of rewards.",
-        "REWARDS",
-    ),
-]
+REWARDS_HERE = "file.py, file.py:name, module or module:name, several separated by commas; or a YAML file of rewards"
+REWARDS = f"{REWARDS_HERE}; or a server's address, such as http://rewards:8000."
+Rewards: TypeAlias = Annotated[str, argument(REWARDS, "REWARDS")]
+RewardsHere: TypeAlias = Annotated[str, argument(f"{REWARDS_HERE}.", "REWARDS")]
 Data: TypeAlias = Annotated[
     Path | None, argument("JSON Lines or CSV, plain or packed with gzip, or Parquet; - for standard input.", "DATA")
 ]

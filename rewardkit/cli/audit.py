@@ -33,10 +33,7 @@ from rewardkit.rows import read_rows
 from rewardkit.serving.choice import scorer_of
 from sandbox import LOAD_TIMEOUT_S
 
-_REWARDS = (
-    "file.py, file.py:name, module or module:name, several separated by commas; or a YAML file of rewards. "
-    "With --run, those of the run unless given."
-)
+_REWARDS = f"{arguments.REWARDS} With --run, those of the run unless given."
 _ONCE_EACH = {"cache_entries": 0, "max_infrastructure_rate": 1.0}
 """Options of a runtime here; a server keeps its own."""
 

@@ -34,7 +34,7 @@ def diagnose_command(
     ],
     rewards: Annotated[
         str | None,
-        option("The rewards that score DATA: file.py, file.py:name, module:name, or a YAML file.", "REWARDS"),
+        option("The rewards that score DATA, as in other commands.", "REWARDS"),
     ] = None,
     steps: Steps = None,
     every: Annotated[int, option("The steps of a run that are looked at together.", "N", min=1)] = WINDOW_STEPS,

@@ -71,7 +71,8 @@ def score_command(
     [bold]rewardkit score my_rewards.py rollouts.jsonl
     rewardkit score a.py:correct,b.py:short rollouts.jsonl --weights 0.8,0.2
     rewardkit score my_rewards.py rollouts.jsonl --out scored.jsonl --json
-    rewardkit score my_rewards.py rollouts.jsonl --record runs/one[/]
+    rewardkit score my_rewards.py rollouts.jsonl --record runs/one
+    rewardkit score http://rewards:8000 rollouts.jsonl[/]
     """
     path = data_path(data, data_option)
     if append and record is None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from rewardkit.cli.arguments import AsJson, LoadTimeout, Rewards, Timeout, Workers, option, seconds_option
+from rewardkit.cli.arguments import AsJson, LoadTimeout, RewardsHere, Timeout, Workers, option, seconds_option
 from rewardkit.cli.exits import INTERRUPTED, finish
 from rewardkit.cli.rewards import chosen
 from rewardkit.errors import ConfigError
@@ -25,7 +25,7 @@ _NEEDED = {"starlette": "starlette", "uvicorn": "uvicorn", "orjson": "orjson", "
 
 
 def serve_command(
-    rewards: Rewards,
+    rewards: RewardsHere,
     host: Annotated[str, option("The address to listen on.", "HOST")] = "127.0.0.1",
     port: Annotated[int, option("The port.", "PORT", min=1, max=65535)] = 8000,
     token: Annotated[

@@ -359,6 +359,8 @@ class RemoteRuntime:
             rows = self._ask(self._links, 0, "POST", "/v1/check", body, _misfits_in, self._retry_s)
             misfits += [misfit._replace(row=misfit.row + first) for misfit in rows]
             first = last
+        for link in self._links:
+            link.drop()  # this thread may ask nothing more
         return misfits
 
     def _ask(

@@ -70,7 +70,7 @@ class ServerLink:
             response = connection.getresponse()
             status, answer = response.status, response.read()
         except (OSError, http.client.HTTPException) as error:
-            self._drop()
+            self.drop()
             is_late = self._is_closed or time.monotonic() - start >= self._timeout_s
             if was_used and isinstance(error, ConnectionError) and not is_late:
                 return self.ask(method, path, body)  # perhaps the server had closed a connection that was idle
@@ -79,7 +79,7 @@ class ServerLink:
             timer.cancel()
             self._asking.discard(connection)
             if self._is_closed:
-                self._drop()
+                self.drop()
         if status == 200:
             try:
                 reply: object = json.loads(answer)
@@ -101,7 +101,8 @@ class ServerLink:
             self._open.append(connection)
         return connection
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """Close this thread's connection, if there is one."""
         connection = getattr(self._of_thread, "connection", None)
         if connection is not None:
             connection.close()

@@ -118,7 +118,7 @@ def batch(config: Path) -> ScoreBatch:
 
 def _rows(count: int = 30) -> list[Rollout]:
     said = ["4", "5", "skip", "fault", "44", "crash"]
-    columns = [{"answer": "4"}, {"answer": 4, "bonus": "1"}, {"answer": "four"}]
+    columns: list[dict[str, object]] = [{"answer": "4"}, {"answer": 4, "bonus": "1"}, {"answer": "four"}]
     return [Rollout(f"prompt {at // 3}", said[at % 6], columns[at // 3 % 3]) for at in range(count)]
 
 
@@ -152,7 +152,7 @@ def test_a_batch_is_the_same(scorer: Scorer, batch: ScoreBatch) -> None:
 def test_a_loop_gets_the_same(scorer: Scorer, batch: ScoreBatch) -> None:
     """Several batches at once each have their own rows' scores."""
 
-    async def both() -> list[ScoreBatch]:
+    async def both() -> tuple[ScoreBatch, ScoreBatch]:
         return await asyncio.gather(scorer.ascore(_rows(), step=3), scorer.ascore(_rows(12)[3:9], step=3))
 
     whole, some = asyncio.run(both())

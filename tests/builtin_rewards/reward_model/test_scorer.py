@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from builtin_rewards.reward_model import RewardModelReward, encode_text
-from builtin_rewards.reward_model.scorer import Scorer, ScorerSettings, Text, TextScore
+from builtin_rewards.reward_model.scorer import ModelScorer, ScorerSettings, Text, TextScore
 from rewardkit import DataError, RewardFunctionsConfig, Rollout, Runtime
 
 torch = pytest.importorskip("torch")
@@ -135,7 +135,7 @@ def test_threads_take_turns_with_the_adapters_of_a_base(monkeypatch: pytest.Monk
     """A base has one active adapter, so a second thread would be scored with the adapter of the first."""
     both = threading.Barrier(2)
 
-    class Two(Scorer):
+    class Two(ModelScorer):
         def _member_scores(self, member: Any, texts: Any) -> Any:
             try:
                 both.wait(0.1)
