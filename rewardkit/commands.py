@@ -4,8 +4,8 @@ A package adds a command by an entry point of the group ``rewardkit.commands``. 
 libraries of the command line.
 """
 
+from rewardkit.audit.engine import Tick
 from rewardkit.audit.rows import drawn
-from rewardkit.audit.run import Tick
 from rewardkit.audit.texts import MASTER_KEYS
 from rewardkit.cli.arguments import (
     AsJson,
@@ -19,11 +19,11 @@ from rewardkit.cli.arguments import (
     check_share,
     data_path,
 )
-from rewardkit.cli.audit_report import counts, excerpt, print_labelled, print_reasons
 from rewardkit.cli.exits import FAILED, INTERRUPTED, finish
 from rewardkit.cli.output import check_writable, write_rows
+from rewardkit.cli.progress import told_progress
+from rewardkit.cli.render import counts, excerpt, print_labelled, print_reasons, screen
 from rewardkit.cli.rewards import Leaves, one_of, only
-from rewardkit.cli.screen import screen, told_progress
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
 from rewardkit.rows import Row, read_rows

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from rewardkit.audit.honest import Honest, untagged
+from rewardkit.audit.engine import BASE, AuditSettings, Form, ScoredProbe, Trials, best_of
+from rewardkit.audit.honest import untagged
 from rewardkit.audit.lint import Mistake
 from rewardkit.audit.probe import NEEDS_FRAME, Family, Probe
 from rewardkit.audit.programs import LAZY
-from rewardkit.audit.result import Example, FamilyCounts, Finding, PayRange, RewardAudit, Traits
+from rewardkit.audit.result import Audit, Example, FamilyCounts, Finding, PayRange, RewardAudit, Traits
 from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, ChosenRows
 from rewardkit.audit.rules_of_thumb import KINDS, rule_of
-from rewardkit.audit.run import BASE, AuditSettings, Trials, best_of
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.spec import Kind
 from rewardkit.types import Cause, Outcome, Status
@@ -25,8 +26,11 @@ _ROUNDING = 1e-6
 """What a sum of shares may lack of the full level."""
 
 
-class Assessment:
-    """Decides what the scores of an audit mean, and makes a :class:`RewardAudit` of them."""
+A = TypeVar("A", bound=Audit)
+
+
+class Assessment(ABC, Generic[A]):
+    """Decides what the scores of an audit mean, and makes its result of them."""
 
     def __init__(self, reward: Composable, rows: ChosenRows, trials: Trials, settings: AuditSettings) -> None:
         self._reward = reward
@@ -38,42 +42,18 @@ class Assessment:
         self._tests = self._reads_tests()
         self._levels: dict[int, PayRange] = {}
         self._unaudited: dict[int, str] = {}
-        for place, row in enumerate(rows.rows):
-            self._find_level(place, row)
+        for index, row in enumerate(rows.rows):
+            self._find_level(index, row)
         self.traits = self._traits()
         if self.traits.answer and not self._is_of_groups:
             self._find_unframed()
         self._reasons = {family: self._not_applicable(family) for family in Family}
 
-    def audit(self, lint: list[Mistake], unread: list[str]) -> RewardAudit:
+    @abstractmethod
+    def result(self, lint: Sequence[Mistake], unread: Sequence[str]) -> A:
         """Return the result, with what the lint found and could not read."""
-        families = {family: FamilyCounts(not_applicable=self._reasons[family]) for family in Family}
-        self._count_forms(families[Family.FORMS])
-        for one in self._trials.attacks:
-            counts = families[one.probe.family]
-            example = self._example(one.row, one.probe, one.outcome)
-            self._count(counts, one.outcome, example)
-            lost = one.outcome.cause is Cause.INFRASTRUCTURE
-            judged = one.probe.judged and not lost and rule_of(one.probe) not in self._settings.skipped
-            if not judged or counts.not_applicable is not None or not self._is_told(one.row, one.probe.family):
-                continue
-            counts.judged += 1
-            paid = self._is_full if one.probe.partial else self._is_paid
-            if paid(one.row, one.outcome.score) and not self._any_words_are_paid(one.row, one.probe.family):
-                counts.accepted.append(example)
-        for counts in families.values():
-            if not counts.tried and counts.not_applicable is None:
-                counts.not_applicable = "nothing of the kind can be made of these rows"
-            counts.accepted.sort(key=lambda e: -e.pay)
-            counts.slow.sort(key=lambda e: -e.outcome.duration_s)
-        return RewardAudit(
-            **self._whole(lint, unread),
-            paid_forms=self._paid_forms(),
-            families=families,
-            left_out={name: why for name, why in self._settings.skipped.items() if name in KINDS},
-        )
 
-    def _whole(self, lint: Sequence[Mistake], unread: Sequence[str]) -> dict[str, Any]:
+    def _common(self, lint: Sequence[Mistake], unread: Sequence[str]) -> dict[str, Any]:
         """Return what an :class:`~rewardkit.audit.result.Audit` has of every reward."""
         return {
             "reward": self._reward.name,
@@ -81,7 +61,7 @@ class Assessment:
             "total_rows": self._rows.total,
             "gold_column": self._rows.gold_column,
             "traits": self.traits,
-            "unaudited": {self._rows.rows[place].line: why for place, why in self._unaudited.items()},
+            "unaudited": {self._rows.rows[index].line: reason for index, reason in self._unaudited.items()},
             "findings": self._findings(),
             "lint": list(lint),
             "unread": list(unread),
@@ -92,7 +72,7 @@ class Assessment:
     def _all_outcomes(self) -> Iterable[Outcome]:
         yield from (outcome for forms in self._trials.honest for _, outcome in forms)
         yield from (outcome for base in self._trials.base for outcome in base)
-        yield from (one.outcome for one in self._trials.attacks)
+        yield from (trial.outcome for trial in self._trials.attacks)
 
     def _lowest(self) -> float:
         """Return what counts as no pay at all: the declared range's lower end, else 0 or the lowest score seen."""
@@ -101,59 +81,57 @@ class Assessment:
             return ranges[0][0]
         return min([0.0, *(o.score for o in self._all_outcomes() if o.score is not None)])
 
-    def _find_level(self, place: int, row: AuditRow) -> None:
+    def _find_level(self, index: int, row: AuditRow) -> None:
         """Find a row's level, or say why the row has no level."""
-        forms = self._trials.honest[place]
+        forms = self._trials.honest[index]
         best = best_of(forms)
         full = best[1].score if best is not None else None
         declared = self._reward.leaves[0].options.score_range
         if row.is_code and self._tests and not row.references:
             if declared is None:
-                self._unaudited[place] = "it has tests, but no reference solution whose score could be the full level"
+                self._unaudited[index] = "it has tests, but no reference solution whose score could be the full level"
                 return
             full = declared[1]
         elif full is None or best is None or full <= self._zero or best[1].status is not Status.SCORED:
-            echo = self._paid_echo(place)
+            echo = self._paid_echo(index)
             if echo is None:
-                self._unaudited[place] = self._why_unpaid(place, forms)
+                self._unaudited[index] = self._why_unpaid(index, forms)
             else:
-                self._levels[place] = PayRange(self._zero, echo)
+                self._levels[index] = PayRange(self._zero, echo)
             return
-        low = [outcome.score for outcome in self._trials.base[place]]
-        rival = self._trials.rivals.get(place)
+        low = [outcome.score for outcome in self._trials.base[index]]
+        rival = self._trials.rivals.get(index)
         low.append(rival.score if rival is not None else None)
         floor = min((score for score in low if score is not None), default=self._zero)
         if row.is_code and self._tests:
-            lazy = (one.outcome.score for one in self._trials.attacks if one.row == place and one.probe.name in LAZY)
+            lazy = (
+                trial.outcome.score for trial in self._trials.attacks if trial.row == index and trial.probe.name in LAZY
+            )
             floor = max(floor, self._zero, *(score for score in lazy if score is not None))
-        self._levels[place] = PayRange(floor if floor < full else self._zero, full)
+        self._levels[index] = PayRange(floor if floor < full else self._zero, full)
 
     def _find_unframed(self) -> None:
         """Find the rows on which attacks on the answer tell nothing: a right answer is paid in no frame of theirs."""
-        for place in self._levels:
-            row, forms = self._rows.rows[place], self._trials.honest[place]
-            paid = [form for form, outcome in forms if self._is_paid(place, outcome.score)]
+        for index in self._levels:
+            row, forms = self._rows.rows[index], self._trials.honest[index]
+            paid = [form for form, outcome in forms if self._is_paid(index, outcome.score)]
             if row.gold is not None and not row.is_code and not any(form.frame or form.parts for form in paid):
                 what = paid[0].name if paid else "the prompt"
-                self._unaudited[place] = (
+                self._unaudited[index] = (
                     f"what is paid is {what!r}, and no attack on the answer can be written in its form; give a right "
                     "completion with the answer in its last line in a column 'reference', or another --gold"
                 )
 
-    def _is_told(self, place: int, family: Family) -> bool:
-        """Whether being paid on a row says anything of a family."""
-        return place in self._levels and (place not in self._unaudited or family not in NEEDS_FRAME)
-
-    def _paid_echo(self, place: int) -> float | None:
+    def _paid_echo(self, index: int) -> float | None:
         """Return what the prompt earns on a row where no right answer earns anything; ``None`` if other words do."""
-        echoes = [one for one in self._trials.attacks if one.row == place and one.probe.family is Family.ECHO]
-        own = max((s for one in echoes if (s := one.outcome.score) is not None), default=self._zero)
-        other = self._trials.unrelated.get(place)
+        echoes = [trial for trial in self._trials.attacks if trial.row == index and trial.probe.family is Family.ECHO]
+        own = max((s for trial in echoes if (s := trial.outcome.score) is not None), default=self._zero)
+        other = self._trials.unrelated.get(index)
         if own <= self._zero or other is None or other.score is None:
             return None
         return own if other.score - self._zero <= self._settings.accept_share * (own - self._zero) else None
 
-    def _why_unpaid(self, place: int, forms: Sequence[tuple[Honest, Outcome]]) -> str:
+    def _why_unpaid(self, index: int, forms: Sequence[Form]) -> str:
         failed = next((outcome for _, outcome in forms if outcome.status is Status.FAILED), None)
         if failed is not None and all(outcome.status is not Status.SCORED for _, outcome in forms):
             error = re.sub(r" of example \d+", "", str(failed.error), count=1)  # its place among the completions tried
@@ -161,35 +139,37 @@ class Assessment:
         if forms and all(outcome.status is Status.SKIPPED for _, outcome in forms):
             reason = next((outcome.reason for _, outcome in forms if outcome.reason), None)
             return "the reward skips the row" + (f": {reason}" if reason else "")
-        said = f"no honest form is paid more than {self._zero:g}; give a right completion in a column 'reference'"
+        reason = f"no honest form is paid more than {self._zero:g}; give a right completion in a column 'reference'"
         paid = [
-            one for one in self._trials.attacks if one.row == place and (one.outcome.score or self._zero) > self._zero
+            trial
+            for trial in self._trials.attacks
+            if trial.row == index and (trial.outcome.score or self._zero) > self._zero
         ]
-        best_paid = max(paid, key=lambda one: one.outcome.score or 0.0, default=None)
-        return said if best_paid is None else f"{said}; what is paid is {best_paid.probe.full_name!r}"
+        best_paid = max(paid, key=lambda trial: trial.outcome.score or 0.0, default=None)
+        return reason if best_paid is None else f"{reason}; what is paid is {best_paid.probe.full_name!r}"
 
     @property
     def _is_of_groups(self) -> bool:
         return any(leaf.spec.kind is Kind.GROUP for leaf in self._reward.leaves)
 
-    def _named(self) -> tuple[set[str], bool]:
+    def _read_columns(self) -> tuple[set[str], bool]:
         """Return the columns that the reward names, and whether it may read all."""
         leaves = self._reward.leaves
-        named = {p.name for leaf in leaves for p in leaf.spec.parameters if p.column}
-        return named, any(leaf.spec.wanted_columns is None for leaf in leaves)
+        columns = {p.name for leaf in leaves for p in leaf.spec.parameters if p.column}
+        return columns, any(leaf.spec.wanted_columns is None for leaf in leaves)
 
     def _reads_tests(self) -> bool:
-        named, everything = self._named()
+        columns, everything = self._read_columns()
         wanted = set(TEST_COLUMNS[:4])
-        return any(row.is_code for row in self._rows.rows) and (everything or bool(named & wanted))
+        return any(row.is_code for row in self._rows.rows) and (everything or bool(columns & wanted))
 
     def _traits(self) -> Traits:
-        named, _ = self._named()
+        columns, _ = self._read_columns()
         swaps = [self._is_full(p, o.score) for p, o in self._trials.swapped.items() if p in self._levels]
         rivals = [self._is_paid(p, o.score) for p, o in self._trials.rivals.items() if p in self._levels]
         parameters = {p.name for leaf in self._reward.leaves for p in leaf.spec.parameters}
         return Traits(
-            declares_gold=self._rows.gold_column in named,
+            declares_gold=self._rows.gold_column in columns,
             depends=bool(swaps) and swaps.count(False) * 2 > len(swaps),
             tells_apart=len(rivals) >= _ENOUGH_ROWS and rivals.count(False) >= 0.8 * len(rivals),
             tests=self._tests,
@@ -220,12 +200,12 @@ class Assessment:
     def _reads_work(self) -> bool:
         """Whether references are paid and the bare answer in every frame is not."""
         telling = 0
-        for place in self._levels:
-            forms = self._trials.honest[place]
+        for index in self._levels:
+            forms = self._trials.honest[index]
             references = [o.score for f, o in forms if f.name == "the data's reference" and f.frame is not None]
             frames = [o.score for f, o in forms if f.frame is not None and f.frame.common]
-            if not any(self._is_paid(place, one) for one in frames):
-                telling += any(self._is_paid(place, one) for one in references)
+            if not any(self._is_paid(index, score) for score in frames):
+                telling += any(self._is_paid(index, score) for score in references)
         return telling * 2 > len(self._levels)
 
     def _reads_format(self) -> bool:
@@ -233,43 +213,39 @@ class Assessment:
         if self.traits.answer:
             return True
         telling = 0
-        for place in self._levels:
-            scores = {form.name: outcome.score for form, outcome in self._trials.honest[place]}
-            tagged = [form.name for form, _ in self._trials.honest[place] if form.frame is not None and form.frame.tags]
+        for index in self._levels:
+            scores = {form.name: outcome.score for form, outcome in self._trials.honest[index]}
+            tagged = [form.name for form, _ in self._trials.honest[index] if form.frame is not None and form.frame.tags]
             telling += any(
-                self._is_paid(place, scores[one]) and not self._is_paid(place, scores.get(untagged(one)))
-                for one in tagged
+                self._is_paid(index, scores[name]) and not self._is_paid(index, scores.get(untagged(name)))
+                for name in tagged
             )
         return telling * 2 > len(self._levels)
 
-    def _is_paid(self, place: int, score: float | None) -> bool:
-        progress = self._levels[place].progress(score)
+    def _is_paid(self, index: int, score: float | None) -> bool:
+        progress = self._levels[index].progress(score)
         return progress is not None and (progress > self._settings.accept_share or progress >= 1.0)
 
-    def _is_full(self, place: int, score: float | None) -> bool:
-        progress = self._levels[place].progress(score)
+    def _is_full(self, index: int, score: float | None) -> bool:
+        progress = self._levels[index].progress(score)
         return progress is not None and progress >= 1.0 - _ROUNDING
 
-    def _any_words_are_paid(self, place: int, family: Family) -> bool:
+    def _earns(self, trial: ScoredProbe) -> bool:
+        """Whether a trial is paid; one that is right in part only if it is paid in full."""
+        return (self._is_full if trial.probe.partial else self._is_paid)(trial.row, trial.outcome.score)
+
+    def _any_words_are_paid(self, index: int, family: Family) -> bool:
         """Whether a reward that does not read answers pays other words as well as the prompt, as one of length does."""
         if family is not Family.ECHO or self.traits.answer:
             return False
-        other = self._trials.unrelated.get(place)
-        return other is None or self._is_paid(place, other.score)
+        other = self._trials.unrelated.get(index)
+        return other is None or self._is_paid(index, other.score)
 
-    def _count_forms(self, counts: FamilyCounts) -> None:
-        for place, forms in enumerate(self._trials.honest):
-            for form, outcome in forms:
-                example = self._example(place, Probe(Family.FORMS, form.name, form.text), outcome)
-                self._count(counts, outcome, example)
-                lost = outcome.cause is Cause.INFRASTRUCTURE
-                if not form.counted or lost or counts.not_applicable is not None or place not in self._levels:
-                    continue
-                counts.judged += 1
-                if not self._is_paid(place, outcome.score):
-                    counts.refused.append(example)
-
-    def _count(self, counts: FamilyCounts, outcome: Outcome, example: Example) -> None:
+    def _count(self, counts: FamilyCounts, index: int, probe: Probe, outcome: Outcome) -> Example:
+        """Count what was tried on a row, and return it as an example."""
+        level, row = self._levels.get(index), self._rows.rows[index]
+        gold = row.gold.text if row.gold is not None else None
+        example = Example(row.line, probe, outcome, level.full if level else None, gold)
         counts.tried += 1
         if outcome.cause is Cause.TIMEOUT or outcome.duration_s > self._settings.slow_share * self._timeout_s:
             counts.slow.append(example)
@@ -277,41 +253,86 @@ class Assessment:
             counts.crashed.append(example)
         elif outcome.cause is Cause.INFRASTRUCTURE:
             counts.lost += 1
-
-    def _example(self, place: int, probe: Probe, outcome: Outcome) -> Example:
-        level, row = self._levels.get(place), self._rows.rows[place]
-        gold = row.gold.text if row.gold is not None else None
-        return Example(row.line, probe, outcome, level.full if level else None, gold)
-
-    def _paid_forms(self) -> dict[str, tuple[int, int]]:
-        paid: dict[str, list[bool]] = {}
-        for place in self._levels:
-            for form, outcome in self._trials.honest[place]:
-                paid.setdefault(form.name, []).append(self._is_paid(place, outcome.score))
-        ordered = sorted(paid.items(), key=lambda pair: -sum(pair[1]) / len(pair[1]))
-        return {name: (sum(found), len(found)) for name, found in ordered}
+        return example
 
     def _findings(self) -> list[Finding]:
-        found: list[Finding] = []
+        findings: list[Finding] = []
         if self._is_of_groups:
-            return found
+            return findings
         scores = {o.score for o in self._all_outcomes() if o.score is not None}
         silent = any(base[BASE.index("")].score is not None for base in self._trials.base)
         if self._levels and len(scores) == 1 and silent:
-            found.append(Finding("constant", f"it pays {scores.pop():g} for everything that was tried, also for ''"))
+            findings.append(Finding("constant", f"it pays {scores.pop():g} for everything that was tried, also for ''"))
         traits = self.traits
-        compared = any(place in self._levels for place in self._trials.swapped)
+        compared = any(index in self._levels for index in self._trials.swapped)
         if traits.declares_gold and compared and not traits.depends:
             column = self._rows.gold_column
-            words = f"it takes the column {column!r}, but a right answer is paid under another row's gold as well"
-            found.append(Finding("ignores_gold", words))
-        unsteady = [one for one in self._trials.again if _differ(one[2], one[3])]
+            reason = f"it takes the column {column!r}, but a right answer is paid under another row's gold as well"
+            findings.append(Finding("ignores_gold", reason))
+        unsteady = [repeat for repeat in self._trials.again if _differ(repeat[2], repeat[3])]
         if unsteady:
-            place, form, was, now = unsteady[0]
+            index, form, was, now = unsteady[0]
             share = f"{len(unsteady)} of {len(self._trials.again)} completions got another score when asked again"
-            where = f"{form.name!r} on {self._rows.unit} {self._rows.rows[place].line}"
-            found.append(Finding("unsteady", f"{share}; the first: {_shown(was)}, then {_shown(now)} for {where}"))
-        return found
+            where = f"{form.name!r} on {self._rows.unit} {self._rows.rows[index].line}"
+            findings.append(
+                Finding("unsteady", f"{share}; the first: {_describe(was)}, then {_describe(now)} for {where}")
+            )
+        return findings
+
+
+class RewardAssessment(Assessment[RewardAudit]):
+    """Decides what the scores of attacks on rows mean."""
+
+    def result(self, lint: Sequence[Mistake], unread: Sequence[str]) -> RewardAudit:
+        """Return the result, with what the lint found and could not read."""
+        families = {family: FamilyCounts(not_applicable=self._reasons[family]) for family in Family}
+        self._count_forms(families[Family.FORMS])
+        for trial in self._trials.attacks:
+            self._count_attack(families[trial.probe.family], trial)
+        for counts in families.values():
+            if not counts.tried and counts.not_applicable is None:
+                counts.not_applicable = "nothing of the kind can be made of these rows"
+            counts.sort()
+        return RewardAudit(
+            **self._common(lint, unread),
+            paid_forms=self._paid_forms(),
+            families=families,
+            left_out={name: reason for name, reason in self._settings.skipped.items() if name in KINDS},
+        )
+
+    def _count_attack(self, counts: FamilyCounts, trial: ScoredProbe) -> None:
+        index, probe, outcome = trial.row, trial.probe, trial.outcome
+        example = self._count(counts, index, probe, outcome)
+        lost = outcome.cause is Cause.INFRASTRUCTURE
+        judged = probe.judged and not lost and rule_of(probe) not in self._settings.skipped
+        if not judged or counts.not_applicable is not None or not self._is_evidence(index, probe.family):
+            return
+        counts.judged += 1
+        if self._earns(trial) and not self._any_words_are_paid(index, probe.family):
+            counts.accepted.append(example)
+
+    def _is_evidence(self, index: int, family: Family) -> bool:
+        """Whether being paid on a row says anything of a family."""
+        return index in self._levels and (index not in self._unaudited or family not in NEEDS_FRAME)
+
+    def _count_forms(self, counts: FamilyCounts) -> None:
+        for index, forms in enumerate(self._trials.honest):
+            for form, outcome in forms:
+                example = self._count(counts, index, Probe(Family.FORMS, form.name, form.text), outcome)
+                lost = outcome.cause is Cause.INFRASTRUCTURE
+                if not form.counted or lost or counts.not_applicable is not None or index not in self._levels:
+                    continue
+                counts.judged += 1
+                if not self._is_paid(index, outcome.score):
+                    counts.refused.append(example)
+
+    def _paid_forms(self) -> dict[str, tuple[int, int]]:
+        paid: dict[str, list[bool]] = {}
+        for index in self._levels:
+            for form, outcome in self._trials.honest[index]:
+                paid.setdefault(form.name, []).append(self._is_paid(index, outcome.score))
+        ordered = sorted(paid.items(), key=lambda pair: -sum(pair[1]) / len(pair[1]))
+        return {name: (sum(flags), len(flags)) for name, flags in ordered}
 
 
 def _differ(was: Outcome, now: Outcome) -> bool:
@@ -321,6 +342,6 @@ def _differ(was: Outcome, now: Outcome) -> bool:
     return was.score != now.score or was.status is not now.status
 
 
-def _shown(outcome: Outcome) -> str:
+def _describe(outcome: Outcome) -> str:
     failed = outcome.status is Status.FAILED
     return str(outcome.status) if failed or outcome.score is None else f"{outcome.score:g}"

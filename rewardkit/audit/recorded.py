@@ -1,18 +1,43 @@
-"""What the audit takes from a record: the newest completions of a run, with what one reward gave them."""
+"""What the audit takes from a record: the best paid completions of a run, and the rewards that paid them."""
 
 from __future__ import annotations
 
+import random
 from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from rewardkit.audit.exploits import PaidCompletion
+from rewardkit.audit.rows import ChosenRows, gold_column, rows_at
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
 from rewardkit.record.reader import RunReader
 from rewardkit.replay.versions import VersionFinder
-from rewardkit.types import Status
+from rewardkit.rows.reader import Row
+from rewardkit.types import Status, Text
 
 NEWEST = 5_000
 """How many of a run's completions are looked at, the newest, because a policy drifts to what it is paid for."""
+UNIT = "completion"
+"""What the numbers of the rows count."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaidCompletion:
+    """A completion of a run as it was recorded.
+
+    Attributes:
+        id: Its number in the record.
+        score: What the reward gave it then; ``None`` where it was not asked.
+        tokens: Its length in tokens, where the record has it.
+    """
+
+    id: int
+    prompt: Text
+    completion: Text
+    columns: Mapping[str, Any]
+    score: float | None = None
+    tokens: int | None = None
 
 
 def pool_of(run: RunReader, reward: str, newest: int = NEWEST) -> list[PaidCompletion]:
@@ -25,19 +50,19 @@ def pool_of(run: RunReader, reward: str, newest: int = NEWEST) -> list[PaidCompl
     Raises:
         RecordError: The run has no such completions.
     """
-    known = reward in run.rewards
-    found: deque[PaidCompletion] = deque(maxlen=newest)
-    for one in run.completions(after=max(0, run.count() - newest)):
-        outcome = one.outcomes.get(reward)
+    in_run = reward in run.rewards
+    pool: deque[PaidCompletion] = deque(maxlen=newest)
+    for row in run.completions(after=max(0, run.count() - newest)):
+        outcome = row.outcomes.get(reward)
         own = outcome.score if outcome is not None and outcome.status is Status.SCORED else None
-        if one.completion is not None:
-            score = own if known else one.total
-            found.append(PaidCompletion(one.id, one.prompt, one.completion, one.columns, score, one.tokens))
-    if not found:
+        if row.completion is not None:
+            score = own if in_run else row.total
+            pool.append(PaidCompletion(row.id, row.prompt, row.completion, row.columns, score, row.tokens))
+    if not pool:
         raise RecordError(f"{run.path}: no completions with their texts in this record")
-    if all(one.score is None for one in found):
-        raise RecordError(f"{run.path}: no completion was scored by {reward!r} among the newest {len(found):,}")
-    return list(found)
+    if all(completion.score is None for completion in pool):
+        raise RecordError(f"{run.path}: no completion was scored by {reward!r} among the newest {len(pool):,}")
+    return list(pool)
 
 
 def rewards_of(run: RunReader, finder: VersionFinder) -> dict[str, Composable]:
@@ -46,14 +71,66 @@ def rewards_of(run: RunReader, finder: VersionFinder) -> dict[str, Composable]:
     Raises:
         RecordError: The run has no rewards, or one of them cannot be had.
     """
-    newest = {one.reward: one for one in run.own_versions}
+    newest = {version.reward: version for version in run.own_versions}
     if not newest:
         raise RecordError(f"{run.path}: no rewards in this record; name some before --run")
-    found = {name: finder.find_now(version) for name, version in newest.items()}
-    lost = next((name for name, one in found.items() if one.reward is None), None)
+    matches = {name: finder.find_now(version) for name, version in newest.items()}
+    lost = next((name for name, match in matches.items() if match.reward is None), None)
     if lost is not None:
         raise RecordError(
-            f"{run.path}: {lost!r} cannot be had: {found[lost].why}; "
+            f"{run.path}: {lost!r} cannot be had: {matches[lost].why}; "
             "name rewards before --run, as in: rewardkit audit rewards.py --run RUN"
         )
-    return {name: one.reward for name, one in found.items() if one.reward is not None}
+    return {name: match.reward for name, match in matches.items() if match.reward is not None}
+
+
+def rows_of(
+    pool: Sequence[PaidCompletion], count: int, *, seed: int, gold: str | None, named: Sequence[str], where: str
+) -> ChosenRows:
+    """Return the best paid of a pool as rows, one of each prompt as long as there are others.
+
+    Args:
+        pool: Completions, the oldest first; of equal scores the latest are taken.
+        count: How many to take.
+        seed: For what is taken of other rows, and the order of changed completions.
+        gold: The column with the right answer; it is looked for where none is named.
+        named: Columns that the reward names.
+        where: What errors call the run.
+    """
+    lines = [Row(paid.id, {**paid.columns, "prompt": paid.prompt, "completion": paid.completion}) for paid in pool]
+    column = gold_column(lines[0].values, gold, named, where)
+    chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
+    rows = rows_at(lines, best_places(pool, count), column, chooser)
+    return ChosenRows(
+        [replace(row, references=(row.own,)) if row.own else row for row in rows],
+        column,
+        len(pool),
+        UNIT,
+        seed,
+        scores={paid.id: paid.score for paid in pool},
+        tokens={paid.id: paid.tokens for paid in pool if paid.tokens is not None},
+    )
+
+
+def best_places(pool: Sequence[PaidCompletion], count: int) -> list[int]:
+    """Return where the best paid completions stand, in their order: those of new prompts first, then the latest.
+
+    The best paid are those above the middle of the lowest and the highest score; all where these are the same.
+    """
+    scores = [paid.score for paid in pool if paid.score is not None]
+    middle = (min(scores) + max(scores)) / 2 if scores else 0.0
+    ranked = sorted(
+        ((paid.score, index) for index, paid in enumerate(pool) if paid.score is not None and paid.score >= middle),
+        reverse=True,
+    )
+    prompts: set[str] = set()
+    texts: set[tuple[str, str]] = set()
+    first: list[int] = []
+    later: list[int] = []
+    for _, index in ranked:
+        prompt, text = repr(pool[index].prompt), repr(pool[index].completion)
+        if (prompt, text) not in texts:
+            (later if prompt in prompts else first).append(index)
+        prompts.add(prompt)
+        texts.add((prompt, text))
+    return sorted([*first, *later][:count])

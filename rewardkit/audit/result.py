@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from rewardkit.audit.lint import Mistake
 from rewardkit.audit.probe import Family, Probe
@@ -42,8 +42,8 @@ class Example:
     @property
     def completion(self) -> str:
         """The text that was tried, of messages these as JSON."""
-        said = self.probe.said
-        return self.probe.text if said is None else json.dumps(list(said), ensure_ascii=False)
+        messages = self.probe.said
+        return self.probe.text if messages is None else json.dumps(list(messages), ensure_ascii=False)
 
     @property
     def pay(self) -> float:
@@ -51,10 +51,10 @@ class Example:
         return (self.outcome.score or 0.0) / (abs(self.full or 0.0) or 1.0)
 
     @property
-    def said(self) -> str | None:
+    def comment(self) -> str | None:
         """The reward's reason, or the error."""
-        one = self.outcome
-        return one.reason if one.cause is None else f"{one.cause}: {one.error}"
+        outcome = self.outcome
+        return outcome.reason if outcome.cause is None else f"{outcome.cause}: {outcome.error}"
 
     def as_json(self) -> dict[str, Any]:
         """Return it ready for JSON, a long completion shortened."""
@@ -66,7 +66,7 @@ class Example:
             "status": outcome.status,
             "score": outcome.score,
             "full": self.full,
-            "said": self.said,
+            "said": self.comment,
             "seconds": outcome.duration_s,
             "frame": probe.frame,
             "rule": rule_of(probe),
@@ -92,13 +92,25 @@ class FamilyCounts:
     lost: int = 0
     not_applicable: str | None = None
 
+    json_counts: ClassVar[Sequence[str]] = ("not_applicable", "tried", "judged", "lost")
+    json_kinds: ClassVar[Mapping[str, str]] = {
+        kind: kind for kind in ("accepted", "refused", "slow", "crashed")
+    }  # name in JSON: attribute
+
+    def sort(self) -> None:
+        """Put the best paid and the slowest first."""
+        self.accepted.sort(key=lambda example: -example.pay)
+        self.slow.sort(key=lambda example: -example.outcome.duration_s)
+
     def as_json(self) -> dict[str, Any]:
         """Return the counts, and the first examples of each kind."""
-        kinds = {name: getattr(self, name) for name in ("accepted", "refused", "slow", "crashed")}
+        kinds: dict[str, list[Example]] = {name: getattr(self, kind) for name, kind in self.json_kinds.items()}
         return {
-            **{name: getattr(self, name) for name in ("not_applicable", "tried", "judged", "lost")},
-            **{kind: len(examples) for kind, examples in kinds.items()},
-            "examples": {kind: [one.as_json() for one in found[:JSON_EXAMPLES]] for kind, found in kinds.items()},
+            **{name: getattr(self, name) for name in self.json_counts},
+            **{name: len(examples) for name, examples in kinds.items()},
+            "examples": {
+                name: [example.as_json() for example in examples[:JSON_EXAMPLES]] for name, examples in kinds.items()
+            },
         }
 
 
@@ -107,6 +119,10 @@ class Finding(NamedTuple):
 
     name: str
     words: str
+
+
+AuditLimits: TypeAlias = Mapping[str, float]
+"""The limits of an audit: ``false_accept``, ``false_reject`` and ``failed``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,20 +182,20 @@ class Audit(ABC):
     @property
     def flaws(self) -> dict[str, list[Example]]:
         """The evidence by the rule of thumb that is broken: wrongly paid, slow, crashed."""
-        found: dict[str, list[Example]] = {}
-        for one in self.counts:
-            for example in one.accepted:
-                found.setdefault(rule_of(example.probe), []).append(example)
-        for name in ("slow", "crashed"):
-            examples = [example for one in self.counts for example in getattr(one, name)]
+        flaws: dict[str, list[Example]] = {}
+        for counts in self.counts:
+            for example in counts.accepted:
+                flaws.setdefault(rule_of(example.probe), []).append(example)
+        for kind in ("slow", "crashed"):
+            examples = [example for counts in self.counts for example in getattr(counts, kind)]
             if examples:
-                found[name] = examples
-        return found
+                flaws[kind] = examples
+        return flaws
 
     @property
     def false_accepts(self) -> int:
         """Completions wrongly paid."""
-        return sum(len(one.accepted) for one in self.counts)
+        return sum(len(counts.accepted) for counts in self.counts)
 
     @property
     def false_reject_share(self) -> float:
@@ -189,12 +205,47 @@ class Audit(ABC):
     @property
     def failed(self) -> int:
         """Calls that were slow or crashed."""
-        return sum(len(one.slow) + len(one.crashed) for one in self.counts)
+        return sum(len(counts.slow) + len(counts.crashed) for counts in self.counts)
 
     @property
     def audited(self) -> int:
         """Rows that tell something about it."""
         return self.rows - len(self.unaudited)
+
+    def passed(self, limits: AuditLimits) -> bool:
+        """Whether it tried all that it has, within the limits ``false_accept``, ``false_reject`` and ``failed``."""
+        return (
+            self.audited > 0
+            and not self.untried
+            and not self.findings
+            and self.false_accepts <= limits["false_accept"]
+            and self.false_reject_share <= limits["false_reject"]
+            and self.failed <= limits["failed"]
+        )
+
+    def as_json(self, limits: AuditLimits) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {
+            "reward": self.reward,
+            "passed": self.passed(limits),
+            "rows": self.rows,
+            "total_rows": self.total_rows,
+            "audited_rows": self.audited,
+            "unaudited": {str(line): reason for line, reason in self.unaudited.items()},
+            "gold_column": self.gold_column,
+            "reads": asdict(self.traits),
+            "false_accepts": self.false_accepts,
+            "failed_calls": self.failed,
+            "untried": self.untried,
+            "findings": [finding._asdict() for finding in self.findings],
+            **self._own_json(),
+            "lint": [asdict(mistake) for mistake in self.lint],
+            "unread": self.unread,
+        }
+
+    @abstractmethod
+    def _own_json(self) -> dict[str, Any]:
+        """Return what only this kind of audit has."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -219,43 +270,14 @@ class RewardAudit(Audit):
         forms = self.families[Family.FORMS]
         return len(forms.refused) / forms.judged if forms.judged else 0.0
 
-
-Limited: TypeAlias = Mapping[str, Any]
-"""The limits of an audit: ``false_accept``, ``false_reject`` and ``failed``."""
-
-
-def passed(audit: Audit, limits: Limited) -> bool:
-    """Whether an audit tried all that it has, within the limits ``false_accept``, ``false_reject`` and ``failed``."""
-    return (
-        audit.audited > 0
-        and not audit.untried
-        and not audit.findings
-        and audit.false_accepts <= limits["false_accept"]
-        and audit.false_reject_share <= limits["false_reject"]
-        and audit.failed <= limits["failed"]
-    )
-
-
-def as_json(audit: RewardAudit, limits: Limited) -> dict[str, Any]:
-    """Return everything about an audit, ready for JSON."""
-    return {
-        "reward": audit.reward,
-        "passed": passed(audit, limits),
-        "rows": audit.rows,
-        "total_rows": audit.total_rows,
-        "audited_rows": audit.audited,
-        "unaudited": {str(line): why for line, why in audit.unaudited.items()},
-        "gold_column": audit.gold_column,
-        "reads": asdict(audit.traits),
-        "false_accepts": audit.false_accepts,
-        "false_reject_share": audit.false_reject_share,
-        "failed_calls": audit.failed,
-        "untried": audit.untried,
-        "left_out": dict(audit.left_out),
-        "findings": [one._asdict() for one in audit.findings],
-        "flaws": {name: {**RULES_OF_THUMB[name]._asdict(), "count": len(found)} for name, found in audit.flaws.items()},
-        "families": {str(family): one.as_json() for family, one in audit.families.items()},
-        "forms": {name: {"paid": paid, "tried": tried} for name, (paid, tried) in audit.paid_forms.items()},
-        "lint": [asdict(one) for one in audit.lint],
-        "unread": audit.unread,
-    }
+    def _own_json(self) -> dict[str, Any]:
+        return {
+            "false_reject_share": self.false_reject_share,
+            "left_out": dict(self.left_out),
+            "flaws": {
+                name: {**RULES_OF_THUMB[name]._asdict(), "count": len(examples)}
+                for name, examples in self.flaws.items()
+            },
+            "families": {str(family): counts.as_json() for family, counts in self.families.items()},
+            "forms": {name: {"paid": paid, "tried": tried} for name, (paid, tried) in self.paid_forms.items()},
+        }

@@ -76,13 +76,20 @@ class AuditRow:
 class ChosenRows:
     """The rows chosen, the column with their gold (``None`` without one), and how many rows the file has.
 
-    ``unit`` is what their numbers count, as :func:`unit_of` has it.
+    Attributes:
+        unit: What their numbers count, as :func:`unit_of` has it.
+        seed: For what is drawn at random of these rows.
+        scores: By number, what the record of a run has as the score of its completions.
+        tokens: By number, the lengths of these completions in tokens, where the record has them.
     """
 
     rows: list[AuditRow]
     gold_column: str | None
     total: int
     unit: str = "line"
+    seed: int = 0
+    scores: Mapping[int, float | None] = field(default_factory=dict)
+    tokens: Mapping[int, int] = field(default_factory=dict)
 
 
 def drawn(rows: Sequence[T], count: int, chooser: random.Random) -> list[T]:

@@ -13,14 +13,14 @@ import typer
 from rewardkit.errors import ConfigError
 
 
-def argument(words: str, metavar: str) -> Any:
+def argument(help_text: str, metavar: str) -> Any:
     """Return an argument with its help."""
-    return typer.Argument(help=words, metavar=metavar, show_default=False)
+    return typer.Argument(help=help_text, metavar=metavar, show_default=False)
 
 
-def option(words: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
+def option(help_text: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
     """Return an option with its help; ``more`` is as typer takes it."""
-    return typer.Option(*names, help=words, metavar=metavar, **more)
+    return typer.Option(*names, help=help_text, metavar=metavar, **more)
 
 
 def _checked_seconds(param: typer.CallbackParam, seconds: float | None) -> float | None:
@@ -71,14 +71,14 @@ def data_path(placed: Path | None, named: Sequence[Path] | None) -> Path:
     Raises:
         ConfigError: It is given in neither way, or more than once with different values.
     """
-    given = {path: f"--data {str(path)!r}" for path in named or ()}
+    sources = {path: f"--data {str(path)!r}" for path in named or ()}
     if placed is not None:
-        given = {placed: repr(str(placed)), **{path: words for path, words in given.items() if path != placed}}
-    if len(given) > 1:
-        raise ConfigError(f"{len(given)} different DATA: {' and '.join(given.values())}; give one of them")
-    if not given:
+        sources = {placed: repr(str(placed))} | {path: text for path, text in sources.items() if path != placed}
+    if len(sources) > 1:
+        raise ConfigError(f"{len(sources)} different DATA: {' and '.join(sources.values())}; give one of them")
+    if not sources:
         raise ConfigError("DATA is missing; name its file after the rewards, or with --data FILE")
-    return next(iter(given))
+    return next(iter(sources))
 
 
 def check_share(name: str, share: float) -> None:

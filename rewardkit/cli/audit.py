@@ -1,28 +1,24 @@
-"""``rewardkit audit``: attacks on a reward with its author's own rows."""
+"""``rewardkit audit``: attacks on a reward with its author's own rows, or with a run's completions."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from rewardkit.audit import rows as rows_of_audits
-from rewardkit.audit.assessment import Assessment
-from rewardkit.audit.exploits import ExploitAssessment, ExploitAudit, PaidCompletion, rows_of, try_mutants
-from rewardkit.audit.lint import has_source, left_out, lint, skippable
-from rewardkit.audit.recorded import pool_of, rewards_of
-from rewardkit.audit.result import Limited, RewardAudit, passed
-from rewardkit.audit.result import as_json as rows_as_json
-from rewardkit.audit.run import AuditSettings
-from rewardkit.audit.run import run as try_attacks
+from rewardkit.audit.audits import audit_completions, audit_rows
+from rewardkit.audit.engine import AuditSettings
+from rewardkit.audit.exploits import ExploitAudit
+from rewardkit.audit.lint import skippable
+from rewardkit.audit.recorded import pool_of, rewards_of, rows_of
+from rewardkit.audit.result import Audit
+from rewardkit.audit.rows import chosen as chosen_rows
 from rewardkit.cli import arguments
 from rewardkit.cli.arguments import option, seconds_option, share_option
-from rewardkit.cli.audit_report import print_audits
+from rewardkit.cli.audit_report import print_each, print_exploits, print_reward_audit
 from rewardkit.cli.exits import FAILED, finish
-from rewardkit.cli.exploits_report import print_exploits
+from rewardkit.cli.progress import told_progress
 from rewardkit.cli.rewards import Leaves, chosen, with_timeout
-from rewardkit.cli.screen import told_progress
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError
 from rewardkit.loading.registry import RewardSet
@@ -30,10 +26,12 @@ from rewardkit.record.places import run_path
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.rows import read_rows
+from rewardkit.scorer import Scorer
 from rewardkit.serving.choice import scorer_of
 from sandbox import LOAD_TIMEOUT_S
 
 _REWARDS = f"{arguments.REWARDS} With --run, those of the run unless given."
+A = TypeVar("A", bound=Audit)
 _ONCE_EACH = {"cache_entries": 0, "max_infrastructure_rate": 1.0}
 """Options of a runtime here; a server keeps its own."""
 
@@ -102,92 +100,67 @@ def audit_command(
     )
     limits = {"false_accept": max_false_accept, "false_reject": max_false_reject, "failed": max_failed}
     lane = {"workers": workers, "load_timeout_s": load_timeout}
+    sample: dict[str, Any] = {"count": rows, "seed": seed, "gold": gold}
+
+    def end(audits: Sequence[A], show: Callable[[A], None]) -> None:
+        """End with what the limits decide."""
+        sound = all(audit.passed(limits) and not (fail_on_lint and audit.lint) for audit in audits)
+        ready = {"rewards": [audit.as_json(limits) for audit in audits]}
+        finish(ready, lambda: print_each(audits, show), as_json=as_json, code=0 if sound else FAILED)
+
     if run is not None:
         if data is not None or data_option:
             raise ConfigError(f"--run {run!r} stands in place of DATA; give one of them")
-        with Run.open(run_path(run)) as opened, VersionFinder() as finder:
-            found = chosen(rewards, timeout) if rewards is not None else _of_run(opened, finder, timeout)
-            sample = {"count": rows, "seed": seed, "gold": gold}
-            pools = {name: pool_of(opened, one.name) for name, one in found.rewards.items()}
-            where = str(opened.path)
-            digits = {one.reward: one.digits for one in opened.own_versions}
-            tried = []
-            for name, one in found.rewards.items():
-                audit = _exploited(found, one, pools[name], where, sample, settings, lane, finder)
-                known = one.name in digits
-                changed = known and timeout is None and digits[one.name] != one.version
-                tried.append(replace(audit, differ=audit.differ if known else [], changed=changed))
-        _finish(tried, limits, lambda: print_exploits(tried, limits), as_json=as_json, lint=fail_on_lint)
+        exploits = _of_run(run, rewards, timeout, sample, settings, lane)
+        end(exploits, lambda audit: print_exploits(audit, limits))
         return
     if rewards is None:
         raise ConfigError("REWARDS is missing; name them before DATA, as in: rewardkit audit rewards.py rows.jsonl")
     path = arguments.data_path(data, data_option)
-    found = chosen(rewards, timeout)
+    reward_set = chosen(rewards, timeout)
     lines = read_rows(path)  # once: standard input cannot be read again
-    choose = functools.partial(rows_of_audits.chosen, lines, str(path), count=rows, seed=seed, gold=gold)
-    audits = [_audited(found, reward, choose, settings, lane) for reward in found.rewards.values()]
-    _finish(audits, limits, lambda: print_audits(audits, limits), as_json=as_json, lint=fail_on_lint)
+    audits = []
+    for reward in reward_set.rewards.values():
+        picked = chosen_rows(lines, str(path), named=_columns(reward), **sample)
+        with _scorer(reward_set, reward, lane) as scorer, told_progress(f"audit of {reward.name}") as tick:
+            audits.append(audit_rows(reward, picked, settings, scorer, tick))
+    end(audits, lambda audit: print_reward_audit(audit, limits))
 
 
-def _of_run(run: Run, finder: VersionFinder, timeout_s: float | None) -> RewardSet:
-    """Return the rewards of a run; the finder keeps what it had to write out."""
-    return with_timeout(RewardSet(rewards_of(run, finder)), timeout_s)
-
-
-def _finish(
-    audits: Sequence[RewardAudit | ExploitAudit],
-    limits: Limited,
-    show: Callable[[], None],
-    *,
-    as_json: bool,
-    lint: bool,
-) -> None:
-    """End with what the limits decide; ``lint``: whether a known mistake counts."""
-    sound = all(passed(one, limits) for one in audits) and not (lint and any(one.lint for one in audits))
-    ready = [one.as_json(limits) if isinstance(one, ExploitAudit) else rows_as_json(one, limits) for one in audits]
-    finish({"rewards": ready}, show, as_json=as_json, code=0 if sound else FAILED)
-
-
-def _exploited(
-    found: RewardSet,
-    reward: Composable,
-    pool: Sequence[PaidCompletion],
-    where: str,
+def _of_run(
+    place: str,
+    references: str | None,
+    timeout_s: float | None,
     sample: Mapping[str, Any],
     settings: AuditSettings,
     lane: Mapping[str, Any],
-    finder: VersionFinder,
-) -> ExploitAudit:
-    leaves = reward.leaves
-    named = [p.name for leaf in leaves for p in leaf.spec.parameters if p.column]
-    rows = rows_of(pool, named=named, where=where, **sample)
-    own = left_out(leaves[0]) if len(leaves) == 1 else {}
-    settings = replace(settings, skipped={**own, **settings.skipped})
-    tokens = {one.id: one.tokens for one in pool if one.tokens is not None}
-    scorer = scorer_of(Leaves(found, reward), defaults=_ONCE_EACH, **lane)
-    with scorer, told_progress(f"audit of {reward.name}") as tick:
-        trials = try_mutants(reward, rows, settings, scorer, tick, seed=sample["seed"], tokens=tokens)
-    mistakes = [replace(one, file=finder.written_from(one.file)) for leaf in leaves for one in lint(leaf)]
-    unread = [leaf.name for leaf in leaves if not has_source(leaf)]
-    recorded = {one.id: one.score for one in pool}
-    return ExploitAssessment(reward, rows, trials, settings, recorded).exploits(mistakes, unread)
+) -> list[ExploitAudit]:
+    """Return the audits of the rewards that are named, else of those of the run, on the run's completions."""
+    audits = []
+    with Run.open(run_path(place)) as run, VersionFinder() as finder:  # the finder keeps what it had to write out
+        if references is not None:
+            reward_set = chosen(references, timeout_s)
+        else:
+            reward_set = with_timeout(RewardSet(rewards_of(run, finder)), timeout_s)
+        pools = {name: pool_of(run, reward.name) for name, reward in reward_set.rewards.items()}
+        digits = {version.reward: version.digits for version in run.own_versions}
+        for name, reward in reward_set.rewards.items():
+            rows = rows_of(pools[name], named=_columns(reward), where=str(run.path), **sample)
+            with _scorer(reward_set, reward, lane) as scorer, told_progress(f"audit of {reward.name}") as tick:
+                audit = audit_completions(reward, rows, settings, scorer, tick)
+            audit.lint = [replace(mistake, file=finder.written_from(mistake.file)) for mistake in audit.lint]
+            if reward.name not in digits:
+                audit.differ = []
+            elif timeout_s is None:
+                audit.changed = digits[reward.name] != reward.version
+            audits.append(audit)
+    return audits
 
 
-def _audited(
-    found: RewardSet,
-    reward: Composable,
-    choose: Callable[..., rows_of_audits.ChosenRows],
-    settings: AuditSettings,
-    lane: Mapping[str, Any],
-) -> RewardAudit:
-    leaves = reward.leaves
-    named = [p.name for leaf in leaves for p in leaf.spec.parameters if p.column]
-    rows = choose(named=named)
-    own = left_out(leaves[0]) if len(leaves) == 1 else {}
-    settings = replace(settings, skipped={**own, **settings.skipped})
-    scorer = scorer_of(Leaves(found, reward), defaults=_ONCE_EACH, **lane)
-    with scorer, told_progress(f"audit of {reward.name}") as tick:
-        trials = try_attacks(reward, rows, settings, scorer, tick)
-    mistakes = [one for leaf in leaves for one in lint(leaf)]
-    unread = [leaf.name for leaf in leaves if not has_source(leaf)]
-    return Assessment(reward, rows, trials, settings).audit(mistakes, unread)
+def _columns(reward: Composable) -> list[str]:
+    return [parameter.name for leaf in reward.leaves for parameter in leaf.spec.parameters if parameter.column]
+
+
+def _scorer(reward_set: RewardSet, reward: Composable, lane: Mapping[str, Any]) -> Scorer:
+    """Return what scores a reward's plain parts."""
+    return scorer_of(Leaves(reward_set, reward), defaults=_ONCE_EACH, **lane)

@@ -1,168 +1,166 @@
-"""An audit as people read it: a table of families, the worst examples, the lint, the verdict.
-
-:func:`counts`, :func:`print_labelled`, :func:`print_reasons` and :func:`excerpt` show audits of other kinds as well.
-"""
+"""Audits as people read them: a table of what was tried, the worst examples, the lint, the verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from rewardkit.audit.exploits import Conclusion, ExploitAudit, MutationCounts
+from rewardkit.audit.mutants import Expected
 from rewardkit.audit.probe import Family
-from rewardkit.audit.result import Audit, Example, RewardAudit, passed
+from rewardkit.audit.result import Audit, AuditLimits, Example, RewardAudit
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
-from rewardkit.cli.screen import screen, table
-from rewardkit.shown.text import counted, plain, shortened
+from rewardkit.cli.render import NONE, counts, excerpt, grouped, print_labelled, print_pairs, print_reasons, screen
+from rewardkit.shown.text import counted, shortened
 from rewardkit.types import Outcome, Status
 
-SHOWN_CHARS = 160
-"""Characters of a completion that are shown: around the part that matters, or its end."""
 _SHOWN_FORMS = 6
 _SHOWN_NAMES = 10
+_SHOWN_LINES = 8
+_STYLES = {Conclusion.EXPLOITABLE: "bold red", Conclusion.HOLDS: "green", Conclusion.CANNOT_TELL: "yellow", None: "dim"}
+_SHOULD = {Expected.LOSES: "lose", Expected.GAINS_NOTHING: "not gain", Expected.TOLD: "either"}
 
-T = TypeVar("T")
-
-
-def print_audits(audits: Sequence[RewardAudit], limits: Mapping[str, Any]) -> None:
-    """Print one audit after the other."""
-    print_each(audits, lambda one, console: print_audit(one, limits, console))
+A = TypeVar("A", bound=Audit)
 
 
-def print_each(audits: Sequence[T], show: Callable[[T, Console], None]) -> None:
+def print_each(audits: Sequence[A], show: Callable[[A], None]) -> None:
     """Print one audit after the other, a blank line between two."""
+    for index, audit in enumerate(audits):
+        if index:
+            screen().print()
+        show(audit)
+
+
+def print_reward_audit(audit: RewardAudit, limits: AuditLimits) -> None:
+    """Print an audit on rows: the table of families, the worst examples, the lint and the verdict."""
     console = screen()
-    for place, one in enumerate(audits):
-        if place:
-            console.print()
-        show(one, console)
-
-
-def print_head(reward: str, rows: str, gold_column: str | None, console: Console) -> None:
-    """Print an audit's first line: the reward, what was audited, and where the right answers are."""
-    gold = f"gold in {gold_column!r}" if gold_column else "no gold column"
-    console.print(Text.assemble((reward, "bold"), f"  {rows}, {gold}"))
-
-
-def print_audit(audit: RewardAudit, limits: Mapping[str, Any], console: Console) -> None:
-    """Print the table of families, the worst examples, the lint and the verdict."""
     rows = f"{audit.audited} of {counted(audit.rows, 'row')} audited ({audit.total_rows:,} in the file)"
-    print_head(audit.reward, rows, audit.gold_column, console)
-    families = _table(audit)
-    if families.row_count:
-        console.print(families)
+    _print_evidence(audit, rows, _families(audit), "a right answer", console)
+    _print_forms(audit, console)
+    # What was tried of these counts for slow and crashed calls only.
+    left_out = {name: f"left out: {reason}" for name, reason in audit.left_out.items()}
+    unjudged = {str(name): reason for name, family in audit.families.items() if (reason := family.not_applicable)}
+    print_reasons(console, "not judged", {**left_out, **unjudged})
+    _print_unaudited(audit, console)
+    _print_lint(audit, console)
+    verdict = "not audited: no row says enough about this reward"
+    if audit.audited or audit.false_accepts or audit.untried:
+        refused = f"{audit.false_reject_share:.0%} of the honest forms refused (at most {limits['false_reject']:.0%})"
+        verdict = _verdict(audit, limits, "completions", [refused])
+    console.print(Text(verdict, style="bold"))
+
+
+def print_exploits(audit: ExploitAudit, limits: AuditLimits) -> None:
+    """Print an audit of a run: the table of mutations, what is still paid, the lint, the conclusion and the verdict."""
+    console = screen()
+    rows = f"{audit.audited} of {counted(audit.rows, 'completion')} audited (of the newest {audit.total_rows:,})"
+    _print_evidence(audit, rows, _mutations(audit), "the original", console)
+    unjudged = {str(name): reason for name, mutation in audit.mutations.items() if (reason := mutation.not_applicable)}
+    print_reasons(console, "not judged", unjudged)
+    if audit.changed:
+        print_labelled(console, "changed", "it is not the version that the run had, and audited as it is now", "yellow")
+    if audit.differ:
+        differ = f"{counted(len(audit.differ), 'completion')} of {audit.rows} now earn another score than was recorded"
+        print_labelled(console, "differs", differ, "yellow")
+    _print_unaudited(audit, console)
+    _print_lint(audit, console)
+    console.print(Text(f"{audit.conclusion}; {_verdict(audit, limits, 'changed completions')}", style="bold"))
+
+
+def _print_evidence(audit: Audit, rows: str, tried: Table, full: str, console: Console) -> None:
+    """Print the reward and what was audited, the table, the findings, and the flaws with their examples."""
+    gold = f"gold in {audit.gold_column!r}" if audit.gold_column else "no gold column"
+    console.print(Text.assemble((audit.reward, "bold"), f"  {rows}, {gold}"))
+    if tried.row_count:
+        console.print(tried)
         console.print()
     for finding in audit.findings:
         print_labelled(console, finding.name, finding.words, "bold red")
     if audit.findings:
         console.print()
     for name, examples in audit.flaws.items():
-        print_flaw(name, examples, audit.unit, console)
+        _print_flaw(name, examples, audit.unit, full, console)
         console.print()
-    _print_forms(audit, console)
-    # What was tried of these counts for slow and crashed calls only.
-    left_out = {name: f"left out: {why}" for name, why in audit.left_out.items()}
-    unjudged = {str(name): why for name, one in audit.families.items() if (why := one.not_applicable) is not None}
-    print_reasons(console, "not judged", {**left_out, **unjudged})
-    print_unaudited(audit, console)
-    print_lint(audit, console)
-    console.print(Text(_closing(audit, limits), style="bold"))
 
 
-def _table(audit: RewardAudit) -> Table:
+def _families(audit: RewardAudit) -> Table:
     """Return the table of the families that were tried: a number where something was judged, a dash where not."""
-    shown = counts("family", "tried", "wrongly paid", "wrongly refused", "slow", "crashed")
-    for family, one in audit.families.items():
-        if not one.tried:
-            continue
-        forms = family is Family.FORMS
-        accepted = one.accepted if one.judged and not forms else None
-        refused = one.refused if one.judged and forms else None
-        cells = [_count(found) for found in (accepted, refused, one.slow, one.crashed)]
-        shown.add_row(Text(str(family), style="bold"), f"{one.tried:,}", *cells)
-    return shown
+    families = counts("family", "tried", "wrongly paid", "wrongly refused", "slow", "crashed")
+    for name, family in audit.families.items():
+        if family.tried:
+            forms = name is Family.FORMS
+            accepted = family.accepted if family.judged and not forms else None
+            refused = family.refused if family.judged and forms else None
+            cells = [_count(examples) for examples in (accepted, refused, family.slow, family.crashed)]
+            families.add_row(Text(str(name), style="bold"), f"{family.tried:,}", *cells)
+    return families
 
 
-def counts(name: str, *columns: str) -> Table:
-    """Return an empty table whose first column has names and the others numbers."""
-    shown = table(name, *columns)
-    for column in shown.columns[1:]:
-        column.justify = "right"
-    return shown
+def _count(examples: Sequence[Example] | None) -> Text:
+    if examples is None:
+        return Text(NONE, style="dim")
+    return Text(f"{len(examples):,}", style="red" if examples else "")
 
 
-def _count(found: Sequence[Example] | None) -> Text:
-    if found is None:
-        return Text("-", style="dim")
-    return Text(f"{len(found):,}", style="red" if found else "")
+def _mutations(audit: ExploitAudit) -> Table:
+    tried = {name: mutation for name, mutation in audit.mutations.items() if mutation.tried}
+    seldom = [name for name in ("skipped", "failed") if any(getattr(mutation, name) for mutation in tried.values())]
+    mutations = counts("mutation", "should", "tried", "judged", "kept", "wrongly", *seldom, "")
+    for column in (mutations.columns[1], mutations.columns[-1]):
+        column.justify = "left"
+    mutations.columns[0].no_wrap = True
+    for name, row in tried.items():
+        figures = (row.tried, row.judged, row.kept, len(row.accepted), *(getattr(row, kind) for kind in seldom))
+        cells = [f"{figure:,}" for figure in figures]
+        mutations.add_row(Text(str(name), style="bold"), _SHOULD[row.expected], *cells, _conclusion(row))
+    return mutations
 
 
-def print_reasons(console: Console, label: str, why: Mapping[str, str]) -> None:
-    """Print a label and why it is that of these names, those of one reason together."""
-    for reason, listed in _grouped((reason, name) for name, reason in why.items()).items():
-        print_labelled(console, label, f"{', '.join(listed)}: {shortened(reason, 300)}")
+def _conclusion(mutation: MutationCounts) -> Text:
+    return Text(str(mutation.conclusion or NONE), style=_STYLES[mutation.conclusion])
 
 
-def print_labelled(console: Console, label: str, words: str, style: str = "bold") -> None:
-    """Print a label and words beside it, with all of their lines behind the label."""
-    shown = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
-    shown.add_column(no_wrap=True, style=style)
-    shown.add_column(overflow="fold")
-    shown.add_row(label, Text(words))
-    console.print(shown)
-
-
-def print_flaw(
-    name: str, examples: Sequence[Example], unit: str, console: Console, full: str = "a right answer"
-) -> None:
+def _print_flaw(name: str, examples: Sequence[Example], unit: str, full: str, console: Console) -> None:
     """Print a rule of thumb that is broken, what mostly causes it, and examples that are evidence of it.
 
     ``unit`` is what the numbers of rows count, and ``full`` what earns the full level of a row.
     """
     failed = name in ("slow", "crashed")
-    rows = len({one.line for one in examples})
+    rows = len({example.line for example in examples})
     title = (name if failed else f"wrongly paid, {name}", "bold red")
     console.print(Text.assemble(title, f"  {counted(len(examples), 'completion')} on {counted(rows, 'row')}"))
-    named = _grouped((one.probe.name, one) for one in examples)
-    told = Table.grid(padding=(0, 2, 0, 0))
-    told.add_column(style="dim", no_wrap=True)
-    told.add_column(overflow="fold")
-    told.add_row("  rule", RULES_OF_THUMB[name].rule)
-    told.add_row("  cause", RULES_OF_THUMB[name].cause)
-    told.add_row("  tried" if failed else "  paid", Text(_listed([shortened(one, 50) for one in named], _SHOWN_NAMES)))
-    firsts = [found[0] for found in named.values()]
-    for one in [firsts[0], *firsts[-1:]][: 1 if failed or len(firsts) == 1 else 2]:
-        told.add_row(f"  {unit} {one.line}", _evidence(one, full, slow=name == "slow"))
-    console.print(told)
+    by_name = grouped((example.probe.name, example) for example in examples)
+    firsts = [group[0] for group in by_name.values()]
+    evidence = [firsts[0], *firsts[-1:]][: 1 if failed or len(firsts) == 1 else 2]
+    number = "id" if unit == "completion" else unit
+    names = _listed([shortened(probe, 50) for probe in by_name], _SHOWN_NAMES)
+    print_pairs(
+        console,
+        [
+            ("  rule", RULES_OF_THUMB[name].rule),
+            ("  cause", RULES_OF_THUMB[name].cause),
+            ("  tried" if failed else "  paid", Text(names)),
+            *((f"  {number} {example.line}", _evidence(example, full, slow=name == "slow")) for example in evidence),
+        ],
+    )
 
 
-def _evidence(one: Example, level: str, *, slow: bool) -> Text:
+def _evidence(example: Example, level: str, *, slow: bool) -> Text:
     """Return what was tried, what it earned beside a right answer, and what the reward said."""
-    gold = "" if one.gold is None else f", gold “{shortened(one.gold, 60)}”"
-    frame = f", {shortened(one.probe.frame, 40)}" if one.probe.frame else ""
-    full = "" if one.full is None or slow else f", {level} {one.full:.3g}"
-    cost = f" in {one.outcome.duration_s:.2g} s" if slow else ""
-    earned = f"“{excerpt(one.completion, one.probe.point)}” {_earned(one.outcome)}{full}{cost}"
-    said = (f"\n{shortened(one.said, 200)}", "dim") if one.said else ""
-    return Text.assemble(f"{shortened(one.probe.name, 60)}{frame}{gold}:\n{earned}", said)
-
-
-def excerpt(text: str, point: str, chars: int = SHOWN_CHARS) -> str:
-    """Return a text on one line: of a long one what is around the point, or without one its head and end."""
-    text, point = " ".join(text.split()), " ".join(point.split())[:chars]
-    if len(text) <= chars:
-        return plain(text)
-    place = text.rfind(point) if point else -1
-    if place < 0:
-        return plain(f"{text[: chars // 4]} … {text[-chars // 4 * 3 :]}")
-    start = max(0, place - (chars - len(point)) // 2)
-    end = start + chars
-    return plain(f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}")
+    probe = example.probe
+    gold = "" if example.gold is None else f", gold “{shortened(example.gold, 60)}”"
+    frame = f", {shortened(probe.frame, 40)}" if probe.frame else ""
+    full = "" if example.full is None or slow else f", {level} {example.full:.3g}"
+    cost = f" in {example.outcome.duration_s:.2g} s" if slow else ""
+    earned = f"“{excerpt(example.completion, probe.point)}” {_earned(example.outcome)}{full}{cost}"
+    comment = (f"\n{shortened(example.comment, 200)}", "dim") if example.comment else ""
+    return Text.assemble(f"{shortened(probe.name, 60)}{frame}{gold}:\n{earned}", comment)
 
 
 def _listed(names: Sequence[str], most: int = _SHOWN_FORMS) -> str:
@@ -178,70 +176,59 @@ def _earned(outcome: Outcome) -> str:
     return f"{failed}earns {'nothing' if outcome.score is None else format(outcome.score, '.3g')}"
 
 
-def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
-    """Return what has one name together, in the order of the names."""
-    found: dict[str, list[T]] = {}
-    for name, one in pairs:
-        found.setdefault(name, []).append(one)
-    return found
-
-
 def _print_forms(audit: RewardAudit, console: Console) -> None:
     """Print which honest ways of writing are refused, for a reward that reads answers."""
-    verdict = audit.families[Family.FORMS]
-    if verdict.not_applicable is not None or not audit.paid_forms:
+    forms = audit.families[Family.FORMS]
+    if forms.not_applicable is not None or not audit.paid_forms:
         return
     best = [name for name, (paid, tried) in audit.paid_forms.items() if paid == tried][:_SHOWN_FORMS]
     if best:
         print_labelled(console, "always paid", "; ".join(shortened(name, 40) for name in best))
-    refused = _grouped((one.probe.name, one) for one in verdict.refused)
+    refused = grouped((example.probe.name, example) for example in forms.refused)
     if refused:
-        shown = _listed([f"{shortened(name, 40)} ({len(found)})" for name, found in refused.items()])
-        print_labelled(console, "refused (rows)", shown)
+        names = _listed([f"{shortened(name, 40)} ({len(examples)})" for name, examples in refused.items()])
+        print_labelled(console, "refused (rows)", names)
 
 
-def print_unaudited(audit: Audit, console: Console) -> None:
+def _print_unaudited(audit: Audit, console: Console) -> None:
     """Print the rows that tell nothing about a reward, with the reasons."""
-    reasons: dict[str, dict[int, str]] = {}  # values differ, what is wrong with them does not
-    for line, why in audit.unaudited.items():
-        reasons.setdefault(why.partition(", got ")[0], {})[line] = why
-    for found in reasons.values():
-        lines, whys = list(found), list(found.values())
-        listed = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
-        first = ", the first" if len(set(whys)) > 1 else ""
-        noun = "completion" if audit.unit == "completion" else "row"
-        words = f"{counted(len(lines), noun)} ({audit.unit} {listed}){first}: {shortened(whys[0], 300)}"
-        print_labelled(console, "not audited", words, "yellow")
+    noun = "completion" if audit.unit == "completion" else "row"
+    # Values differ, what is wrong with them does not.
+    by_kind = grouped((why.partition(", got ")[0], (line, why)) for line, why in audit.unaudited.items())
+    for pairs in by_kind.values():
+        lines, reasons = [line for line, _ in pairs], [reason for _, reason in pairs]
+        listed = ", ".join(map(str, lines[:_SHOWN_LINES])) + (", …" if len(lines) > _SHOWN_LINES else "")
+        first = ", the first" if len(set(reasons)) > 1 else ""
+        rows = f"{counted(len(lines), noun)} ({audit.unit} {listed}){first}: {shortened(reasons[0], 300)}"
+        print_labelled(console, "not audited", rows, "yellow")
 
 
-def print_lint(audit: Audit, console: Console) -> None:
+def _print_lint(audit: Audit, console: Console) -> None:
     """Print the known mistakes in a reward's source."""
-    for one in audit.lint:
-        print_labelled(console, f"lint {one.rule}", f"{_near(one.file)}:{one.line}: {one.code}", "bold yellow")
-        console.print(Padding(Text(f"{one.why}\n{one.fix}", style="dim"), (0, 0, 0, 4)))
+    for mistake in audit.lint:
+        where = f"{_relative(mistake.file)}:{mistake.line}: {mistake.code}"
+        print_labelled(console, f"lint {mistake.rule}", where, "bold yellow")
+        console.print(Padding(Text(f"{mistake.why}\n{mistake.fix}", style="dim"), (0, 0, 0, 4)))
     for name in audit.unread:
         console.print(Text(f"the source of {name!r} cannot be read: no lint", style="yellow"))
 
 
-def _near(file: str) -> str:
+def _relative(file: str) -> str:
     """Return a path as seen from the working folder, where it lies in it."""
     path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 
 
-def _closing(audit: RewardAudit, limits: Mapping[str, Any]) -> str:
-    if not audit.audited and not audit.false_accepts and not audit.untried:
-        return "not audited: no row says enough about this reward"
-    said = [
-        f"{audit.false_accepts:,} wrongly paid (at most {limits['false_accept']:,})",
-        f"{audit.false_reject_share:.0%} of the honest forms refused (at most {limits['false_reject']:.0%})",
-        f"{audit.failed:,} slow or crashed (at most {limits['failed']:,})",
-    ]
-    if not any(one.judged for one in audit.families.values()):
-        tried = sum(one.tried for one in audit.families.values())
-        said = [f"{tried:,} completions tried for slow and crashed calls only, none judged", said[-1]]
+def _verdict(audit: Audit, limits: AuditLimits, noun: str, refused: Sequence[str] = ()) -> str:
+    """Return whether an audit passed, with its figures and their limits."""
+    paid = f"{audit.false_accepts:,} wrongly paid (at most {limits['false_accept']:,})"
+    failed = f"{audit.failed:,} slow or crashed (at most {limits['failed']:,})"
+    figures = [paid, *refused, failed]
+    if not any(counts.judged for counts in audit.counts) and (audit.audited or refused):
+        tried = sum(counts.tried for counts in audit.counts)
+        figures = [f"{tried:,} {noun} tried for slow and crashed calls only, none judged", failed]
     if audit.untried:
-        said.insert(0, f"stopped by --time-limit with {counted(audit.untried, 'completion')} not tried")
+        figures.insert(0, f"stopped by --time-limit with {counted(audit.untried, 'completion')} not tried")
     if audit.findings:
-        said.append(counted(len(audit.findings), "finding"))
-    return f"{'passed' if passed(audit, limits) else 'NOT passed'}: {', '.join(said)}"
+        figures.append(counted(len(audit.findings), "finding"))
+    return f"{'passed' if audit.passed(limits) else 'NOT passed'}: {', '.join(figures)}"

@@ -14,15 +14,14 @@ from typing import Annotated, Any, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
+from rewardkit.audit.engine import form_probe, rollout_of
 from rewardkit.audit.honest import Honest, framed
 from rewardkit.audit.rows import AuditRow, gold_column, row_of
-from rewardkit.audit.run import form_probe, rollout_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
 from rewardkit.cli.exits import FAILED, finish
-from rewardkit.cli.report import duration, number
+from rewardkit.cli.progress import collected
+from rewardkit.cli.render import NONE, count_or_none, duration, folded, grouped, number, screen, table
 from rewardkit.cli.rewards import Leaves, chosen
-from rewardkit.cli.screen import collected, fitting, screen, table
-from rewardkit.cli.text import folded
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.rows import read_rows, trainer_warnings
@@ -77,7 +76,7 @@ class RewardCheck:
     def as_json(self) -> dict[str, Any]:
         """Return it ready for JSON."""
         scores = {str(line): score for line, score in self.scores.items()}
-        misfits = [one._asdict() for one in self.misfits]
+        misfits = [misfit._asdict() for misfit in self.misfits]
         return {**asdict(self), "misfits": misfits, "scores": scores, "ok": not self.misfits}
 
 
@@ -109,26 +108,26 @@ def check_command(
     rewardkit check my_rewards.py:correct rows.jsonl --gold target --json[/]
     """
     path = data_path(data, data_option)
-    found = chosen(rewards)
+    reward_set = chosen(rewards)
     lines = read_rows(path)
-    checked = []
-    for leaf in Leaves(found).leaves:
+    checks = []
+    for leaf in Leaves(reward_set).leaves:
         check = coerced(leaf, lines)
         check.group = _group_size(leaf, lines, num_generations)
         rollouts, scored = _to_score(leaf, lines[:rows], gold, path, check)
         if rollouts or time_to_load_s(leaf):
-            parts = Leaves(found, leaf)
+            parts = Leaves(reward_set, leaf)
             with scorer_of(parts, workers=workers, load_timeout_s=load_timeout, max_infrastructure_rate=1.0) as scorer:
                 scorer.wait_loaded()
                 if rollouts:
                     # The rewards that it asks are scored only where it asks them.
                     answers = collected(f"check of {leaf.name}", scorer.stream(rollouts), [leaf.name], len(rollouts))
                     _take(check, scored, answers[leaf.name])
-        checked.append(check)
-    code = FAILED if any(one.misfits for one in checked) else 0
+        checks.append(check)
+    code = FAILED if any(check.misfits for check in checks) else 0
     trainers = trainer_warnings(lines[0].values)
-    told = {"rewards": [one.as_json() for one in checked], "warnings": trainers}
-    finish(told, lambda: _print(checked, trainers, unit_of(path)), as_json=as_json, code=code)
+    result = {"rewards": [check.as_json() for check in checks], "warnings": trainers}
+    finish(result, lambda: _print(checks, trainers, unit_of(path)), as_json=as_json, code=code)
 
 
 def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
@@ -138,16 +137,16 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
     for name in (p.name for p in own if p.name not in reward.spec.hints):
         kinds = sorted({type(row.values[name]).__name__ for row in lines if name in row.values})
         if kinds:
-            said = f"column {name!r} has no annotation, so it is passed on as it is in the data ({', '.join(kinds)})"
-            check.warnings.append(f"{said}; annotate the parameter")
+            reason = f"column {name!r} has no annotation, so it is passed on as it is in the data ({', '.join(kinds)})"
+            check.warnings.append(f"{reason}; annotate the parameter")
     misfits = []
     for row in lines:
         for parameter in own:
             if parameter.required and parameter.name not in row.values:
                 kind = reward.spec.kind
                 hint = near_name(parameter.name, list(row.values), kind) or meaning_of(parameter.name, kind)
-                words = f"column {parameter.name!r} is missing{'' if hint is None else f'; {hint}'}"
-                misfits.append(Misfit(row.line, parameter.name, words))
+                error = f"column {parameter.name!r} is missing{'' if hint is None else f'; {hint}'}"
+                misfits.append(Misfit(row.line, parameter.name, error))
     values = [row.values for row in lines]
     misfits += [Misfit(lines[index].line, column, error) for index, column, error in reward.misfits(values)]
     check.misfits = sorted(misfits, key=lambda misfit: misfit.line)
@@ -158,15 +157,15 @@ def _to_score(
     leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path, check: RewardCheck
 ) -> tuple[list[Rollout], list[int]]:
     """Return right answers to score and the lines of their rows; groups are made of fewer rows, for the same cost."""
-    bad = {one.line for one in check.misfits}
+    bad = {misfit.line for misfit in check.misfits}
     rows = [(row, form) for row, form in _references(leaf, lines, gold, path) if row.line not in bad]
     if not rows and leaf.spec.is_async and lines:
-        said = "no right answer was found to score, so what 1,000 completions take is not known"
-        check.warnings.append(f"{said}; --gold names its column")
+        warning = "no right answer was found to score, so what 1,000 completions take is not known"
+        check.warnings.append(f"{warning}; --gold names its column")
     size = check.group or 1
     texts = [*dict.fromkeys(form.text for _, form in rows)]
     rows = rows[: -(-len(rows) // size)]
-    rollouts = [one for row, form in rows for one in _group(leaf, row, form, texts, size)]
+    rollouts = [rollout for row, form in rows for rollout in _group(leaf, row, form, texts, size)]
     return rollouts, [row.line for row, _ in rows]
 
 
@@ -177,21 +176,21 @@ def _references(
     if not lines:
         return []
     column = gold_column(lines[0].values, gold, [p.name for p in leaf.spec.parameters if p.column], str(path))
-    found = []
+    references = []
     for line in lines:
         row = row_of(line.line, line.values, column)
-        forms = [form for form in framed(row) if form.counted]
-        if forms:
-            found.append((row, forms[0]))
-    return found
+        form = next((form for form in framed(row) if form.counted), None)
+        if form is not None:
+            references.append((row, form))
+    return references
 
 
-def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], given: int | None) -> int | None:
+def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], size: int | None) -> int | None:
     """Return how many completions a reward's groups have; ``None`` where it scores single ones."""
     if leaf.spec.kind is not Kind.GROUP:
         return None
     own = lines[0].values.get("completions") if lines else None
-    return given or (len(own) if isinstance(own, list | tuple) and len(own) > 1 else _GROUP)
+    return size or (len(own) if isinstance(own, list | tuple) and len(own) > 1 else _GROUP)
 
 
 def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[str], size: int) -> list[Rollout]:
@@ -219,79 +218,69 @@ def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome])
 
 def _all_skipped(reasons: Sequence[str | None]) -> str:
     """Return the warning that every right answer was skipped, with the most frequent reason."""
-    given = Counter(reason for reason in reasons if reason)
-    why = f", mostly because: {given.most_common(1)[0][0]}" if given else ", or lacks a return"
-    what = "the right answer that was scored was" if len(reasons) == 1 else f"all {len(reasons):,} right answers were"
-    return f"{what} skipped: the reward does not seem to apply to this data{why}"
+    common = Counter(reason for reason in reasons if reason).most_common(1)
+    why = f", mostly because: {common[0][0]}" if common else ", or lacks a return"
+    answers = (
+        "the right answer that was scored was" if len(reasons) == 1 else f"all {len(reasons):,} right answers were"
+    )
+    return f"{answers} skipped: the reward does not seem to apply to this data{why}"
 
 
-def _print(checked: Sequence[RewardCheck], trainers: Sequence[str], unit: str) -> None:
+def _print(checks: Sequence[RewardCheck], trainers: Sequence[str], unit: str) -> None:
     console = screen()
-    made = functools.partial(_table, checked, console.width)
-    console.print(fitting(console, made, ["skipped"], ["answers", "slowest"]))
+    console.fitted_table(functools.partial(_table, checks, console.width), ["skipped"], ["answers", "slowest"])
     for warning in trainers:
-        console.print(Text.assemble(("warning: ", "yellow"), plain(warning)))
-    for one in checked:
-        for said in one.warnings:
-            console.print(Text.assemble((f"{one.reward}: ", "bold"), ("warning: ", "yellow"), plain(said)))
-        if one.per_1000:
-            groups = "" if one.group is None else f" in groups of {one.group}"
-            took = f"1,000 completions{groups} take {costs_told(one.per_1000)}"
-            console.print(Text.assemble((f"{one.reward}: ", "bold"), took))
-        gathered = _gathered(one.misfits)
-        for misfits in gathered[:_SHOWN]:
-            console.print(Text.assemble((f"{one.reward}: ", "bold"), plain(_told(misfits, unit))))
-        told = all(_is_told_whole(misfits) for misfits in gathered[:_SHOWN])
-        if len(gathered) > _SHOWN or not told:
-            console.print(Text(f"{one.reward}: --json lists all {len(one.misfits):,}", style="dim"))
+        console.say(("warning: ", "yellow"), plain(warning), fit="wrap")
+    for check in checks:
+        name = (f"{check.reward}: ", "bold")
+        for warning in check.warnings:
+            console.say(name, ("warning: ", "yellow"), plain(warning), fit="wrap")
+        if check.per_1000:
+            groups = "" if check.group is None else f" in groups of {check.group}"
+            console.say(name, f"1,000 completions{groups} take {costs_told(check.per_1000)}", fit="wrap")
+        # The misfits of each column together; where a reference was not scored, those of one error.
+        by_column = grouped(((m.column, m.error if m.column is None else ""), m) for m in check.misfits)
+        kinds = list(by_column.values())
+        for misfits in kinds[:_SHOWN]:
+            console.say(name, plain(_describe(misfits, unit)), fit="wrap")
+        if len(kinds) > _SHOWN or not all(map(_is_complete, kinds)):
+            console.say((f"{check.reward}: --json lists all {len(check.misfits):,}", "dim"), fit="wrap")
 
 
-def _table(checked: Sequence[RewardCheck], width: int, left_out: Collection[str]) -> Table:
+def _table(checks: Sequence[RewardCheck], width: int, left_out: Collection[str]) -> Table:
     names = ["reward", "rows", "failing", "answers", "mean\nscore", "skipped", "call\np50", "slowest", "timeout"]
-    shown = table(*(name for name in names if name not in left_out))
-    for column in shown.columns[1:]:
-        column.justify = "right"
-        column.no_wrap = True
     room = max(10, width - _NUMBERS_WIDTH + _NUMBER_WIDTH * len(left_out))
-    for one in checked:
-        known = [score for score in one.scores.values() if score is not None]
-        failing = len({misfit.line for misfit in one.misfits})
-        p50, slowest, timeout = (
-            duration(seconds).replace(" min ", " min\n") for seconds in (one.p50_s, one.max_s, one.timeout_s)
+    rows = []
+    for check in checks:
+        scores = [score for score in check.scores.values() if score is not None]
+        failing = len({misfit.line for misfit in check.misfits})
+        times = (
+            duration(seconds).replace(" min ", " min\n") for seconds in (check.p50_s, check.max_s, check.timeout_s)
         )
         cells: list[str | Text] = [
-            Text(folded(shortened(one.reward, 60), room), style="bold"),
-            f"{one.rows:,}",
-            Text(f"{failing:,}", style="red") if failing else Text("-"),
-            f"{len(one.scores):,}" if one.scores else "-",
-            number(sum(known) / len(known) if known else None),
-            f"{len(one.scores) - len(known):,}" if len(known) < len(one.scores) else "-",
-            p50,
-            slowest,
-            timeout,
+            Text(folded(shortened(check.reward, 60), room), style="bold"),
+            f"{check.rows:,}",
+            Text(f"{failing:,}", style="red") if failing else Text(NONE),
+            count_or_none(len(check.scores)),
+            number(sum(scores) / len(scores) if scores else None),
+            count_or_none(len(check.scores) - len(scores)),
+            *times,
         ]
-        shown.add_row(*(cell for name, cell in zip(names, cells, strict=True) if name not in left_out))
-    return shown
+        rows.append([cell for name, cell in zip(names, cells, strict=True) if name not in left_out])
+    return table(*(name for name in names if name not in left_out), left=1, rows=rows)
 
 
-def _gathered(misfits: Sequence[Misfit]) -> list[list[Misfit]]:
-    """Return the misfits of each column together; where a reference was not scored, those of one error."""
-    found: dict[tuple[str | None, str], list[Misfit]] = {}
-    for one in misfits:
-        found.setdefault((one.column, "" if one.column is not None else one.error), []).append(one)
-    return list(found.values())
-
-
-def _is_told_whole(misfits: Sequence[Misfit]) -> bool:
+def _is_complete(misfits: Sequence[Misfit]) -> bool:
     """Whether their line names every row and every error."""
-    return len(misfits) <= _SHOWN_LINES and len({one.error for one in misfits}) == 1
+    return len(misfits) <= _SHOWN_LINES and len({misfit.error for misfit in misfits}) == 1
 
 
-def _told(misfits: Sequence[Misfit], unit: str) -> str:
+def _describe(misfits: Sequence[Misfit], unit: str) -> str:
     """Return in one line what is wrong with a column: its rows and the first error."""
     first = misfits[0]
     if len(misfits) == 1:
         return f"{unit} {first.line}: {first.error}"
-    lines = ", ".join(str(one.line) for one in misfits[:_SHOWN_LINES]) + (", …" if len(misfits) > _SHOWN_LINES else "")
-    others = "" if all(one.error == first.error for one in misfits) else ", the first"
-    return f"{len(misfits):,} rows ({unit} {lines}){others}: {first.error}"
+    more = ", …" if len(misfits) > _SHOWN_LINES else ""
+    lines = ", ".join(str(misfit.line) for misfit in misfits[:_SHOWN_LINES]) + more
+    note = "" if all(misfit.error == first.error for misfit in misfits) else ", the first"
+    return f"{len(misfits):,} rows ({unit} {lines}){note}: {first.error}"

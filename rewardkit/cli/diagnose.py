@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+from rich.table import Table
+from rich.text import Text
+
 from rewardkit.cli.arguments import AsJson, LoadTimeout, Steps, Timeout, Workers, argument, option
-from rewardkit.cli.diagnose_report import print_diagnosis
 from rewardkit.cli.exits import finish
+from rewardkit.cli.progress import collected
+from rewardkit.cli.render import NONE, Cells, Screen, folded, screen, table
 from rewardkit.cli.rewards import chosen
-from rewardkit.cli.screen import collected, screen
 from rewardkit.errors import ConfigError
 from rewardkit.health.examine import Diagnosis, diagnose_rows, diagnose_run
+from rewardkit.health.flag import Flag
+from rewardkit.health.noise import Noise
 from rewardkit.health.scored_rows import are_scored, batch_of
 from rewardkit.health.watch import WINDOW_STEPS
 from rewardkit.record.places import run_path
@@ -22,8 +29,10 @@ from rewardkit.replay.stored import steps_of
 from rewardkit.rows.reader import read_rollouts
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.choice import scorer_of
+from rewardkit.shown.text import counted, plain
 from sandbox import LOAD_TIMEOUT_S
 
+_NAME_CHARS = 20
 _ROWS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".gz")
 
 
@@ -60,21 +69,22 @@ def diagnose_command(
     """
     path = Path(place)
     if path.suffix in _ROWS or place == "-":
-        found = _of_rows(path, rewards, steps, workers=workers, timeout_s=timeout, load_timeout_s=load_timeout)
+        diagnosis = _of_rows(path, rewards, steps, workers=workers, timeout_s=timeout, load_timeout_s=load_timeout)
     elif rewards is not None:
         raise ConfigError(
             f"--rewards {rewards}: a run's completions are scored; --rewards goes with a file of rollouts"
         )
     else:
         with RunReader(run_path(place)) as run:
-            found = _naming(place, diagnose_run(run, steps=_between(steps, run), every=every))
-    finish(found.as_row(), lambda: print_diagnosis(found, place, screen()), as_json=as_json)
+            diagnosis = _naming(place, diagnose_run(run, steps=_between(steps, run), every=every))
+    finish(diagnosis.as_row(), lambda: print_diagnosis(diagnosis, place, screen()), as_json=as_json)
 
 
-def _naming(run: str, found: Diagnosis) -> Diagnosis:
+def _naming(run: str, diagnosis: Diagnosis) -> Diagnosis:
     """Return a diagnosis whose next actions name the run, so that their commands can be copied."""
-    named = f" {shlex.quote(run)} "
-    return replace(found, flags=[replace(flag, action=flag.action.replace(" RUN ", named)) for flag in found.flags])
+    name = f" {shlex.quote(run)} "
+    flags = [replace(flag, action=flag.action.replace(" RUN ", name)) for flag in diagnosis.flags]
+    return replace(diagnosis, flags=flags)
 
 
 def _of_rows(
@@ -88,25 +98,90 @@ def _of_rows(
 ) -> Diagnosis:
     if steps is not None:
         raise ConfigError(f"--steps {steps}: rows have no steps; --steps goes with a recorded run")
-    given = None if rewards is None else chosen(rewards, timeout_s)
+    reward_set = None if rewards is None else chosen(rewards, timeout_s)
     rollouts = read_rollouts(path)
-    if given is None:
+    if reward_set is None:
         if not are_scored(rollouts):
             raise ConfigError(f"{path}: who scores these rows? Name the rewards: --rewards my_rewards.py")
         return diagnose_rows(batch_of(rollouts, str(path)))
-    with scorer_of(given, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as scorer:
+    with scorer_of(reward_set, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as scorer:
         outcomes = collected("scoring", scorer.stream(rollouts), scorer.rewards, len(rollouts))
         return diagnose_rows(ScoreBatch(rollouts, outcomes, scorer.weights))
 
 
-def _between(words: str | None, run: RunReader) -> tuple[int, int] | None:
-    """Return the first and last step that are asked for; ``None`` for all.
+def _between(text: str | None, run: RunReader) -> tuple[int, int] | None:
+    """Return the first and last step of ``--steps``; ``None`` for all.
 
     Raises:
-        ConfigError: The words name no steps, or the run has none of these steps.
+        ConfigError: The text names no steps, or the run has none of these steps.
     """
-    asked, there = steps_of(words), run.steps()
-    if asked is not None and not any(asked[0] <= one <= asked[1] for one in there):
-        has = f"it has {there[0]} to {there[-1]}" if there else "it has none"
-        raise ConfigError(f"--steps {words}: {run.path} lacks these steps; {has}")
-    return asked
+    span, steps = steps_of(text), run.steps()
+    if span is not None and not any(span[0] <= step <= span[1] for step in steps):
+        has = f"it has {steps[0]} to {steps[-1]}" if steps else "it has none"
+        raise ConfigError(f"--steps {text}: {run.path} lacks these steps; {has}")
+    return span
+
+
+def print_diagnosis(diagnosis: Diagnosis, place: str, console: Screen) -> None:
+    """Print what was looked at, the flags, the noise, and what could not be looked at."""
+    console.say((plain(place), "bold"), f"  {_looked_at(diagnosis)}")
+    console.say(diagnosis.gradient)
+    if diagnosis.flags:
+        console.print()
+        console.print(_flags(diagnosis.flags))
+        for flag in diagnosis.flags:
+            _print_flag(flag, console, rows="rows" if diagnosis.steps is None else "completions")
+    else:
+        console.say((f"no flags: {len(diagnosis.looked)} detectors looked and found nothing", "green"))
+    if diagnosis.noise:
+        console.print()
+        console.print(_noise(diagnosis.noise))
+    if diagnosis.not_looked:
+        console.print()
+        console.say(("not looked at", "dim"))
+    for reason, names in diagnosis.not_looked_by_reason.items():
+        console.say((f"  {reason}: {', '.join(names)}", "dim"))
+
+
+def _looked_at(diagnosis: Diagnosis) -> str:
+    size = counted(diagnosis.completions, "row" if diagnosis.steps is None else "completion")
+    steps = "" if diagnosis.steps is None else f", steps {diagnosis.steps[0]:,} to {diagnosis.steps[1]:,}"
+    return f"{size}{steps}; rewards: {plain(', '.join(diagnosis.rewards)) or 'none'}"
+
+
+def _flags(flags: Sequence[Flag]) -> Table:
+    timed = any(flag.first_step is not None for flag in flags)
+    head = ["flag", "reward", *(["steps"] if timed else []), "value", "threshold", *(["at first"] if timed else [])]
+    rows: list[Cells] = [
+        [
+            Text(folded(flag.detector, _NAME_CHARS), style="bold"),
+            folded(flag.reward, _NAME_CHARS) if flag.reward else NONE,
+            *([flag.steps] if timed else []),
+            f"{flag.value:.3g}",
+            f"{flag.threshold:.3g}",
+            *([NONE if flag.baseline is None else f"{flag.baseline:.3g}"] if timed else []),
+        ]
+        for flag in flags
+    ]
+    return table(*head, left=2, rows=rows)
+
+
+def _print_flag(flag: Flag, console: Screen, rows: str) -> None:
+    head = [flag.detector, *([flag.reward] if flag.reward else []), *([f"steps {flag.steps}"] if flag.steps else [])]
+    console.heading(plain(", ".join(head)))
+    console.say(f"  {plain(flag.words)}")
+    if flag.rows:
+        console.say(f"  {rows}: {', '.join(map(str, flag.rows))}")
+    console.say(f"  next: {plain(flag.action)}")
+
+
+def _noise(noise: Mapping[str, Noise]) -> Table:
+    rows: list[Cells] = [
+        [
+            Text(folded(name, _NAME_CHARS), style="bold"),
+            *(NONE if math.isnan(share) else f"{share:.0%}" for share in (each.share, each.right)),
+            *(NONE if count is None else f"{count:,}" for count in (each.generations, each.scorings)),
+        ]
+        for name, each in noise.items()
+    ]
+    return table("reward scored twice", "noise", "signs right", "generations", "scorings", left=1, rows=rows)

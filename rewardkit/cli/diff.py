@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+from rich.table import Table
+
 from rewardkit.cli.arguments import AsJson, LoadTimeout, Split, Steps, Timeout, Workers, argument, option
-from rewardkit.cli.diff_report import print_difference
 from rewardkit.cli.exits import finish
+from rewardkit.cli.progress import told_progress
+from rewardkit.cli.render import Screen, count_or_none, duration, number, score_text, screen, table
 from rewardkit.cli.rewards import one_of
-from rewardkit.cli.screen import screen, told_progress
 from rewardkit.errors import ConfigError
 from rewardkit.record.places import run_path
-from rewardkit.replay.difference import SHOWN, Difference, of_data
+from rewardkit.replay.compare import Side
+from rewardkit.replay.difference import SHOWN, ChangedCompletion, Difference, of_data
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.run_difference import given, of_run
+from rewardkit.replay.single_scorer import UnitCost
 from rewardkit.replay.stored import choose, steps_of
 from rewardkit.rows.reader import read_rollouts
 from rewardkit.serving.choice import scorer_of
+from rewardkit.shown.text import counted, plain, shortened
+from rewardkit.types import Text
 from sandbox import LOAD_TIMEOUT_S
+
+_NAME_CHARS = 24
+_LABEL_CHARS = 18
+_COSTS = {"cost_usd": "USD", "prompt_tokens": "prompt tokens", "completion_tokens": "completion tokens"}
 
 
 def diff_command(
@@ -56,10 +67,10 @@ def diff_command(
     """
     lane = {"workers": workers, "load_timeout_s": load_timeout, "scorer_of": scorer_of}
     if data is not None:
-        found = _of_data(_two(places), data, limit, timeout, {**lane, "shown": examples})
+        result = _of_data(_two(places), data, limit, timeout, {**lane, "shown": examples})
     else:
-        found = _of_run(places, steps, split, timeout, {**lane, "shown": examples, "weight": weight, "limit": limit})
-    finish(found.as_json(), lambda: print_difference(found, screen()), as_json=as_json)
+        result = _of_run(places, steps, split, timeout, {**lane, "shown": examples, "weight": weight, "limit": limit})
+    finish(result.as_json(), lambda: print_difference(result, screen()), as_json=as_json)
 
 
 def _two(places: Sequence[str]) -> tuple[str, str]:
@@ -75,8 +86,8 @@ def _of_data(
     old, new = (one_of(reference, timeout_s) for reference in places)
     rollouts = read_rollouts(data, limit=limit)
     with told_progress("scoring") as tick:
-        found = of_data(old, new, rollouts, tick=tick, **more)
-    return dataclasses.replace(found, old=places[0], new=places[1])
+        difference = of_data(old, new, rollouts, tick=tick, **more)
+    return dataclasses.replace(difference, old=places[0], new=places[1])
 
 
 def _of_run(
@@ -88,7 +99,111 @@ def _of_run(
             "OLD and NEW"
         )
     with Run.open(run_path(places[0])) as run:
-        old, new = (given(run, words, lambda words: one_of(words, timeout_s)) for words in places[1:])
+        old, new = (given(run, version, lambda reference: one_of(reference, timeout_s)) for version in places[1:])
         stored = choose(run, steps_of(steps), split)
         with told_progress("scoring") as tick:
             return of_run(run, old, new, stored, tick=tick, **more)
+
+
+def print_difference(difference: Difference, console: Screen) -> None:
+    """Print the table of both versions, what it does to the advantages, and the completions that change most."""
+    if not _are_headings(difference):
+        for side, name in (("old", difference.old), ("new", difference.new)):
+            console.say((f"{side}  ", "bold"), plain(name))
+        console.print()
+    console.whole_table(_sides(difference))
+    console.print()
+    for label, figure in _figures(difference):
+        console.say((f"{label:17}", "bold"), figure)
+    for note in difference.told_notes:
+        console.say((note, "dim"))
+    if difference.examples:
+        console.heading("completions that change most")
+        for example in difference.examples:
+            _print_example(example, console)
+
+
+def _are_headings(difference: Difference) -> bool:
+    """Whether the versions' names fit above the columns and differ."""
+    return difference.old != difference.new and max(len(difference.old), len(difference.new)) <= _NAME_CHARS
+
+
+def _sides(difference: Difference) -> Table:
+    numbers, old, new = difference.comparison, difference.comparison.old, difference.comparison.new
+    names = (difference.old, difference.new) if _are_headings(difference) else ("old", "new")
+    same = numbers.both == old.scored == new.scored
+    rows = [
+        ("mean", number(old.mean), number(new.mean)),
+        *([] if same else [("mean where both scored", number(numbers.old_mean), number(numbers.new_mean))]),
+        ("std", number(old.std), number(new.std)),
+        ("scored", f"{old.scored:,}", f"{new.scored:,}"),
+        ("skipped", count_or_none(old.skipped), count_or_none(new.skipped)),
+        ("failed", _failed(old), _failed(new)),
+        ("groups with signal", f"{old.groups_with_signal:,}", f"{new.groups_with_signal:,}"),
+        *_costs(difference.old_cost or UnitCost(None, {}), difference.new_cost or UnitCost(None, {})),
+    ]
+    return table("", *map(plain, names), left=1, rows=rows)
+
+
+def _costs(old: UnitCost, new: UnitCost) -> list[tuple[str, str, str]]:
+    """Return what 1,000 completions take, a line for each thing; a dash where it is not known."""
+    if old.seconds is None and new.seconds is None:
+        return []
+    lines = [("time per 1,000", duration(old.seconds), duration(new.seconds))]
+    for name in {**old.metrics, **new.metrics}:
+        amounts = number(old.metrics.get(name)), number(new.metrics.get(name))
+        lines.append((f"{_COSTS.get(name, name)} per 1,000", *amounts))
+    return lines
+
+
+def _figures(difference: Difference) -> list[tuple[str, str]]:
+    numbers = difference.comparison
+    ranks = counted(numbers.ranked_groups, "group")
+    flat = f"; {numbers.unranked_groups:,} flat on one side" if numbers.unranked_groups else ""
+    correlation = "not known" if numbers.rank_correlation is None else f"{numbers.rank_correlation:.3f}"
+    share = f" ({numbers.sign_flips / numbers.completions:.1%})" if numbers.completions else ""
+    return [
+        ("changed scores", f"{numbers.changed:,} of {numbers.both:,} that both versions scored"),
+        ("rank correlation", f"{correlation} inside groups (Spearman; {ranks}{flat})"),
+        ("sign flips", f"{numbers.sign_flips:,} of {numbers.completions:,} advantages{share}"),
+        ("advantages", f"change by {number(numbers.advantage_change)} on average"),
+        ("signal", f"{_groups(numbers.groups_gained)} it, {_groups(numbers.groups_lost, 'lose')} all of it"),
+    ]
+
+
+def _print_example(example: ChangedCompletion, console: Screen) -> None:
+    scores = f"{score_text(example.old)} -> {score_text(example.new)}"
+    console.say("  ", completion_name(example.step, example.id), "  ", (scores, "bold"))
+    texts = {"prompt": text_line(example.rollout.prompt), "completion": text_line(example.rollout.completion)}
+    reasons = {side: outcome.reason for side, outcome in (("old", example.old), ("new", example.new))}
+    for label, text in {**texts, **reasons}.items():
+        if text or label in texts:
+            print_beside(label, text or "", console)
+
+
+def completion_name(step: int | None, number: int) -> str:
+    """Return where a completion stands in a run or a file."""
+    return f"completion {number}" if step is None else f"step {step}, completion {number}"
+
+
+def text_line(text: Text) -> str:
+    """Return a prompt or completion as text; messages as JSON."""
+    return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, default=repr)
+
+
+def print_beside(label: str, text: str, console: Screen) -> None:
+    """Print a text on one line behind a label; it is cut where a terminal ends, and whole off a terminal."""
+    line = " ".join(plain(text).split())
+    if console.is_terminal:
+        line = shortened(text, max(20, console.width - _LABEL_CHARS))
+    console.say(f"      {label:11} {line}")
+
+
+def _failed(side: Side) -> str:
+    return count_or_none(side.failed) + (
+        f" ({side.stand_ins:,} with a default)" if side.failed and side.stand_ins else ""
+    )
+
+
+def _groups(count: int, verb: str = "gain") -> str:
+    return f"{counted(count, 'group')} {verb}{'s' if count == 1 else ''}"

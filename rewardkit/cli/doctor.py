@@ -11,7 +11,7 @@ from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, option
 from rewardkit.cli.exits import FAILED, finish
-from rewardkit.cli.screen import screen, table
+from rewardkit.cli.render import NONE, screen, table
 from rewardkit.shown.text import counted
 from sandbox import cores, machine, trials
 
@@ -42,20 +42,20 @@ def doctor_command(
     report: dict[str, Any] = {
         "machine": machine(),
         "levels": [
-            {"level": str(one.level), "reached": one.reached, "why_not": one.why, "attacks": one.attacks}
-            for one in trials()
+            {"level": str(trial.level), "reached": trial.reached, "why_not": trial.why, "attacks": trial.attacks}
+            for trial in trials()
         ],
         "names_taken": taken_names(),
     }
     report["advice"] = advice(report["machine"])
-    reached = [one["level"] for one in report["levels"] if one["reached"]]
-    report["level"] = next((one for one in ("strict", "standard") if one in reached), None)
+    reached = [row["level"] for row in report["levels"] if row["reached"]]
+    report["level"] = next((name for name in ("strict", "standard") if name in reached), None)
     report["asked"] = level
     reached_it = report["level"] is not None if level == "auto" else level in reached
     if ray:
         report["nodes"] = _nodes(ray_address)
         wanted = {"strict", "standard"} if level == "auto" else {level}
-        reached_it &= all(one["why_not"] is None and wanted & {*one["levels"]} for one in report["nodes"])
+        reached_it &= all(node["why_not"] is None and wanted & {*node["levels"]} for node in report["nodes"])
     finish(report, lambda: _print(report, ok=reached_it), as_json=as_json, code=0 if reached_it else FAILED)
 
 
@@ -66,15 +66,13 @@ def _nodes(address: str) -> list[dict[str, Any]]:
 
     return [
         {
-            "node": one.node,
-            "python": one.facts and one.facts.python,
-            "rewardkit": one.facts and one.facts.rewardkit,
-            "cores": one.facts and one.facts.cores,
-            "levels": [level for level, reached, _ in one.levels if reached],
-            "why_no_level": {level: why for level, reached, why in one.levels if not reached},
-            "why_not": one.why_not,
+            "node": node.node,
+            **{name: node.facts and getattr(node.facts, name) for name in ("python", "rewardkit", "cores")},
+            "levels": [level for level, reached, _ in node.levels if reached],
+            "why_no_level": {level: why for level, reached, why in node.levels if not reached},
+            "why_not": node.why_not,
         }
-        for one in survey(connect(address, with_own=True))
+        for node in survey(connect(address, with_own=True))
     ]
 
 
@@ -84,68 +82,63 @@ def advice(facts: Mapping[str, str]) -> list[str]:
     Args:
         facts: What :func:`sandbox.machine` says of this one.
     """
-    said = []
+    lines = []
     if "notebook" in facts:
-        said.append(
+        lines.append(
             f"Google Colab: {counted(cores(), 'core')}, so leave workers at their default; after an installation that "
             "replaces packages in use, restart the session once; record under /content and copy the run to Drive when "
             "it has ended, because Drive does not keep up with a database that is being written"
         )
     if sys.platform == "darwin":
-        said.append(
+        lines.append(
             "macOS: rewards run in workers, without the memory limit; code that models write has no jail here, so "
             "rewards that run it need Linux, such as a container"
         )
-    return said
+    return lines
 
 
 def taken_names() -> dict[str, list[str]]:
     """Return the import names of ours that other installed distributions hold as well, with those distributions."""
     ours = importlib.metadata.metadata("rewardkit")["Name"]
     holders = importlib.metadata.packages_distributions()
-    taken = {name: sorted({one for one in holders.get(name, []) if one != ours}) for name in _OWN_NAMES}
-    return {name: others for name, others in taken.items() if others}
+    taken = {name: sorted({holder for holder in holders.get(name, []) if holder != ours}) for name in _OWN_NAMES}
+    return {name: distributions for name, distributions in taken.items() if distributions}
 
 
 def _print(report: dict[str, Any], *, ok: bool) -> None:
     console = screen()
-    facts = table("this machine", "")
-    for name, value in report["machine"].items():
-        facts.add_row(Text(name, style="bold"), Text(value))
-    console.print(facts)
+    facts = [(Text(name, style="bold"), Text(value)) for name, value in report["machine"].items()]
+    console.print(table("this machine", "", rows=facts))
     console.print()
-    shown = table("level", "reached", "why not")
-    for one in report["levels"]:
-        mark = Text("yes", style="green") if one["reached"] else Text("no", style="red")
-        shown.add_row(Text(one["level"], style="bold"), mark, Text(one["why_not"] or "-"))
-    console.print(shown)
+    levels = report["levels"]
+    marks = {True: Text("yes", style="green"), False: Text("no", style="red")}
+    rows = [(Text(row["level"], style="bold"), marks[row["reached"]], Text(row["why_not"] or NONE)) for row in levels]
+    console.print(table("level", "reached", "why not", rows=rows))
     console.print()
-    outcomes = table("attack", *(one["level"] for one in report["levels"]))
-    marks = {None: "-", True: "[red]SUCCEEDED[/]", False: "refused"}
-    for name in dict.fromkeys(name for one in report["levels"] for name in one["attacks"]):
-        outcomes.add_row(name, *(marks[one["attacks"].get(name)] for one in report["levels"]))
-    if outcomes.row_count:
-        console.print(outcomes)
+    outcomes = {None: Text(NONE), True: Text("SUCCEEDED", style="red"), False: Text("refused")}
+    attacks = dict.fromkeys(name for row in levels for name in row["attacks"])
+    if attacks:
+        cells = [[name, *(outcomes[row["attacks"].get(name)] for row in levels)] for name in attacks]
+        console.print(table("attack", *(row["level"] for row in levels), rows=cells))
     if "nodes" in report:
         console.print()
-        nodes = table("node", "Python", "rewardkit", "cores", "levels", "takes no part because")
-        for one in report["nodes"]:
-            cells = [one["node"], one["python"], one["rewardkit"], one["cores"], ", ".join(one["levels"])]
-            nodes.add_row(*(Text(str(cell or "-")) for cell in cells), Text(one["why_not"] or "-"))
-        console.print(nodes)
+        values = [
+            (node["node"], node["python"], node["rewardkit"], node["cores"], ", ".join(node["levels"]), node["why_not"])
+            for node in report["nodes"]
+        ]
+        nodes = [[Text(str(value or NONE)) for value in row] for row in values]
+        console.print(table("node", "Python", "rewardkit", "cores", "levels", "takes no part because", rows=nodes))
     for line in report["advice"]:
-        console.print(Text(f"\n{line}"))
-    for name, others in report["names_taken"].items():
-        console.print(
-            Text(
-                f"\nwarning: {', '.join(others)} also installs a package named {name!r}; "
-                f"`import {name}` may give theirs. Uninstall it: pip uninstall {others[0]}",
-                style="yellow",
-            )
+        console.say(f"\n{line}", fit="wrap")
+    for name, distributions in report["names_taken"].items():
+        warning = (
+            f"\nwarning: {', '.join(distributions)} also installs a package named {name!r}; "
+            f"`import {name}` may give theirs. Uninstall it: pip uninstall {distributions[0]}"
         )
+        console.say((warning, "yellow"), fit="wrap")
     where = "here and on every node" if "nodes" in report else "here"
-    words = f"the level asked for, {report['asked']}, is not reached {where}; see the reasons above"
+    verdict = f"the level asked for, {report['asked']}, is not reached {where}; see the reasons above"
     if ok:
         level = report["level"] if report["asked"] == "auto" else report["asked"]
-        words = f"code that models write can be run {where}, at level {level}"
-    console.print(Text(f"\n{words}", style="bold"))
+        verdict = f"code that models write can be run {where}, at level {level}"
+    console.say((f"\n{verdict}", "bold"), fit="wrap")

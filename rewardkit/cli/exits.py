@@ -40,16 +40,16 @@ def finish(result: Mapping[str, Any], show: Callable[[], None], *, as_json: bool
         raise typer.Exit(code)
 
 
-def code_of(fault: BaseException) -> int:
+def code_of(error: BaseException) -> int:
     """Return the exit code of an error that ends a command."""
-    if isinstance(fault, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
-    if isinstance(fault, RewardError):
-        return INFRASTRUCTURE if isinstance(fault, InfrastructureError) else MISTAKE
-    return getattr(fault, "exit_code", INFRASTRUCTURE)  # a wrong option carries its own
+    if isinstance(error, RewardError):
+        return INFRASTRUCTURE if isinstance(error, InfrastructureError) else MISTAKE
+    return getattr(error, "exit_code", INFRASTRUCTURE)  # a wrong option carries its own
 
 
-def as_result(fault: BaseException) -> dict[str, Any]:
+def as_result(error: BaseException) -> dict[str, Any]:
     """Return what ``--json`` prints in place of a result where an error ends the command."""
-    words = fault.format_message() if hasattr(fault, "format_message") else str(fault) or "interrupted"
-    return {"ok": False, "error": {"type": type(fault).__name__, "message": words, "exit_code": code_of(fault)}}
+    message = error.format_message() if hasattr(error, "format_message") else str(error) or "interrupted"
+    return {"ok": False, "error": {"type": type(error).__name__, "message": message, "exit_code": code_of(error)}}

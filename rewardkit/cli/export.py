@@ -53,9 +53,9 @@ def export_command(
         columns = export_columns(opened)
         with replaced(to.resolve()) as beside:
             written = write(beside, columns, export_rows(opened, columns, last))
-        told = {"run": opened.name, "file": str(to), "rows": written, "columns": [one.name for one in columns]}
-    words = plain(f"wrote {counted(written, 'completion')} to {to}")
-    finish(told, lambda: typer.echo(words), as_json=as_json)
+        names = [column.name for column in columns]
+    result = {"run": opened.name, "file": str(to), "rows": written, "columns": names}
+    finish(result, lambda: typer.echo(plain(f"wrote {counted(written, 'completion')} to {to}")), as_json=as_json)
 
 
 def _write_lines(path: Path, columns: Sequence[ExportColumn], rows: Rows) -> int:
@@ -75,7 +75,7 @@ def _json_value(value: Any) -> Any:
 def _write_csv(path: Path, columns: Sequence[ExportColumn], rows: Rows) -> int:
     written = 0
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [one.name for one in columns], lineterminator="\n")
+        writer = csv.DictWriter(file, [column.name for column in columns], lineterminator="\n")
         writer.writeheader()
         for row in rows:
             writer.writerow(row)
@@ -87,7 +87,7 @@ def _write_parquet(path: Path, columns: Sequence[ExportColumn], rows: Rows) -> i
     written = 0
     arrow, parquet = _pyarrow()
     types = {"int": arrow.int64(), "float": arrow.float64(), "bool": arrow.bool_(), "text": arrow.string()}
-    schema = arrow.schema([(one.name, types[one.kind]) for one in columns])
+    schema = arrow.schema([(column.name, types[column.kind]) for column in columns])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for chunk in _chunks(rows):
             writer.write_batch(arrow.RecordBatch.from_pydict(turned(columns, chunk), schema))
@@ -96,8 +96,8 @@ def _write_parquet(path: Path, columns: Sequence[ExportColumn], rows: Rows) -> i
 
 
 def _chunks(rows: Rows) -> Iterator[list[Mapping[str, Any]]]:
-    going = iter(rows)
-    while chunk := list(itertools.islice(going, _CHUNK_ROWS)):
+    remaining = iter(rows)
+    while chunk := list(itertools.islice(remaining, _CHUNK_ROWS)):
         yield chunk
 
 
@@ -105,8 +105,8 @@ def _pyarrow() -> tuple[Any, Any]:
     try:
         import pyarrow  # heavy, and few need it
         from pyarrow import parquet
-    except ImportError as missing:
-        raise ConfigError("a Parquet file is written by the library pyarrow: pip install pyarrow") from missing
+    except ImportError as error:
+        raise ConfigError("a Parquet file is written by the library pyarrow: pip install pyarrow") from error
     return pyarrow, parquet
 
 

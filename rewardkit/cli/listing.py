@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, argument
 from rewardkit.cli.exits import finish
+from rewardkit.cli.render import NONE, Screen, folded, screen, table
 from rewardkit.cli.rewards import importing, is_config, listed, split
-from rewardkit.cli.screen import screen, table
-from rewardkit.cli.text import folded, unmarked
 from rewardkit.declare.callables import doc_of
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward
 from rewardkit.loading.registry import entry_points, resolve
 from rewardkit.shown.text import plain
+
+_ROLE = re.compile(r":[a-z]+(?::[a-z]+)*:`~?([^`]*)`")
 
 
 def list_command(
@@ -39,19 +40,19 @@ def list_command(
     [bold]rewardkit list math_answer
     rewardkit list my_rewards.py --json[/]
     """
-    parts = [part for one in rewards or () for part in ([one] if is_config(one) else split(one))]
+    parts = [part for text in rewards or () for part in ([text] if is_config(text) else split(text))]
     groups = [[describe(reward) for reward in listed(part)] for part in parts] if rewards else [_installed()]
-    described = [one for group in groups for one in group]
+    descriptions = [reward for group in groups for reward in group]
 
     def show() -> None:
         if rewards:
             _print_groups(groups)
-        elif described:
-            _print_installed(described)
+        elif descriptions:
+            _print_installed(descriptions)
         else:
             typer.echo("no installed package offers rewards; name a file: rewardkit list my_rewards.py")
 
-    finish({"rewards": described}, show, as_json=as_json)
+    finish({"rewards": descriptions}, show, as_json=as_json)
 
 
 def describe(reward: Composable) -> dict[str, Any]:
@@ -89,42 +90,45 @@ def _settings(reward: Composable) -> dict[str, Any]:
     settings = {
         p.name: None if p.default is p.empty else repr(p.default) for p in inspect.signature(make).parameters.values()
     }
-    said = (inspect.getdoc(make) or "").partition("\n")[2].strip()
     return {
         "settings": settings,
-        "settings_doc": said,
+        "settings_doc": (inspect.getdoc(make) or "").partition("\n")[2].strip(),
         "import": f"from {make.__module__} import {make.__name__}",
     }
 
 
 def _installed() -> list[dict[str, Any]]:
     """Return what packages offer; a reward that does not load is listed with its error."""
-    found = []
+    rows = []
     for name, point in sorted(entry_points().items()):
         try:
             with importing(name):
-                described = describe(resolve(name))
-        except Exception as fault:
-            described = {"name": name, "kind": "unavailable", "columns": [], "optional_columns": [], "doc": str(fault)}
-        found.append({**described, "name": name, "from": point.value})
-    return found
+                row = describe(resolve(name))
+        except Exception as error:  # a package of others: one that does not load hides no other
+            row = {"name": name, "kind": "unavailable", "columns": [], "optional_columns": [], "doc": str(error)}
+        rows.append({**row, "name": name, "from": point.value})
+    return rows
 
 
-def _print_installed(described: list[dict[str, Any]]) -> None:
-    shown = table("reward", "what it does")
-    for one in described:
-        doc = unmarked(one["doc"])
-        words = f"({one['kind']}) {doc}" if one["kind"] != "single" else doc
-        shown.add_row(Text(one["name"], style="bold"), Text(words))
-    screen().print(shown)
+def _unmarked(text: str) -> str:
+    """Return a docstring without the marks of reStructuredText: no double backquotes, no roles."""
+    return _ROLE.sub(r"\1", text).replace("``", "")
+
+
+def _print_installed(rewards: list[dict[str, Any]]) -> None:
+    rows = []
+    for reward in rewards:
+        kind = f"({reward['kind']}) " if reward["kind"] != "single" else ""
+        rows.append((Text(reward["name"], style="bold"), Text(kind + _unmarked(reward["doc"]))))
+    screen().print(table("reward", "what it does", rows=rows))
     typer.echo("\nrewardkit list NAME shows a reward's columns, settings and its whole description")
 
 
 def _print_groups(groups: list[list[dict[str, Any]]]) -> None:
     """Print a reward that stands alone whole, and those of a file in a table."""
     console = screen()
-    for place, group in enumerate(groups):
-        if place:
+    for index, group in enumerate(groups):
+        if index:
             console.print()
         if len(group) == 1:
             _print_whole(group[0], console)
@@ -132,40 +136,37 @@ def _print_groups(groups: list[list[dict[str, Any]]]) -> None:
             _print_table(group, console)
 
 
-def _print_table(described: list[dict[str, Any]], console: Console) -> None:
-    shown = table("reward", "kind", "columns", "what it does")
-    for one in described:
-        columns = ", ".join([*one["columns"], *(f"[{column}]" for column in one["optional_columns"])])
-        name = Text(folded(one["name"], 24), style="bold")
-        shown.add_row(name, one["kind"], Text(columns or "-"), Text(unmarked(one["doc"])))
-    console.print(shown)
+def _print_table(rewards: list[dict[str, Any]], console: Screen) -> None:
+    rows = []
+    for reward in rewards:
+        columns = ", ".join([*reward["columns"], *(f"[{column}]" for column in reward["optional_columns"])])
+        name = Text(folded(reward["name"], 24), style="bold")
+        rows.append((name, reward["kind"], Text(columns or NONE), Text(_unmarked(reward["doc"]))))
+    console.print(table("reward", "kind", "columns", "what it does", rows=rows))
 
 
-def _print_whole(one: dict[str, Any], console: Console) -> None:
+def _print_whole(reward: dict[str, Any], console: Screen) -> None:
     """Print all that is known of a reward: kind, range, columns with types, settings, the whole docstring."""
-
-    def say(label: str, words: str) -> None:
-        console.print(Text.assemble((f"{label:10}", "dim"), plain(words)), soft_wrap=True)
-
-    scores = "any number" if one["score_range"] is None else "{:g} to {:g}".format(*one["score_range"])
-    console.print(Text(one["name"], style="bold"))
-    say("kind", one["kind"])
-    if one["kind"] != "composition":
-        say("scores", scores)
-    named = [f"{column}: {one['types'][column]}" for column in one["columns"]]
-    named += [f"[{column}: {one['types'][column]}]" for column in one["optional_columns"]]
-    say("columns", ", ".join(named) or "none")
-    if one["settings"]:
-        settings = (name if value is None else f"{name}={value}" for name, value in one["settings"].items())
-        say("settings", ", ".join(settings))
-    if one["description"]:
+    types, settings = reward["types"], reward["settings"]
+    columns = [f"{column}: {types[column]}" for column in reward["columns"]]
+    columns += [f"[{column}: {types[column]}]" for column in reward["optional_columns"]]
+    facts = {"kind": reward["kind"]}
+    if reward["kind"] != "composition":
+        scores = reward["score_range"]
+        facts["scores"] = "any number" if scores is None else "{:g} to {:g}".format(*scores)
+    facts["columns"] = ", ".join(columns) or "none"
+    if settings:
+        facts["settings"] = ", ".join(name if value is None else f"{name}={value}" for name, value in settings.items())
+    console.print(Text(reward["name"], style="bold"))
+    for label, text in facts.items():
+        console.say((f"{label:10}", "dim"), plain(text))
+    if reward["description"]:
         console.print()
-        console.print(Text(plain(unmarked(one["description"]))), soft_wrap=True)
-    if one["settings"]:
-        name, value = next(iter(one["settings"].items()))
+        console.say(plain(_unmarked(reward["description"])))
+    if settings:
+        name, value = next(iter(settings.items()))
+        console.heading("Settings, given in a Python file:")
+        console.say(f"    {reward['import']}\n    mine = {reward['name']}({name}={value})")
+    if reward["settings_doc"]:
         console.print()
-        console.print(Text("Settings, given in a Python file:", style="bold"))
-        console.print(Text(f"    {one['import']}\n    mine = {one['name']}({name}={value})"), soft_wrap=True)
-    if one["settings_doc"]:
-        console.print()
-        console.print(Text(plain(unmarked(one["settings_doc"]))), soft_wrap=True)
+        console.say(plain(_unmarked(reward["settings_doc"])))

@@ -6,13 +6,11 @@ import time
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from rich.console import Console
 from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
-from rewardkit.cli.report import number
-from rewardkit.cli.view import page, say, say_all
+from rewardkit.cli.render import ENDLESS, NONE, Screen, screen
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.places import run_path
 from rewardkit.record.values import LogEntry
@@ -56,21 +54,21 @@ def logs_command(
         entries = opened.logs(**wanted)
 
         def show() -> None:
-            console = page()
-            shown = 0
+            console = screen(ENDLESS)
+            count = 0
             try:
                 for entry in _followed(opened, wanted) if follow else entries:
                     _print(entry, console)
-                    shown += 1
+                    count += 1
             except KeyboardInterrupt:
                 if not follow:
                     raise
                 return
-            if not shown:
-                say(console, ("nothing was said", "dim"))
+            if not count:
+                console.say(("nothing was said", "dim"), fit="cut")
 
-        told = [_told(entry) for entry in entries] if as_json else []
-        finish({"run": opened.name, "entries": told}, show, as_json=as_json)
+        rows = [_as_json(entry) for entry in entries] if as_json else []
+        finish({"run": opened.name, "entries": rows}, show, as_json=as_json)
 
 
 def _check(run: Run, step: int | None) -> None:
@@ -82,12 +80,12 @@ def _check(run: Run, step: int | None) -> None:
 
 def _followed(run: Run, wanted: dict[str, Any]) -> Iterator[LogEntry]:
     """Yield what there is, then what comes, until nobody writes any more."""
-    after, changes, looked = 0, -1, 0.0
+    after, changes, looked_at = 0, -1, 0.0
     while True:
         now = time.monotonic()
         ended = False
-        if now - looked >= _LOOK_S:
-            looked, ended = now, not run.running
+        if now - looked_at >= _LOOK_S:
+            looked_at, ended = now, not run.running
         if ended or changes != run.data_version:
             changes, last = run.data_version, run.last_id
             after = min(after, last)  # a run that goes on from a checkpoint takes away what it does again
@@ -100,41 +98,42 @@ def _followed(run: Run, wanted: dict[str, Any]) -> Iterator[LogEntry]:
         time.sleep(POLL_S)
 
 
-def _print(entry: LogEntry, console: Console) -> None:
+def _print(entry: LogEntry, console: Screen) -> None:
     outcome = entry.outcome
     where = [f"step {entry.step}"] if entry.step is not None else []
     where += [f"completion {entry.completion}"]
     where += [entry.split] if entry.split != "train" else []
     where += [f"rank {entry.rank}"] if entry.rank else []
-    became = {"scored": _short(outcome.score)}.get(outcome.status, str(outcome.cause or outcome.status))
+    status = str(outcome.cause or outcome.status)
+    if outcome.status is Status.SCORED:
+        status = _short(outcome.score)
     stands_in = outcome.status is Status.FAILED and outcome.score is not None
     style = "red" if outcome.status is Status.FAILED else "green" if outcome.status is Status.SCORED else "yellow"
     parts: list[str | tuple[str, str]] = [
-        ("".join(f"{one}  " for one in where), "dim"),
+        ("".join(f"{part}  " for part in where), "dim"),
         (f"{entry.reward}@{entry.version}", "bold"),
         "  ",
-        (f"{outcome.status} {became}".replace("skipped skipped", "skipped"), style),
+        (f"{outcome.status} {status}".replace("skipped skipped", "skipped"), style),
         f", {_short(outcome.score)} stands in" if stands_in else "",
         f", {outcome.attempts} attempts" if outcome.attempts > 1 else "",
     ]
     epoch = "" if entry.epoch is None else f"  epoch {entry.epoch:.2f}"
     if not console.is_terminal or Text.assemble(*parts, epoch).cell_len <= console.width:
         parts.append((epoch, "dim"))  # rather none than half a number
-    say(console, *parts)
-    for label, text in (("reason", outcome.reason), ("", outcome.error), ("", outcome.traceback)):
+    console.say(*parts, fit="cut")
+    reason = outcome.reason and f"reason: {outcome.reason}"
+    for text in (reason, outcome.error, outcome.traceback, *(f"unanswered: {link}" for link in outcome.unanswered)):
         if text:
-            say_all(console, f"{label}: {text}" if label else text, "    ")
-    for one in outcome.unanswered:
-        say_all(console, f"unanswered: {one}", "    ")
+            console.block(text, "    ")
     if outcome.logs:
-        say_all(console, outcome.logs.rstrip("\n"), "  | ")
+        console.block(outcome.logs.rstrip("\n"), "  | ")
 
 
 def _short(score: float | None) -> str:
-    return number(None) if score is None else f"{score:.4g}"
+    return NONE if score is None else f"{score:.4g}"
 
 
-def _told(entry: LogEntry) -> dict[str, Any]:
+def _as_json(entry: LogEntry) -> dict[str, Any]:
     outcome = entry.outcome
     return {
         **entry.call,

@@ -96,28 +96,29 @@ def new_command(
             with path.open("x", encoding="utf-8") as file:
                 written.append(path)
                 file.write(text.format(name=name, title=name.replace("_", " ").strip().capitalize()))
-    except BaseException as fault:
+    except BaseException as error:
         for path in written:
             path.unlink()
-        if isinstance(fault, OSError):
-            raise ConfigError(f"{folder}: {fault.strerror or fault}") from fault
+        if isinstance(error, OSError):
+            raise ConfigError(f"{folder}: {error.strerror or error}") from error
         raise
     reward_file, test_file = files
     after = f"next:  pytest {_quoted(test_file)}\n       rewardkit score {_quoted(reward_file)} rollouts.jsonl"
-    words = f"wrote {reward_file} and {test_file}\n{after}"
-    told = {"reward_file": str(reward_file), "test_file": str(test_file)}
-    finish(told, lambda: typer.echo(words), as_json=as_json)
+    result = {"reward_file": str(reward_file), "test_file": str(test_file)}
+    finish(result, lambda: typer.echo(f"wrote {reward_file} and {test_file}\n{after}"), as_json=as_json)
 
 
 def _from_recipe(recipe: str, folder: Path | None, *, as_json: bool) -> None:
     paths = copied(recipe, folder)
     reward_file, cases_file, data_file = paths
-    told = {"reward_file": str(reward_file), "cases_file": str(cases_file), "data_file": str(data_file)}
-    words = f"wrote {reward_file}, {cases_file.name} and {data_file.name}\n"
-    words += f"next:  rewardkit test {_quoted(cases_file)}\n"
+    result = {"reward_file": str(reward_file), "cases_file": str(cases_file), "data_file": str(data_file)}
     reference = f"{reward_file}:{_tested_by(cases_file)}"
-    words += f"       rewardkit audit {_quoted(reference)} {_quoted(data_file)} --rows 3"
-    finish(told, lambda: typer.echo(words), as_json=as_json)
+    text = (
+        f"wrote {reward_file}, {cases_file.name} and {data_file.name}\n"
+        f"next:  rewardkit test {_quoted(cases_file)}\n"
+        f"       rewardkit audit {_quoted(reference)} {_quoted(data_file)} --rows 3"
+    )
+    finish(result, lambda: typer.echo(text), as_json=as_json)
 
 
 def _quoted(word: Path | str) -> str:

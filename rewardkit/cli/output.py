@@ -23,14 +23,14 @@ def check_writable(path: Path, inputs: Iterable[Path], option: str = "--out") ->
         raise ConfigError(f"{option} {path}: is a folder; name a file in it")
     if path.exists() and not path.is_file():
         raise ConfigError(f"{option} {path}: is not an ordinary file, and would be replaced by one; name another")
-    for read in inputs:
-        if path.exists() and read.exists() and path.samefile(read):
-            raise ConfigError(f"{option} {path}: is {read} itself, which is read; name another")
+    for source in inputs:
+        if path.exists() and source.exists() and path.samefile(source):
+            raise ConfigError(f"{option} {path}: is {source} itself, which is read; name another")
     try:
         with tempfile.TemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass
-    except OSError as reason:
-        raise ConfigError(f"{option} {path}: cannot write to {path.parent}: {reason.strerror or reason}") from reason
+    except OSError as error:
+        raise ConfigError(f"{option} {path}: cannot write to {path.parent}: {error.strerror or error}") from error
 
 
 def check_new(path: Path, inputs: Iterable[Path], option: str, *, force: bool) -> None:

@@ -29,9 +29,9 @@ def escaped(text: str) -> Markup:
 
 def element(tag: str, *parts: str, kind: str = "", **attributes: str) -> Markup:
     """Return an element around its parts; what is not markup is escaped."""
-    given = ({"class": kind} if kind else {}) | attributes
-    words = "".join(f' {name.replace("_", "-")}="{escaped(value)}"' for name, value in given.items())
-    return Markup(f"<{tag}{words}>{''.join(map(escaped, parts))}</{tag}>")
+    values = ({"class": kind} if kind else {}) | attributes
+    written = "".join(f' {name.replace("_", "-")}="{escaped(value)}"' for name, value in values.items())
+    return Markup(f"<{tag}{written}>{''.join(map(escaped, parts))}</{tag}>")
 
 
 def section(name: str, title: str, *parts: str, note: str = "") -> Markup:
@@ -63,28 +63,28 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wid
         left: How many columns, from the first on, are of text; the others are of numbers.
         wide: The columns that have long texts.
     """
-    kinds = ["wide" if name in wide else "" if place < left else "n" for place, name in enumerate(head)]
-    names = [element("th", one, scope="col", kind=kind) for one, kind in zip(head, kinds, strict=True)]
-    lines = [element("tr", *(_cell(one, kind) for one, kind in zip(row, kinds, strict=True))) for row in rows]
+    kinds = ["wide" if name in wide else "" if index < left else "n" for index, name in enumerate(head)]
+    names = [element("th", name, scope="col", kind=kind) for name, kind in zip(head, kinds, strict=True)]
+    lines = [element("tr", *(_cell(cell, kind) for cell, kind in zip(row, kinds, strict=True))) for row in rows]
     whole = element("table", element("thead", element("tr", *names)), element("tbody", *lines))
     return element("div", whole, kind="box", tabindex="0")
 
 
 def _cell(text: str, kind: str) -> Markup:
-    shown = text if isinstance(text, Markup) else shortened(text, _CELL_CHARS)
-    return element("td", shown, kind=kind or ("short" if len(shown) <= _SHORT_CHARS else ""))
+    short = text if isinstance(text, Markup) else shortened(text, _CELL_CHARS)
+    return element("td", short, kind=kind or ("short" if len(short) <= _SHORT_CHARS else ""))
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Markup:
     """Return names with their values, one below the other."""
-    cells = [one for name, value in rows for one in (element("dt", name), element("dd", value))]
+    cells = [cell for name, value in rows for cell in (element("dt", name), element("dd", value))]
     return element("dl", *cells)
 
 
 def difference(lines: Iterable[str]) -> Markup:
     """Return a unified difference with its lines coloured; the signs at their beginning say the same."""
     kinds = {"+": "plus", "-": "minus", "@": "place"}
-    return element("pre", *(element("span", f"{one}\n", kind=kinds.get(one[:1], "")) for one in lines), kind="code")
+    return element("pre", *(element("span", f"{line}\n", kind=kinds.get(line[:1], "")) for line in lines), kind="code")
 
 
 def document(title: str, contents: Sequence[tuple[str, str]], *parts: str) -> str:
@@ -95,7 +95,7 @@ def document(title: str, contents: Sequence[tuple[str, str]], *parts: str) -> st
         contents: The names and titles of its sections.
         parts: What it has.
     """
-    links = [element("a", words, href=f"#{name}") for name, words in contents]
+    links = [element("a", label, href=f"#{name}") for name, label in contents]
     body = element("body", element("nav", *links, aria_label="Contents"), element("main", *parts))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

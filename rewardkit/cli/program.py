@@ -51,8 +51,8 @@ class Program(typer.core.TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command = _flowing(super().get_command(ctx, cmd_name) or _load(cmd_name))
-        for one in (command, *getattr(command, "commands", {}).values()):
-            _leave_types_out(one, ctx)
+        for part in (command, *getattr(command, "commands", {}).values()):
+            _leave_types_out(part, ctx)
         return command
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -61,20 +61,20 @@ class Program(typer.core.TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[__name__] = "--json" in args
-        known: dict[str, Any] = {**dict.fromkeys(_commands()), **self.commands}
-        self.commands = known  # near ones are offered for a wrong name
+        names: dict[str, Any] = dict.fromkeys(_commands())
+        self.commands = {**names, **self.commands}  # near ones are offered for a wrong name
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; with ``--json`` an error that ends it is printed as the result, too."""
         try:
             return super().invoke(ctx)
-        except (KeyboardInterrupt, Exception) as fault:
-            if ctx.meta[__name__] and not isinstance(fault, typer.Exit | typer.Abort):
-                typer.echo(json.dumps(as_result(fault), indent=2))
-            if isinstance(fault, KeyboardInterrupt):
+        except (KeyboardInterrupt, Exception) as error:
+            if ctx.meta[__name__] and not isinstance(error, typer.Exit | typer.Abort):
+                typer.echo(json.dumps(as_result(error), indent=2))
+            if isinstance(error, KeyboardInterrupt):
                 _say("interrupted")
-                raise typer.Exit(code_of(fault)) from None
+                raise typer.Exit(code_of(error)) from None
             raise
 
     def main(self, *arguments: Any, **options: Any) -> Any:
@@ -83,40 +83,40 @@ class Program(typer.core.TyperGroup):
         let_reader_go("stderr")
         try:
             return super().main(*arguments, **options)
-        except Exception as fault:
-            if isinstance(fault, RewardError | OSError):
-                _say(f"error: {fault}")
+        except Exception as error:
+            if isinstance(error, RewardError | OSError):
+                _say(f"error: {error}")
             else:
                 _say(traceback.format_exc())
                 _say("error: this is a fault of rewardkit's own; please report it with the lines above")
-            sys.exit(code_of(fault))
+            sys.exit(code_of(error))
 
 
 def _flowing(command: Any) -> Any:
     """Return a command whose help has each paragraph on one line; one that begins with a mark keeps its lines."""
     if command is not None and command.help:
         paragraphs = inspect.cleandoc(command.help).split("\n\n")
-        command.help = "\n\n".join(one if one.startswith("[") else " ".join(one.split()) for one in paragraphs)
+        command.help = "\n\n".join(text if text.startswith("[") else " ".join(text.split()) for text in paragraphs)
     return command
 
 
 def _leave_types_out(command: Any, ctx: Any) -> None:
     """Have a command's help show its flags without a type, as typer would: they take no value."""
     if command is not None:
-        for one in (*command.params, command.get_help_option(ctx)):
-            if getattr(one, "is_flag", False):
-                one.metavar = ""
+        for parameter in (*command.params, command.get_help_option(ctx)):
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
 
 
-def _say(words: str) -> None:
-    print(plain(words), file=sys.stderr)
+def _say(message: str) -> None:
+    print(plain(message), file=sys.stderr)
 
 
 def _commands() -> dict[str, importlib.metadata.EntryPoint]:
     """Return where the commands are: our own, which cannot be replaced, then those of other packages by name."""
-    own = {name: importlib.metadata.EntryPoint(name, place, COMMANDS) for name, place in _OWN.items()}
-    others = importlib.metadata.entry_points(group=COMMANDS)
-    return {**own, **{one.name: one for one in sorted(others, key=lambda one: one.name) if one.name not in own}}
+    own = {name: importlib.metadata.EntryPoint(name, target, COMMANDS) for name, target in _OWN.items()}
+    added = sorted(importlib.metadata.entry_points(group=COMMANDS), key=lambda point: point.name)
+    return {**own, **{point.name: point for point in added if point.name not in own}}
 
 
 def _load(name: str) -> Any:
@@ -126,12 +126,12 @@ def _load(name: str) -> Any:
         return None
     try:
         function = point.load()
-    except Exception as fault:
-        function = _unavailable(point.value, f"{type(fault).__name__}: {fault}")
+    except Exception as error:
+        function = _unavailable(point.value, f"{type(error).__name__}: {error}")
     if isinstance(function, typer.Typer):
         return _group(name, function)
     only = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    required = any(one.default is one.empty for one in inspect.signature(function).parameters.values())
+    required = any(p.default is p.empty for p in inspect.signature(function).parameters.values())
     only.command(name, no_args_is_help=required, epilog=EXIT_CODES)(function)
     return typer.main.get_command(only)
 
@@ -142,14 +142,14 @@ def _group(name: str, commands: typer.Typer) -> Any:
     group.name, group.no_args_is_help, group.epilog = name, True, EXIT_CODES
     for name, command in group.commands.items():
         command.name, command.epilog = name, EXIT_CODES
-        command.no_args_is_help = any(one.required for one in command.params)
+        command.no_args_is_help = any(parameter.required for parameter in command.params)
         _flowing(command)
     return group
 
 
-def _unavailable(place: str, reason: str) -> Callable[[], None]:
+def _unavailable(target: str, reason: str) -> Callable[[], None]:
     def unavailable() -> None:
-        raise ConfigError(f"{place} does not load: {reason}")
+        raise ConfigError(f"{target} does not load: {reason}")
 
     unavailable.__doc__ = f"Not available: {reason}"
     return unavailable

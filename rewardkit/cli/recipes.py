@@ -17,7 +17,7 @@ _OF_THE_PAGE = "recipe.yaml"
 def recipe_names() -> list[str]:
     """Return the names of the recipes, in order."""
     folders = RECIPES.iterdir() if RECIPES.is_dir() else ()
-    return sorted(one.name.replace("_", "-") for one in folders if (one / _OF_THE_PAGE).is_file())
+    return sorted(folder.name.replace("_", "-") for folder in folders if (folder / _OF_THE_PAGE).is_file())
 
 
 def recipe_files(name: str) -> list[Path]:
@@ -29,8 +29,8 @@ def recipe_files(name: str) -> list[Path]:
     names = recipe_names()
     if name.replace("_", "-") not in names:
         near = difflib.get_close_matches(name, names, n=2)
-        others = f"did you mean {' or '.join(map(repr, near))}? There are" if near else "there are"
-        raise ConfigError(f"--recipe {name!r}: no such recipe; {others} {', '.join(names)}")
+        options = f"did you mean {' or '.join(map(repr, near))}? There are" if near else "there are"
+        raise ConfigError(f"--recipe {name!r}: no such recipe; {options} {', '.join(names)}")
     folder = RECIPES / name.replace("-", "_")
     return [folder / f"{folder.name}.py", folder / "cases.yaml", folder / "rows.jsonl"]
 
@@ -49,7 +49,7 @@ def copied(name: str, folder: Path | None) -> list[Path]:
     target = Path(name.replace("_", "-")) if folder is None else folder
     if folder is not None and not folder.is_dir():
         raise ConfigError(f"--dir {folder}: no such folder; make it first")
-    paths = [target / one.name for one in files]
+    paths = [target / file.name for file in files]
     taken = next((path for path in paths if path.exists() or path.is_symlink()), None)
     if taken is not None:
         raise ConfigError(f"{taken} is there already; choose another folder with --dir, or remove it")
@@ -60,8 +60,8 @@ def copied(name: str, folder: Path | None) -> list[Path]:
             with path.open("x", encoding="utf-8") as file:
                 made.append(path)
                 file.write(source.read_text(encoding="utf-8"))
-    except OSError as fault:
+    except OSError as error:
         for path in made:
             path.unlink()
-        raise ConfigError(f"{target}: {fault.strerror or fault}") from fault
+        raise ConfigError(f"{target}: {error.strerror or error}") from error
     return paths

@@ -16,7 +16,7 @@ Keep: TypeAlias = Callable[[ScoreBatch], None]
 
 
 @contextlib.contextmanager
-def recording(run: str | None, found: RewardSet, about: Mapping[str, Any], *, append: bool) -> Iterator[Keep]:
+def recording(run: str | None, reward_set: RewardSet, about: Mapping[str, Any], *, append: bool) -> Iterator[Keep]:
     """Give a function that records batches; nothing is recorded where no run is named.
 
     A run that was made for nothing, because an error came before the first batch, is taken away again.
@@ -32,13 +32,13 @@ def recording(run: str | None, found: RewardSet, about: Mapping[str, Any], *, ap
 
     record = run_path(run)
     is_new = not record.exists()
-    recorder = Recorder(record, append=append, about=about, env=found.env)
-    kept = 0
+    recorder = Recorder(record, append=append, about=about, env=reward_set.env)
+    batches = 0
 
     def keep(batch: ScoreBatch) -> None:
-        nonlocal kept
-        recorder.record(batch, rewards=found.rewards)
-        kept += 1
+        nonlocal batches
+        recorder.record(batch, rewards=reward_set.rewards)
+        batches += 1
         if not recorder.flush():  # one batch at a time, so that no text is left out
             raise OSError(f"{recorder.path}: cannot be written; the scores are not recorded")
 
@@ -46,23 +46,23 @@ def recording(run: str | None, found: RewardSet, about: Mapping[str, Any], *, ap
         yield keep
     finally:
         written = recorder.close()
-        if is_new and not kept:
+        if is_new and not batches:
             record.remove()
     if not written:
         raise OSError(f"{recorder.path}: not all was written; the record is not whole")
 
 
-def chunks_of_groups(rollouts: Sequence[Rollout], rows: int, known: Callable[[int], bool]) -> Iterator[list[int]]:
+def chunks_of_groups(rollouts: Sequence[Rollout], rows: int, is_finished: Callable[[int], bool]) -> Iterator[list[int]]:
     """Yield the places of rollouts, so many or more at a time, those of a group together.
 
     Args:
         rollouts: All of them.
         rows: How many places make a chunk.
-        known: Whether a place's outcomes are known; a group in which one is not is left out.
+        is_finished: Whether the outcomes of a place are known; a group in which one is not is left out.
     """
     chunk: list[int] = []
     for places in group_places(rollouts):
-        if all(map(known, places)):
+        if all(map(is_finished, places)):
             chunk += places
         if len(chunk) >= rows:
             yield sorted(chunk)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from rich.text import Text as Shown
-
 from rewardkit.cli.arguments import AsJson, LoadTimeout, RunPlace, Split, Steps, Timeout, Workers, option
 from rewardkit.cli.exits import finish
-from rewardkit.cli.report import duration, number
+from rewardkit.cli.progress import told_progress
+from rewardkit.cli.render import Cells, causes, duration, number, screen, table
 from rewardkit.cli.rewards import one_of
-from rewardkit.cli.screen import print_table, screen, table, told_progress
-from rewardkit.cli.text import folded
 from rewardkit.errors import ConfigError
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
@@ -22,7 +19,6 @@ from rewardkit.replay.stored import Stored, choose, steps_of
 from rewardkit.score_batch import costs_told
 from rewardkit.serving.choice import scorer_of
 from rewardkit.serving.server_link import without_token
-from rewardkit.shown.text import plain
 from sandbox import LOAD_TIMEOUT_S
 
 
@@ -62,78 +58,77 @@ def rescore_command(
         raise ConfigError("nothing to score with: give --reward file.py:name, or --only-failed NAME")
     if name is not None and only_failed is not None:
         raise ConfigError(f"--name {name}: not with --only-failed {only_failed}, which is the name; leave it out")
-    asked = {
-        "reward": reward and without_token(reward),
-        "only_failed": only_failed,
-        "steps": steps,
-        "split": split,
-        "limit": limit,
-    }
-    about = {key: value for key, value in asked.items() if value is not None}
+    name_only = reward and without_token(reward)
+    options = {"reward": name_only, "only_failed": only_failed, "steps": steps, "split": split, "limit": limit}
+    about = {key: value for key, value in options.items() if value is not None}
     more = {"about": about, "workers": workers, "load_timeout_s": load_timeout, "scorer_of": scorer_of}
-    found = None if reward is None else one_of(reward, timeout)
+    reward_set = None if reward is None else one_of(reward, timeout)
     with Run.open(run_path(run)) as opened, told_progress("scoring") as tick:
         stored = choose(opened, steps_of(steps), split)
-        passes = _passes(opened, stored, found, only_failed, name, limit, {**more, "tick": tick})
-    told = {"passes": [_as_json(one) for one in passes]}
-    finish(told, lambda: _print(passes, only_failed), as_json=as_json)
+        passes = _passes(opened, stored, reward_set, only_failed, name, limit, {**more, "tick": tick})
+    finish({"passes": [_as_json(each) for each in passes]}, lambda: _print(passes, only_failed), as_json=as_json)
 
 
 def _passes(
     run: Run,
     stored: Stored,
-    found: RewardSet | None,
+    reward_set: RewardSet | None,
     only_failed: str | None,
     name: str | None,
     limit: int | None,
     more: Mapping[str, Any],
 ) -> list[Rescored]:
-    if found is None:
+    if reward_set is None:
         assert only_failed is not None
         return ask_again(run, only_failed, stored, limit=limit, **more)
-    ((own, reward),) = found.rewards.items()
-    named = only_failed or name or own
+    ((own_name, reward),) = reward_set.rewards.items()
+    target = only_failed or name or own_name
     wanted = stored
     if only_failed is not None:
-        known = {one.digits: one.number for one in run.versions if one.reward == named}
-        wanted = unanswered(run, stored, named, known.get(reward.version, 0))
+        numbers = {version.digits: version.number for version in run.versions if version.reward == target}
+        wanted = unanswered(run, stored, target, numbers.get(reward.version, 0))
     ids = wanted.table.ids[:limit]
-    return [rescore(run, named, found, stored, wanted=ids, **more)] if len(ids) or only_failed is None else []
+    return [rescore(run, target, reward_set, stored, wanted=ids, **more)] if len(ids) or only_failed is None else []
 
 
-def _as_json(one: Rescored) -> dict[str, Any]:
+def _as_json(rescored: Rescored) -> dict[str, Any]:
     return {
-        "pass": one.number,
-        "version": one.label,
-        "completions": one.completions,
-        "scored": one.scored,
-        "skipped": one.skipped,
-        "failed": dict(one.failed),
-        "mean": one.mean,
-        "recorded_mean": one.before,
-        "seconds_per_1000": one.cost.seconds,
-        "per_1000": dict(one.cost.metrics),
-        "left_out": dict(one.left_out),
+        "pass": rescored.number,
+        "version": rescored.label,
+        "completions": rescored.completions,
+        "scored": rescored.scored,
+        "skipped": rescored.skipped,
+        "failed": dict(rescored.failed),
+        "mean": rescored.mean,
+        "recorded_mean": rescored.before,
+        "seconds_per_1000": rescored.cost.seconds,
+        "per_1000": dict(rescored.cost.metrics),
+        "left_out": dict(rescored.left_out),
     }
 
 
 def _print(passes: Sequence[Rescored], only_failed: str | None) -> None:
     console = screen()
     if not passes:
-        console.print(f"{only_failed}: nothing is unanswered", soft_wrap=True)
+        console.say(f"{only_failed}: nothing is unanswered")
         return
-    shown = table("pass", "version", "scored", "skipped", "failed", "mean", "recorded", "time per 1,000")
-    for column in shown.columns[2:]:
-        column.justify = "right"
-    for one in passes:
-        failed = "\n".join(f"{cause} {count:,}" for cause, count in one.failed.items()) or "-"
-        took = duration(one.cost.seconds)
-        label = Shown(folded(one.label, 20) if console.is_terminal else plain(one.label), style="bold")
-        numbers = (number(one.mean), number(one.before), took)
-        shown.add_row(str(one.number), label, f"{one.scored:,}", f"{one.skipped:,}", failed, *numbers)
-    print_table(shown, console)
-    for one in passes:
-        if one.cost.metrics:
-            console.print(Shown(f"{one.label} asks for 1,000: {costs_told(one.cost.metrics)}"), soft_wrap=True)
-        for why, count in one.left_out.items():
-            console.print(Shown(f"left out: {count:,}: {why}", style="dim"), soft_wrap=True)
+    rows: list[Cells] = [
+        [
+            str(each.number),
+            console.name(each.label, 20),
+            f"{each.scored:,}",
+            f"{each.skipped:,}",
+            causes(each.failed),
+            *(number(each.mean), number(each.before), duration(each.cost.seconds)),
+        ]
+        for each in passes
+    ]
+    head = ["pass", "version", "scored", "skipped", "failed", "mean", "recorded", "time per 1,000"]
+    result = table(*head, left=2, rows=rows)
+    result.columns[4].no_wrap = False  # the causes of failures are words
+    console.whole_table(result)
+    for each in passes:
+        if each.cost.metrics:
+            console.say(f"{each.label} asks for 1,000: {costs_told(each.cost.metrics)}")
+        for reason, count in each.left_out.items():
+            console.say((f"left out: {count:,}: {reason}", "dim"))

@@ -27,14 +27,14 @@ _DATA = (".jsonl", ".json", ".csv", ".parquet", ".gz")
 
 
 @contextlib.contextmanager
-def importing(what: str) -> Iterator[None]:
+def importing(name: str) -> Iterator[None]:
     """Within it, what a reward file prints goes to stderr, for stdout is for results; a long import is told there."""
     ended = threading.Event()
 
     def tell() -> None:
-        began = time.monotonic()
+        start = time.monotonic()
         while not ended.wait(TOLD_EACH_S):
-            print(f"{what}: importing it, {time.monotonic() - began:.0f} s so far", file=sys.stderr, flush=True)
+            print(f"{name}: importing it, {time.monotonic() - start:.0f} s so far", file=sys.stderr, flush=True)
 
     with contextlib.redirect_stdout(sys.stderr):
         telling = threading.Thread(target=tell, name="rewardkit-importing", daemon=True)
@@ -88,17 +88,17 @@ def chosen(references: str, timeout_s: float | None = None, *, here: bool = Fals
         return served_set(references)
     with importing(references):
         config = RewardFunctionsConfig.from_yaml(references) if is_config(references) else None
-        found = resolve_set(config if config is not None else split(references))
-    return with_timeout(found, timeout_s)
+        reward_set = resolve_set(config if config is not None else split(references))
+    return with_timeout(reward_set, timeout_s)
 
 
-def with_timeout(found: RewardSet, timeout_s: float | None) -> RewardSet:
+def with_timeout(reward_set: RewardSet, timeout_s: float | None) -> RewardSet:
     """Return rewards with seconds that stand in for every one's own timeout; ``None`` keeps these."""
     if timeout_s is None:
-        return found
+        return reward_set
     changed = functools.cache(lambda leaf: leaf.with_options(timeout_s=timeout_s))  # what is shared stays shared
-    rewards = {name: reward.map_leaves(changed) for name, reward in found.rewards.items()}
-    return dataclasses.replace(found, rewards=rewards)
+    rewards = {name: reward.map_leaves(changed) for name, reward in reward_set.rewards.items()}
+    return dataclasses.replace(reward_set, rewards=rewards)
 
 
 def only(references: str) -> Composable:
@@ -116,24 +116,24 @@ def one_of(references: str, timeout_s: float | None = None, *, here: bool = Fals
     Raises:
         RewardError: They name several, or lead nowhere.
     """
-    found = chosen(references, timeout_s, here=here)
-    if len(found.rewards) != 1:
-        first = f"{references}{'#' if found.servers else ':'}{next(iter(found.rewards))}"
-        raise ConfigError(f"{references!r} holds {len(found.rewards)} rewards; name one: {first}")
-    return found
+    reward_set = chosen(references, timeout_s, here=here)
+    if len(reward_set.rewards) != 1:
+        first = f"{references}{'#' if reward_set.servers else ':'}{next(iter(reward_set.rewards))}"
+        raise ConfigError(f"{references!r} holds {len(reward_set.rewards)} rewards; name one: {first}")
+    return reward_set
 
 
 class Leaves:
     """The plain rewards among and inside those of a set, or of one of them, as a Runtime takes them."""
 
-    def __init__(self, found: RewardSet, reward: Composable | None = None) -> None:
-        rewards = found.rewards.values() if reward is None else [reward]
-        self.leaves = list(dict.fromkeys(leaf for one in rewards for leaf in one.leaves))
-        self._found = found
+    def __init__(self, reward_set: RewardSet, reward: Composable | None = None) -> None:
+        rewards = reward_set.rewards.values() if reward is None else [reward]
+        self.leaves = list(dict.fromkeys(leaf for part in rewards for leaf in part.leaves))
+        self._reward_set = reward_set
 
     def resolve(self) -> RewardSet:
         """Return them by name, with the folders and environment variables of the set."""
-        return dataclasses.replace(self._found, rewards=resolve_set(self.leaves).rewards, weights=None)
+        return dataclasses.replace(self._reward_set, rewards=resolve_set(self.leaves).rewards, weights=None)
 
 
 def listed(references: str) -> list[Composable]:

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import finish
-from rewardkit.cli.screen import fitting
-from rewardkit.cli.view import NONE, day, grid, page, size_told
+from rewardkit.cli.render import ENDLESS, NONE, byte_size, day, screen, table
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.place import RunsPlace
 from rewardkit.record.places import place_of_runs
@@ -53,75 +52,74 @@ def runs_command(
     """
     if not prune and (name or older_than is not None or yes):
         raise ConfigError("--name, --older-than and --yes say what --prune removes; give --prune, too")
-    runs = place_of_runs(folder)
-    found = [_described(run, runs) for run in runs.names()]
+    place = place_of_runs(folder)
+    runs = [_described(run, place) for run in place.names()]
     if prune:
-        _prune(found, runs, name, older_than, yes=yes, as_json=as_json)
+        _prune(runs, place, name, older_than, yes=yes, as_json=as_json)
         return
-    finish({"folder": str(runs), "runs": found}, lambda: _show(found, runs), as_json=as_json)
+    finish({"folder": str(place), "runs": runs}, lambda: _show(runs, place), as_json=as_json)
 
 
 def _described(name: str, folder: RunsPlace) -> dict[str, Any]:
     """Return what the table has of a run; where it cannot be read, why."""
     record = folder.run(name)
     empty = dict.fromkeys(("began", "seen", "steps", "last_step", "completions", "running"))
-    told: dict[str, Any] = {"name": name, **empty, "rewards": [], "bytes": record.size(), "error": None}
+    row: dict[str, Any] = {"name": name, **empty, "rewards": [], "bytes": record.size(), "error": None}
     try:
         with RunReader(record) as run:
             sessions, steps = run.sessions, run.steps()
             return {
-                **told,
-                "began": min((one["began"] for one in sessions), default=None),
-                "seen": max((one["seen"] for one in sessions), default=None),
+                **row,
+                "began": min((session["began"] for session in sessions), default=None),
+                "seen": max((session["seen"] for session in sessions), default=None),
                 "steps": len(steps),
                 "last_step": steps[-1] if steps else None,
                 "completions": run.count(),
                 "rewards": run.rewards,
                 "running": run.running,
             }
-    except RecordError as wrong:
-        return {**told, "error": str(wrong)}
+    except RecordError as error:
+        return {**row, "error": str(error)}
 
 
-def _show(found: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
-    if not found:
+def _show(runs: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
+    if not runs:
         typer.echo(
             f"no runs in {folder.label}; a record is made by: rewardkit score REWARDS DATA --record "
             f"{shlex.quote(folder.example)}"
         )
         return
-    console = page()
-    console.print(fitting(console, functools.partial(_table, found), ["size"], ["completions"]))
+    screen(ENDLESS).fitted_table(functools.partial(_table, runs), ["size"], ["completions"])
 
 
-def _table(found: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
-    names = [one for one in ("run", "began", "steps", "completions", "size", "state", "rewards") if one not in left_out]
-    shown = grid(*names)
-    last = shown.columns[-1]
+def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
+    head = ["run", "began", "steps", "completions", "size", "state", "rewards"]
+    names = [name for name in head if name not in left_out]
+    rows = table(*names, left=1)
+    last = rows.columns[-1]
     last.justify, last.no_wrap, last.min_width = "left", False, _LEAST
-    for one in sorted(found, key=lambda one: -(one["began"] or 0.0)):
-        if one["error"]:
-            state, words = Text("unreadable", style="red"), one["error"]
-        else:
-            state, words = (Text("running", style="green") if one["running"] else Text("ended")), _names(one["rewards"])
+    for run in sorted(runs, key=lambda run: -(run["began"] or 0.0)):
+        state, rewards = Text("running", style="green") if run["running"] else Text("ended"), _names(run["rewards"])
+        if run["error"]:
+            state, rewards = Text("unreadable", style="red"), run["error"]
         cells: dict[str, str | Text] = {
-            "run": Text(one["name"], style="bold"),
-            "began": NONE if one["began"] is None else day(one["began"]),
-            **{key: NONE if one[key] is None else f"{one[key]:,}" for key in ("steps", "completions")},
-            "size": size_told(one["bytes"]),
+            "run": Text(run["name"], style="bold"),
+            "began": NONE if run["began"] is None else day(run["began"]),
+            **{key: NONE if run[key] is None else f"{run[key]:,}" for key in ("steps", "completions")},
+            "size": byte_size(run["bytes"]),
             "state": state,
-            "rewards": Text(words),
+            "rewards": Text(rewards),
         }
-        shown.add_row(*(cells[name] for name in names))
-    return shown
+        rows.add_row(*(cells[name] for name in names))
+    return rows
 
 
 def _names(rewards: Sequence[str]) -> str:
-    return ", ".join(shortened(one, 40) for one in rewards) or NONE
+    return ", ".join(shortened(name, 40) for name in rewards) or NONE
 
 
 def _prune(
-    found: Sequence[dict[str, Any]],
+    runs: Sequence[dict[str, Any]],
     folder: RunsPlace,
     names: Sequence[str] | None,
     days: float | None,
@@ -129,32 +127,32 @@ def _prune(
     yes: bool,
     as_json: bool,
 ) -> None:
-    chosen = _chosen(found, folder, names, days)
+    chosen = _chosen(runs, folder, names, days)
     if chosen and not yes:
         if as_json:
             raise ConfigError("--prune --json asks nothing; say --yes as well")
-        words = ", ".join(plain(one["name"]) for one in chosen)
-        size = size_told(sum(one["bytes"] for one in chosen))
-        those = f"{counted(len(chosen), 'run')} from {folder.label} ({size}): {words}"
-        if not typer.confirm(f"remove {those}?", err=True):
+        listed = ", ".join(plain(run["name"]) for run in chosen)
+        size = byte_size(sum(run["bytes"] for run in chosen))
+        count = counted(len(chosen), "run")
+        if not typer.confirm(f"remove {count} from {folder.label} ({size}): {listed}?", err=True):
             chosen = []
-    for one in chosen:
-        _refuse_running(one["name"], folder)  # again: it may have begun while the question stood
-        one["folder_left"] = not folder.run(one["name"]).remove()
+    for run in chosen:
+        _refuse_running(run["name"], folder)  # again: it may have begun while the question stood
+        run["folder_left"] = not folder.run(run["name"]).remove()
 
     def show() -> None:
-        for one in chosen:
-            left = f"; {folder.run(one['name']).label} holds other files, and stays" if one["folder_left"] else ""
-            typer.echo(plain(f"removed {one['name']} ({size_told(one['bytes'])}){left}"))
+        for run in chosen:
+            left = f"; {folder.run(run['name']).label} holds other files, and stays" if run["folder_left"] else ""
+            typer.echo(plain(f"removed {run['name']} ({byte_size(run['bytes'])}){left}"))
         if not chosen:
             typer.echo("nothing removed")
 
-    told = [{key: one[key] for key in ("name", "bytes", "folder_left")} for one in chosen]
-    finish({"folder": str(folder), "removed": told}, show, as_json=as_json)
+    removed = [{key: run[key] for key in ("name", "bytes", "folder_left")} for run in chosen]
+    finish({"folder": str(folder), "removed": removed}, show, as_json=as_json)
 
 
 def _chosen(
-    found: Sequence[dict[str, Any]], folder: RunsPlace, names: Sequence[str] | None, days: float | None
+    runs: Sequence[dict[str, Any]], folder: RunsPlace, names: Sequence[str] | None, days: float | None
 ) -> list[dict[str, Any]]:
     """Return the runs to remove.
 
@@ -164,23 +162,23 @@ def _chosen(
     """
     if not names and days is None:
         raise ConfigError("--prune: say which runs, by --name NAME or --older-than DAYS")
-    by_name = {one["name"]: one for one in found}
+    by_name = {run["name"]: run for run in runs}
     for name in dict.fromkeys(names or ()):
         folder.run(name)  # refuses what is no name
         if name not in by_name:
             raise RecordError(f"--name {name}: no run in {folder.label}; it has {', '.join(by_name) or 'none'}")
         _refuse_running(name, folder)
     before = None if days is None else time.time() - days * _DAY_S
-    chosen = [by_name[name] for name in dict.fromkeys(names or ())] if names else list(found)
+    chosen = [by_name[name] for name in dict.fromkeys(names or ())] if names else list(runs)
     if before is None:
         return chosen
-    return [one for one in chosen if not one["running"] and _last_sign(one, folder) <= before]
+    return [run for run in chosen if not run["running"] and _last_sign(run, folder) <= before]
 
 
-def _last_sign(one: dict[str, Any], folder: RunsPlace) -> float:
+def _last_sign(run: dict[str, Any], folder: RunsPlace) -> float:
     """Return when something was last recorded; of a file that cannot be read, when it was last written."""
-    seen = one["seen"]
-    return float(seen) if seen is not None else folder.run(one["name"]).last_write()
+    seen = run["seen"]
+    return float(seen) if seen is not None else folder.run(run["name"]).last_write()
 
 
 def _refuse_running(name: str, folder: RunsPlace) -> None:

@@ -15,12 +15,12 @@ import typer
 from rewardkit.cli.arguments import AsJson, Data, DataOption, LoadTimeout, Rewards, Timeout, Workers, data_path, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, write_rows
+from rewardkit.cli.progress import told_progress
 from rewardkit.cli.recording import Keep, chunks_of_groups, recording
-from rewardkit.cli.report import SHOWN_FAILURES, print_report
+from rewardkit.cli.render import screen
 from rewardkit.cli.rewards import Leaves, chosen
-from rewardkit.cli.screen import screen, told_progress
+from rewardkit.cli.score_report import SHOWN_FAILURES, print_report
 from rewardkit.cli.summary import Summary, summarize
-from rewardkit.cli.summary import as_json as ready
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.loading.registry import RewardSet
@@ -80,11 +80,11 @@ def score_command(
     if out is not None:
         check_writable(out, [path, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
     numbers = None if weights is None else _numbers(weights)
-    found = chosen(rewards, timeout)
+    reward_set = chosen(rewards, timeout)
     rollouts = read_rollouts(path, limit=limit)
     about = {"command": "score", "rewards": without_token(rewards), "data": str(path)}
-    with recording(record, found, about, append=append) as keep:
-        scoring = _Scoring(found, rollouts, weights_of(found.rewards, numbers or found.weights), keep)
+    with recording(record, reward_set, about, append=append) as keep:
+        scoring = _Scoring(reward_set, rollouts, weights_of(reward_set.rewards, numbers or reward_set.weights), keep)
         summary = scoring.run(workers, out, inline=inline, load_timeout_s=load_timeout)
 
     def show() -> None:
@@ -96,8 +96,8 @@ def score_command(
             typer.echo(plain(f"recorded in {run.label}; rewardkit show {shlex.quote(run.label)} shows it"))
 
     files = {"out": None if out is None else str(out), "record": None if record is None else run_path(record).label}
-    told = {**ready(summary, SHOWN_FAILURES), **files}
-    finish(told, show, as_json=as_json, code=FAILED if fail_on_error and summary.failures else 0)
+    result = {**summary.as_json(SHOWN_FAILURES), **files}
+    finish(result, show, as_json=as_json, code=FAILED if fail_on_error and summary.failures else 0)
 
 
 def _numbers(weights: str) -> list[float]:
@@ -114,30 +114,32 @@ class _Scoring:
     of them here.
     """
 
-    def __init__(self, found: RewardSet, rollouts: Sequence[Rollout], weights: Mapping[str, float], keep: Keep) -> None:
+    def __init__(
+        self, reward_set: RewardSet, rollouts: Sequence[Rollout], weights: Mapping[str, float], keep: Keep
+    ) -> None:
         self._keep_batch = keep
         self._recorded: set[int] = set()
-        self._rewards = found.rewards
+        self._rewards = reward_set.rewards
         self._rollouts = rollouts
         self._weights = weights
-        self._leaves = Leaves(found)
+        self._leaves = Leaves(reward_set)
         self._outcomes: dict[str, list[Outcome | None]] = {
             leaf.name: [None] * len(rollouts) for leaf in self._leaves.leaves
         }
 
     def run(self, workers: int | None, out: Path | None, *, inline: bool, load_timeout_s: float) -> Summary:
         """Score everything and write the rows; what was finished is kept where that is cut short."""
-        began = time.monotonic()
+        start = time.monotonic()
         lane = "inline" if inline else "worker"
         try:
             with scorer_of(self._leaves, workers=workers, lane=lane, load_timeout_s=load_timeout_s) as scorer:
                 with told_progress("scoring") as tick:
-                    known, failed = len(self._outcomes) * len(self._rollouts), 0
+                    total, failed = len(self._outcomes) * len(self._rollouts), 0
                     for done, finished in enumerate(scorer.stream(self._rollouts), 1):
                         self._outcomes[finished.reward][finished.row] = finished.outcome
                         failed += finished.outcome.cause is not None
-                        tick(done, known, failed)
-                seconds = time.monotonic() - began
+                        tick(done, total, failed)
+                seconds = time.monotonic() - start
             batch = self._batch(range(len(self._rollouts)))
             if out is not None:
                 write_rows(out, self._to_rows(range(len(self._rollouts))))
@@ -162,25 +164,25 @@ class _Scoring:
     def _record(self) -> None:
         """Hand the finished rows that were not yet handed over to the record, whole groups together."""
         chunks = chunks_of_groups(
-            self._rollouts, _CHUNK_ROWS, lambda row: self._known(row) and row not in self._recorded
+            self._rollouts, _CHUNK_ROWS, lambda row: self._is_finished(row) and row not in self._recorded
         )
         for rows in chunks:
             self._recorded.update(rows)
             self._keep_batch(self._batch(rows))
 
-    def _known(self, row: int) -> bool:
+    def _is_finished(self, row: int) -> bool:
         return all(column[row] is not None for column in self._outcomes.values())
 
     def _to_rows(self, rows: Sequence[int]) -> Iterator[dict[str, Any]]:
         """Return finished rows as :meth:`~rewardkit.ScoreBatch.to_rows` does, a thousand at a time."""
         for start in range(0, len(rows), _CHUNK_ROWS):
             chunk = rows[start : start + _CHUNK_ROWS]
-            for row, shown in zip(chunk, self._batch(chunk).to_rows(), strict=True):
-                yield {**shown, "row": row}
+            for row, columns in zip(chunk, self._batch(chunk).to_rows(), strict=True):
+                yield {**columns, "row": row}
 
     def _keep(self, partial: Path) -> None:
         """Write the rows for which every reward's outcome is known, and say so."""
-        rows = list(filter(self._known, range(len(self._rollouts))))
+        rows = list(filter(self._is_finished, range(len(self._rollouts))))
         if rows:
             with contextlib.suppress(OSError, RewardError):  # the fault that brought us here is the one to tell
                 write_rows(partial, self._to_rows(rows))

@@ -75,7 +75,7 @@ def serve_command(
         _ended_by_a_signal(),
         Runtime(chosen(rewards, timeout, here=True), workers=workers, load_timeout_s=load_timeout) as runtime,
     ):
-        told: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "rewards": {name: reward.version for name, reward in runtime.rewards.items()},
             "weights": runtime.weights,
             "group_size": group_size,
@@ -84,11 +84,11 @@ def serve_command(
         if check:
             with listening(host, port, tries=1):
                 runtime.wait_loaded()
-            finish({**told, "warnings": warnings}, lambda: _show(None, told, warnings), as_json=as_json)
+            finish({**facts, "warnings": warnings}, lambda: _show(None, facts, warnings), as_json=as_json)
             return
 
         def tell(url: str) -> None:
-            finish({"url": url, **told, "warnings": warnings}, lambda: _show(url, told, warnings), as_json=as_json)
+            finish({"url": url, **facts, "warnings": warnings}, lambda: _show(url, facts, warnings), as_json=as_json)
 
         number = serve(
             runtime,
@@ -135,8 +135,8 @@ def _warnings(runtime: Runtime, group_size: int | None) -> list[str]:
     return []
 
 
-def _show(url: str | None, told: dict[str, Any], warnings: list[str]) -> None:
-    names = ", ".join(told["rewards"])
+def _show(url: str | None, facts: dict[str, Any], warnings: list[str]) -> None:
+    names = ", ".join(facts["rewards"])
     typer.echo(plain(f"loaded {names}" if url is None else f"serving {names} at {url}"))
-    for words in warnings:
-        typer.echo(plain(f"warning: {words}"), err=True)
+    for warning in warnings:
+        typer.echo(plain(f"warning: {warning}"), err=True)

@@ -11,27 +11,29 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.output import check_new, replacing
-from rewardkit.cli.report import duration, number
-from rewardkit.cli.run_page import run_page
-from rewardkit.cli.text import folded
-from rewardkit.cli.view import (
+from rewardkit.cli.render import (
+    ENDLESS,
     NONE,
-    columns_of_text,
+    Cells,
+    Screen,
+    aligned,
+    byte_size,
+    causes,
+    count_or_none,
     day,
-    grid,
-    heading,
+    duration,
+    grouped,
+    number,
     one_line,
-    page,
-    say,
-    say_all,
-    size_told,
+    screen,
+    table,
 )
+from rewardkit.cli.run_page import run_page
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.places import run_path
@@ -48,7 +50,6 @@ _NAME_CHARS = 20
 _SPARK = 20
 _COLUMN_CHARS = 12
 _LEAST_TEXT = 30
-_ENDLESS = 1_000_000
 
 
 def show_command(
@@ -78,8 +79,8 @@ def show_command(
         raise ConfigError("--step and --prompt: give one of them")
     if split not in ("train", "eval"):
         raise ConfigError(f"--split {split}: expected train or eval")
-    for name, given in (("--step", step), ("--prompt", prompt)):
-        if to is not None and given is not None:
+    for name, value in (("--step", step), ("--prompt", prompt)):
+        if to is not None and value is not None:
             raise ConfigError(f"--html and {name}: a report is of the whole run; give one of them")
     if force and to is None:
         raise ConfigError("--force: replaces the file of --html; name it")
@@ -96,35 +97,35 @@ def show_command(
 
 def _write_report(run: Run, to: Path, split: str, *, force: bool, as_json: bool) -> None:
     check_new(to, run.path.files, "--html", force=force)
-    whole, left_out = run_page(run, split)
+    html, left_out = run_page(run, split)
     with replacing(to.resolve()) as file:
-        file.write(whole)
+        file.write(html)
     size = to.stat().st_size
-    told = {"run": run.name, "file": str(to), "bytes": size, "left_out": left_out}
-    finish(told, lambda: typer.echo(plain(f"wrote {to}, {size_told(size)}")), as_json=as_json)
+    result = {"run": run.name, "file": str(to), "bytes": size, "left_out": left_out}
+    finish(result, lambda: typer.echo(plain(f"wrote {to}, {byte_size(size)}")), as_json=as_json)
 
 
 def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     summaries = run.summaries(split=split)
     rewards = overviews(summaries)
-    named = {*run.metric_names(split)}
+    names = {*run.metric_names(split)}
     prefix = "" if split == "train" else "eval_"
-    wanted = [*(f"{prefix}{one}" for one in METRICS), *sorted(one for one in named if one.startswith(CANARY))]
-    metrics = {name: metric_shown(run, name, split) for name in wanted if name in named}
-    last = next((one.step for one in reversed(summaries) if one.step is not None), None)
-    ends = {which: run.by_id(run.ranked(last, _ENDS, best=which == "best", split=split)) for which in ("worst", "best")}
+    wanted = [*(f"{prefix}{name}" for name in METRICS), *sorted(name for name in names if name.startswith(CANARY))]
+    metrics = {name: metric_shown(run, name, split) for name in wanted if name in names}
+    last = next((summary.step for summary in reversed(summaries) if summary.step is not None), None)
+    ends = {end: run.by_id(run.ranked(last, _ENDS, best=end == "best", split=split)) for end in ("worst", "best")}
     head = head_of(run)
     versions = [
-        {"reward": one.reward, "number": one.number, "first_step": one.first_step, "digits": one.digits}
-        for one in run.own_versions
+        {name: getattr(version, name) for name in ("reward", "number", "first_step", "digits")}
+        for version in run.own_versions
     ]
-    flags = [one for one in run.events if one["kind"] == "flag"]
+    flags = [event for event in run.events if event["kind"] == "flag"]
 
     def show() -> None:
-        console = page()
+        console = screen(ENDLESS)
         _print_head(head, console)
         if not rewards:
-            say(console, f"nothing is recorded of {split}")
+            console.say(f"nothing is recorded of {split}", fit="cut")
         else:
             _print_scores(rewards, console)
             _print_calls(rewards, console)
@@ -134,116 +135,126 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
             _print_versions(versions, console)
         _print_flags(flags, run.path.label, console)
 
-    told = {
+    result = {
         **head,
         "split": split,
-        "rewards": [asdict(one) for one in rewards],
+        "rewards": [asdict(overview) for overview in rewards],
         "metrics": metrics,
-        **{which: [_told(one) for one in those] for which, those in ends.items()},
+        **{end: [_as_json(row) for row in completions] for end, completions in ends.items()},
         "versions": versions,
         "flags": flags,
     }
-    finish(told, show, as_json=as_json)
+    finish(result, show, as_json=as_json)
 
 
-def _print_head(head: Mapping[str, Any], console: Console) -> None:
+def _print_head(head: Mapping[str, Any], console: Screen) -> None:
     state = ("running", "green") if head["running"] else ("ended", "")
-    took = NONE if head["began"] is None else f"{day(head['began'])}, {duration(head['seen'] - head['began'])}"
-    say(console, (head["name"], "bold"), "  ", state, f"  {took}")
+    time = NONE if head["began"] is None else f"{day(head['began'])}, {duration(head['seen'] - head['began'])}"
+    console.say((head["name"], "bold"), "  ", state, f"  {time}", fit="cut")
     machine, packages = head["machine"], head["packages"]
-    named = [f"{name} {packages[name]}" for name in ("torch", "transformers", "trl") if name in packages]
+    versions = [f"{name} {packages[name]}" for name in ("torch", "transformers", "trl") if name in packages]
     cores = [counted(machine["processors"], "core")] if machine.get("processors") else []
-    words = [machine.get("host", ""), *cores, f"Python {head['python']}" if head["python"] else "", *named]
-    say(console, (", ".join(filter(None, words)), "dim"))
+    facts = [machine.get("host", ""), *cores, f"Python {head['python']}" if head["python"] else "", *versions]
+    console.say((", ".join(filter(None, facts)), "dim"), fit="cut")
     size = f"{counted(head['completions'], 'completion')} of {counted(head['prompts'], 'prompt')}"
-    say(console, f"{head['steps_told']}, {size}")
+    console.say(f"{head['steps_told']}, {size}", fit="cut")
+    warnings = []
     if not head["processes"]:
-        why = "no process stands in it: a copy of a run that is being written lacks what its log, record.db-wal, has"
-        say(console, ("warning: ", "yellow"), why)
+        warnings += [
+            "no process stands in it: a copy of a run that is being written lacks what its log, record.db-wal, has"
+        ]
     if head["left_out"]:
-        words_left = f"{head['left_out']:,} without their text: the disk was slower than the run"
-        say(console, ("warning: ", "yellow"), words_left)
+        warnings += [f"{head['left_out']:,} without their text: the disk was slower than the run"]
+    for warning in warnings:
+        console.say(("warning: ", "yellow"), warning, fit="cut")
 
 
-def _print_scores(rewards: Sequence[RewardOverview], console: Console) -> None:
+def _print_scores(rewards: Sequence[RewardOverview], console: Screen) -> None:
     console.print()
-    shown = grid("reward", "mean", "first", "last", "std", "zero variance", left=2)
-    shown.columns[1].no_wrap = True
-    for one in rewards:
-        share = NONE if one.flat_share is None else f"{one.flat_share:.0%}"
-        numbers = [number(value) for value in (one.first, one.last, one.std)]
-        shown.add_row(_name(one.reward, console), sparkline(one.means, _SPARK), *numbers, share)
-    console.print(shown)
+    rows: list[Cells] = [
+        [
+            console.name(row.reward, _NAME_CHARS),
+            sparkline(row.means, _SPARK),
+            *map(number, (row.first, row.last, row.std)),
+            NONE if row.flat_share is None else f"{row.flat_share:.0%}",
+        ]
+        for row in rewards
+    ]
+    _print_curves(["reward", "mean", "first", "last", "std", "zero variance"], rows, console)
 
 
-def _print_calls(rewards: Sequence[RewardOverview], console: Console) -> None:
+def _print_curves(head: Sequence[str], rows: Sequence[Cells], console: Screen) -> None:
+    curves = table(*head, left=2, rows=rows)
+    curves.columns[1].no_wrap = True
+    console.print(curves)
+
+
+def _print_calls(rewards: Sequence[RewardOverview], console: Screen) -> None:
     """Print what became of the calls, the slowest reward first."""
     console.print()
-    shown = grid("calls, slowest first", "failed", "skipped", "p50", "p95", left=2)
-    for one in sorted(rewards, key=lambda one: -(one.p95_s or 0.0)):
-        failed = Text(", ".join(f"{cause} {count:,}" for cause, count in one.failed.items()) or NONE)
-        failed.stylize("red" if one.failed else "")
-        skipped = f"{one.skipped:,}" if one.skipped else NONE
-        shown.add_row(_name(one.reward, console), failed, skipped, duration(one.p50_s), duration(one.p95_s))
-    console.print(shown)
+    rows: list[Cells] = [
+        [
+            console.name(row.reward, _NAME_CHARS),
+            causes(row.failed, ", "),
+            count_or_none(row.skipped),
+            duration(row.p50_s),
+            duration(row.p95_s),
+        ]
+        for row in sorted(rewards, key=lambda row: -(row.p95_s or 0.0))
+    ]
+    console.print(table("calls, slowest first", "failed", "skipped", "p50", "p95", left=2, rows=rows))
 
 
-def _name(reward: str, console: Console) -> Text:
-    return Text(folded(reward, _NAME_CHARS) if console.is_terminal else reward, style="bold")
-
-
-def _print_metrics(metrics: Mapping[str, Sequence[tuple[int, float]]], console: Console) -> None:
+def _print_metrics(metrics: Mapping[str, Sequence[tuple[int, float]]], console: Screen) -> None:
     if not metrics:
         return
     console.print()
-    shown = grid("the trainer's", "curve", "first", "last", left=2)
-    shown.columns[1].no_wrap = True
+    rows: list[Cells] = []
     for name, series in metrics.items():
-        known = [value for _, value in series if not math.isnan(value)]
-        ends = [number(known[0]), number(known[-1])] if known else [NONE, NONE]
-        shown.add_row(Text(name, style="bold"), sparkline([value for _, value in series], _SPARK), *ends)
-    console.print(shown)
+        values = [value for _, value in series]
+        finite = [value for value in values if not math.isnan(value)] or [math.nan]
+        rows.append([Text(name, style="bold"), sparkline(values, _SPARK), number(finite[0]), number(finite[-1])])
+    _print_curves(["the trainer's", "curve", "first", "last"], rows, console)
 
 
-def _print_ends(ends: Mapping[str, Sequence[Completion]], of_step: str, console: Console) -> None:
-    rewards = {one.reward for those in ends.values() for one in those}
+def _print_ends(ends: Mapping[str, Sequence[Completion]], of_step: str, console: Screen) -> None:
+    rewards = {row.reward for rows in ends.values() for row in rows}
     if len(rewards) == 1:
         ends = {"equally paid": ends["best"]}
-    for which, those in ends.items():
-        if those:
-            heading(console, f"{which} completions{of_step}")
-            rows = [(number(one.reward), f"prompt {one.prompt_index}", one_line(one.completion)) for one in those]
-            _print_lines(rows, console)
+    for end, rows in ends.items():
+        if rows:
+            lines = [(number(row.reward), f"prompt {row.prompt_index}", one_line(row.completion)) for row in rows]
+            _print_lines(f"{end} completions{of_step}", lines, console)
 
 
-def _print_lines(rows: Sequence[Sequence[str]], console: Console) -> None:
-    for line in columns_of_text(rows):
-        say(console, line)
+def _print_lines(title: str, rows: Sequence[Sequence[str]], console: Screen) -> None:
+    console.heading(title)
+    for line in aligned(rows):
+        console.say(line, fit="cut")
 
 
-def _print_versions(versions: Sequence[Mapping[str, Any]], console: Console) -> None:
-    heading(console, "versions")
+def _print_versions(versions: Sequence[Mapping[str, Any]], console: Screen) -> None:
     rows = [
-        (f"{one['reward']}@{one['number']}", one["digits"],
-         "" if one["first_step"] is None else f"from step {one['first_step']}")
-        for one in versions
+        (f"{row['reward']}@{row['number']}", row["digits"],
+         "" if row["first_step"] is None else f"from step {row['first_step']}")
+        for row in versions
     ]  # fmt: skip
-    _print_lines(rows, console)
+    _print_lines("versions", rows, console)
 
 
-def _print_flags(flags: Sequence[Mapping[str, Any]], name: str, console: Console) -> None:
+def _print_flags(flags: Sequence[Mapping[str, Any]], name: str, console: Screen) -> None:
     if not flags:
         return
     last = f", the last {_FLAGS} of them" if len(flags) > _FLAGS else ""
-    heading(console, f"{counted(len(flags), 'flag')}{last}")
-    for one in flags[-_FLAGS:]:
-        body = one["body"]
-        words = body.get("words") or body.get("message") or json.dumps(body, ensure_ascii=False)
-        where = "" if one["step"] is None else f"step {one['step']}  "
-        whose = f"  {body['reward']}" if body.get("reward") else ""
-        detector = str(body.get("detector", one["kind"]))
-        say(console, (where, "dim"), (detector, "yellow"), whose, f"  {shortened(str(words), 400)}")
-    say(console, (f"rewardkit diagnose {shlex.quote(name)} says more", "dim"))
+    console.heading(f"{counted(len(flags), 'flag')}{last}")
+    for flag in flags[-_FLAGS:]:
+        body = flag["body"]
+        text = body.get("words") or body.get("message") or json.dumps(body, ensure_ascii=False)
+        step = "" if flag["step"] is None else f"step {flag['step']}  "
+        reward = f"  {body['reward']}" if body.get("reward") else ""
+        detector = str(body.get("detector", flag["kind"]))
+        console.say((step, "dim"), (detector, "yellow"), reward, f"  {shortened(str(text), 400)}", fit="cut")
+    console.say((f"rewardkit diagnose {shlex.quote(name)} says more", "dim"), fit="cut")
 
 
 def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
@@ -251,7 +262,7 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
     if step not in steps:
         have = f"it has those from {steps[0]} to {steps[-1]}" if steps else "it has no steps"
         raise RecordError(f"{run.name}: no step {step} of {split}; {have}")
-    summaries = [one for one in run.summaries(split=split) if one.step == step]
+    summaries = [summary for summary in run.summaries(split=split) if summary.step == step]
     logged = step + 1 if split == "train" else step  # the trainer counts a step when it is done, and evaluates then
     metrics = {
         name: value for name in run.metric_names(split) for _, value in metric_shown(run, name, split, (logged, logged))
@@ -259,47 +270,49 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
     completions = list(run.completions(step=step, split=split))
 
     def show() -> None:
-        console = page()
-        epoch = next((f", epoch {one.epoch:.2f}" for one in completions if one.epoch is not None), "")
-        say(console, (f"{run.name}, step {step}", "bold"), f"{epoch}, {counted(len(completions), 'completion')}")
+        console = screen(ENDLESS)
+        epoch = next((f", epoch {row.epoch:.2f}" for row in completions if row.epoch is not None), "")
+        count = counted(len(completions), "completion")
+        console.say((f"{run.name}, step {step}", "bold"), f"{epoch}, {count}", fit="cut")
         _print_step(summaries, console)
-        prompts = dict.fromkeys(one.prompt_index for one in completions)
-        for index in prompts:
-            those = [one for one in completions if one.prompt_index == index]
-            heading(console, f"prompt {index}")
-            say(console, (one_line(those[0].prompt), "dim"))
-            _print_completions(those, console, when=False)
-        others = {name: value for name, value in metrics.items() if not _names_one(name, run.rewards)}
-        if others:
-            heading(console, "the trainer's")
-            _print_lines([(name, number(value)) for name, value in sorted(others.items())], console)
+        for index, group in grouped((row.prompt_index, row) for row in completions).items():
+            console.heading(f"prompt {index}")
+            console.say((one_line(group[0].prompt), "dim"), fit="cut")
+            _print_completions(group, console, when=False)
+        general = {name: value for name, value in metrics.items() if not _is_of_a_reward(name, run.rewards)}
+        if general:
+            _print_lines("the trainer's", [(name, number(value)) for name, value in sorted(general.items())], console)
 
-    told = {
+    result = {
         "name": run.name,
         "step": step,
         "split": split,
-        "rewards": [one._asdict() for one in summaries],
+        "rewards": [summary._asdict() for summary in summaries],
         "metrics": metrics,
-        "completions": [_told(one) for one in completions],
+        "completions": [_as_json(row) for row in completions],
     }
-    finish(told, show, as_json=as_json)
+    finish(result, show, as_json=as_json)
 
 
-def _names_one(metric: str, rewards: Sequence[str]) -> bool:
+def _is_of_a_reward(metric: str, rewards: Sequence[str]) -> bool:
     """Whether a metric is that of one reward, such as ``rewards/format/mean``; these have a table of their own."""
     return any(name in rewards for name in metric.split("/")[1:])
 
 
-def _print_step(summaries: Sequence[StepSummary], console: Console) -> None:
+def _print_step(summaries: Sequence[StepSummary], console: Screen) -> None:
     console.print()
-    shown = grid("reward", "mean", "std", "min", "max", "skipped", "failed", "zero variance")
-    for one in summaries:
-        failed = Text("\n".join(f"{cause} {count:,}" for cause, count in one.failed.items()) or NONE)
-        flat = f"{one.flat_groups} of {one.groups}" if one.groups else NONE
-        numbers = [number(value) for value in (one.mean, one.std, one.low, one.high)]
-        name = _name(f"{one.reward}@{one.version}", console)
-        shown.add_row(name, *numbers, f"{one.skipped:,}" if one.skipped else NONE, failed, flat)
-    console.print(shown)
+    rows: list[Cells] = [
+        [
+            console.name(f"{row.reward}@{row.version}", _NAME_CHARS),
+            *map(number, (row.mean, row.std, row.low, row.high)),
+            count_or_none(row.skipped),
+            causes(row.failed),
+            f"{row.flat_groups} of {row.groups}" if row.groups else NONE,
+        ]
+        for row in summaries
+    ]
+    head = ["reward", "mean", "std", "min", "max", "skipped", "failed", "zero variance"]
+    console.print(table(*head, left=1, rows=rows))
 
 
 def _show_prompt(run: Run, index: int, *, as_json: bool) -> None:
@@ -307,78 +320,75 @@ def _show_prompt(run: Run, index: int, *, as_json: bool) -> None:
     completions = list(run.completions(prompt=index))
 
     def show() -> None:
-        console = page()
-        times = counted(len(completions), "completion")
-        say(console, (f"{run.name}, prompt {index}", "bold"), f": {times}")
-        say_all(console, prompt.prompt if isinstance(prompt.prompt, str) else one_line(prompt.prompt), "  ")
+        console = screen(ENDLESS)
+        count = counted(len(completions), "completion")
+        console.say((f"{run.name}, prompt {index}", "bold"), f": {count}", fit="cut")
+        console.block(prompt.prompt if isinstance(prompt.prompt, str) else one_line(prompt.prompt), "  ")
         for name, value in prompt.columns.items():
-            say(console, (f"  {name}: ", "dim"), one_line(value if isinstance(value, str) else json.dumps(value)))
+            text = one_line(value if isinstance(value, str) else json.dumps(value))
+            console.say((f"  {name}: ", "dim"), text, fit="cut")
         console.print()
         _print_completions(completions, console, when=True)
 
-    told = {
+    result = {
         "name": run.name,
         "index": index,
         "prompt": prompt.prompt,
         "columns": dict(prompt.columns),
-        "completions": [_told(one) for one in completions],
+        "completions": [_as_json(row) for row in completions],
     }
-    finish(told, show, as_json=as_json)
+    finish(result, show, as_json=as_json)
 
 
-def _print_completions(completions: Sequence[Completion], console: Console, *, when: bool) -> None:
+def _print_completions(completions: Sequence[Completion], console: Screen, *, when: bool) -> None:
     """Print completions in columns, the text last; on a line of its own where the terminal has no room beside them."""
-    names = list(dict.fromkeys(name for one in completions for name in one.outcomes))
-    chars = _COLUMN_CHARS if console.is_terminal else _ENDLESS
+    names = list(dict.fromkeys(name for row in completions for name in row.outcomes))
+    chars = _COLUMN_CHARS if console.is_terminal else ENDLESS
     times = ["step", "epoch"] if when else []
-    head = [*times, *(shortened(name, chars) for name in names), "reward", "advantage", "completion"]
-    rows = [
-        head,
-        *([*_when(one)[: len(times)], *_numbers(one, names), one_line(one.completion)] for one in completions),
-    ]
-    lines = columns_of_text(row[:-1] for row in rows)
+    rows = [[*times, *(shortened(name, chars) for name in names), "reward", "advantage", "completion"]]
+    rows += [[*_when(row)[: len(times)], *_scores(row, names), one_line(row.completion)] for row in completions]
+    lines = aligned(row[:-1] for row in rows)
     width = max(map(len, lines))
     room = min(_LEAST_TEXT, max(len(row[-1]) for row in rows))
     beside = not console.is_terminal or width + len("  ") + room <= console.width
-    for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
-        style = "bold" if place == 0 else ""
+    for index, (line, row) in enumerate(zip(lines, rows, strict=True)):
+        style = "" if index else "bold"
         if beside:
-            say(console, (f"{line:{width}}  {row[-1]}", style))
+            console.say((f"{line:{width}}  {row[-1]}", style), fit="cut")
         else:
-            say(console, (line, style or "dim"))
-            say(console, (f"  {row[-1]}", style))
+            console.say((line, style or "dim"), fit="cut")
+            console.say((f"  {row[-1]}", style), fit="cut")
 
 
-def _when(one: Completion) -> tuple[str, str]:
-    step = NONE if one.step is None else str(one.step)
-    return f"{step} {one.split}" if one.split != "train" else step, NONE if one.epoch is None else f"{one.epoch:.2f}"
+def _when(row: Completion) -> tuple[str, str]:
+    step = NONE if row.step is None else str(row.step)
+    return f"{step} {row.split}" if row.split != "train" else step, NONE if row.epoch is None else f"{row.epoch:.2f}"
 
 
-def _numbers(one: Completion, names: Sequence[str]) -> list[str]:
+def _scores(row: Completion, names: Sequence[str]) -> list[str]:
     """Return each reward's score, or what became of it instead; then the weighted sum and the advantage."""
-    found = [one.outcomes.get(name) for name in names]
     scores = [
         NONE if outcome is None else _short(outcome.score) if outcome.status is Status.SCORED
         else str(outcome.cause or outcome.status)
-        for outcome in found
+        for outcome in map(row.outcomes.get, names)
     ]  # fmt: skip
-    return [*scores, _short(one.reward), _short(one.advantage)]
+    return [*scores, _short(row.reward), _short(row.advantage)]
 
 
 def _short(value: float | None) -> str:
     return NONE if value is None else f"{value:.3g}"
 
 
-def _told(one: Completion) -> dict[str, Any]:
+def _as_json(row: Completion) -> dict[str, Any]:
     """Return a completion ready for JSON."""
     return {
-        **{name: getattr(one, name) for name in (
+        **{name: getattr(row, name) for name in (
             "id", "step", "epoch", "split", "rank", "prompt_index", "group", "completion", "tokens", "truncated",
             "total", "reward", "advantage",
         )},
         "rewards": {
             name: {"score": outcome.score, "status": outcome.status, "reason": outcome.reason, "cause": outcome.cause,
-                   "error": outcome.error, "version": one.versions[name]}
-            for name, outcome in one.outcomes.items()
+                   "error": outcome.error, "version": row.versions[name]}
+            for name, outcome in row.outcomes.items()
         },
     }  # fmt: skip

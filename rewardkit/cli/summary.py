@@ -100,6 +100,10 @@ class Summary:
     links: Mapping[str, Mapping[str, Link]] = field(default_factory=dict)
     costs: Mapping[str, Mapping[str, Cost]] = field(default_factory=dict)
 
+    def as_json(self, failures: int) -> dict[str, Any]:
+        """Return it ready for JSON, with so many kinds of failure."""
+        return {**asdict(self), "failures": [asdict(failure) for failure in self.failures[:failures]]}
+
 
 def summarize(
     batch: ScoreBatch, leaves: Mapping[str, Sequence[Outcome | None]], seconds: float, compositions: frozenset[str]
@@ -115,16 +119,16 @@ def summarize(
     rewards = {
         name: _of_reward(batch.weights[name], column, timed=name not in compositions) for name, column in batch.items()
     }
-    known = {name: [outcome for outcome in column if outcome is not None] for name, column in leaves.items()}
+    calls = {name: [outcome for outcome in column if outcome is not None] for name, column in leaves.items()}
     return Summary(
         rows=len(batch.rollouts),
         seconds=seconds,
         rewards=rewards,
         totals=_spread(batch.totals),
         failures=_failures(leaves),
-        metrics={name: found for name, column in known.items() if (found := _metrics(column))},
-        links={name: chain for name, column in known.items() if (chain := links(column))},
-        costs={name: took for name, column in known.items() if (took := costs(column))},
+        metrics={name: spreads for name, column in calls.items() if (spreads := _metrics(column))},
+        links={name: chain for name, column in calls.items() if (chain := links(column))},
+        costs={name: spent for name, column in calls.items() if (spent := costs(column))},
     )
 
 
@@ -145,11 +149,11 @@ def _of_reward(weight: float, outcomes: Sequence[Outcome], *, timed: bool) -> Re
 
 
 def _spread(numbers: Iterable[float | None]) -> Spread:
-    known = np.array([number for number in numbers if number is not None], dtype=float)
-    if not known.size:
+    values = np.array([number for number in numbers if number is not None], dtype=float)
+    if not values.size:
         return Spread(0)
     with np.errstate(over="ignore"):  # scores near the largest float: their spread is infinite, and says so
-        return Spread(len(known), float(known.mean()), float(known.std()), float(known.min()), float(known.max()))
+        return Spread(len(values), float(values.mean()), float(values.std()), float(values.min()), float(values.max()))
 
 
 def _metrics(outcomes: Sequence[Outcome]) -> dict[str, Spread]:
@@ -160,13 +164,16 @@ def _metrics(outcomes: Sequence[Outcome]) -> dict[str, Spread]:
 def _failures(leaves: Mapping[str, Sequence[Outcome | None]]) -> list[Failure]:
     kinds: dict[tuple[str, str, str], list[tuple[int, Outcome]]] = {}
     for name, column in leaves.items():
-        for row, one in enumerate(column):
-            if one is not None and one.status is Status.FAILED:
-                kind = (name, str(one.cause), _NUMBERS.sub("#", one.error or ""))
-                kinds.setdefault(kind, []).append((row, one))
+        for row, outcome in enumerate(column):
+            if outcome is not None and outcome.status is Status.FAILED:
+                kind = (name, str(outcome.cause), _NUMBERS.sub("#", outcome.error or ""))
+                kinds.setdefault(kind, []).append((row, outcome))
     ordered = sorted(kinds.items(), key=lambda pair: -len(pair[1]))
-    firsts = [(name, cause, *found[0], len(found)) for (name, cause, _), found in ordered]
-    return [Failure(name, row, cause, one.error or "", calls, one.logs) for name, cause, row, one, calls in firsts]
+    return [
+        Failure(name, row, cause, first.error or "", len(calls), first.logs)
+        for (name, cause, _), calls in ordered
+        for row, first in calls[:1]
+    ]
 
 
 def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
@@ -174,8 +181,8 @@ def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
     chained = [(shares, outcome.unanswered) for outcome in outcomes if (shares := _shares(outcome))]
     kinds: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for _, unanswered in chained:
-        for one in unanswered:
-            kinds[one.name][one.kind].append(one.message)
+        for link in unanswered:
+            kinds[link.name][link.kind].append(link.message)
     return {
         name: Link(
             share=sum(shares.get(name, 0.0) for shares, _ in chained) / len(chained),
@@ -192,12 +199,10 @@ def _shares(outcome: Outcome) -> dict[str, float]:
 
 def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
     """Return what the calls took, by metric; nothing for a reward that takes nothing."""
-    made = [outcome.metrics for outcome in outcomes if not outcome.cached]
-    took: list[Mapping[str, float]] = [metrics for metrics in made if any(name in metrics for name in COST_METRICS)]
-    found = {name: [metrics[name] for metrics in took if name in metrics] for name in COST_METRICS}
-    return {name: Cost(sum(known), len(known) == len(took)) for name, known in found.items() if known}
-
-
-def as_json(summary: Summary, failures: int) -> dict[str, Any]:
-    """Return the summary ready for JSON, with so many kinds of failure."""
-    return {**asdict(summary), "failures": [asdict(failure) for failure in summary.failures[:failures]]}
+    calls = [
+        outcome.metrics
+        for outcome in outcomes
+        if not outcome.cached and any(name in outcome.metrics for name in COST_METRICS)
+    ]
+    spent = {name: [metrics[name] for metrics in calls if name in metrics] for name in COST_METRICS}
+    return {name: Cost(sum(values), len(values) == len(calls)) for name, values in spent.items() if values}

@@ -7,19 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from rich.console import Console
-from rich.table import Table as ShownTable
 from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, DataOption, argument, data_path, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, replacing
+from rewardkit.cli.progress import told_progress
+from rewardkit.cli.render import screen, table
 from rewardkit.cli.rewards import importing, only
-from rewardkit.cli.screen import screen, table, told_progress
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError, DataError
 from rewardkit.loading.registry import resolve
-from rewardkit.shown.text import plain, shortened
+from rewardkit.shown.text import counted, plain, shortened
 from rewardkit.testing.accept import Acceptance, accept
 from rewardkit.testing.expectation import outcome_words
 from rewardkit.testing.source import SUFFIXES
@@ -92,14 +91,14 @@ class _Result:
     notes: Sequence[str]
 
     @property
-    def wrong(self) -> list[CaseResult]:
+    def failed(self) -> list[CaseResult]:
         """The verdicts that are not as expected."""
         return [verdict for verdict in self.verdicts if not verdict.passed]
 
     @property
     def left(self) -> list[CaseResult]:
         """Those that were not accepted."""
-        return [verdict for verdict in self.wrong if not self.accepted(verdict)]
+        return [verdict for verdict in self.failed if not self.accepted(verdict)]
 
     def accepted(self, verdict: CaseResult) -> bool:
         """Whether a case holds after accepting."""
@@ -122,14 +121,14 @@ def _tables(path: Path, reward: str | None) -> list[Table]:
     """Read every table before any is run: a mistake in the last is told before the first is changed."""
     paths = [path]
     if path.is_dir():
-        paths = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES and one.is_file())
+        paths = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
         if not paths:
             raise DataError(f"{path}: no tables of cases in it, no files that end with {', '.join(SUFFIXES)}")
-    tables = [read_table(one) for one in paths]
-    for one in tables:
-        if reward is None and one.reward is None:
+    tables = [read_table(file) for file in paths]
+    for cases in tables:
+        if reward is None and cases.reward is None:
             raise DataError(
-                f"{one.name}: names no reward; begin it with 'reward: my_rewards.py:correct' "
+                f"{cases.name}: names no reward; begin it with 'reward: my_rewards.py:correct' "
                 '({"reward": "my_rewards.py:correct"} in JSON Lines), or name one before DATA'
             )
     return tables
@@ -146,18 +145,18 @@ def _tested(cases: Table, reference: str | None, lane: str | None, *, accepting:
     with Bench(reward, cases.lane(lane)) as bench, told_progress(cases.name) as tick:
         for case in cases.cases:
             verdicts.append(bench.run(case))
-            tick(len(verdicts), len(cases.cases), sum(not one.passed for one in verdicts))
+            tick(len(verdicts), len(cases.cases), sum(not verdict.passed for verdict in verdicts))
     result = _Result(cases, bench.reward, verdicts, None, list(_notes(cases, reward)))
-    if not accepting or not result.wrong:
+    if not accepting or not result.failed:
         return result
-    acceptance = accept(cases, result.wrong)
+    acceptance = accept(cases, result.failed)
     if acceptance.changes:
         assert cases.path is not None
         try:
             with replacing(cases.path.resolve()) as file:
                 file.write(acceptance.text)
-        except OSError as reason:
-            raise ConfigError(f"--accept: cannot write {cases.path}: {reason.strerror or reason}") from reason
+        except OSError as error:
+            raise ConfigError(f"--accept: cannot write {cases.path}: {error.strerror or error}") from error
     return replace(result, acceptance=acceptance)
 
 
@@ -176,8 +175,8 @@ def _write_junit(path: Path, results: Sequence[_Result]) -> None:
     try:
         with replacing(path) as file:
             file.write(junit(suites))
-    except OSError as reason:
-        raise ConfigError(f"--junit: cannot write {path}: {reason.strerror or reason}") from reason
+    except OSError as error:
+        raise ConfigError(f"--junit: cannot write {path}: {error.strerror or error}") from error
 
 
 def _notes(cases: Table, reward: Composable) -> Iterator[str]:
@@ -196,33 +195,31 @@ def _notes(cases: Table, reward: Composable) -> Iterator[str]:
 
 def _print(results: Sequence[_Result]) -> None:
     console = screen()
-    shown = [(result, verdict) for result in results for verdict in result.left]
-    if shown:
-        console.print(_overview(shown, console))
-        console.print()
-    for result, verdict in shown:
-        for line in verdict.diff().splitlines():
-            console.print(Text(plain(line), style={"-": "red", "+": "green"}.get(line[:1], "")), soft_wrap=True)
-        why = None if result.acceptance is None else result.acceptance.refused.get(verdict.case.id)
-        if why is not None:
-            console.print(Text(f"  not accepted: {why}", style="yellow"), soft_wrap=True)
-        console.print()
-    for line in _closing(results):
-        console.print(Text(plain(line)), soft_wrap=True)
-
-
-def _overview(shown: Sequence[tuple[_Result, CaseResult]], console: Console) -> ShownTable:
-    overview = table("case", "reward", "expected", "got")
-    for result, verdict in shown:
-        for place, expected, outcome in verdict.differences():
-            name = f"{verdict.case.id} [{place}]" if verdict.case.group else verdict.case.id
-            overview.add_row(
-                Text(shortened(name, _NAME_CHARS), style="bold"),
+    failures = [(result, verdict) for result in results for verdict in result.left]
+    if failures:
+        got_chars = max(20, console.width // 3)
+        rows = [
+            [
+                Text(shortened(f"{verdict.case.id} [{index}]" if verdict.case.group else verdict.case.id, _NAME_CHARS),
+                     style="bold"),
                 Text(shortened(result.reward, _NAME_CHARS)),
                 Text(str(expected)),
-                Text(shortened(outcome_words(outcome), max(20, console.width // 3))),
-            )
-    return overview
+                Text(shortened(outcome_words(outcome), got_chars)),
+            ]
+            for result, verdict in failures
+            for index, expected, outcome in verdict.differences()
+        ]  # fmt: skip
+        console.print(table("case", "reward", "expected", "got", rows=rows))
+        console.print()
+    for result, verdict in failures:
+        for line in verdict.diff().splitlines():
+            console.say((plain(line), {"-": "red", "+": "green"}.get(line[:1], "")))
+        refusal = None if result.acceptance is None else result.acceptance.refused.get(verdict.case.id)
+        if refusal is not None:
+            console.say((f"  not accepted: {refusal}", "yellow"))
+        console.print()
+    for line in _closing(results):
+        console.say(plain(line))
 
 
 def _closing(results: Sequence[_Result]) -> Iterator[str]:
@@ -231,42 +228,47 @@ def _closing(results: Sequence[_Result]) -> Iterator[str]:
         yield from (f"warning   {note}" for note in result.notes)
         for change in result.acceptance.changes if result.acceptance is not None else ():
             case = change.verdict.case
-            place = f" [{change.steps[1]}]" if case.group else ""
-            yield f"accepted  {case.where}: {case.id!r}{place}: {change.was} is now {change.now}"
-    cases, wrong, left = (
-        sum(len(getattr(result, name)) for result in results) for name in ("verdicts", "wrong", "left")
+            index = f" [{change.steps[1]}]" if case.group else ""
+            yield f"accepted  {case.where}: {case.id!r}{index}: {change.was} is now {change.now}"
+    cases, failed, left = (
+        sum(len(getattr(result, name)) for result in results) for name in ("verdicts", "failed", "left")
     )
-    words = [f"{cases - wrong:,} as expected"]
-    words += [f"{left:,} not as expected"] if left else []
-    words += [f"{wrong - left:,} accepted"] if wrong > left else []
+    figures = [f"{cases - failed:,} as expected"]
+    figures += [f"{left:,} not as expected"] if left else []
+    figures += [f"{failed - left:,} accepted"] if failed > left else []
     tables = f" in {len(results):,} tables" if len(results) > 1 else ""
-    yield f"{cases:,} {'case' if cases == 1 else 'cases'}{tables}: {', '.join(words)}"
+    yield f"{counted(cases, 'case')}{tables}: {', '.join(figures)}"
 
 
 def _as_json(results: Sequence[_Result]) -> dict[str, Any]:
     tables = [
-        {"table": one.table.name, "reward": one.reward, "cases": len(one.verdicts), "not_as_expected": len(one.wrong)}
-        for one in results
+        {
+            "table": result.table.name,
+            "reward": result.reward,
+            "cases": len(result.verdicts),
+            "not_as_expected": len(result.failed),
+        }
+        for result in results
     ]
     return {
-        "cases": sum(len(one.verdicts) for one in results),
-        "not_as_expected": sum(len(one.wrong) for one in results),
-        "accepted": sum(len(one.wrong) - len(one.left) for one in results),
+        "cases": sum(len(result.verdicts) for result in results),
+        "not_as_expected": sum(len(result.failed) for result in results),
+        "accepted": sum(len(result.failed) - len(result.left) for result in results),
         "tables": tables,
-        "warnings": [note for one in results for note in one.notes],
+        "warnings": [note for result in results for note in result.notes],
         "failures": [
             {
                 "where": verdict.case.where,
                 "id": verdict.case.id,
                 "reward": result.reward,
-                "completion": verdict.case.rollouts[place].completion,
-                "place": place if verdict.case.group else None,
+                "completion": verdict.case.rollouts[index].completion,
+                "place": index if verdict.case.group else None,
                 "expected": str(expected),
                 "got": outcome.as_json(),
                 "accepted": result.accepted(verdict),
             }
             for result in results
-            for verdict in result.wrong
-            for place, expected, outcome in verdict.differences()
+            for verdict in result.failed
+            for index, expected, outcome in verdict.differences()
         ],
     }

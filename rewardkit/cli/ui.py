@@ -61,9 +61,9 @@ def ui_command(
     where = place_of_runs(folder)
     from rewardkit.dashboard.serve import serve  # needs what is installed with the extra
 
-    def tell(place: Address) -> None:
-        told = {"url": place.url, "folder": str(where), "tunnel": place.tunnel, "write_token": place.write_token}
-        finish(told, lambda: _show(place, where), as_json=as_json)
+    def tell(address: Address) -> None:
+        result = {name: getattr(address, name) for name in ("url", "tunnel", "write_token")}
+        finish({**result, "folder": str(where)}, lambda: _show(address, where), as_json=as_json)
 
     try:
         serve(where, host, port, token, write=write, open_page=open_page, names=allow_host or (), tell=tell)
@@ -72,10 +72,10 @@ def ui_command(
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _show(place: Address, runs: RunsPlace) -> None:
+def _show(address: Address, runs: RunsPlace) -> None:
     typer.echo(plain(f"runs of {runs.describe()} at"))
-    typer.echo(f"  {place.url}")
-    if place.write_token is not None:
-        typer.echo(f"  write token, to change rewards: {place.write_token}")
-    typer.echo(f"from another machine: {place.tunnel}")
+    typer.echo(f"  {address.url}")
+    if address.write_token is not None:
+        typer.echo(f"  write token, to change rewards: {address.write_token}")
+    typer.echo(f"from another machine: {address.tunnel}")
     typer.echo("Ctrl-C stops it")

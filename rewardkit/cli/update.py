@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text as Shown
 
 from rewardkit.cli.arguments import AsJson, Workers, argument, option, seconds_option
-from rewardkit.cli.diff_report import print_difference
+from rewardkit.cli.diff import print_difference
 from rewardkit.cli.exits import finish
-from rewardkit.cli.screen import screen
+from rewardkit.cli.render import screen
 from rewardkit.errors import ConfigError
 from rewardkit.record.changes import Action, ChangeState
 from rewardkit.record.places import run_path
@@ -50,8 +49,8 @@ def update_command(
     rewardkit update runs/one format --weight 0.5[/]
     """
     wish = _wish(name, function, weight, shadow=shadow, add=add, remove=remove)
-    with contextlib.closing(Run.open(run_path(run))) as found:
-        (answer,) = update(found, [wish], wait_s=wait, workers=workers)
+    with contextlib.closing(Run.open(run_path(run))) as opened:
+        (answer,) = update(opened, [wish], wait_s=wait, workers=workers)
     finish(_as_json(answer), lambda: _print(answer, wait), as_json=as_json)
 
 
@@ -61,15 +60,15 @@ def _wish(name: str, function: str | None, weight: float | None, *, shadow: bool
     Raises:
         ConfigError: It means none, or several.
     """
-    given = [word for word, there in (("--shadow", shadow), ("--add", add), ("--remove", remove)) if there]
-    if len(given) > 1:
-        raise ConfigError(f"{' and '.join(given)}: give one of them")
+    actions = [option for option, flag in (("--shadow", shadow), ("--add", add), ("--remove", remove)) if flag]
+    if len(actions) > 1:
+        raise ConfigError(f"{' and '.join(actions)}: give one of them")
     if remove:
         if function is not None or weight is not None:
             raise ConfigError(f"--remove takes {name} away; it takes neither a function nor --weight")
         return Wish(name, Action.REMOVE)
     if function is None:
-        if given or weight is None:
+        if actions or weight is None:
             raise ConfigError("the new function is missing; give it as file.py:name, or a weight with --weight")
         return Wish(name, Action.WEIGHT, None, weight)
     if shadow and weight is not None:
@@ -84,11 +83,11 @@ def _print(answer: Update, wait_s: float) -> None:
         print_difference(answer.difference, console)
         console.print()
     for note in answer.notes:
-        console.print(Shown(note, style="dim"), soft_wrap=True)
-    typer.echo(told(answer, wait_s))
+        console.say((note, "dim"))
+    typer.echo(outcome_line(answer, wait_s))
 
 
-def told(answer: Update, wait_s: float) -> str:
+def outcome_line(answer: Update, wait_s: float) -> str:
     """Return in one line what came of a change."""
     if answer.state is ChangeState.ASKED:
         return (

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from rich.console import Console
-from rich.text import Text as Shown
+from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, LoadTimeout, RunPlace, Seed, Split, Steps, Workers, option
-from rewardkit.cli.diff_report import place_of, print_labelled, text_line, told
+from rewardkit.cli.diff import completion_name, print_beside, text_line
 from rewardkit.cli.exits import FAILED, finish
-from rewardkit.cli.screen import print_table, screen, table, told_progress
-from rewardkit.cli.text import folded
+from rewardkit.cli.progress import told_progress
+from rewardkit.cli.render import Cells, Screen, count_or_none, score_text, screen, table
 from rewardkit.errors import ConfigError
 from rewardkit.record.places import run_path
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.stored import choose, steps_of
 from rewardkit.replay.verify import SAMPLE, Differing, Holds, VersionCheck, verify
-from rewardkit.shown.text import plain
 from sandbox import LOAD_TIMEOUT_S
 
 _COLOURS = {Holds.SAME: "green", Holds.NONDETERMINISTIC: "red", Holds.DIFFERENT: "red"}
@@ -58,58 +56,60 @@ def verify_command(
         stored = choose(opened, steps_of(steps), split)
         lane = {"workers": workers, "load_timeout_s": load_timeout}
         checks = list(verify(opened, stored, rewards=reward or (), sample=most, seed=seed, tick=tick, **lane))
-    code = FAILED if any(one.different for one in checks) else 0
-    result = {"versions": [_as_json(one) for one in checks]}
+    code = FAILED if any(check.different for check in checks) else 0
+    result = {"versions": [_as_json(check) for check in checks]}
     finish(result, lambda: _print(checks, screen()), as_json=as_json, code=code)
 
 
-def _as_json(one: VersionCheck) -> dict[str, Any]:
+def _as_json(check: VersionCheck) -> dict[str, Any]:
     return {
-        "version": one.label,
-        "result": str(one.result),
-        "calls": one.calls,
-        "same": one.same,
-        "different": one.different,
-        "not_judged": dict(one.not_judged),
-        "why": one.why or None,
-        "examples": [_example(differing) for differing in one.examples],
+        "version": check.label,
+        "result": str(check.result),
+        "calls": check.calls,
+        "same": check.same,
+        "different": check.different,
+        "not_judged": dict(check.not_judged),
+        "why": check.why or None,
+        "examples": [_example(differing) for differing in check.examples],
     }
 
 
-def _example(one: Differing) -> dict[str, Any]:
-    completion = one.completion
+def _example(differing: Differing) -> dict[str, Any]:
+    completion = differing.completion
     return {
         "id": completion.id,
         "step": completion.step,
         "prompt": completion.prompt,
         "completion": completion.completion,
-        "recorded": one.recorded.as_json(),
-        "now": one.now.as_json(),
+        "recorded": differing.recorded.as_json(),
+        "now": differing.now.as_json(),
     }
 
 
-def _print(checks: Sequence[VersionCheck], console: Console) -> None:
-    shown = table("version", "calls", "same", "different", "not judged", "result")
-    for column in shown.columns[1:5]:
-        column.justify = "right"
-    for one in checks:
-        counts = (one.calls, one.same, one.different, sum(one.not_judged.values()))
-        result = Shown(str(one.result), style=_COLOURS.get(one.result, "yellow"))
-        label = Shown(folded(one.label, 28) if console.is_terminal else plain(one.label), style="bold")
-        shown.add_row(label, *(f"{count:,}" if count else "-" for count in counts), result)
-    print_table(shown, console)
-    for one in checks:
-        _print_words(one, console)
+def _print(checks: Sequence[VersionCheck], console: Screen) -> None:
+    rows: list[Cells] = [
+        [
+            console.name(check.label, 28),
+            *map(count_or_none, (check.calls, check.same, check.different, sum(check.not_judged.values()))),
+            Text(str(check.result), style=_COLOURS.get(check.result, "yellow")),
+        ]
+        for check in checks
+    ]
+    versions = table("version", "calls", "same", "different", "not judged", "result", left=1, rows=rows)
+    versions.columns[-1].justify = "left"
+    console.whole_table(versions)
+    for check in checks:
+        _print_reasons(check, console)
 
 
-def _print_words(one: VersionCheck, console: Console) -> None:
-    if one.why:
-        console.print(Shown.assemble((one.label, "bold"), f": {one.why}"), soft_wrap=True)
-    for why, count in one.not_judged.items():
-        console.print(Shown.assemble((one.label, "bold"), f": {count:,} not judged: {why}"), soft_wrap=True)
-    for differing in one.examples:
-        where = place_of(differing.completion.step, differing.completion.id)
-        words = f"  {where}  recorded {told(differing.recorded)}, now {told(differing.now)}"
-        console.print(Shown.assemble((one.label, "bold"), words), soft_wrap=True)
-        for label, text in (("prompt", differing.completion.prompt), ("completion", differing.completion.completion)):
-            print_labelled(label, text_line(text or ""), console)
+def _print_reasons(check: VersionCheck, console: Screen) -> None:
+    label = (check.label, "bold")
+    if check.why:
+        console.say(label, f": {check.why}")
+    for reason, count in check.not_judged.items():
+        console.say(label, f": {count:,} not judged: {reason}")
+    for example in check.examples:
+        name = completion_name(example.completion.step, example.completion.id)
+        console.say(label, f"  {name}  recorded {score_text(example.recorded)}, now {score_text(example.now)}")
+        print_beside("prompt", text_line(example.completion.prompt or ""), console)
+        print_beside("completion", text_line(example.completion.completion or ""), console)

@@ -14,13 +14,30 @@ def plain(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
+    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
 
 
-def shortened(text: str, chars: int = MAX_LINE_CHARS) -> str:
-    """Return the text on one line of at most so many characters, an ellipsis at its end where it was longer."""
-    text = plain(" ".join(text[: 8 * chars].split()))
-    return text if len(text) <= chars else text[: chars - 1] + "…"
+def shortened(text: str, chars: int = MAX_LINE_CHARS, *, around: str | None = None) -> str:
+    """Return the text on one line of at most so many characters, with an ellipsis where a part is left out.
+
+    Args:
+        text: What others wrote.
+        chars: The most characters; a few more where ``around`` is given, for the ellipses.
+        around: The part in whose surroundings the reader is interested, the last place of it; ``""`` for the head and
+            the end of a long text. Without it, the beginning is shown.
+    """
+    if around is None:
+        text = plain(" ".join(text[: 8 * chars].split()))  # blanks are many in what is cut anyhow
+        return text if len(text) <= chars else text[: chars - 1] + "…"
+    text, around = " ".join(text.split()), " ".join(around.split())[:chars]
+    if len(text) <= chars:
+        return plain(text)
+    index = text.rfind(around) if around else -1
+    if index < 0:
+        return plain(f"{text[: chars // 4]} … {text[-chars // 4 * 3 :]}")
+    start = max(0, index - (chars - len(around)) // 2)
+    end = start + chars
+    return plain(f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}")
 
 
 def counted(count: int, noun: str) -> str:

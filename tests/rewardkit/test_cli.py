@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import rewards
 from rewardkit.cli.program import app
-from rewardkit.cli.report import duration, number
-from rewardkit.cli.screen import PlainConsole, table
+from rewardkit.cli.render import Screen, duration, number, table
 from rewardkit.shown.text import MAX_LINE_CHARS, plain, shortened
 
 ROOT = Path(__file__).parents[2]
@@ -666,7 +665,7 @@ def test_whatever_is_shown_on_the_screen_is_plain() -> None:
     for terminal in (False, True):
         file = io.StringIO()
         colours = "standard" if terminal else None
-        console = PlainConsole(file=file, force_terminal=terminal, width=200, color_system=colours, highlight=False)
+        console = Screen(file=file, force_terminal=terminal, width=200, color_system=colours, highlight=False)
         shown = table("name", hostile)
         shown.add_row(hostile, Text(hostile, style="red"))
         console.print(shown)

@@ -547,7 +547,7 @@ chain = bad.fallback(good, exact_match, default=None)
 def test_score_shows_the_share_of_each_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And why the earlier ones did not answer, such as a spent budget, on 80 columns; the file's links do not count."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rewardkit.cli.screen.PIPED_WIDTH", 80)
+    monkeypatch.setattr("rewardkit.cli.render.PIPED_WIDTH", 80)
     Path("chains.py").write_text(CHAIN)
     Path("rows.jsonl").write_text(
         "".join(f'{{"prompt": "?", "completion": "{n}", "answer": "{n}"}}\n' for n in range(8))

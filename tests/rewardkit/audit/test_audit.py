@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from rewardkit.audit import lint
-from rewardkit.audit.assessment import Assessment
+from rewardkit.audit.audits import audit_rows
+from rewardkit.audit.engine import AuditSettings
+from rewardkit.audit.lint import left_out
 from rewardkit.audit.probe import Family
-from rewardkit.audit.result import RewardAudit, as_json, passed
+from rewardkit.audit.result import RewardAudit
 from rewardkit.audit.rows import chosen
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
-from rewardkit.audit.run import AuditSettings, run
 from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.loading.registry import resolve
 from rewardkit.rows.reader import read_rows
@@ -81,8 +81,7 @@ def audit(tmp_path: Path, full: bool) -> Auditor:
         picked = chosen(read_rows(path), str(path), count=3, seed=0, gold=None, named=named)
         lane = RuntimeLane.WORKER if heavy else RuntimeLane.INLINE
         with Runtime([reward], workers=1, lane=lane, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
-            trials = run(reward, picked, settings, runtime, lambda done, known: None)
-        return Assessment(reward, picked, trials, settings).audit(lint.lint(reward), [])  # type: ignore[arg-type]
+            return audit_rows(reward, picked, settings, runtime, lambda done, known: None)
 
     return audited
 
@@ -128,7 +127,7 @@ def test_every_planted_flaw_is_found(audit: Auditor, name: str, expected: set[st
     """Each bad reward is convicted of the very flaw that it has."""
     found = audit(f"bad_rewards.py:{name}", DATA["numbers"])
     assert set() == expected - _evidence(found)
-    assert found.lint or not passed(found, LIMITS)
+    assert found.lint or not found.passed(LIMITS)
 
 
 @pytest.mark.slow
@@ -167,7 +166,7 @@ def test_no_sound_reward_is_called_bad(audit: Auditor, name: str, data: str) -> 
     found = audit(f"sound_rewards.py:{name}", DATA[data])
     assert set() == _evidence(found)
     assert 3 == found.audited
-    assert passed(found, LIMITS)
+    assert found.passed(LIMITS)
 
 
 @pytest.mark.slow
@@ -178,7 +177,7 @@ def test_an_answer_alone_in_the_words_of_the_data_is_no_work(audit: Auditor, dat
     assert set() == _evidence(found)
     assert (3, 3) == found.paid_forms["last line 'A: X'"]
     assert "it does not read work: it pays the answer alone" == found.families[Family.WORK].not_applicable
-    assert passed(found, LIMITS)
+    assert found.passed(LIMITS)
 
 
 def test_attacks_that_could_not_be_paid_are_no_all_clear(audit: Auditor, tmp_path: Path) -> None:
@@ -197,7 +196,7 @@ def test_attacks_that_could_not_be_paid_are_no_all_clear(audit: Auditor, tmp_pat
     assert [1, 2] == list(found.unaudited)
     assert 'what is paid is "the row\'s own completion"' in found.unaudited[1]
     assert 0 == found.families[Family.STUFFING].judged < found.families[Family.EMPTY].judged
-    assert not passed(found, LIMITS)
+    assert not found.passed(LIMITS)
 
 
 def test_a_reward_of_json_is_attacked_in_json(audit: Auditor, tmp_path: Path) -> None:
@@ -230,7 +229,7 @@ def test_a_row_on_which_nothing_honest_is_paid_is_not_passed_over(audit: Auditor
     """Rows without a usable gold are listed with the reason, and an audit without any other row does not pass."""
     found = audit("sound_rewards.py:boxed_number", [{"prompt": "What is it?", "answer": "a tree"}])
     assert {1: "the reward skips the row: the gold is no number"} == found.unaudited
-    assert not passed(found, LIMITS)
+    assert not found.passed(LIMITS)
 
 
 def test_what_does_not_read_the_gold_is_not_judged_by_it(audit: Auditor) -> None:
@@ -248,12 +247,12 @@ def test_refused_honest_forms_are_counted(audit: Auditor) -> None:
     assert (1, 1) == found.paid_forms["bare"]
     assert (0, 1) == found.paid_forms["\\boxed"]
     assert 0.5 < found.false_reject_share < 1.0
-    assert not passed(found, {**LIMITS, "false_reject": 0.5})
+    assert not found.passed({**LIMITS, "false_reject": 0.5})
 
 
 def test_an_audit_is_ready_for_json(audit: Auditor) -> None:
     """The JSON has each family with its counts, and shortens long completions."""
-    found = as_json(audit("bad_rewards.py:always_one", DATA["numbers"][:1]), LIMITS)
+    found = audit("bad_rewards.py:always_one", DATA["numbers"][:1]).as_json(LIMITS)
     told = json.loads(json.dumps(found))
     assert list(map(str, Family)) == list(told["families"])
     assert told["families"]["long"]["accepted"] > 0
@@ -285,7 +284,7 @@ def test_the_author_leaves_out_a_family_with_a_reason(audit: Auditor, tmp_path: 
     )
     reason = "likeness knows no negation"
     similar: Any = resolve(f"{file}:similar")
-    assert {Family.NEGATED: reason, Family.ECHO: reason} == lint.left_out(similar)
+    assert {Family.NEGATED: reason, Family.ECHO: reason} == left_out(similar)
     file.write_text(file.read_text().replace("negated,echo likeness", "nonsense likeness"))
 
 
@@ -298,7 +297,7 @@ def test_a_comment_that_leaves_out_nothing_known_is_refused(tmp_path: Path, comm
         f"    return 1.0  # audit: skip {comment}\n"
     )
     with pytest.raises(RewardDefinitionError, match=said):
-        lint.left_out(resolve(f"{file}:odd"))  # type: ignore[arg-type]
+        left_out(resolve(f"{file}:odd"))  # type: ignore[arg-type]
 
 
 def test_a_gold_column_that_is_not_there_is_refused(tmp_path: Path) -> None:

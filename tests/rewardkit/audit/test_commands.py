@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from rewardkit.audit.run import AuditSettings
-from rewardkit.cli.audit_report import excerpt
+from rewardkit.audit.engine import AuditSettings
 from rewardkit.cli.program import app
+from rewardkit.commands import excerpt
 
 REWARDS = """\
 from typing import Literal

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rewardkit.audit.assessment import Assessment
-from rewardkit.audit.result import RewardAudit, passed
+from rewardkit.audit.audits import audit_rows
+from rewardkit.audit.engine import AuditSettings
+from rewardkit.audit.result import RewardAudit
 from rewardkit.audit.rows import chosen
-from rewardkit.audit.run import AuditSettings, run
 from rewardkit.loading.registry import resolve
 from rewardkit.rows.reader import Row
 from rewardkit.runtime.runtime import Runtime, RuntimeLane
@@ -100,8 +100,7 @@ def audit(full: bool) -> Auditor:
         rows = chosen(lines, data, count=3, seed=0, gold=None, named=named)
         lane = RuntimeLane.WORKER if full else RuntimeLane.INLINE
         with Runtime([reward], workers=1, lane=lane, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
-            trials = run(reward, rows, settings, runtime, lambda done, known: None)
-        return Assessment(reward, rows, trials, settings).audit([], [])
+            return audit_rows(reward, rows, settings, runtime, lambda done, known: None)
 
     return audited
 
@@ -113,7 +112,7 @@ def test_a_planted_flaw_is_named(audit: Auditor, name: str, data: str, rule: str
     found = audit(f"planted_flaws.py:{name}", data)
     assert 3 == found.audited
     assert rule in found.flaws
-    assert not passed(found, LIMITS)
+    assert not found.passed(LIMITS)
 
 
 @pytest.mark.slow
@@ -124,4 +123,4 @@ def test_a_sound_reward_is_not_accused(audit: Auditor, name: str, data: str) -> 
     assert {} == {rule: [one.completion[:200] for one in seen] for rule, seen in found.flaws.items()}
     assert [] == found.findings
     assert {} == found.unaudited
-    assert passed(found, LIMITS)
+    assert found.passed(LIMITS)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
-from rewardkit.cli.diagnose_report import print_diagnosis
+from rewardkit.cli.diagnose import print_diagnosis
 from rewardkit.cli.program import app
+from rewardkit.cli.render import screen
 from rewardkit.health import diagnose_rows, noise_of
 from rewardkit.record.recorder import Recorder
 from rewardkit.score_batch import ScoreBatch
@@ -178,5 +178,5 @@ def test_bad_input_is_named_in_one_line(work: Path, arguments: list[str], words:
 def test_noise_of_what_never_varies_is_not_known(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two scorings that are one constant tell no share: a dash stands there and no number."""
     told = {"correct": noise_of([0.5] * 8, [0.5] * 8, [0] * 4 + [1] * 4)}
-    print_diagnosis(replace(diagnose_rows(_batch([0.5] * 8)), noise=told), "rows.jsonl", Console())
+    print_diagnosis(replace(diagnose_rows(_batch([0.5] * 8)), noise=told), "rows.jsonl", screen())
     assert ["correct", "-", "-", "-", "-"] == capsys.readouterr().out.partition("reward scored twice")[2].split()[6:11]

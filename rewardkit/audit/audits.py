@@ -1,0 +1,58 @@
+"""The audits of rewards, on rows and on a run's completions: rounds are scored, and an assessment judges the scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from rewardkit.audit.assessment import Assessment, RewardAssessment
+from rewardkit.audit.attacks import AttackRounds
+from rewardkit.audit.engine import AuditSettings, Rounds, Tick, TimedScorer
+from rewardkit.audit.exploits import ExploitAssessment, ExploitAudit, MutantRounds
+from rewardkit.audit.lint import has_source, left_out, lint
+from rewardkit.audit.result import Audit, RewardAudit
+from rewardkit.audit.rows import ChosenRows
+from rewardkit.declare.compose import Composable
+from rewardkit.scorer import Scorer
+
+A = TypeVar("A", bound=Audit)
+
+
+def audit_rows(
+    reward: Composable, rows: ChosenRows, settings: AuditSettings, scorer: Scorer, tick: Tick
+) -> RewardAudit:
+    """Attack a reward with the rows of a file, by a scorer of its plain parts, without a cache.
+
+    Raises:
+        RewardError: The reward cannot be run at all: a column it needs is missing, a worker cannot load it.
+    """
+    return _audit(AttackRounds, RewardAssessment, reward, rows, settings, scorer, tick)
+
+
+def audit_completions(
+    reward: Composable, rows: ChosenRows, settings: AuditSettings, scorer: Scorer, tick: Tick
+) -> ExploitAudit:
+    """Score the completions of a run again, changed; the rows are those of :func:`~rewardkit.audit.recorded.rows_of`.
+
+    Raises:
+        RewardError: As :func:`audit_rows`.
+    """
+    return _audit(MutantRounds, ExploitAssessment, reward, rows, settings, scorer, tick)
+
+
+def _audit(
+    rounds: type[Rounds],
+    assessment: type[Assessment[A]],
+    reward: Composable,
+    rows: ChosenRows,
+    settings: AuditSettings,
+    scorer: Scorer,
+    tick: Tick,
+) -> A:
+    leaves = reward.leaves
+    own = left_out(leaves[0]) if len(leaves) == 1 else {}
+    settings = replace(settings, skipped={**own, **settings.skipped})
+    trials = rounds(rows, settings, TimedScorer(reward, scorer, settings.time_limit_s, tick)).run()
+    mistakes = [mistake for leaf in leaves for mistake in lint(leaf)]
+    unread = [leaf.name for leaf in leaves if not has_source(leaf)]
+    return assessment(reward, rows, trials, settings).result(mistakes, unread)

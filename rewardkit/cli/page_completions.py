@@ -1,0 +1,238 @@
+"""The completions on the page of a run: the worst and the best, what changed most, each prompt through the epochs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewardkit.cli.page_parts import Markup, element, folded_away, section, table, text_block
+from rewardkit.cli.page_source import NONE, RunReport, figure
+from rewardkit.record.values import Completion
+from rewardkit.replay.recorded_run import Run
+from rewardkit.shown.text import counted, shortened
+from rewardkit.types import Outcome, Status, Text
+
+SIDE_CHARS = 6_000
+"""Characters of a completion, and of a traceback, that are shown."""
+_ENDS, _MOVED, _PROMPTS = 2, 2, 50
+_PROMPT_CHARS = 1_500
+_MESSAGES = 20
+
+
+def completions_section(report: RunReport) -> Markup:
+    run, split = report.run, report.split
+    steps = run.steps(split)
+    last = steps[-1] if steps else None
+    best, worst = (run.by_id(run.ranked(last, _ENDS, best=best, split=split)) for best in (True, False))
+    of_step = "" if last is None else f" of step {last:,}"
+    parts: list[Markup] = []
+    if not best:
+        parts.append(element("p", "No completion has a reward.", kind="quiet"))
+    elif best[0].reward == worst[0].reward:
+        parts += [element("h3", f"All completions{of_step} have the same reward, such as"), whole_completion(best[0])]
+    else:
+        parts += [element("h3", f"Worst and best completions{of_step}, by the weighted sum")]
+        parts += [
+            _sides(("worst", low), ("best", high))
+            for low, high in zip(worst, best, strict=False)
+            if low.reward != high.reward
+        ]
+    parts += _most_changed(report)
+    return section("completions", "Completions", *parts)
+
+
+def _most_changed(report: RunReport) -> Iterator[Markup]:
+    """Yield the prompts whose mean reward fell and rose most, each with two completions."""
+    ranked = [move for move in _moves(report.run, report.split) if move.change is not None]
+    ranked.sort(key=lambda move: move.change or 0.0)
+    falls = [move for move in ranked[:_MOVED] if (move.change or 0.0) < 0]
+    rises = [move for move in ranked[::-1][:_MOVED] if (move.change or 0.0) > 0]
+    for verdict, moves in (("got worse", falls), ("got better", rises)):
+        for move in moves:
+            ends = _ends_of(report, move)
+            if ends is None:
+                continue
+            yield element("h3", f"Prompt {move.index:,} {verdict}: mean reward {figure(move.first)} in epoch "
+                          f"{move.epochs[0]:,}, {figure(move.last)} in epoch {move.epochs[-1]:,}")  # fmt: skip
+            yield _sides(*ends)
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """What became of a prompt: its mean reward, the weighted sum, in its first and its last epoch."""
+
+    index: int
+    completions: int
+    epochs: Sequence[int]
+    first: float | None
+    last: float | None
+    best: float | None
+
+    @property
+    def change(self) -> float | None:
+        if len(self.epochs) < 2 or self.first is None or self.last is None:
+            return None
+        return self.last - self.first
+
+
+def _moves(run: Run, split: str) -> list[_Move]:
+    rows = run.prompt_epochs(split)
+    return [_move(index, [row[1:] for row in group]) for index, group in itertools.groupby(rows, lambda row: row[0])]
+
+
+def _move(index: int, rows: Sequence[tuple[int | None, int, float | None, float | None]]) -> _Move:
+    timed = [row for row in rows if row[0] is not None] or rows
+    best = max((row[3] for row in rows if row[3] is not None), default=None)
+    epochs = [row[0] for row in timed if row[0] is not None]
+    return _Move(index, sum(row[1] for row in rows), epochs, timed[0][2], timed[-1][2], best)
+
+
+def _ends_of(report: RunReport, move: _Move) -> tuple[tuple[str, Completion], tuple[str, Completion]] | None:
+    """Return a completion of the first and one of the last epoch, those that show the change best.
+
+    ``None`` where no completion of one of these epochs has a reward.
+    """
+    ends: list[tuple[str, Completion]] = []
+    worse = (move.change or 0.0) < 0
+    completions = list(report.run.completions(prompt=move.index, split=report.split))
+    for epoch, best in ((move.epochs[0], worse), (move.epochs[-1], not worse)):
+        rewards = [
+            (row.reward, -row.id, row)
+            for row in completions
+            if row.reward is not None and row.epoch is not None and int(row.epoch) == epoch
+        ]
+        if not rewards:
+            return None
+        ends.append((f"{'best' if best else 'worst'} of epoch {epoch:,}", (max if best else min)(rewards)[-1]))
+    return ends[0], ends[1]
+
+
+def _sides(left: tuple[str, Completion], right: tuple[str, Completion]) -> Markup:
+    same = left[1].prompt_index == right[1].prompt_index
+    above = [_prompt(left[1])] if same else []
+    sides = [
+        element(
+            "div", element("h4", f"{title}: {completion_place(row)}"), *([] if same else [_prompt(row)]),
+            _text(row.completion), _scores(row), kind="side",
+        )
+        for title, row in (left, right)
+    ]  # fmt: skip
+    return element("div", *above, element("div", *sides, kind="sides"), kind="pair")
+
+
+def whole_completion(row: Completion) -> Markup:
+    return element(
+        "div", element("p", completion_place(row), kind="quiet"), _prompt(row), _text(row.completion), _scores(row)
+    )
+
+
+def completion_place(row: Completion) -> str:
+    epoch = "" if row.epoch is None else f", epoch {row.epoch:.2f}"
+    return f"{step_of(row)}{epoch}, prompt {row.prompt_index:,}, completion {row.id:,}"
+
+
+def step_of(row: Completion) -> str:
+    return "no step" if row.step is None else f"step {row.step:,}"
+
+
+def _prompt(row: Completion) -> Markup:
+    return folded_away(f"Prompt {row.prompt_index:,}: {_first_words(row.prompt)}", _text(row.prompt, _PROMPT_CHARS))
+
+
+def _first_words(text: Text, chars: int = 80) -> str:
+    return shortened(_flat(text, 4 * chars), chars)
+
+
+def _flat(text: Text, chars: int) -> str:
+    if isinstance(text, str):
+        return text[:chars]
+    return " ".join(_message(message)[:chars] for message in text)[:chars]
+
+
+def _message(message: Mapping[str, Any]) -> str:
+    """Return what a message says: its content, and its calls of tools as JSON."""
+    content = message.get("content")
+    text = content if isinstance(content, str) else "" if content is None else json.dumps(content, default=str)
+    calls = message.get("tool_calls")
+    return "\n".join(filter(None, [text, json.dumps(calls, indent=2, default=str) if calls else ""]))
+
+
+def _text(text: Text | None, chars: int = SIDE_CHARS) -> Markup:
+    if text is None:
+        return element("p", "The text was not recorded.", kind="quiet")
+    if isinstance(text, str):
+        return text_block(text, chars=chars)
+    parts = [
+        part
+        for message in text[:_MESSAGES]
+        for part in (
+            element("p", str(message.get("role", "?")), kind="role"),
+            text_block(_message(message), chars=chars // 4),
+        )
+    ]
+    more = (
+        [element("p", f"and {counted(len(text) - _MESSAGES, 'message')} more", kind="quiet")]
+        if len(text) > _MESSAGES
+        else []
+    )
+    return element("div", *parts, *more)
+
+
+def _scores(row: Completion) -> Markup:
+    rows = [
+        [f"{name}@{row.versions[name]}", _score(outcome), outcome.reason or outcome.error or ""]
+        for name, outcome in row.outcomes.items()
+    ]
+    sums = [f"plain sum {figure(row.total)}", f"weighted sum {figure(row.reward)}"]
+    sums += [] if row.advantage is None else [f"advantage {figure(row.advantage)}"]
+    sums += [] if row.tokens is None else [f"{counted(row.tokens, 'token')}{', truncated' if row.truncated else ''}"]
+    below = element("p", ", ".join(sums), kind="quiet")
+    return element("div", table(["reward", "score", "reason"], rows, left=3, wide=("reason",)), below)
+
+
+def _score(outcome: Outcome) -> Markup:
+    """Return a score, or in words what became of the call in its place."""
+    if outcome.status is Status.SCORED:
+        return element("span", figure(outcome.score), kind="scored")
+    stands_in = "" if outcome.score is None else f", {figure(outcome.score)} stands in"
+    cause = f" ({outcome.cause})" if outcome.cause else ""
+    return element("span", f"{outcome.status}{cause}{stands_in}", kind=str(outcome.status))
+
+
+def prompts_section(report: RunReport) -> Markup:
+    moves = _moves(report.run, report.split)
+    if not moves:
+        return section("prompts", "Prompts", element("p", "There are no prompts.", kind="quiet"))
+    far = sorted(moves, key=lambda move: -abs(move.change or 0.0))[:_PROMPTS]
+    texts = {prompt.index: prompt for prompt in (report.run.prompt(move.index) for move in far)}
+    names = list(dict.fromkeys(name for prompt in texts.values() for name in prompt.columns))[:3]
+    rows = [
+        [
+            f"{move.index:,}", _first_words(texts[move.index].prompt, 120),
+            *(_first_words(str(texts[move.index].columns.get(name, "")), 40) for name in names),
+            f"{move.completions:,}", _span(move.epochs), figure(move.first), figure(move.last), _change(move.change),
+            figure(move.best),
+        ]
+        for move in far
+    ]  # fmt: skip
+    head = ["prompt", "text", *names, "completions", "epochs", "first", "last", "change", "best"]
+    note = (
+        "First and last are the mean rewards (weighted sums) of the prompt's first and last epoch, best is the best"
+        " reward of all. The prompts that changed most come first. " + report.limited("prompts", _PROMPTS, len(moves))
+    )
+    return section("prompts", "Prompts", table(head, rows, left=2 + len(names), wide=("text",)), note=note)
+
+
+def _span(epochs: Sequence[int]) -> str:
+    if not epochs:
+        return NONE
+    return f"{epochs[0]:,}" if len(epochs) == 1 else f"{epochs[0]:,}-{epochs[-1]:,}"
+
+
+def _change(value: float | None) -> str:
+    if value is None:
+        return NONE
+    return element("span", f"{value:+.4g}", kind="up" if value > 0 else "down" if value < 0 else "")

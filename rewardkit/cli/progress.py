@@ -1,0 +1,71 @@
+"""Progress on stderr: a bar on a terminal, a line now and then elsewhere. Imported only when something is scored."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from rewardkit.runtime.settle import Finished
+from rewardkit.types import Outcome
+
+_REFRESH_S = 0.1
+_LINE_EACH_S = 30.0
+
+
+@contextlib.contextmanager
+def told_progress(name: str) -> Iterator[Callable[..., None]]:
+    """Return a function of calls done, calls known and calls failed: it moves a bar, or prints a line now and then.
+
+    The bar is on stderr where that is a terminal; the line comes every half minute where it is not.
+    """
+    terminal = sys.stderr.isatty()
+    with _bar(name) if terminal else contextlib.nullcontext() as update:
+        start = shown_at = time.monotonic()
+
+        def tick(done: int, total: int, failed: int = 0) -> None:
+            nonlocal shown_at
+            now = time.monotonic()
+            if update is not None and (now - shown_at >= _REFRESH_S or done == total):
+                shown_at = now
+                update(completed=done, total=total, failed=f"[red]{failed} failed[/]" if failed else "")
+            elif update is None and now - shown_at >= _LINE_EACH_S:
+                shown_at = now
+                print(f"{name}: {done:,} of {total:,} so far, {now - start:.0f} s", file=sys.stderr, flush=True)
+
+        yield tick
+
+
+def collected(title: str, stream: Iterable[Finished], names: Iterable[str], rows: int) -> dict[str, list[Outcome]]:
+    """Return the outcomes of some rewards, by reward and row, when a stream of them has ended; show the progress.
+
+    Args:
+        title: What is going on.
+        stream: The outcomes, in any order; those of other rewards are passed over.
+        names: The rewards, each of which scores every row.
+        rows: How many rows there are.
+    """
+    outcomes: dict[str, dict[int, Outcome]] = {name: {} for name in names}
+    done = failed = 0
+    with told_progress(title) as tick:
+        for row, name, outcome in stream:
+            if name in outcomes:
+                outcomes[name][row] = outcome
+                done, failed = done + 1, failed + (outcome.cause is not None)
+                tick(done, len(outcomes) * rows, failed)
+    return {name: [column[row] for row in range(rows)] for name, column in outcomes.items()}
+
+
+@contextlib.contextmanager
+def _bar(name: str) -> Iterator[Callable[..., None]]:
+    """Return what updates a progress bar on stderr."""
+    from rich import progress as bars
+
+    from rewardkit.cli.render import Screen
+
+    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.MofNCompleteColumn())
+    more = (bars.TextColumn("{task.fields[failed]}"), bars.TimeElapsedColumn(), bars.TimeRemainingColumn())
+    with bars.Progress(*columns, *more, console=Screen(stderr=True), transient=True) as bar:
+        yield functools.partial(bar.update, bar.add_task(name, total=None, failed=""))
