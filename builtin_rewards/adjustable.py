@@ -14,7 +14,7 @@ from typing import Any
 
 from rewardkit import Reward, RewardOptions
 
-_INPUTS = ("completion", "completions", "messages", "completion_ids")
+_INPUTS = ("completion", "completions", "messages", "completion_ids")  # any of these by keyword makes a call score
 
 
 class AdjustableReward(Reward[..., Any]):

@@ -15,7 +15,7 @@ from rewardkit import Reward, Score, reward
 
 _MAX_LISTED = 5
 _SHOWN_CHARS = 80
-_MOST_SOURCES = 10_000
+_MOST_SOURCES = 10_000  # citations are bits of one integer
 _MARKER = re.compile(
     r"[\[\u3010\uff3b][ ]?"
     r"([0-9]++(?>[ ]?[,;\uff0c\u3001\u2013-][ ]?[0-9]++)*+|\^[0-9]++(?>[ ]?[,;\uff0c\u3001][ ]?\^[0-9]++)*+)[ ]?"
@@ -28,7 +28,7 @@ _INDEX = re.compile(  # an index in code: `rows[1] = 5`, `x[1] + 2`; a letter af
 )
 _PARTS = re.compile("[,;\uff0c\u3001]")
 _RANGE = re.compile(r"[ ]?[\u2013-][ ]?")
-_MAX_DIGITS = 9
+_MAX_DIGITS = 9  # the conversion of a longer number takes quadratic time
 
 
 @adjustable

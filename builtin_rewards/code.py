@@ -40,7 +40,7 @@ _NO_CODE = "no block of Python code in the completion"
 _MARKS = ("python", "py", "python3")
 _COMPILE = "def compiles(source):\n    compile(source, 'main.py', 'exec', dont_inherit=True)\n"
 _FIRST_LINE = re.compile(r"^(?:(?:from|import|def|class|async def|@)\b|[A-Za-z_]\w* *=)", re.MULTILINE)
-_READER = Path(program.__file__).read_text(encoding="utf-8")
+_READER = Path(program.__file__).read_text(encoding="utf-8")  # it runs in the jail, so it is sent as text
 
 
 def _prefix(prompt: str) -> str:
@@ -83,6 +83,16 @@ def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
     score = float(not failures) if all_or_nothing else passes / len(checks)
     metrics = {"passed": float(passes), "checks": float(len(checks))}
     return Score(score, reason=f"{passes} of {len(checks)} checks passed{detail}", metrics=metrics)
+
+
+def _check_pairs(
+    sandbox: Sandbox, code: str, entry_point: str | None, inputs: list[Any], outputs: list[Any], limits: Limits
+) -> CheckReport:
+    if len(outputs) != len(inputs):
+        raise CheckError(f"{len(inputs)} inputs and {len(outputs)} outputs")
+    if entry_point is None:
+        return check_programs(sandbox, code, list(map(ProgramCheck, inputs, outputs)), limits=limits)
+    return check_functions(sandbox, code, entry_point, list(map(FunctionCheck, inputs, outputs)), limits=limits)
 
 
 @adjustable
@@ -142,16 +152,7 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
                 options: Any = {"entry_point": entry_point, "setup": setup, "helpers": context, "limits": limits}
                 reports.append(check_asserts(sandbox, code, text, **options))
             if inputs is not None:
-                if outputs is None or len(outputs) != len(inputs):
-                    raise CheckError(f"{len(inputs)} inputs and {len(outputs or ())} outputs")
-                pairs = list(zip(inputs, outputs, strict=True))
-                if entry_point is None:
-                    reports.append(
-                        check_programs(sandbox, code, [ProgramCheck(*pair) for pair in pairs], limits=limits)
-                    )
-                else:
-                    calls = [FunctionCheck(*pair) for pair in pairs]
-                    reports.append(check_functions(sandbox, code, entry_point, calls, limits=limits))
+                reports.append(_check_pairs(sandbox, code, entry_point, inputs, outputs or [], limits))
         except (CheckError, NotPlainError) as error:
             return Score(None, reason=f"the row's tests cannot be run: {error}")
         return _score(reports, all_or_nothing=all_or_nothing)

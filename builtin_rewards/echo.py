@@ -11,7 +11,7 @@ from builtin_rewards.repetition import grams
 from rewardkit import Reward, Score, reward
 
 _MARKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
-_LEAST_WORDS = 4
+_LEAST_WORDS = 4  # shorter runs repeat by chance
 
 
 @adjustable

@@ -10,7 +10,7 @@ from builtin_rewards.reading.normalisation import fold
 from builtin_rewards.repetition import grams, units
 from rewardkit import Reward, Score, group_reward
 
-_COMPARED_CHARS = 20_000
+_COMPARED_CHARS = 20_000  # the sets of all pairs are compared, so a long text costs a group
 _ALONE = "a group of one: nothing to compare with"
 
 

@@ -33,9 +33,9 @@ _LOOK_LATIN = str.maketrans({char: entry[0] for entry in _LOOK_ALIKES.split() fo
 _HIGHLIGHTS = (re.compile(r"\*([^\n*]*)\*"), re.compile(r"\*\*([^\n*]*)\*\*"))
 _POSTSCRIPTS = {"P.S.": r"p\.\s?s\.", "P.P.S": r"p\.\s?p\.\s?s"}
 _OPTIONS = ("my answer is yes.", "my answer is no.", "my answer is maybe.")
-_FENCES = ("```json", "```Json", "```JSON", "```")
-_SEED = 0
-_LOOKED_AT = 20_000
+_FENCES = ("```json", "```Json", "```JSON", "```")  # removed in this order, as the paper's program does
+_SEED = 0  # langdetect draws at random
+_LOOKED_AT = 20_000  # characters; more do not change the language
 _ABBREVIATIONS = (
     "a.d a.m adm apr approx assn aug ave b.c bros capt cf cmdr co col corp cpl d.c dec dept dr e.g esq est etc et.al "
     "feb fig gen gov hon i.e inc jan jr jul jun lt ltd maj messrs mr mrs ms mt mtg n.j n.y nov oct op p.m p.p.s p.s "
@@ -104,10 +104,10 @@ def _bounded(count: int, relation: str, limit: int) -> bool:
     return count < limit if relation == LESS else count >= limit
 
 
-def _is_used(text: str, term: str, relation: str, limit: int) -> bool:
-    """Whether a term occurs at least, or less than, so many times, also inside words, in any case."""
+def _is_used(text: str, keyword: str, relation: str, frequency: int) -> bool:
+    """Whether a keyword occurs at least, or less than, so many times, also inside words, in any case."""
     normalise = _as_read if relation == LESS else str.lower
-    return _bounded(normalise(text).count(normalise(term) or term), relation, limit)
+    return _bounded(normalise(text).count(normalise(keyword) or keyword), relation, frequency)
 
 
 def _passages_between(text: str, opening: str, closing: str) -> Iterator[str]:
@@ -117,12 +117,12 @@ def _passages_between(text: str, opening: str, closing: str) -> Iterator[str]:
         yield from (part.partition(opening)[2].strip(opening + " \t") for part in parts)
 
 
-def _paragraphs(text: str, count: int, nth: int, first_word: str) -> bool:
+def _paragraphs(text: str, num_paragraphs: int, nth_paragraph: int, first_word: str) -> bool:
     """Whether there are so many paragraphs, divided by blank lines, and the nth starts with the word."""
     paragraphs = text.split("\n\n")
-    tokens = paragraphs[nth - 1].split(maxsplit=1) if len(paragraphs) >= nth else []
+    tokens = paragraphs[nth_paragraph - 1].split(maxsplit=1) if len(paragraphs) >= nth_paragraph else []
     word = re.split(r"[.,?!'\"]", tokens[0].lstrip("'").lstrip('"'), maxsplit=1)[0].lower() if tokens else ""
-    return sum(bool(paragraph.strip()) for paragraph in paragraphs) == count and word == first_word.lower()
+    return sum(bool(paragraph.strip()) for paragraph in paragraphs) == num_paragraphs and word == first_word.lower()
 
 
 def _is_divided(text: str, mark: str, count: int) -> bool:
@@ -198,15 +198,13 @@ KINDS: Mapping[str, Callable[..., bool]] = {
             _as_read(text),
         )
     ),
-    "keywords:frequency": lambda text, keyword, relation, frequency: _is_used(text, keyword, relation, frequency),
+    "keywords:frequency": _is_used,
     "keywords:letter_frequency": lambda text, letter, let_relation, let_frequency: _is_used(
         text, letter, let_relation, let_frequency
     ),
     # A text in which no language can be told is in none.
     "language:response_language": lambda text, language: text_language(text) == language,
-    "length_constraints:nth_paragraph_first_word": lambda text, num_paragraphs, nth_paragraph, first_word: _paragraphs(
-        text, num_paragraphs, nth_paragraph, first_word
-    ),
+    "length_constraints:nth_paragraph_first_word": _paragraphs,
     "length_constraints:number_paragraphs": lambda text, num_paragraphs: _is_divided(
         text, r"\s?\*\*\*\s?", num_paragraphs
     ),

@@ -25,11 +25,11 @@ _ALIASES = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "fil": "tl", "zh-han
 _VARIETIES = {"zh": ("wuu", "yue"), "no": ("nn",), "ar": ("ary", "arz"), "he": ("hbo",), "el": ("grc",), "en": ("pcm",)}
 # The character set made for each way of writing Chinese, and the one for the other way.
 _CHINESE = {"zh-cn": ("gb2312", "big5"), "zh-tw": ("big5", "gb2312")}
-_NO_LANGUAGE = "zxx"
+_NO_LANGUAGE = "zxx"  # the code of ISO 639-2 for no linguistic content
 _LEAST, _DOUBT, _SURE, _SURE_LATIN = 0.25, 0.2, 0.5, 0.6
 _PIECES = 12
-_PIECE_CHARS = 1_000
-_PIECE_LETTERS = 40
+_PIECE_CHARS = 1_000  # the detector's time grows with the text
+_PIECE_LETTERS = 40  # fewer tell the detector too little
 _LINE_CHARS = 240
 _NO_WORDS = re.compile(r"https?://\S+|\\[A-Za-z]+|[0-9=+*/<>^{}$\\|#%_~-]+")
 # Chinese, Japanese and Korean letters: each weighs as much as three others.

@@ -11,7 +11,7 @@ from builtin_rewards.reading.normalisation import fold
 from rewardkit import Kind, Reward, Score, reward
 
 UNITS = ("words", "characters", "tokens")
-_ARGUMENTS = {"completion", "completion_ids", "answer"}
+_ARGUMENTS = {"completion", "completion_ids", "answer"}  # what cosine_length can hand on
 _NO_TOKENS = Score(None, reason="the caller gave no completion_ids, so tokens cannot be counted")
 
 
@@ -80,6 +80,15 @@ def soft_overlong_punishment(l_max: int = 20_480, l_cache: int = 4_096) -> Rewar
     return soft_overlong_punishment
 
 
+def _argument_names(correct: Reward[..., Any]) -> set[str]:
+    """Return the arguments that a reward takes of those that ``cosine_length`` has; a ValueError for a wrong reward."""
+    is_valid = isinstance(correct, Reward) and correct.spec.kind is Kind.SINGLE and not correct.spec.is_async
+    require(is_valid, "a reward of one completion that is not async", correct=correct)
+    columns = ", ".join({parameter.name for parameter in correct.spec.parameters if parameter.required} - _ARGUMENTS)
+    require(not columns, f"a reward whose only column is 'answer'; this one asks for {columns}", correct=correct)
+    return {parameter.name for parameter in correct.spec.parameters} & _ARGUMENTS
+
+
 @adjustable
 def cosine_length(
     correct: Reward[..., Any] = normalized_match,
@@ -107,12 +116,7 @@ def cosine_length(
         exceeded: Score of a completion of ``max_length`` or more.
     """
     # The usual numbers are those of the paper's appendix E.5.3, whose runs have a context of 16,384 tokens.
-    is_valid = isinstance(correct, Reward) and correct.spec.kind is Kind.SINGLE and not correct.spec.is_async
-    require(is_valid, "a reward of one completion that is not async", correct=correct)
-    parameters = {parameter.name for parameter in correct.spec.parameters}
-    columns = {parameter.name for parameter in correct.spec.parameters if parameter.required} - _ARGUMENTS
-    columns_text = ", ".join(columns)
-    require(not columns, f"a reward whose only column is 'answer'; this one asks for {columns_text}", correct=correct)
+    names = _argument_names(correct)
     require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
     require(max_length >= 1, "at least 1", max_length=max_length)
     bounds = (r0_correct, rl_correct, r0_wrong, rl_wrong, exceeded)
@@ -132,7 +136,7 @@ def cosine_length(
         if length is None:
             return _NO_TOKENS
         arguments = {"completion": completion, "answer": answer, "completion_ids": completion_ids}
-        result = correct(**{name: arguments[name] for name in parameters & _ARGUMENTS})
+        result = correct(**{name: arguments[name] for name in names})
         value = result.value if isinstance(result, Score) else result
         if value is None:
             return Score(None, reason=f"{correct.name} skipped the row: {getattr(result, 'reason', None)}")

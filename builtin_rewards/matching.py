@@ -24,7 +24,7 @@ from rewardkit import Reward, Score, reward
 _NO_GOLD = Score(None, reason="the row has no answer")
 _NO_TERMS = Score(None, reason="no terms: neither the column 'answer' nor the setting has any")
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_DIGITS = re.compile(r"[-+]?\d[\d.,/:]*")
+_DIGITS = re.compile(r"[-+]?\d[\d.,/:]*")  # also dates and times
 _SHOWN_TERMS = 5
 
 

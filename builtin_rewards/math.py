@@ -50,7 +50,7 @@ _PHRASE = re.compile(  # words, a choice letter, or a name with digits, such as 
     r"(?:[A-Za-z0-9][A-Za-z0-9.',#-]* )*[A-Za-z]{3,}[A-Za-z0-9.,'# -]*))",
     re.ASCII,
 )
-_CHOICE = re.compile(r"\(?([A-Za-z])[).:](?:\s|$)|\(([A-Za-z])\)")
+_CHOICE = re.compile(r"\(?([A-Za-z])[).:](?:\s|$)|\(([A-Za-z])\)")  # `(B)`, or `B)` before the choice's text
 _MATHEMATICAL = re.compile(  # `-kP` and `x!` are formulas, `Paris!` and `- Paris` in a list are words
     r"[+*/^=<>|\\%#~]|(?<!\w)-(?=\s*\w)|(?<![A-Za-z]{3})(?<!\bno)(?<!\d)[!'?](?!\w)", re.IGNORECASE
 )
@@ -223,7 +223,7 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
 
 
 _NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{numbers.NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
-_HEDGED = re.compile(
+_HEDGED = re.compile(  # words before a number that make it no answer
     rf"\b(?:or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|but|{FUNCTION})\b"
     rf"|(?:{numbers.CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w\($",
     re.IGNORECASE,
@@ -232,7 +232,7 @@ _AS_WRITTEN = re.compile(
     rf"[-+$€£¥₹]*(?:\\frac\{{\d+\}}\{{\d+\}}|(?:\d+ )?\d+ ?/ ?\d+|{numbers.NUMBER}(?:\s*(?:%|\\?[A-Za-z]+))?)"
 )
 _DIVIDED = re.compile(r"\\frac\s*\{(?P<top>\w{1,40})\}\s*\{(?P<under>\w{1,40})\}|\b (?:divided by|over|\\div) +\b")
-_MARKS = re.compile(r"\\[A-Za-z]+|\.0+(?!\d)|[^A-Za-z0-9]+")
+_MARKS = re.compile(r"\\[A-Za-z]+|\.0+(?!\d)|[^A-Za-z0-9]+")  # what two writings of one expression may differ in
 
 
 def _slashed(text: str) -> str:

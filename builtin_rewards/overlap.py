@@ -19,7 +19,7 @@ from rewardkit import Reward, Score, reward
 
 _TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 _ROUGE = ("rougeL", *(f"rouge{order}" for order in range(1, 10)))
-_SPARE_CHARS = 20_000
+_SPARE_CHARS = 20_000  # a longer text is compared only with a long reference
 _TIMES_AS_LONG = 50
 
 

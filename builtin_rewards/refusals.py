@@ -12,12 +12,12 @@ _EDGE_CHARS = 300
 _APOSTROPHES = str.maketrans("\u00b4`", "''", "*_~")  # characters typed as apostrophes, and emphasis, which is removed
 
 _IS = r"(?:'?m| am|'re| are|'ll| will|'d| would|'ve| have)? "
-_ADVERBS = (
+_ADVERBS = (  # what may stand between the subject and the verb
     r"(?:(?:really|just|simply|also|therefore|still|must|have to|respectfully|politely|unfortunately|regretfully"
     r"|currently|personally|definitely|absolutely|ethically|legally|afraid|that|sorry|to say|do|i|we"
     r"|an? (?:[\w-]+ ){0,3}(?:ai|assistant|model|program|(?:chat)?bot)(?: \w+)? and),? ){0,3}"
 )
-_UNABLE = (
+_UNABLE = (  # the ways to say that one cannot or will not
     r"(?:(?:can'?t|cannot|can not|won'?t|will not)(?:,? (?:and|or) (?:won'?t|will not),?)?|not gonna"
     r"|(?:won'?t|will not|wouldn'?t|not|may not|might not) be able to|do(?:n'?t| not)(?= (?:assist|comply)\b)"
     r"|(?:not able|unable|not going|refuse|declin(?:e|ing)|not willing|unwilling|not in a position) to"
@@ -65,7 +65,7 @@ _REFUSALS = re.compile(
     r"|\b(?:inappropriate|unethical|irresponsible|(?:not|wouldn'?t|isn'?t)(?: be)? (?:appropriate|ethical|right|okay))"
     rf" for me to {_HELP}"
 )
-_SPOKEN_OF = re.compile(
+_SPOKEN_OF = re.compile(  # words before a refusal that only mention it
     r"\b(?:if|whether|unless|when(?:ever)?|what|why|anything|nothing|everything|not that|not because|never say"
     r"|pretend|imagine|suppose)\s?$"
 )

@@ -38,14 +38,14 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_VDBE_OP: 250_000,
 }
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
-_REFUSED_FUNCTIONS = {"load_extension", "random", "randomblob", "fts3_tokenizer"}
+_REFUSED_FUNCTIONS = {"load_extension", "random", "randomblob", "fts3_tokenizer"}  # code, chance
 # Marks of fenced blocks that hold SQL.
 _MARKS = ("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql", "pgsql", "mysql", "mariadb", "tsql")
 _ABSOLUTE = 1e-9  # absolute difference up to which two numbers are equal, for those near 0
 _SHOWN_CHARS = 200
 _LIMIT = re.compile(r"(?i)(?:limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*)?")
 _HIDDEN = re.compile(r"""--[^\n]*+|/\*(?>[^*]|\*(?!/))*+(?:\*/)?|'[^']*+'?|"[^"]*+"?|`[^`]*+`?|\[[^\]]*+\]?""")
-_INNER = re.compile(r"\([^()]*\)")
+_INNER = re.compile(r"\([^()]*\)")  # removed from the inside out
 _Value = tuple[int, Any]
 _Row = tuple[_Value, ...]  # a row, each value behind the number of its kind
 _KINDS = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
@@ -121,12 +121,10 @@ def sql_result(
             if not gold.rows:
                 return Score(None, reason="the gold query returns no rows: any query that finds nothing would match")
             query = last_code(final_answer(completion, (AnswerRule.TAG,)), _MARKS)
-            if query is None:
-                return Score(0.0, reason="no query in the completion")
             try:
-                result = run(query)
+                result = run(query or "")
             except _QueryError as error:
-                return Score(0.0, reason=str(error))
+                return Score(0.0, reason=str(error) if query else "no query in the completion")
         difference = _difference(gold, result, *expectation, tolerance, any_column_order)
         metrics = {"rows": float(len(result.rows)), "gold_rows": float(len(gold.rows))}
         return Score(float(not difference), reason=difference or "the same result", metrics=metrics)

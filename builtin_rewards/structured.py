@@ -196,7 +196,7 @@ def json_schema(
 
 # How many times the expected fields may be given, and how many fields may be compared without order.
 _MAX_EXTRA, _MAX_UNORDERED = 10, 200
-_MISSING = object()
+_MISSING = object()  # no JSON value equals it
 _normal = functools.lru_cache(maxsize=4096)(normalise)
 
 
@@ -207,6 +207,20 @@ class _Comparison(NamedTuple):
     text: str
     rel: float
     abs: float
+    extra: float
+    partial: bool
+
+    def score(self, expected: dict[str, Any] | list[Any], value: object) -> Score:
+        """Return the share of the expected fields that are right."""
+        fields = count_leaves(expected)
+        if (total := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
+            return Score(0.0, reason=f"{total} values given, {fields} expected")
+        tally = self.tally(expected, value)
+        surplus = tally["names"] + tally["items"]
+        share = tally["right"] / (fields + self.extra * tally["names"] + tally["items"])
+        metrics = {"right": float(tally["right"]), "fields": float(fields), "extra": float(surplus)}
+        reason = f"{tally['right']} of {fields} fields right, {surplus} extra"
+        return Score(share if self.partial or share == 1.0 else 0.0, reason=reason, metrics=metrics)
 
     def tally(self, expected: object, value: object) -> Counter[str]:
         """Count the fields expected, those that are right, and what is extra: under ``names``, and ``items``."""
@@ -282,7 +296,7 @@ def json_fields(
     require(text in ("exact", "normalised"), "exact or normalised", text=text)
     for name, number, below in (("rel", rel, 1.0), ("abs", abs, math.inf), ("extra", extra, math.inf)):
         require(0 <= number < below, f"a number from 0 up, below {below:g}", **{name: number})
-    comparison = _Comparison(ordered, text, rel, abs)
+    comparison = _Comparison(ordered, text, rel, abs, extra, partial)
 
     @reward(score_range=(0, 1))
     def json_fields(completion: str, answer: Any) -> Score:
@@ -306,21 +320,11 @@ def json_fields(
             expected = expected_json(answer)
         except ValueError as error:
             return Score(None, reason=str(error))
-        fields = count_leaves(expected)
         if not isinstance(expected, dict | list) or not expected:
             return Score(None, reason="the row's answer has no fields: expected an object or a list that is not empty")
-        if not ordered and fields > _MAX_UNORDERED:
+        if not ordered and count_leaves(expected) > _MAX_UNORDERED:
             return Score(None, reason=f"the row's answer has more than {_MAX_UNORDERED} fields, too many without order")
         value = _value_in(completion)
-        if isinstance(value, Score):
-            return value
-        if (value_count := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
-            return Score(0.0, reason=f"{value_count} values given, {fields} expected")
-        tally = comparison.tally(expected, value)
-        extra_count = tally["names"] + tally["items"]
-        share = tally["right"] / (fields + extra * tally["names"] + tally["items"])
-        metrics = {"right": float(tally["right"]), "fields": float(fields), "extra": float(extra_count)}
-        reason = f"{tally['right']} of {fields} fields right, {extra_count} extra"
-        return Score(share if partial or share == 1.0 else 0.0, reason=reason, metrics=metrics)
+        return value if isinstance(value, Score) else comparison.score(expected, value)
 
     return json_fields

@@ -63,27 +63,29 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
         except ValueError as error:
             return Score(None, reason=str(error))
         if any(not call.name or call.arguments is None for call in expected):
-            return Score(
-                None,
-                reason="the row's answer is neither a call ({'name': ..., 'arguments': {...}}) nor a list of calls",
-            )
+            forms = "neither a call ({'name': ..., 'arguments': {...}}) nor a list of calls"
+            return Score(None, reason=f"the row's answer is {forms}")
         calls = _calls(completion)
         if calls is None:
             return Score(None, reason="a call in a form that is not read")
-        metrics = {"expected": float(len(expected)), "made": float(len(calls))}
-        reason = f"{len(calls)} calls made, {len(expected)} expected"
-        if not expected or not calls or len(calls) > _MAX_EXTRA * (len(expected) + 1):
-            return Score(float(not expected and not calls), reason=reason, metrics=metrics)
-        matches = _pair_calls(expected, calls, weights)
-        exact = sum(is_equal for is_equal, _ in matches)
-        misses = [call.name for call, (is_equal, _) in zip(expected, matches, strict=True) if not is_equal]
-        reason = f"{exact} of {len(expected)} expected calls made exactly, {len(calls)} calls made"
-        reason += "".join(f"; differs: {name[:_SHOWN_CHARS]!r}" for name in misses[:1])
-        call_count = max(len(expected), len(calls))
-        score = min(sum(worth for _, worth in matches) / call_count, 1.0)
-        return Score(1.0 if exact == call_count else score, reason=reason, metrics=metrics)
+        return _score(expected, calls, weights)
 
     return tool_call
+
+
+def _score(expected: Sequence[ToolCall], calls: Sequence[ToolCall], weights: Sequence[float]) -> Score:
+    metrics = {"expected": float(len(expected)), "made": float(len(calls))}
+    reason = f"{len(calls)} calls made, {len(expected)} expected"
+    if not expected or not calls or len(calls) > _MAX_EXTRA * (len(expected) + 1):
+        return Score(float(not expected and not calls), reason=reason, metrics=metrics)
+    matches = _pair_calls(expected, calls, weights)
+    exact = sum(is_equal for is_equal, _ in matches)
+    misses = [call.name for call, (is_equal, _) in zip(expected, matches, strict=True) if not is_equal]
+    reason = f"{exact} of {len(expected)} expected calls made exactly, {len(calls)} calls made"
+    reason += "".join(f"; differs: {name[:_SHOWN_CHARS]!r}" for name in misses[:1])
+    total = max(len(expected), len(calls))
+    score = min(sum(worth for _, worth in matches) / total, 1.0)
+    return Score(1.0 if exact == total else score, reason=reason, metrics=metrics)  # floats may sum to less
 
 
 def _calls(completion: str | Sequence[Message]) -> list[ToolCall] | None:

@@ -13,16 +13,16 @@ from rewardkit import Reward, Score, reward
 _MAX_LISTED = 5
 _SHOWN_CHARS = 80
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*+:"
-_REST = r"(?>(?!\]\(|\)\[)[^\s<>\"`{}|^\x00-\x1f\x7f]){0,4096}+"
+_REST = r"(?>(?!\]\(|\)\[)[^\s<>\"`{}|^\x00-\x1f\x7f]){0,4096}+"  # bounded, so that a text of one URL takes linear time
 _URL = re.compile(
     rf"(?<![A-Za-z0-9+.-]){_SCHEME}[/\\]{_REST}|(?<![A-Za-z0-9/@.:_-])(?://|www\.)(?!/){_REST}"
     rf"|(?:(?<=\]\()|(?<=\]\(<)|(?<=\]\( ))(?:{_SCHEME}|\\)[^\s<>()]++"
 )  # what begins with a scheme and a slash, with `//` or `www.`, and the target of a Markdown link with a scheme
 _CLOSES = {")": "(", "]": "["}
 _SENTENCE_MARKS = ".,;:!?'*_\u2019\u201d"
-_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")  # of a host name, RFC 1123
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_MAX_HOST_CHARS = 253
+_MAX_HOST_CHARS = 253  # RFC 1035
 
 
 @adjustable

@@ -49,8 +49,8 @@ def assemble(blocks: list[str], entry_point: str | None, tests: str, prefix: str
 
 
 _BUILTIN = frozenset(dir(builtins))
-_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-_FUTURE = re.compile(r"^from __future__ import .*", re.MULTILINE)
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what the compiler raises for hostile source
+_FUTURE = re.compile(r"^from __future__ import .*", re.MULTILINE)  # must stay in front of all other code
 
 
 def _names(code: str) -> _Names:

@@ -75,12 +75,12 @@ class Extraction:
 
 _NOTHING = Extraction(None, AnswerRule.NONE, (), "no answer in the completion")
 
-_THOUSANDS_MARK = re.compile(r"(?<=\d)(?:,\\!\s?|\{,\}|\\,)(?=\d{3}(?!\d))")
+_THOUSANDS_MARK = re.compile(r"(?<=\d)(?:,\\!\s?|\{,\}|\\,)(?=\d{3}(?!\d))")  # LaTeX's comma without a space: `1{,}000`
 _FULL_WIDTH = re.compile("[\uff01-\uff5e]")
-_ALTERNATIVE = re.compile(
+_ALTERNATIVE = re.compile(  # what joins two answers: `3 or 4`
     r"\s*(?:,|;|\|)?\s*(?:\\(?:text|mbox|mathrm)\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b)\s*(?:maybe|perhaps|possibly)?\s*"
 )
-_LIST_GAP = re.compile(r"\s*(?:[;|\n]|,(?!\d{3}(?!\d))|,\s)\s*|\s+")
+_LIST_GAP = re.compile(r"\s*(?:[;|\n]|,(?!\d{3}(?!\d))|,\s)\s*|\s+")  # a comma before three digits is part of a number
 
 
 def extract_answer(completion: str) -> Extraction:
@@ -197,11 +197,9 @@ def _stated_answer(text: str) -> Extraction | None:
         if read_quantity(denied_number) is None or _key(denied_number) == standing_key:
             break
         statements.pop()
-    standing_answers = [statement.answer for statement in statements[:-1] if not statement.problem]
-    earlier_answers = [
-        answer for answer in standing_answers if read_quantity(clean(answer)) or not _REMARK.search(answer)
-    ]
-    return _extraction([*earlier_answers, statements[-1].answer], AnswerRule.PHRASE, statements[-1].problem)
+    *earlier, last = statements
+    answers = [text for text in _unopposed(earlier) if read_quantity(clean(text)) or not _REMARK.search(text)]
+    return _extraction([*answers, last.answer], AnswerRule.PHRASE, last.problem)
 
 
 # The completion itself, and its last number
@@ -228,7 +226,7 @@ _NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?!\d|\.\d))?"
 _FIRST_UNIT = re.compile(r"(?<![\w.,/-])-?[\d.,]*\d ?[A-Za-z]{1,7}\.?(?:,? and|,)? $")
 # The end of a quantity in two units: `minutes` in `3 hours and 30 minutes`.
 _SECOND_UNIT = re.compile(r"\s?[A-Za-z]{1,7}\b(?=\W*$|[.!?)*\n]| (?:in|to|for|of|per|long|tall|high|old|and|total)\b)")
-_TOKEN = re.compile(
+_TOKEN = re.compile(  # a number as it is written, with its sign, currency or fraction
     r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}"
     rf"|\d+ \d+ ?/ ?\d+(?!\d|\.\d)|{_NUMBER_OR_FRACTION})|{_NUMBER_OR_FRACTION}"
 )
@@ -252,11 +250,11 @@ _CHANGES_TO = re.compile(  # a change, whose second number stands alone: `It ris
     r"(?:\b(?:ris|ros|rais|increas|gr[eo]w|drop|f[ae]ll|decreas|climb|reduc|improv|jump|shr[ia]nk)\w*"
     r"|\b(?:goes|went|changes|changed|moves|moved))\s[^.;\n]{0,40}?\bfrom \S{1,20} to (?:the )?$"
 )
-_RUN = re.compile(
+_RUN = re.compile(  # the expression that a number ends
     r"(?:[\d\s+*/^_().{}<>\u221a\u00d7\u00f7\u00b7\u2212\u2013\u2261\u2264\u2265\u03c0-]"
     rf"|{_FUNCTION}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<=[A-Za-z])-|\\[A-Za-z]+)*$"
 )
-_INSTEAD_OF = re.compile(
+_INSTEAD_OF = re.compile(  # `5, not 4`
     rf"\d(?: [A-Za-z]{{1,20}}){{0,2}}(?P<not>,?\s(?:and |but )?not\s[$€£]?{NUMBER}\D*\Z)", re.IGNORECASE
 )
 _NEAR, _LONGEST = 400, 200  # characters around the last digit that are read, and those of a number
@@ -314,15 +312,15 @@ def _formula_at(text: str, last: int) -> tuple[int, int] | None:
     return None
 
 
-_CHANGED = re.compile(
+_CHANGED = re.compile(  # words right before a number that change what it means
     rf"(?:{CHANGES_NUMBER}|\b(?:step|case|equation|problem|question))[\s$\u20ac\u00a3(*]*$", re.IGNORECASE
 )
 _UNIT_BEHIND = re.compile(r"\s?(?:\u00b0|\^\s?\{?\\circ\}?|\\(?:text|mathrm)\s?\{[^{}]{1,20}\})")
-_NAMED = re.compile(r"\b[A-Za-z](?:\([A-Za-z]\))?\s?=\s?$")
+_NAMED = re.compile(r"\b[A-Za-z](?:\([A-Za-z]\))?\s?=\s?$")  # `x = ` before the number
 _BULLET = re.compile(r"^[ \t]*[-*][ \t]+", re.MULTILINE)
 _OTHER = rf"(?<![=+*/^\w.-])(?<![=+*/^-]\s)[$€£]?{NUMBER}%?(?=[\s,;|/&])"
 _HEDGES = r"(?:\b(?:or|and|maybe|perhaps|possibly|either|it's|is it)\b[\s,]*)"
-_LISTED = re.compile(
+_LISTED = re.compile(  # numbers or formulas listed right before the last one
     rf"(?:{_OTHER}\s*(?:[,;|/&]\s*)?{_HEDGES}*(?:\n\s*[-*]?\s*)?"
     rf"|(?:\$[^$\n]{{1,100}}\$|\\\([^\n]{{1,100}}?\\\)),?\s*{_HEDGES}+"
     r"|(?:\$[^$\n=]{1,100}\$|\\\([^\n=]{1,100}?\\\))[,;/]\s*)+$",
@@ -358,7 +356,7 @@ def _number_answer(
     return _extraction([*alternatives, ahead + answer + behind], AnswerRule.LAST_NUMBER, problem)
 
 
-_VERDICT = re.compile(
+_VERDICT = re.compile(  # a verdict alone, or with its reason behind it
     r"[\s*_]*(yes|no|true|false)\b[*_]*(?=\s*(?:$|[,.;:!\u2014]|(?:because|since|it|that|this|they|there|he|she)\b))",
     re.IGNORECASE,
 )

@@ -21,15 +21,15 @@ class Mark:
     closed: bool = True
 
 
-_MOST_NESTED = 12
+_MOST_NESTED = 12  # `re` has no recursion, so each level is written out
 _INSIDE = r"(?>[^{}\\]++|\\[\s\S])*+"
 for _ in range(_MOST_NESTED):
     _INSIDE = rf"(?>[^{{}}\\]++|\\[\s\S]|\{{{_INSIDE}\}})*+"
-_BOX = re.compile(
+_BOX = re.compile(  # not after an escaped backslash
     rf"\\(?<!(?<!\\)\\\\)(?:boxed|fbox)(?:\s{{0,8}}\{{(?:(?P<content>{_INSIDE})\}}|(?P<open>[\s\S]*))"
     r"|\s+(?P<bare>[^\s{}$\\]+))"
 )
-_BLANK = re.compile(
+_BLANK = re.compile(  # what stands in a box that only shows where an answer goes
     r"(?>\\(?:[hv]?phantom|rule|hspace)\s*\{[^{}]*\}|\\(?:square|Box|[lc]?dots|q?quad)\b|[\s_?.,~]|\\[_ ,;:!])*+"
 )
 

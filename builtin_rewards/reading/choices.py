@@ -74,7 +74,7 @@ _CUE = re.compile(_PARTED)
 _ANY_CUE = re.compile(f"{_PARTED}|{_SOLID}")
 _WORDS = _alternation(_CUES["noun"], _CUES["concludes"], _LEADING)
 _PREFIX = re.compile(rf"(?!(?:first|second|third),)(?:(?:{_WORDS})\b[\s:,*_]{{1,4}}|l'){{0,6}}", re.IGNORECASE)
-_FILLER = (
+_FILLER = (  # words without meaning between a cue and its letter
     rf"(?:(?:{_WORDS}|no|wait)\b[\s:,*_]{{1,4}}|l'|(?:选项|選項|選択肢|보기)\s?"
     r"|(?-i:[ao])\s(?=[(*\"]{0,3}(?-i:[A-Z])\b|letra|alternativa|opção)){0,6}"
 )
@@ -105,7 +105,7 @@ _GOES_ON = (  # what may follow a letter, but no article or pronoun
 # A verb that makes a statement about a letter, instead of choosing it.
 _SAYS = r"(?:is|was|are|were|isn't|ha[sd]|have|would|could|can|cannot|can't|does|says|states|means|refers|lies)\b"
 _SPOKEN_OF = rf"\s{{1,3}}{_SAYS}|\s?[ではじ가이]{{1,3}}\s?(?:ない|なく|아니|아닙)|不"
-_JOINED = (
+_JOINED = (  # what joins several letters: `A and B`
     r"[\s*_]{0,3}(?i:[,;/&、或和]|または|\b(?:or|and|oder|und|ou|et|o|y|или|и)\b){1,2}[\s*_]{0,3}"
     r"(?i:(?:or|and|option|choice)\s)?"
 )
@@ -120,16 +120,16 @@ _CONTRAST = re.compile(  # letters that are excluded: `B, not A or C`
     r"(?i)(?<!if )(?:\b(?:and|but)\s)?\b(?:not|rather than|instead of|over)\s"
     rf"(?:{_SINGLE}(?:,?\s(?:or|and|nor)\s|,\s)?)+"
 )
-_LED = re.compile(
+_LED = re.compile(  # `B)`, `(B)`, `B.` or `B, because` at the start of a line
     r"[*_`#>\s-]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s{1,3})?(?:[(\[](?P<inside>[A-Za-z])[)\]]|(?P<plain>[A-Z])"
     r"(?:[*_]{0,3}[).:]|\s{1,3}-(?=\s)|,?(?=\s{1,3}(?:because|since)\b)))[*_:.]{0,4}(?:\s|$)"
 )
-_RULED_OUT = re.compile(
+_RULED_OUT = re.compile(  # a line that calls its letter wrong
     r"(?i)\b(?:is|are|was|seems?)\s(?:\w{1,12}\s)?(?:wrong|incorrect|false|impossible|out|"
     r"not (?:right|correct|the|it|possible))\b|[\u274c\u2717\u2718]|[-:(]\s?(?:wrong|incorrect)\b"
 )
 _TELLS = re.compile(rf"(?:(?!because|since|as).)*?\b{_SAYS}")
-_VERDICT = re.compile(
+_VERDICT = re.compile(  # `is correct` and its like, not under a condition
     r"(?:(?<=\s)(?:is|must be|has to be|should be|es|est|ist|é|è|está|является|это|-|هي|هو)\s"
     r"(?:(?:the|la|le|el|o|a|die|das|my|our|definitely|clearly|indeed|therefore|thus|only) ){0,3}"
     r"(?:correct[aeo]?|right|best|answer|one that (?:works|fits)|richtig|korrekt|richtige antwort|juste|bonne réponse|"
@@ -138,7 +138,7 @@ _VERDICT = re.compile(
     r"(?!\s(?:only|if|in part|partly|about|that|when|unless|insofar|to)\b|,?\s(?:but|yet|though|although|except)\b"
     r"|[^.!\n]{0,30}\?)"
 )
-_SUBJECT = re.compile(
+_SUBJECT = re.compile(  # the letters that a verdict is about
     rf"(?i)(?:(?<![\w'-])|(?<=[\u3000-\u9fff\uac00-\ud7af]))(?:{_SINGLE}|[(\[*\"'`]{{1,3}}[a-z][)\]*\"'`]{{1,4}}"
     rf"|(?:option|choice|answer|letter) \(?[a-z]\)?)(?:\s?(?:,|/|\b(?:or|and|nor)\b)\s?{_SINGLE}){{0,5}}$"
 )
@@ -147,11 +147,11 @@ _TICKS = "\u2705\u2713\u2714\u2611"
 _TICKED = re.compile(rf"[{_TICKS}]|[-:(\u2192]\s?(?:correct|right)[.!)*\s]{{0,5}}$", re.IGNORECASE)
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|boldsymbol|rm|bf|[dt]?frac)\b|\\[()\[\],;! ]|[{}$]")
 _END = re.compile(_ENDS)
-_FINISHED = re.compile(r"[.!?\u3002][\s*_`\"')\]}]*\Z")
+_FINISHED = re.compile(r"[.!?\u3002][\s*_`\"')\]}]*\Z")  # otherwise the text was cut off
 _LINE = re.compile(r"\S(?:[^\n]*\S)?")
 _SENTENCE = re.compile(r"[^\s.!](?:[^\n.!]|[.!](?!\s))*")
 _CLAUSE = re.compile(r"[.!?:;,]\s{1,3}")
-_LETTERED = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s{1,4}(?=\S)")
+_LETTERED = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s{1,4}(?=\S)")  # a choice's counting letter before its text
 
 
 class Chosen(NamedTuple):

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 
 from builtin_rewards.extras import extra
 
-DIGITS = 700
+DIGITS = 700  # more than MAX_DIGITS, so that rounding never decides
 MAX_DIGITS = 600  # a number with more digits before or after its point is not compared
-MAX_FACTORIAL = 200
-MAX_ARGUMENT = 1_000_000
+MAX_FACTORIAL = 200  # 200! has 375 digits
+MAX_ARGUMENT = 1_000_000  # the time of mpmath's functions grows with the argument
 POINTS = 4  # how many points expressions are compared at: small, above 1, negative, and of both signs
 
 
@@ -125,7 +125,7 @@ _GROUPS = {"(": ")", "[": "]", "{": "}", "\\lfloor": "\\rfloor", "\\lceil": "\\r
 _BRACKET_FUNCTIONS = {"\\lfloor": "floor", "\\lceil": "ceil", "|": "fabs"}
 _STRENGTHS |= dict.fromkeys((*_GROUPS, "\\frac", "\\sqrt", "\\binom", "\\pi", "\\infty"), _SIDE_BY_SIDE)
 """How strongly a sign binds, or a factor right behind another."""
-_CALLED = frozenset(("f", "g", "F", "G", "\\Gamma", "\\zeta"))
+_CALLED = frozenset(("f", "g", "F", "G", "\\Gamma", "\\zeta"))  # letters that are functions before brackets
 
 
 class _Expression:

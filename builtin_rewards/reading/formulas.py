@@ -28,7 +28,7 @@ from builtin_rewards.reading.expressions import (
 from builtin_rewards.reading.numbers import Unit, clean, read_unit
 
 MAX_CHARS = 600
-MAX_DEPTH = 10
+MAX_DEPTH = 10  # the parser recurses
 _ROUGHEST = 0.05  # the largest relative error of a number behind an approximate sign
 
 _Tokens = tuple[str, ...]
@@ -54,7 +54,7 @@ _SET_OPERATORS: dict[str, Callable[[bool, bool], bool]] = {"\\cup": max, "\\setm
 _UNORDERED = frozenset(("list", "\\{\\}"))
 _INTERVALS = frozenset(("()", "[]", "(]", "[)"))
 _EMPTY, _REALS = ("\\emptyset",), ("@\\mathbbr",)
-_CAPITAL = re.compile(r"(\\[A-Za-z]+)|[A-DF-HJ-Z]")
+_CAPITAL = re.compile(r"(\\[A-Za-z]+)|[A-DF-HJ-Z]")  # all but E and I: e and i are numbers
 _MATRIX = "\\matrixbegin\\matrixend"
 _DEPTHS = dict.fromkeys(("(", "[", "{", "\\{", "\\langle", "\\matrixbegin"), 1)
 _DEPTHS |= dict.fromkeys((")", "]", "}", "\\}", "\\rangle", "\\matrixend"), -1)
@@ -268,7 +268,7 @@ def _proportional(gold: _Shape, answer: _Shape) -> bool:
 
 # Sets of real numbers
 
-_END = 10**650
+_END = 10**650  # beyond every number that is read, in place of infinity
 
 
 def _same_set(first: _Shape, second: _Shape) -> bool:
@@ -361,7 +361,7 @@ def right_side(text: str) -> str:
 # Units and numbers
 
 _UNIT_AT = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*[A-Za-z]|(?<![\\A-Za-z])[A-Za-z]{2}")
-_LARGEST = 10**300
+_LARGEST = 10**300  # below a float's largest
 # The words of a unit that names no thing, as :func:`read_unit` returns them: `square units`.
 _NO_THING = frozenset(("unit", "squar", "cubic"))
 
@@ -371,7 +371,7 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
     for match in _UNIT_AT.finditer(text) if len(text) <= 2 * MAX_CHARS else ():
         formula, suffix = clean(text[: match.start()]), clean(text[match.start() :])
         unit, rest = read_unit(f" {suffix}")
-        if formula and unit is not None and unit.words <= _NO_THING and not rest.strip(" $"):
+        if formula and unit is not None and unit.stems <= _NO_THING and not rest.strip(" $"):
             return formula, unit
     return clean(text), None
 

@@ -31,7 +31,7 @@ _NUMBER = re.compile(
     r"(?:[ \t]{0,2}/[ \t]{0,2}(?P<below>\d+))?",
     re.IGNORECASE,
 )
-_THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
+_THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")  # only outside brackets, where a comma parts items
 _MARKER = re.compile(r"[ \t]*(?:\(?(?:(?P<number>\d{1,4})|(?P<letter>[A-Za-z]))[.)]|[-*+\u2022])[ \t]+")
 # The longest number and text (without thoughts) that are read, and how much of an item is searched for a denial.
 _LONGEST_NUMBER, _LONGEST_TEXT, _DENIAL_CHARS = 400, 100_000, 160
@@ -40,7 +40,7 @@ _MOST_LISTS = 200  # how many boxes, tags or bracketed lists are compared, from 
 _SQUARE = re.compile(r"\[(?>[^\[\]]++|\[[^\[\]]*+\])*+\]")
 _CURLY = re.compile(r"\{(?>[^{}]++|\{[^{}]*+\})*+\}")
 _FRACTION = re.compile(r"\\[dt]?frac\{([-+]?\d{1,40})\}\{(\d{1,40})\}")
-_BEFORE_FRACTION = re.compile(r"(?<=\d)(?=\\[dt]?frac)")
+_BEFORE_FRACTION = re.compile(r"(?<=\d)(?=\\[dt]?frac)")  # `2\frac12` is a mixed number
 # A whole number and a fraction: `12 3/5`.
 _MIXED = re.compile(r"(?<![\w./])(?<!\d[ \t])(\d{1,40})[ \t]{1,2}(\d{1,40})/(\d{1,40})(?![\w/]|\.\d)")
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|rm|bf)\b|\\[{}\[\](),;! ]|[{}$]")
@@ -48,7 +48,7 @@ _JOINING = re.compile(r"(?<!\w)(?:and|or)(?!\w)|[&\n]")  # what stands between i
 # The bold head of a list item, before a colon or a dash.
 _BOLD_HEAD = re.compile(r"(?:\*\*|__)([^*_]{1,200})(?::(?:\*\*|__)|(?:\*\*|__)[ \t]{0,3}(?::|[-\u2013\u2014][ \t])).*")
 _BLANK = " \t\r*_`$\"'.:-"
-_TABLE_HEAD = re.compile(r"^.*\n(?=.*\|)(?=.*--)[ \t:|-]+$", re.MULTILINE)
+_TABLE_HEAD = re.compile(r"^.*\n(?=.*\|)(?=.*--)[ \t:|-]+$", re.MULTILINE)  # with the rule below it
 # The label of a line: the text before its first colon, except in a time or a URL.
 _LABEL = re.compile(r"^(?>[^:\n]|(?<=\d):(?=\d)|:(?=//))*+:", re.MULTILINE)
 _OPENING = re.compile(r"\A[\s*_]{0,4}(?:sure|certainly|of course|okay|ok)(?: thing)?[!.,][ \t]{1,4}", re.IGNORECASE)
@@ -125,9 +125,9 @@ def _last_of(
     text: str, brackets: re.Pattern[str], read: Callable[[str], list[_T]], key: Callable[[list[_T]], Hashable]
 ) -> tuple[list[_T], str] | None:
     """Return the last list in outermost brackets with content, and why it does not count."""
-    lists = [(read(match[0][1:-1]), match) for match in [*brackets.finditer(text)][-_MOST_LISTS:]]
-    nonempty = [(items, _is_denied(text, *match.span())) for items, match in lists if items]
-    return _last_standing(nonempty, key) if nonempty else None
+    matches = [*brackets.finditer(text)][-_MOST_LISTS:]
+    lists = [(items, _is_denied(text, *match.span())) for match in matches if (items := read(match[0][1:-1]))]
+    return _last_standing(lists, key) if lists else None
 
 
 def _is_denied(text: str, start: int, end: int) -> bool:

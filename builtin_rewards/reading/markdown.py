@@ -10,7 +10,7 @@ from builtin_rewards.reading.normalisation import shows
 
 _FENCES = ("```", "~~~")
 _FENCE_OR_INLINE_CODE = re.compile(r"^[ \t]*+(?:`{3,}+[^`\n]*+|~{3,}.*+)$|`[^`\n]*+`", re.MULTILINE)
-_OPENING = re.compile(r"\s*+(`{3,}+(?!.*`)|~{3,}+)[\s{.]*([^\s}]*)")
+_OPENING = re.compile(r"\s*+(`{3,}+(?!.*`)|~{3,}+)[\s{.]*([^\s}]*)")  # a backtick behind them makes them inline code
 
 
 class FencedBlock(NamedTuple):
@@ -80,6 +80,7 @@ class Markdown(NamedTuple):
 
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
+_UNDERLINE = re.compile("={2,}|-{2,}")  # makes a heading of the line above
 _LIST_ITEM = re.compile(r"[ \t]*+(?:[-*+]|[0-9]{1,9}[.)])[ \t]++(.*)")
 
 
@@ -117,13 +118,7 @@ def _heading(line: str, next_line: str) -> tuple[int, str] | None:
     if match := _HEADING.match(line):
         return len(match[1]), heading_title(match[2])
     underline = next_line.rstrip()
-    if (  # no underline
-        underline[:1] not in ("=", "-")
-        or len(underline) < 2
-        or underline.strip(underline[0])
-        or "|" in line
-        or not shows(line)
-    ):
+    if not _UNDERLINE.fullmatch(underline) or "|" in line or not shows(line):
         return None
     is_other = _LIST_ITEM.match(line) or _is_rule(line) or line.strip()[:3] in _FENCES
     return None if is_other else (1 if underline[0] == "=" else 2, heading_title(line))

@@ -25,7 +25,7 @@ _TRAP = r"(?:mistake|error|misconception|trap|distractor|misreading|myth)"
 _RULE_OUT = r"(?:reject|dismiss|discard|exclude|eliminate|rule out)"
 _RULED_OUT = r"(?:rejected|dismissed|discarded|excluded|eliminated|ruled out|out of the question)"
 _OPEN = r"[\s:$(\[\\*_\"'`{<>=]*"
-_DENIER = re.compile(
+_DENIER = re.compile(  # `far` denies its whole clause, `near` what follows it
     rf"(?i)(?P<far>{_NOT}|{_DOUBT}|{_SIGN}|\b(?:any|every)thing (?:but|besides)\b|\bexcept(?: for)?\b"
     r"|(?<!\bnone )(?<!\bno )\bother than\b)"
     r"|(?P<near>\b(?:any|every|all)(?:\s\w+)?\s(?:but|besides)\b|\b(?:instead of|rather than|differ(?:s|ent)? from)\b"
@@ -34,7 +34,7 @@ _DENIER = re.compile(
     rf"|\b(?:{_WRONG}|impossible|whether|if|unless|no way|suppose|assume|assuming|{_TRAP}(?= to\b)"
     rf"|(?:common|typical|usual|frequent|classic)\s(?:{_TRAP}|{_WRONG}))\b"
 )
-_BRIDGE = (
+_BRIDGE = (  # words that may stand between a denial and the answer
     rf"(?:\s+(?:be|equals?|to|the|an?|my|as|of|we|you|I|is|are|was|were|it|it['\u2019]s|this|that|just|simply|really|actually"
     r"|exactly|correct|true|right|sure|certain|final|possible|case|root|think|believe|say|claim|conclude|accept|agree|suppose|guess"
     rf"|get|would|will|should|must|could|can|have|{_NOUN}))"
@@ -58,12 +58,12 @@ _CLAUSE_ENDS = re.compile(r"[.,;:!?\n]|\b(?:but|so|hence|therefore)\b")
 _CALLS_WRONG = re.compile(rf"\b(?:is|are|was|were) {_WRONG}\b", re.IGNORECASE)
 _IS_WRONG = re.compile(rf"[^A-Za-z]*\d[^A-Za-z]*(?:\\text)?[\s{{]+(?:is|was)\s(?:not\s|{_WRONG}\b)", re.IGNORECASE)
 _NEGATES = re.compile(rf"\b(?:not|no|never|nor|neither|cannot|without|\w{{2,6}}nt|{_WRONG})\b|[≠¬≢∉]")
-_GIVEN_UP = re.compile(
+_GIVEN_UP = re.compile(  # the writer announces a wrong answer, or none
     rf"(?i)\b{_WRONG} (?:final )?{_NOUN}\b[^.!?\n]{{0,20}}$"
     r"|\b(?:I|we) (?:cannot|can['\u2019]?t|can not|could(?: not|n['\u2019]t)|am unable to|do(?: not|n['\u2019]t))"
     r" (?:know|solve|answer|find|determine|compute)\b[^.!?\n]{0,40}[.!]?[\s(\[*]*$"
 )
-_SUPPOSES = re.compile(
+_SUPPOSES = re.compile(  # conditions, reports and guesses
     r"(?i)\b(?:whether|if|unless|suppos\w+|assum\w+|imagine|claim\w*)\b"
     r"|\b(?:might|may|could)(?=\s(?:(?!the )\w{1,12} )?(?:be|say|think|argue|believe|guess|suspect|conclude|answer"
     r"|choose|pick|expect|equal|seem|look)\b|\W*$)"
@@ -71,7 +71,7 @@ _SUPPOSES = re.compile(
     r"|was|were|and|or|because|since|as|here)\b)[a-z])"
     r"|\b(?:some|many|others|people|students)\s(?:\w{1,12}\s)?(?:say|think|believe|argue|choose|answer|hold)\b"
 )
-_ASKS = re.compile(
+_ASKS = re.compile(  # the start of a question
     r"(?i)(?:^|[.!?\n;:,]\s*|\b(?:so|but|then|hmm|well|wait),?\s)"
     r"(?:(?:is|are|was|could|can|might|may|would|should|does)\s(?:it|this|that|the|my|our|[a-z])"
     r"|who (?:says|said)|what if|how about)\b[^.!?\n]*$"
@@ -87,7 +87,7 @@ _PREDICATE = (
     r"(?:(?:not|n['\u2019]t)(?:\s(?:be|seem|look|sound|quite|the|right|correct|true|it|answer|possible|work|hold|fit)){0,4}"
     rf"|{_WRONG}|{_TRAP}|{_RULED_OUT}(?:\s(?:it|that|this))?|lie|impossible|doubtful|unlikely|dubious){_ENDS}"
 )
-_AFTER = re.compile(
+_AFTER = re.compile(  # `is wrong`, `? No`, `. I doubt it` behind an answer
     rf"(?i){_CLOSE}[.!]?(?:</\w{{1,12}}>)?[\s.!(]*(?:(?:and|but|then|later|which|this|that|it|answer)\s+)*(?:{_VERB})?{_PREDICATE}"
     rf"|{_CLOSE}\s(?:or|maybe|perhaps) not{_ENDS}|{_CLOSE}\?[\s*\"'`)]{{0,4}}(?:no|nope|not|wrong)\b|{_CLOSE}or is it\b"
     rf"|{_CLOSE}[.;?]{{0,2}}\s{{1,3}}(?:(?:but|though|although|which|and|then|later|I|we|really|seriously|strongly)\s+)*"
@@ -95,7 +95,7 @@ _AFTER = re.compile(
     rf"|(?:{_RULE_OUT}|ruled)\s(?:it|that|this)\b)"
 )
 _REST = re.compile(r"(?:[^.!?\n]|\.(?=\d))*")
-_SIGH = (
+_SIGH = (  # words before a withdrawal: `Wait, `
     r"(?:(?:wait|hmm+|hm|hold on|oh|ah|oops|whoops|actually|but|sorry|no|nope|well|(?:my )?apologies|i see|rather"
     r"|on second thoughts?|in fact|please|nein|non|нет)\b[\s,.!:;…\u2013—-]*)"
 )

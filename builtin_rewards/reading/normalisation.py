@@ -30,13 +30,13 @@ FRACTIONS = {  # what fraction signs are read as, for `str.translate`
 }
 _FRACTION = re.compile(f"[{''.join(map(chr, FRACTIONS))}]")
 _MINUS = "\u2212"
-_SMALL = re.compile("([\u2070\u00b9\u00b2\u00b3\u2074-\u207b]+)|[\u2080-\u208b]+")
+_SMALL = re.compile("([\u2070\u00b9\u00b2\u00b3\u2074-\u207b]+)|[\u2080-\u208b]+")  # raised and lowered digits
 _BECOME_MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")  # characters that NFKC makes combining marks of
 # Combining marks in a row that are kept: the limit of Unicode's Stream-Safe Text Format, UAX #15, section 13.
 _MOST_MARKS = 30
-_STROKES = re.compile("[\u0334-\u0338\u20d2\u20d3\u20e5\u20eb]")
+_STROKES = re.compile("[\u0334-\u0338\u20d2\u20d3\u20e5\u20eb]")  # combining characters that strike out a letter
 SHOWN_OTHERWISE = "marks of direction show the text otherwise than it is read"
-_EMPHASIS = re.compile(
+_EMPHASIS = re.compile(  # Markdown's, not a multiplication
     r"(\*(?<![\w*\\)}].)\*{0,2}|_(?<![\w*\\)}].)_|_(?<= .))(?![\s*]|(?<=[ _]_)[_{])"
     r"((?:(?!\1)[^\n]){1,300})(?<=\S)\1(?!\w|(?<=\*)[*(])"
 )
@@ -132,15 +132,12 @@ def normalise(text: str) -> str:
 
 def normal_words(text: str) -> list[str]:
     folded = fold(text).casefold()
-    text = _MARK.sub(
-        lambda mark: (
-            mark[0]
-            if _MEANINGFUL.match(folded, mark.start()) or (mark[0] > "\x7f" and unicodedata.category(mark[0])[0] != "P")
-            else ""
-        ),
-        folded,
-    )
-    tokens = text.split()
+
+    def strip(mark: re.Match[str]) -> str:
+        is_symbol = mark[0] > "\x7f" and unicodedata.category(mark[0])[0] != "P"
+        return mark[0] if is_symbol or _MEANINGFUL.match(folded, mark.start()) else ""
+
+    tokens = _MARK.sub(strip, folded).split()
     return [token for token in tokens if token not in _ARTICLES] or tokens or folded.split()
 
 

@@ -30,7 +30,7 @@ _FOLDED: dict[int, str] = {
 }
 _SMALL = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉", "0123456789-0123456789")
 _RUN = re.compile("(⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|[₀₁₂₃₄₅₆₇₈₉]+")
-_ROOT = re.compile("√\\s*(?:\\(([^()]*)\\)|(\\d+|[a-z]))")
+_ROOT = re.compile("√\\s*(?:\\(([^()]*)\\)|(\\d+|[a-z]))")  # without LaTeX
 _COLOUR = r"\\(?:text)?color\s*\{[^{}]*\}"
 _COMMANDS = (  # what LaTeX's commands are read as, in this order; `\0` stands for a dollar that is money
     (r"\0", " "),
@@ -79,13 +79,13 @@ class Unit:
     Attributes:
         scale: How many base units it is; 1 for a noun.
         dimensions: Powers of the base units, sorted; empty for a noun, such as apples.
-        words: The noun's words without their endings; empty for a unit of the table.
+        stems: The noun's words without their endings; empty for a unit of the table.
         money: The scale of the currency in a rate (``dollars per day``), else ``None``.
     """
 
     scale: Fraction
     dimensions: tuple[tuple[str, int], ...]
-    words: frozenset[str] = frozenset()
+    stems: frozenset[str] = frozenset()
     money: Fraction | None = None
 
 
@@ -184,7 +184,7 @@ _SINGLE = re.compile(
     r"(?:\s*(?:(?:\^|\*\*)\s*\{?\s*(?P<power>-?\d)\s*\}?|(?P<behind>squared|cubed)\b))?",
     re.ASCII | re.IGNORECASE,
 )
-_PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")
+_PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")  # also `dollars a day`
 
 _ONES_TEXT = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 _TENS_TEXT = "twenty thirty forty fifty sixty seventy eighty ninety"
@@ -194,7 +194,7 @@ _SPELLED = {name: each for each, name in enumerate(_ONES)} | {name: 10 * each fo
 _PARTS = {name: each for each, name in enumerate(_PARTS_TEXT.split(), 2)} | {"halve": 2, "quarter": 4}
 _UNDER_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
 _UNDER_1000 = rf"(?:(?:{_UNDER_100}|a) hundred\b(?: (?:and )?{_UNDER_100})?|{_UNDER_100})"
-_IN_WORDS = re.compile(
+_IN_WORDS = re.compile(  # a fraction, or a number below a million
     rf"(?P<sign>minus |negative )?(?:(?:(?P<top>an?|{'|'.join(_ONES[1:])})[ -]|(?=half))(?P<part>{'|'.join(_PARTS)})s?"
     rf"|(?P<number>{_UNDER_1000}(?: thousand\b(?:,? (?:and )?{_UNDER_1000})?)?|a(?= (?:{'|'.join(_MAGNITUDES)})$))"
     r"(?P<unit> (?!\w*(?:th|rd|halve|quarter|les)s$)(?:[a-z]+s|feet|inch|percent|thousand|million|billion|dozen))?)",
@@ -214,8 +214,8 @@ def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
     ``attached`` permits one letter right after the number as its unit (``5m``), which else is algebra.
     """
     text = _in_digits(text)
-    found = match_quantity(text)
-    return _with_unit(found[0], text[found[1] :], attached) if found else None
+    match = match_quantity(text)
+    return _with_unit(match[0], text[match[1] :], attached) if match else None
 
 
 def _in_digits(text: str) -> str:
@@ -272,7 +272,7 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
     if rest[:1] == "/" and quantity.unit is not None:
         rest = f" per {rest[1:]}"
     unit, rest = read_unit(rest, attached=attached)
-    joint = _MORE.match(rest) if unit and not unit.words and not is_percent else None
+    joint = _MORE.match(rest) if unit and not unit.stems and not is_percent else None
     remainder = read_quantity(rest[joint.end() :]) if joint else None
     if unit and remainder and remainder.unit and remainder.unit.dimensions == unit.dimensions:
         part = remainder.value * remainder.unit.scale / unit.scale
@@ -285,7 +285,7 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
 
 # The text between the parts of a quantity in two units: `3 hours and 30 minutes`.
 _MORE = re.compile(r"\.?(?:,? and|,)? (?=\d)")
-_HARM = re.compile(
+_HARM = re.compile(  # what makes more than words of the text behind a number
     r"^[!'\"]|[^A-Za-z .,;:'\"!()-]|(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])"
     rf"|(?i:(?<![a-z'])(?:{'|'.join(_NO_UNIT)})(?![a-z'])"
     rf"|^ (?:and|to) (?:one|two|three|four|five|an? (?:{'|'.join(_PARTS)}))\b)"
@@ -349,14 +349,14 @@ def factor_between(gold: Unit | None, answer: Unit | None) -> Fraction | None:
     """
     if gold is None or answer is None or gold == answer or (gold, answer) == (_UNITS["gbp"], _UNITS["pound"]):
         return Fraction(1)
-    if gold.words or answer.words:
-        return Fraction(1) if gold.words & answer.words else None
+    if gold.stems or answer.stems:
+        return Fraction(1) if gold.stems & answer.stems else None
     if answer.money is not None and gold.money is None and gold.dimensions[0] in answer.dimensions:
         return answer.money / gold.scale
     return answer.scale / gold.scale if gold.dimensions == answer.dimensions else None
 
 
-_OPERATION = re.compile(
+_OPERATION = re.compile(  # anything that is left to be worked out
     r"[+*/^!|√]|-\s*[({]?\s*-|(?<=[\w)}\].])\s*-|\\(?!(?:overline|bar|dot|text|in|approx|left|right)(?![A-Za-z]))[A-Za-z]"
     rf"|(?<![A-Za-z])(?:{FUNCTION}|root|choose|plus|minus|times|squared|cubed)(?![A-Za-z])"
     r"|[)}\]\d]\s*\(|\)\s*\d|\d\s*[xX]\s*\d"

@@ -31,7 +31,7 @@ _NOUN = re.compile(  # the nouns in lower case
     r"answer|ans\b|result\b|respuesta\b|réponse\b|risposta\b|resposta\b|antwort\b|ответ\b|" + "|".join(_ASIAN)
 )
 _SHORT_MARK = re.compile(r"^[ *_]{0,4}(?:####(?= ?(?:[A-Za-z]\w{0,9} ?= ?)?[-+$\d\\.(])|A:)", re.MULTILINE)
-_LEAD = re.compile(
+_LEAD = re.compile(  # what may stand before the noun: a line's start, or `the final`
     r"(?i)(?:(?m:^)(?P<line>[\s*_>#-]{0,12}(?:final\s+)?)|\b(?:(?:the|my|our|your|final|correct|right|overall|exact|simplified"
     r"|numerical|desired|required)[\s*_]{1,6})+)\Z"
 )
@@ -49,7 +49,7 @@ _ANNOUNCES, _ANNOUNCES_ON_LINE, _FOREIGN = (
         r"(?:(?:es|est|ist|lautet|è|é)\b|[:=是为為は]|[-\u2013\u2014](?=\s))",
     )
 )
-_STATED_BEFORE = re.compile(
+_STATED_BEFORE = re.compile(  # `42 is the answer`
     r"(?i)(?:^|[\s(])(\S{0,40}?\d\S{0,40})\s+is\s+(?:the|my|our)\s+(?:(?:final|correct|right)\s+)?answer(?=\s*(?:$|[.!,;)\n]))"
 )
 _LEADS_TO = [  # text that may stand between a phrase and its answer, in order
@@ -68,16 +68,16 @@ _LEADS_TO = [  # text that may stand between a phrase and its answer, in order
     )
 ]
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*\u4e00-\u9fff]|$)|[\n\u3002]")
-_CLAUSE = re.compile(
+_CLAUSE = re.compile(  # what ends the answer within its sentence
     r"(?i),?\s+(?:because|since|as|so|which|where|when|if|after|that|who|according)\b"
     r"|[,;]\s+(?![-$\\\d(\[]|or\b|and\b|nor\b|not\b)|,?\s+(?:and |but )?not\s+(?=[-$\\(]{0,3}\d)"
     r"|\s+\((?=(?:since|because|as|i\.?\s?e|that is|which|given|note|so|where|using|rounded|assuming|by|from)\b)"
 )
-_HEDGE = re.compile(
+_HEDGE = re.compile(  # words that leave the answer open
     r"(?i)\b(?:or|maybe|perhaps|possibly|alternatively|could|might|may|otherwise|unless|else|either|unsure|alternative)\b"
 )
 DENIED = "the answer is denied: 'not' stands before it"
-_CONFIRMS = re.compile(
+_CONFIRMS = re.compile(  # `correct` as the whole predicate states no new answer
     r"(?i)\W*(?:(?:it|that|this)(?:'s|\u2019s| is| was) )?(?:(?:indeed|also|thus|clearly|definitely|now|very|quite) )*"
     r"(?:correct|right|reasonable|plausible|sensible|valid|verified|confirmed|consistent|exact)\W*"
 )

@@ -114,14 +114,14 @@ def _as_list(value: object) -> list[Any]:
 
 # How calls are written
 
-_NEXT = re.compile(r"\s*;\s*|\s*\n\s*(?=\{)")
+_NEXT = re.compile(r"\s*;\s*|\s*\n\s*(?=\{)")  # what parts calls behind one mark
 _CODE_LIST = re.compile(r"\[\s*[A-Za-z_][\w.]*\(\s*(?:\)|[A-Za-z_]\w*\s*=)")
 _END_OF_CODE = re.compile(r"<\|\w+\|>|</[\w:]*(?:tool|function)_calls?>|```|\Z")
-_HEAD = re.compile(
+_HEAD = re.compile(  # a call's name with what its form writes before the arguments
     rf"(?:functions\.|function{_SEP}\s*)?(?P<name>[\w.-]+)(?::\d+)?(?:\s|\[CALL_ID\][\w-]*|\[ARGS\]|{_SEP}|\"?>|```"
     r"|<\|(?:channel|constrain)\|>\s*\w*|<\|(?:message|tool_call_argument_begin)\|>|(?:json|code)\b)*(?=[{<])"
 )
-_PAIR = re.compile(
+_PAIR = re.compile(  # an argument in tags
     rf'\s*<(?:arg_key>|{_NS}parameter(?:=|\s+name="))(?P<key>[^<>"]*)"?(?:\s+string="(?P<text>true|false)")?'
     rf"(?:</arg_key>\s*<arg_value)?\s*>(?P<value>.*?)</(?:arg_value|{_NS}parameter)>",
     re.DOTALL,
@@ -195,7 +195,7 @@ def _read_named_call(name: str, text: str, position: int, has_tags: bool) -> tup
     return [ToolCall(name, dict(pairs)) if len(dict(pairs)) == len(pairs) else BROKEN], position
 
 
-_PRINTED = re.compile(r"^\s*print\((\w[\w.]*\(.*\))\)\s*$", re.MULTILINE)
+_PRINTED = re.compile(r"^\s*print\((\w[\w.]*\(.*\))\)\s*$", re.MULTILINE)  # Gemma prints its calls
 _STRING_OR_WORD = re.compile(r"""(["'])(?>(?!\1)[^\\]|\\.)*+\1|\b(?:true|false|null)\b""", re.DOTALL)
 _JSON_CONSTANTS = {"true": "True", "false": "False", "null": "None"}
 

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from rewardkit import InfrastructureError
 
 MOST_AT_ONCE = 512  # texts that are scored together at most: what comes later waits no longer than these take
-_IDLE_S = 60.0
+_IDLE_S = 60.0  # a thread without work ends after so many seconds
 
 A = TypeVar("A")
 B = TypeVar("B")

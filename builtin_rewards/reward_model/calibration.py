@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -232,7 +232,7 @@ def _sigmoid_fit(xs: _Floats, targets: _Floats, *, with_intercept: bool) -> tupl
     weights = np.zeros(columns.shape[1])
     loss = _loss(columns @ weights, targets)
     for _ in range(_STEPS):
-        p = _sigmoids(columns @ weights)
+        p = sigmoids(columns @ weights)
         gradient = columns.T @ (p - targets)
         curvature = columns.T @ (columns * np.maximum(p * (1 - p), _MINIMUM)[:, None])
         step = np.linalg.solve(curvature + _MINIMUM * np.eye(len(weights)), gradient)
@@ -245,8 +245,8 @@ def _sigmoid_fit(xs: _Floats, targets: _Floats, *, with_intercept: bool) -> tupl
     return float(weights[0]) / size, float(weights[1]) if with_intercept else 0.0
 
 
-def _sigmoids(logits: _Floats) -> _Floats:
-    return np.exp(-np.logaddexp(0.0, -logits))
+def sigmoids(logits: _Floats) -> _Floats:
+    return np.exp(-np.logaddexp(0.0, -logits))  # without overflow
 
 
 def _loss(logits: _Floats, targets: _Floats) -> float:
@@ -255,12 +255,11 @@ def _loss(logits: _Floats, targets: _Floats) -> float:
 
 def _centre(xs: _Floats, slope: float) -> float:
     """Return the intercept with which the mean probability of all scores is one half, by bisection."""
-    mean: Callable[[float], float] = lambda middle: float(_sigmoids(slope * xs + middle).mean())  # noqa: E731
-    bounds = sorted((-slope * float(xs.min()), -slope * float(xs.max())))
+    low, high = sorted((-slope * float(xs.min()), -slope * float(xs.max())))
     for _ in range(_STEPS):
-        middle = (bounds[0] + bounds[1]) / 2
-        bounds = [middle, bounds[1]] if mean(middle) < 0.5 else [bounds[0], middle]
-    return (bounds[0] + bounds[1]) / 2
+        middle = (low + high) / 2
+        low, high = (middle, high) if sigmoids(slope * xs + middle).mean() < 0.5 else (low, middle)
+    return (low + high) / 2
 
 
 def _isotonic(xs: _Floats, ys: _Floats) -> tuple[tuple[float, float], ...]:

@@ -6,7 +6,6 @@ its verdict is weighted are set here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Unpack
 
@@ -16,7 +15,7 @@ from builtin_rewards.judge.llm import GradingFunction, LLMJudge
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.settings import JudgeSettings, check_names
 
-MODES = ("yes", "critique")
+_TEMPLATES = {"yes": ("yes_no", "yes_no_reference"), "critique": ("rubric", "correctness")}  # without a reference, with
 _CRITERION = Criterion("good", "The answer is right and does what was asked.")
 _RIGHT = Criterion("good", "The answer gives the same result as the reference answer, perhaps in other words.")
 
@@ -61,38 +60,22 @@ class GenerativeRewardModel(LLMJudge):
         **settings: Unpack[JudgeSettings],
     ) -> None:
         check_names(settings, GenerativeRewardModel, [LLMJudge])
-        if mode not in MODES:
-            raise JudgeSetupError(f"mode={mode!r}: expected one of {', '.join(MODES)}")
+        if mode not in _TEMPLATES:
+            raise JudgeSetupError(f"mode={mode!r}: expected one of {', '.join(_TEMPLATES)}")
         if mode == "yes" and (samples != 1 or tuple(scale) != (0, 1)):
             raise JudgeSetupError(
                 f"mode='yes' with samples={samples}, scale={tuple(scale)}: it asks once for yes or no, and takes the "
                 "probability; several critiques, or grades, are mode='critique'"
             )
         if settings.get("template") is None:
-            settings["template"] = _template(mode, settings)
-        super().__init__(
-            model, [_as_criterion(criterion, settings)], scale=scale, samples=samples, likelihoods=True, **settings
-        )
+            settings["template"] = _TEMPLATES[mode][settings.get("reference") is not None]
+        if criterion is None:
+            criterion = _CRITERION if settings.get("reference") is None else _RIGHT
+        elif isinstance(criterion, str):
+            criterion = Criterion("good", criterion)
+        super().__init__(model, [criterion], scale=scale, samples=samples, likelihoods=True, **settings)
         grading = self._judging
         if mode == "yes" and isinstance(grading, GradingFunction):
             rubric = Rubric(grading.rubric.criteria, grading.rubric.scale, reasoned=False)
             bare = replace(grading, rubric=rubric, columns=replace(grading.columns, like=rubric))
             JudgeReward.__init__(self, bare, self.options)
-
-
-def _template(mode: str, settings: JudgeSettings) -> str:
-    """Return the name of the template for a mode, with a reference or without."""
-    names: Mapping[tuple[str, bool], str] = {
-        ("yes", False): "yes_no",
-        ("yes", True): "yes_no_reference",
-        ("critique", False): "rubric",
-        ("critique", True): "correctness",
-    }
-    return names[mode, settings.get("reference") is not None]
-
-
-def _as_criterion(criterion: Criterion | str | None, settings: JudgeSettings) -> Criterion:
-    """Return the criterion, under the name ``good`` where it is text."""
-    if criterion is None:
-        return _CRITERION if settings.get("reference") is None else _RIGHT
-    return Criterion("good", criterion) if isinstance(criterion, str) else criterion

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from builtin_rewards.reward_model.calibration import sigmoids
 from builtin_rewards.reward_model.description import DESCRIPTION_FILE, ScoreReference
 from builtin_rewards.reward_model.encoding import EncodedText, TextForm, Turns, encode_text, message_text
 from builtin_rewards.reward_model.loading import CheckedFolder, LoadedMember, load_members
@@ -243,7 +244,7 @@ class ModelScorer:
             metrics["cut_tokens"] = float(row.cut)
         if not member.folder.tokenwise:
             value = float(logits[0])
-            value = float(_sigmoid(np.array(value))) if member.folder.kind == "orm" else value
+            value = float(sigmoids(np.array(value))) if member.folder.kind == "orm" else value
         else:
             probabilities = _probabilities(member, row, logits.astype(np.float64))
             default = "min" if member.folder.kind == "prm" else "last"
@@ -311,14 +312,10 @@ def reference_of(folder: CheckedFolder) -> ScoreReference:
 def _probabilities(member: LoadedMember, row: EncodedText, logits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the probability of being right of each completion's token (``orm``) or step (``prm``)."""
     if member.folder.kind == "orm":
-        return _sigmoid(logits[row.prompt_length :, 0])
+        return sigmoids(logits[row.prompt_length :, 0])
     steps = logits[list(row.step_ends)]
     steps = np.exp(steps - steps.max(-1, keepdims=True))
     return np.asarray(steps[:, -1] / steps.sum(-1))  # the last class is the right one, of two as of three
-
-
-def _sigmoid(logits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.asarray(np.exp(-np.logaddexp(0.0, -logits)))
 
 
 def _aggregate(probabilities: np.ndarray[Any, Any], method: str) -> float:
