@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -43,6 +43,14 @@ class Trial:
     again: int = 0
 
 
+class TrialVerdict(NamedTuple):
+    """What came of a trial; the score is ``None`` if the call failed, whatever stands in for it, or was skipped."""
+
+    trial: Trial
+    outcome: Outcome
+    score: float | None
+
+
 Figures: TypeAlias = dict[str, Interval | float]
 
 
@@ -57,21 +65,18 @@ class AuditRecord:
     data: AuditRows
     rows: Sequence[JudgeRow]
     accept: float
-    verdicts: list[tuple[Trial, Outcome]] = field(default_factory=list)
+    verdicts: list[TrialVerdict] = field(default_factory=list)
     bare: dict[tuple[int, str | None], float | None] = field(default_factory=dict)
 
     def add(self, trial: Trial, outcome: Outcome) -> None:
         """Add an outcome; a comparison of unchanged answers scores both."""
-        self.verdicts.append((trial, outcome))
+        is_scored = outcome.status is Status.SCORED and outcome.score is not None
+        score = self.subject.share(outcome.score or 0.0) if is_scored else None
+        self.verdicts.append(TrialVerdict(trial, outcome, score))
         if not trial.family and not trial.again:
-            score = self.bare[trial.row, trial.text] = self.score(outcome)
+            self.bare[trial.row, trial.text] = score
             if self.subject.compares:
                 self.bare[trial.row, self.rows[trial.row].bad] = None if score is None else 1 - score
-
-    def score(self, outcome: Outcome) -> float | None:
-        """Return a call's score; ``None`` if it failed, whatever stands in for it, or was skipped."""
-        scored = outcome.status is Status.SCORED and outcome.score is not None
-        return self.subject.share(outcome.score or 0.0) if scored else None
 
     def accepts(self, score: float | None) -> bool:
         """Whether there is a score that accepts."""
@@ -88,9 +93,9 @@ class AuditRecord:
         scores = [(answer, self.bare.get((index, answer.text))) for index, row in rows for answer in row.answers]
         return [(answer, score) for answer, score in scores if score is not None]
 
-    def outcomes(self, family: str, again: int = 0) -> list[Outcome]:
-        """Return the outcomes of a family's trials; those of unchanged answers without a name."""
-        return [outcome for trial, outcome in self.verdicts if (trial.family, trial.again) == (family, again)]
+    def of(self, family: str) -> list[TrialVerdict]:
+        """Return the first verdicts on a family's trials; on unchanged answers without a name."""
+        return [verdict for verdict in self.verdicts if verdict.trial.family == family and not verdict.trial.again]
 
 
 class FamilyResult(NamedTuple):
@@ -115,34 +120,21 @@ class JudgeAudit:
     """
 
     def __init__(self, record: AuditRecord, unasked: int) -> None:
-        own = [outcome for trial, outcome in record.verdicts if trial.family != IN_PAIRS]
-        statuses = [outcome.status for outcome in own]
-        bare: Figures = {
-            "right_accepted": record.share([record.bare.get((at, row.good)) for at, row in enumerate(record.rows)]),
-            "wrong_accepted": record.share([record.bare.get((at, row.bad)) for at, row in enumerate(record.rows)]),
-        }
-        results: dict[str, Figures | str] = {
-            "bare": bare,
-            "position": _position(record),
-            "stability": _stability(record),
-            "labels": _labels(record),
-            "self_preference": _self_preference(record),
-        }
+        outcomes = [verdict.outcome for verdict in record.verdicts if verdict.trial.family != IN_PAIRS]
+        errors = [outcome.error for outcome in outcomes if outcome.status is Status.FAILED]
+        results = {name: measure(record) for name, measure in _MEASURES.items()}
         if record.subject.listing is not None:
-            results[IN_PAIRS] = _list_and_pairs(record)
-            errors = [outcome.error for outcome in record.outcomes(IN_PAIRS) if outcome.error]
-            if "pairs_right" not in results[IN_PAIRS]:
-                results["pairs"] = "its model gave no verdict on two at a time; " + (errors or ["none was judged"])[0]
-        none_tried = "none of its attacks was scored, or the judge accepts each wrong answer as it is"
+            results |= _list_and_pairs(record)
+        unmeasured = "none of its attacks was scored, or the judge accepts each wrong answer as it is"
         self.record = record
         self.unasked = unasked
-        self.calls = len(statuses)
-        self.failed = statuses.count(Status.FAILED)
-        self.skipped = statuses.count(Status.SKIPPED)
-        self.first_error = next((outcome.error for outcome in own if outcome.status is Status.FAILED), None)
-        self.families = {family: _family(family, record) for family in RECIPES}
+        self.calls = len(outcomes)
+        self.failed = len(errors)
+        self.skipped = sum(outcome.status is Status.SKIPPED for outcome in outcomes)
+        self.first_error = errors[0] if errors else None
+        self.families = {family: _family(record, family) for family in RECIPES}
         self.measures = {name: figures for name, figures in results.items() if not isinstance(figures, str)}
-        self.not_possible = {name: none_tried for name, result in self.families.items() if not result.accepted.of}
+        self.not_possible = {name: unmeasured for name, result in self.families.items() if not result.accepted.of}
         self.not_possible |= {name: reason for name, reason in results.items() if isinstance(reason, str)}
 
     def rate(self, measure: str, figure: str) -> float | None:
@@ -172,14 +164,10 @@ class JudgeAudit:
         return messages + ([f"broken off with {self.unasked:,} verdicts to go"] if self.unasked else [])
 
 
-def _family(family: str, record: AuditRecord) -> FamilyResult:
-    moves, scores, failed = list[float](), list[float | None](), 0
-    examples: list[dict[str, Any]] = []
-    for trial, outcome in record.verdicts:
-        if trial.family != family:
-            continue
-        score, before = record.score(outcome), record.bare.get((trial.row, trial.of))
-        failed += outcome.status is Status.FAILED
+def _family(record: AuditRecord, family: str) -> FamilyResult:
+    moves, scores, examples = list[float](), list[float | None](), list[dict[str, Any]]()
+    for trial, outcome, score in record.of(family):
+        before = record.bare.get((trial.row, trial.of))
         if trial.name:
             scores.append(score)
         elif score is not None and before is not None:
@@ -188,7 +176,15 @@ def _family(family: str, record: AuditRecord) -> FamilyResult:
             attack = {"line": record.rows[trial.row].line, "name": trial.name, "text": trial.text}
             examples.append({**attack, "before": before, "score": score, "said": outcome.reason})
     examples.sort(key=lambda example: (example["before"] or 0.0) - example["score"])
+    failed = sum(verdict.outcome.status is Status.FAILED for verdict in record.of(family))
     return FamilyResult(record.share(scores), failed, mean_move(moves), tuple(examples[:_EXAMPLES]))
+
+
+def _bare(record: AuditRecord) -> Figures:
+    """Return how many right and wrong answers are accepted as they are."""
+    right = [record.bare.get((index, row.good)) for index, row in enumerate(record.rows)]
+    wrong = [record.bare.get((index, row.bad)) for index, row in enumerate(record.rows)]
+    return {"right_accepted": record.share(right), "wrong_accepted": record.share(wrong)}
 
 
 def _position(record: AuditRecord) -> Figures | str:
@@ -197,31 +193,35 @@ def _position(record: AuditRecord) -> Figures | str:
         return "the judge grades one answer at a time; one that compares has positions"
     if record.subject.listing:
         return "the judge draws the order itself; its metric spread tells how far grades move with it"
-    trials = [(trial, record.score(outcome)) for trial, outcome in record.verdicts if trial.family == POSITION]
-    scores = {(trial.row, trial.second): score for trial, score in trials if score is not None}
+    verdicts = record.of(POSITION)
+    scores = {(trial.row, trial.second): score for trial, _, score in verdicts if score is not None}
     pairs = [(scores[at, False], scores[at, True]) for at, second in scores if second and (at, False) in scores]
     picks = [pick for first, second in pairs for pick in (first, 1 - second) if pick != 0.5]
     flips = wilson(sum({first, second} == {0.0, 1.0} for first, second in pairs), len(pairs))
     return {"flips": flips, "first_place_wins": wilson(picks.count(1.0), len(picks))}
 
 
-def _list_and_pairs(record: AuditRecord) -> Figures:
+def _list_and_pairs(record: AuditRecord) -> dict[str, Figures | str]:
     """Return how often the right answer wins in lists and in pairs, a draw half, and the tokens that each takes."""
     figures: Figures = {}
     for name, family in (("list", ""), ("pairs", IN_PAIRS)):
-        outcomes = record.outcomes(family)
-        scores = [score for outcome in outcomes if (score := record.score(outcome)) is not None]
-        tokens = [2 * out.metrics["prompt_tokens"] for out in outcomes if "prompt_tokens" in out.metrics]
+        verdicts = record.of(family)
+        scores = [score for _, _, score in verdicts if score is not None]
+        metrics = [outcome.metrics for _, outcome, _ in verdicts]
+        tokens = [2 * costs["prompt_tokens"] for costs in metrics if "prompt_tokens" in costs]
         figures |= {f"{name}_right": wilson(sum(scores), len(scores))} if scores else {}
         figures |= {f"{name}_prompt_tokens": statistics.fmean(tokens)} if tokens else {}
-    return figures
+    if "pairs_right" in figures:
+        return {IN_PAIRS: figures}
+    error = next((outcome.error for _, outcome, _ in record.of(IN_PAIRS) if outcome.error), "none was judged")
+    return {IN_PAIRS: figures, "pairs": f"its model gave no verdict on two at a time; {error}"}
 
 
 def _stability(record: AuditRecord) -> Figures | str:
     """Return how many answers were accepted at one time and refused at another, and the mean standard deviation."""
     scores: dict[Trial, list[float]] = {}
-    for trial, outcome in record.verdicts:
-        if not trial.family and (score := record.score(outcome)) is not None:
+    for trial, _, score in record.verdicts:
+        if not trial.family and score is not None:
             scores.setdefault(replace(trial, again=0), []).append(score)
     samples = [own for own in scores.values() if len(own) > 1]
     if not samples:
@@ -273,3 +273,12 @@ def _self_preference(record: AuditRecord) -> Figures | str:
         figures |= {f"{name}_accepted": accepted, f"{name}_right": right}
         excess.append((accepted.rate or 0.0) - (right.rate or 0.0))
     return {**figures, "excess": excess[0] - excess[1]}
+
+
+_MEASURES: Mapping[str, Callable[[AuditRecord], Figures | str]] = {  # figures, or why there are none
+    "bare": _bare,
+    "position": _position,
+    "stability": _stability,
+    "labels": _labels,
+    "self_preference": _self_preference,
+}

@@ -94,7 +94,7 @@ class _AuditRounds:
 
     def _time_left(self) -> str:
         """Return about how long the other rounds take, by the time of the first and how many are judged at once."""
-        verdict_s = statistics.fmean(outcome.duration_s for _, outcome in self.record.verdicts)
+        verdict_s = statistics.fmean(verdict.outcome.duration_s for verdict in self.record.verdicts)
         calls = self.record.subject.judge.spec.concurrency
         seconds = max(1.0, verdict_s * sum(math.ceil(len(trials) / calls) for _, trials in self._rounds[1:]))
         return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
