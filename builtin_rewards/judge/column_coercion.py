@@ -55,8 +55,7 @@ def rubric_annotation(like: Rubric) -> Any:
 def row_rubric(value: object, like: Rubric) -> Rubric | None:
     """Return the rubric in a column, a list of texts or objects or its JSON; ``None`` if the column is empty.
 
-    Raises:
-        JudgeSetupError: It is no such list; names the criterion and what is wrong with it.
+    JudgeSetupError for any other value names the criterion and what is wrong with it.
     """
     entries = from_json(value)
     if entries is None or (isinstance(entries, str) and _text(entries) is None):

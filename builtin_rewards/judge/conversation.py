@@ -68,8 +68,7 @@ Turns = tuple[Turn, ...]
 def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
     """Return the turns of a ``"prompt"`` or a ``"completion"``: a string, or a list of chat messages.
 
-    Raises:
-        CoercionError: It is neither, or a message has a role that is not known; names it.
+    CoercionError names another value, or a role that is not known.
     """
     if (problem := why_no_text(text)) is not None:
         raise CoercionError(f"{of}: {problem}")
@@ -211,7 +210,6 @@ def _tool_calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _tool_definition(tool: object) -> tuple[str, str]:
-    """Return head and text of a tool's definition."""
     inner = tool.get("function", tool) if isinstance(tool, Mapping) else tool
     if not isinstance(inner, Mapping) or not (name := _first_text(inner, "name")):
         return "tools", _to_json(tool)

@@ -142,7 +142,6 @@ async def ask(member: Reward[..., Any], columns: Mapping[str, Any]) -> MemberAns
 
 
 def _own_columns(member: Reward[..., Any], columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of the columns that a member takes."""
     names = {parameter.name for parameter in member.spec.parameters if not parameter.supplied}
     row = columns.get("example", {}) if member.spec.rest is not None else {}
     rest = {name: value for name, value in row.items() if name not in _RESERVED}

@@ -103,8 +103,7 @@ class JudgeModel:
     def set_up(self) -> None:
         """Make the files of cache and budget, and ask the server once a process whether it has the model.
 
-        Raises:
-            JudgeSetupError: A file cannot be used, the server has no such model, or ``base_url`` lacks its ``/v1``.
+        JudgeSetupError: a file cannot be used, the server has no such model, or ``base_url`` lacks its ``/v1``.
         """
         for database in (self.cache, self.budget):
             if database is not None:

@@ -125,11 +125,7 @@ def calibrate(
 
 
 def truth(columns: Mapping[str, Any], name: str, where: str) -> bool:
-    """Return a row's label, a bool, 1 or 0, yes or no: whether the completion is good.
-
-    Raises:
-        DataError: There is no label, or it is another value; says where.
-    """
+    """Return a row's label, a bool, 1 or 0, yes or no: whether the completion is good; else DataError says where."""
     if name not in columns:
         has = ", ".join(map(repr, columns)) or "none"
         raise DataError(f"{where}: no label in column {name!r}; columns are {has}: name one of them, as label=...")

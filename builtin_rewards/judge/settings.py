@@ -120,7 +120,6 @@ def check_names(names: Iterable[str], kind: type, judges: Iterable[type]) -> Non
 
 
 def _own_settings(kind: type) -> list[str]:
-    """Return the names of a class's own settings."""
     parameters = inspect.signature(kind).parameters.values() if "__init__" in vars(kind) else ()
     return [own.name for own in parameters if own.kind not in (own.VAR_POSITIONAL, own.VAR_KEYWORD)]
 

@@ -112,11 +112,7 @@ def of_conversations(template: Template) -> Template:
 
 
 def builtin_template(name: str) -> Template:
-    """Return a built-in template; ``docs/reference/judge.md`` lists their fields and criteria.
-
-    Raises:
-        JudgeSetupError: No template has that name.
-    """
+    """Return a built-in template, which ``docs/reference/judge.md`` lists; JudgeSetupError for another name."""
     if not isinstance(name, str) or name not in _BY_NAME:
         raise JudgeSetupError(f"template={name!r}: no such built-in template; {near_names(str(name), _BY_NAME)}")
     return _BY_NAME[name]

@@ -70,8 +70,7 @@ class AuditRows(NamedTuple):
 def load(path: Path, *, count: int, seed: int, reference: str | None) -> AuditRows:
     """Return some rows of a file, chosen by the seed; ``reference`` is the judge's column of the right answer.
 
-    Raises:
-        DataError: The file is wrong, empty, or lacks a column; says which and what helps.
+    DataError says what is wrong with the file, or which column it lacks, and what helps.
     """
     lines = read_rows(path)
     columns = lines[0].values

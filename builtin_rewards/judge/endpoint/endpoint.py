@@ -181,7 +181,6 @@ class Endpoint:
             return outcome
 
     def _deadline_error(self, pending: _PendingQuestion) -> JudgeError:
-        """Return the error of a deadline that passed."""
         tries = f"{pending.tries} {'try was' if pending.tries == 1 else 'tries were'} made"
         before = f", the last that failed: {pending.last.message}" if pending.last else ", none ended before it"
         late = f"no reply within {pending.deadline_s:.3g} s; {tries}{before}"
