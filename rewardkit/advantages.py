@@ -113,7 +113,7 @@ def gdpo_advantages(
         groups = _grouped(_floats(column)[1], num_generations)
         spread = _std(groups, ddof) if num_generations > 1 else 0.0
         scaled = _or_zero((groups - _mean(groups)) / (spread + eps))  # a group's only reward counts as 0
-        normalized.append(_nan_unless(_known(groups)[0] > 0, scaled).reshape(-1))
+        normalized.append(_nan_unless(_with_presence(groups)[0] > 0, scaled).reshape(-1))
     total = _weighted(normalized, by_weight).reshape(1, -1)
     centred = (total - _mean(total)) / (_std(total, ddof) + eps)
     return _shaped(_or_zero(centred), columns[0], _floats(columns[0])[0])
@@ -137,8 +137,8 @@ def leave_one_out_advantages(rewards: Any, num_generations: int, *, normalize: b
     _check_scaling(1, eps)
     xp, flat = _floats(rewards)
     groups = _grouped(flat, num_generations)
-    known, values, count = _known(groups)
-    others = count - known
+    present, values, count = _with_presence(groups)
+    others = count - present
     means = (values.sum(axis=1, keepdims=True) - values) / _nan_unless(others > 0, others)
     less = (groups - means).reshape(1, -1)
     if normalize:
@@ -211,12 +211,12 @@ def _floats(values: Any) -> tuple[Any, Any]:
         raise ObjectiveError(f"rewards: expected numbers, nan or None: {exc}") from exc
 
 
-def _shaped(found: Any, rewards: Any, xp: Any) -> Any:
+def _shaped(result: Any, rewards: Any, xp: Any) -> Any:
     """Return what was found in the shape, and where those are floats in the dtype, of the rewards."""
     if xp is np:
-        known = isinstance(rewards, np.ndarray) and rewards.dtype.kind == "f"
-        return found.reshape(np.shape(rewards)).astype(rewards.dtype if known else np.float64, copy=False)
-    shaped = found.reshape(rewards.shape)
+        is_float = isinstance(rewards, np.ndarray) and rewards.dtype.kind == "f"
+        return result.reshape(np.shape(rewards)).astype(rewards.dtype if is_float else np.float64, copy=False)
+    shaped = result.reshape(rewards.shape)
     return shaped.to(rewards.dtype) if rewards.is_floating_point() else shaped
 
 
@@ -269,28 +269,28 @@ def _weighted(columns: Sequence[Any], weights: Sequence[float]) -> Any:
     """Return the weighted sum of flat columns over those that are known; ``nan`` where none is."""
     table = _floats(columns[0])[0].stack(list(columns))
     by_weight = _like(weights, table).reshape(-1, 1)
-    known, values, _ = _known(table)
-    return _nan_unless((known > 0).any(axis=0), (values * by_weight).sum(axis=0))
+    present, values, _ = _with_presence(table)
+    return _nan_unless((present > 0).any(axis=0), (values * by_weight).sum(axis=0))
 
 
-def _known(rows: Any) -> tuple[Any, Any, Any]:
+def _with_presence(rows: Any) -> tuple[Any, Any, Any]:
     """Return which values are known, as 1 and 0; the values, 0 where not; and how many of a row are known."""
     xp = _floats(rows)[0]
     missing = xp.isnan(rows)
-    known = _like(1.0, rows) - _like(missing, rows)
-    return known, xp.where(missing, _like(0.0, rows), rows), known.sum(axis=1, keepdims=True)
+    present = _like(1.0, rows) - _like(missing, rows)
+    return present, xp.where(missing, _like(0.0, rows), rows), present.sum(axis=1, keepdims=True)
 
 
 def _mean(rows: Any) -> Any:
     """Return the mean of what is known of each row, (rows, 1); ``nan`` where nothing is."""
-    _, values, count = _known(rows)
+    _, values, count = _with_presence(rows)
     return values.sum(axis=1, keepdims=True) / _nan_unless(count > 0, count)
 
 
 def _std(rows: Any, ddof: int) -> Any:
     """Return the standard deviation of what is known of each row, (rows, 1); ``nan`` where too little is."""
-    known, values, count = _known(rows)
-    away = (values - _mean(rows)) * known
+    present, values, count = _with_presence(rows)
+    away = (values - _mean(rows)) * present
     return ((away**2).sum(axis=1, keepdims=True) / _nan_unless(count > ddof, count - ddof)) ** 0.5
 
 

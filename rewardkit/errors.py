@@ -77,19 +77,19 @@ class RewardTextError(RewardError):
     It is raised only where such a reward is called as a plain function.
 
     Args:
-        words: What happened: the text's own error with its line, or why the jail ended it.
+        message: What happened: the text's own error with its line, or why the jail ended it.
         cause: The cause that the outcome has, such as ``"exception"`` or ``"timeout"``.
         trace: The text's own frames, where it raised.
     """
 
-    def __init__(self, words: str, cause: str = "exception", trace: str | None = None) -> None:
-        super().__init__(words, cause, trace)
-        self.words = words
+    def __init__(self, message: str, cause: str = "exception", trace: str | None = None) -> None:
+        super().__init__(message, cause, trace)
+        self.message = message
         self.cause = cause
         self.trace = trace
 
     def __str__(self) -> str:
-        return self.words
+        return self.message
 
 
 class BadReturnError(RewardError):

@@ -52,7 +52,7 @@ def form_of_each(annotation: Any) -> Form | None:
     return _form(
         annotation,
         form_of_each,
-        lambda elements: _together([_form_of_element(one) for one in elements]) if elements else Form.MESSAGES,
+        lambda elements: _together([_form_of_element(element) for element in elements]) if elements else Form.MESSAGES,
     )
 
 
@@ -69,7 +69,7 @@ def _form(
     if origin in (typing.Union, types.UnionType):
         return _together([form_of_part(member) for member in typing.get_args(annotation) if member is not type(None)])
     if (origin or annotation) in (*LISTS, tuple):
-        return form_of_list([one for one in typing.get_args(annotation) if one is not ...])
+        return form_of_list([argument for argument in typing.get_args(annotation) if argument is not ...])
     return None
 
 
@@ -131,19 +131,19 @@ class TextParameter(NamedTuple):
         form = (form_of_each if name == "completions" else form_of)(annotation)
         if form is None:
             text, messages = _ANNOTATIONS[name == "completions"]
-            held = "the completions' texts, or {} for their" if name == "completions" else "its text, or {} for its"
+            texts = "the completions' texts, or {} for their" if name == "completions" else "its text, or {} for its"
             raise RewardDefinitionError(
                 f"reward {reward!r}, parameter {name!r}: it is never {annotation_text(annotation)}; annotate it "
-                f"{text} for {held.format(messages)} chat messages"
+                f"{text} for {texts.format(messages)} chat messages"
             )
         return cls(name, form, "" if annotation is Any else annotation_text(annotation))
 
-    def given(self, value: Any, place: int | None = None) -> Any:
+    def form_value(self, value: Any, index: int | None = None) -> Any:
         """Return a prompt or completion in the form asked for.
 
         Args:
             value: A string, or a list of messages.
-            place: Its place in the batch, for the message.
+            index: Its place in the batch, for the message.
 
         Raises:
             CoercionError: The value is neither, or text where messages are asked for.
@@ -151,18 +151,18 @@ class TextParameter(NamedTuple):
         if self.form is Form.TEXT:
             if type(value) is str:
                 return value
-            self._check(value, place)
+            self._check(value, index)
             text = prompt_text(value) if self.name == "prompt" else completion_text(value)
             if not text:
-                self._check_roles(value, place)
+                self._check_roles(value, index)
             return text
         if self.form is Form.MESSAGES:
             if isinstance(value, str):
                 raise CoercionError(
-                    f"{self._one}{_of(place)}: expected a list of messages, as {self.name!r} is annotated "
+                    f"{self._singular}{_of(index)}: expected a list of messages, as {self.name!r} is annotated "
                     f"{self.annotation}, got text: {shorten(value)}; for text annotate it '{self.instead}'"
                 )
-            self._check(value, place)
+            self._check(value, index)
         return value
 
     @property
@@ -172,23 +172,23 @@ class TextParameter(NamedTuple):
         return f"{self.name}: {messages if self.form is Form.TEXT else text}"
 
     @property
-    def _one(self) -> str:
+    def _singular(self) -> str:
         return "completion" if self.name == "completions" else self.name
 
-    def _check(self, value: Any, place: int | None) -> None:
+    def _check(self, value: Any, index: int | None) -> None:
         wrong = why_no_text(value)
         if wrong is not None:
-            raise CoercionError(f"{self._one}{_of(place)}: {wrong}")
+            raise CoercionError(f"{self._singular}{_of(index)}: {wrong}")
 
-    def _check_roles(self, messages: Sequence[Message], place: int | None) -> None:
+    def _check_roles(self, messages: Sequence[Message], index: int | None) -> None:
         """Raise where nobody has the role that is read and somebody has an unknown one, most likely misspelt."""
         roles = [message["role"] for message in messages]
         read = "user" if self.name == "prompt" else "assistant"
         unknown = next((number for number, role in enumerate(roles) if role not in ROLES), None)
         if unknown is not None and read not in roles:
             raise CoercionError(
-                f"{self._one}{_of(place)}, message {unknown}: unknown role {roles[unknown]!r}, and no message is of "
-                f"role {read!r}, whose text is read; the roles are {', '.join(ROLES)}"
+                f"{self._singular}{_of(index)}, message {unknown}: unknown role {roles[unknown]!r}, and no message is "
+                f"of role {read!r}, whose text is read; the roles are {', '.join(ROLES)}"
             )
 
 
@@ -204,12 +204,14 @@ def hint_of(error: str, taken: Iterable[TextParameter]) -> str:
 
     They say which annotation to write. ``taken`` is how the reward takes its prompt and completions.
     """
-    meant = [one for one in taken if one.form is Form.TEXT] if error.startswith(_TEXT_AS_MESSAGES) else []
+    meant = (
+        [candidate for candidate in taken if candidate.form is Form.TEXT] if error.startswith(_TEXT_AS_MESSAGES) else []
+    )
     if not meant:
         return ""
-    names = " or ".join(repr(one.name) for one in meant)
+    names = " or ".join(repr(candidate.name) for candidate in meant)
     are = "each is" if meant[0].name == "completions" else "it is" if len(meant) == 1 else "they are"
-    instead = ", ".join(repr(one.instead) for one in meant)
+    instead = ", ".join(repr(candidate.instead) for candidate in meant)
     return f" (if {names} is meant: {are} text here; for messages annotate {instead})"
 
 
@@ -237,5 +239,5 @@ def why_no_text(value: Any) -> str | None:
     return None
 
 
-def _of(place: int | None) -> str:
-    return "" if place is None else f" of example {place}"
+def _of(index: int | None) -> str:
+    return "" if index is None else f" of example {index}"

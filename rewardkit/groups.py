@@ -23,24 +23,24 @@ def group_places(rollouts: Sequence[Rollout]) -> list[tuple[int, ...]]:
     groups: dict[bytes, list[int]] = {}
     last: tuple[object, object] | None = None
     places: list[int] = []
-    for place, rollout in enumerate(rollouts):
+    for index, rollout in enumerate(rollouts):
         if last is None or rollout.prompt is not last[0] or rollout.example is not last[1]:
             last = rollout.prompt, rollout.example
-            places = groups.setdefault(group_key(rollout, place), [])
-        places.append(place)
+            places = groups.setdefault(group_key(rollout, index), [])
+        places.append(index)
     return [tuple(members) for members in groups.values()]
 
 
 def group_numbers(rollouts: Sequence[Rollout]) -> list[int]:
     """Return the number of each rollout's group, from 0 in the order of :func:`group_places`."""
-    found = [0] * len(rollouts)
+    sizes = [0] * len(rollouts)
     for number, places in enumerate(group_places(rollouts)):
-        for place in places:
-            found[place] = number
-    return found
+        for index in places:
+            sizes[index] = number
+    return sizes
 
 
-def group_key(rollout: Rollout, place: int = 0) -> bytes:
+def group_key(rollout: Rollout, row: int = 0) -> bytes:
     """Return bytes that are equal for equal prompts and rows, whichever of their parts are one object.
 
     A column that is of the completion alone, such as its environment, counts to no row.
@@ -56,7 +56,7 @@ def group_key(rollout: Rollout, place: int = 0) -> bytes:
         columns = sorted(rollout.example.items(), key=lambda item: str(item[0]))
         return content_bytes((rollout.prompt, [item for item in columns if not is_own(*item)]))
     except Exception as reason:
-        raise DataError(f"row {place} cannot be grouped: {reason}") from reason
+        raise DataError(f"row {row} cannot be grouped: {reason}") from reason
 
 
 def content_bytes(value: object) -> bytes:

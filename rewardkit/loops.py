@@ -10,19 +10,19 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_kept: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Any]] = weakref.WeakKeyDictionary()
+_values_of: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Any]] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def of_this_loop(key: Hashable, make: Callable[[], T]) -> T:
     """Return what the running event loop keeps under a key, made at first use; another loop drops a closed one's."""
     loop = asyncio.get_running_loop()
-    if loop not in _kept:  # no other thread adds this one
+    if loop not in _values_of:  # no other thread adds this one
         with _lock:
-            for ended in [other for other in _kept if other.is_closed()]:
-                del _kept[ended]
-            _kept[loop] = {}
-    own: dict[Hashable, T] = _kept[loop]
+            for ended in [other for other in _values_of if other.is_closed()]:
+                del _values_of[ended]
+            _values_of[loop] = {}
+    own: dict[Hashable, T] = _values_of[loop]
     if key not in own:
         own[key] = make()
     return own[key]

@@ -43,10 +43,10 @@ class LiveObject:
         if isinstance(value, LiveObject):
             return value
         with _lock:
-            known = _live.get(id(value))
-            if known is None:
-                known = _live[id(value)] = cls(value)
-            return known
+            ticket = _live.get(id(value))
+            if ticket is None:
+                ticket = _live[id(value)] = cls(value)
+            return ticket
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _redeemed, (os.getpid(), id(self._value))
@@ -72,8 +72,8 @@ class _Elsewhere:
 
 
 def _redeemed(process: int, number: int) -> LiveObject:
-    known = _live.get(number) if process == os.getpid() else None
-    return LiveObject(_Elsewhere()) if known is None else known
+    ticket = _live.get(number) if process == os.getpid() else None
+    return LiveObject(_Elsewhere()) if ticket is None else ticket
 
 
 def is_own(column: object, value: object) -> bool:

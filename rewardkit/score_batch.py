@@ -12,15 +12,17 @@ from rewardkit.types import COST_METRICS, Outcome, Rollout, Status
 
 def per_1000(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Return what 1,000 calls take by the metrics of these, without the metrics that only some of them tell."""
-    asked = [outcome.metrics for outcome in outcomes if outcome.metrics.get("requests")]
-    told = [name for name in COST_METRICS if asked and all(name in one for one in asked)]
-    return {name: 1000 * sum(one[name] for one in asked) / len(outcomes) for name in told}
+    paid = [outcome.metrics for outcome in outcomes if outcome.metrics.get("requests")]
+    names = [name for name in COST_METRICS if paid and all(name in metrics for metrics in paid)]
+    return {name: 1000 * sum(metrics[name] for metrics in paid) / len(outcomes) for name in names}
 
 
 def costs_told(costs: Mapping[str, float]) -> str:
     """Return costs in words: ``1,000 requests, 213,214 prompt_tokens, 0.1066 cost_usd``."""
     numbers = {name: f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for name, value in costs.items()}
-    return ", ".join(f"{told} {name.removesuffix('s') if told == '1' else name}" for name, told in numbers.items())
+    return ", ".join(
+        f"{amount} {name.removesuffix('s') if amount == '1' else name}" for name, amount in numbers.items()
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,12 +65,12 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
         A skipped reward is left out of the sum. A reward that failed without a default makes the total unknown, for a
         sum without it would pass for a low score. A reward of weight 0 counts in neither way.
         """
-        return [self._total(place) for place in range(len(self.rollouts))]
+        return [self._total(index) for index in range(len(self.rollouts))]
 
-    def _total(self, place: int) -> float | None:
+    def _total(self, index: int) -> float | None:
         terms = []
         for name, column in self.outcomes.items():
-            outcome, weight = column[place], self.weights[name]
+            outcome, weight = column[index], self.weights[name]
             if weight == 0:
                 continue
             if outcome.score is not None:
@@ -81,9 +83,9 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
             return sum(terms)
 
     def __repr__(self) -> str:
-        said = [f"{name} {_mean_of(column)}" for name, column in self.outcomes.items()]
+        parts = [f"{name} {_mean_of(column)}" for name, column in self.outcomes.items()]
         count = f"{len(self.rollouts):,} rollout{'s' * (len(self.rollouts) != 1)}"
-        return f"<ScoreBatch of {'; '.join([count, *said])}>"
+        return f"<ScoreBatch of {'; '.join([count, *parts])}>"
 
     def _repr_html_(self) -> str:
         """Return the first rows as a table, for notebooks."""
@@ -92,10 +94,10 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
 
         rows = [
             [
-                str(place), prompt_text(rollout.prompt), completion_text(rollout.completion),
-                *(_cell(column[place]) for column in self.outcomes.values()), number_cell(self._total(place)),
+                str(index), prompt_text(rollout.prompt), completion_text(rollout.completion),
+                *(_cell(column[index]) for column in self.outcomes.values()), number_cell(self._total(index)),
             ]
-            for place, rollout in enumerate(self.rollouts[:ROWS])
+            for index, rollout in enumerate(self.rollouts[:ROWS])
         ]  # fmt: skip
         title = f"{len(self.rollouts):,} rollouts, {len(self.outcomes)} {'reward' if len(self) == 1 else 'rewards'}"
         return table_html(title, ["row", "prompt", "completion", *self.outcomes, "total"], rows, len(self.rollouts))
@@ -105,23 +107,23 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
         totals = self.totals
         return [
             {
-                "row": place,
+                "row": index,
                 "prompt": rollout.prompt,
                 "completion": rollout.completion,
                 "example": dict(rollout.example),
-                "total": totals[place],
-                "rewards": {name: column[place].as_json() for name, column in self.outcomes.items()},
+                "total": totals[index],
+                "rewards": {name: column[index].as_json() for name, column in self.outcomes.items()},
             }
-            for place, rollout in enumerate(self.rollouts)
+            for index, rollout in enumerate(self.rollouts)
         ]
 
 
 def _mean_of(column: Sequence[Outcome]) -> str:
     """Return the mean of the scores that a reward itself gave, and how many it skipped and failed, in words."""
-    scores = [one.score for one in column if one.status is Status.SCORED and one.score is not None]
-    counts = {status: sum(one.status is status for one in column) for status in (Status.SKIPPED, Status.FAILED)}
-    said = [f"{count:,} {status}" for status, count in counts.items() if count]
-    return ", ".join([f"{math.fsum(scores) / len(scores):.3g}" if scores else "no score", *said])
+    scores = [outcome.score for outcome in column if outcome.status is Status.SCORED and outcome.score is not None]
+    counts = {status: sum(outcome.status is status for outcome in column) for status in (Status.SKIPPED, Status.FAILED)}
+    parts = [f"{count:,} {status}" for status, count in counts.items() if count]
+    return ", ".join([f"{math.fsum(scores) / len(scores):.3g}" if scores else "no score", *parts])
 
 
 def _cell(outcome: Outcome) -> str:

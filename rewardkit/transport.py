@@ -42,15 +42,15 @@ def locate(wanted: object, function: Callable[..., Any]) -> tuple[str, str] | No
     qualname = getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
     if not module_name or "<" in qualname:
         return None
-    found: Any = sys.modules.get(module_name)
-    if module_name.startswith(FILE_MODULES) and found is not None:
-        carried = _carried.get().get(str(found.__file__))
-        module_name = f"file:{found.__file__}" if carried is None else f"carried:{carried}"
+    module: Any = sys.modules.get(module_name)
+    if module_name.startswith(FILE_MODULES) and module is not None:
+        carried = _carried.get().get(str(module.__file__))
+        module_name = f"file:{module.__file__}" if carried is None else f"carried:{carried}"
     elif not importable(module_name):
         return None
     for part in qualname.split("."):
-        found = getattr(found, part, None)
-    return (module_name, qualname) if found is wanted else None
+        module = getattr(module, part, None)
+    return (module_name, qualname) if module is wanted else None
 
 
 def importable(module_name: str) -> bool:
@@ -77,8 +77,10 @@ def spec_afresh(name: str, path: list[str] | None) -> importlib.machinery.Module
     spec = importlib.machinery.PathFinder.find_spec(name, path)
     if spec is not None:
         return spec
-    finders = [one for one in sys.meta_path if "editable" in getattr(one, "__module__", type(one).__module__)]
-    return next((found for one in finders if (found := one.find_spec(name, path)) is not None), None)
+    finders = [
+        finder for finder in sys.meta_path if "editable" in getattr(finder, "__module__", type(finder).__module__)
+    ]
+    return next((spec for finder in finders if (spec := finder.find_spec(name, path)) is not None), None)
 
 
 _carried: ContextVar[Mapping[str, str]] = ContextVar("carried", default={})  # noqa: B039 - it is never written to
@@ -97,7 +99,7 @@ def dumps(thing: Any, *rewards: Any, carried: Mapping[str, str] | None = None) -
     Raises:
         RewardTransportError: It holds something that cannot travel; says what and the remedy.
     """
-    functions = [one.spec.function for reward in rewards for one in (reward, *reward.inner)]
+    functions = [leaf.spec.function for reward in rewards for leaf in (reward, *reward.inner)]
     by_value = list({module.__name__: module for each in functions for module in _own_modules(each)}.values())
     for module in by_value:
         cloudpickle.register_pickle_by_value(module)
@@ -128,9 +130,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
             # cloudpickle would send what one that is read holds, at its place: a copy that is nobody's file
             raise TypeError(f"cannot pickle the open file {getattr(obj, 'name', '')!r}")
         if isinstance(obj, types.FunctionType | type) and (obj.__module__ or "").startswith(FILE_MODULES):
-            place = locate(obj, obj)
-            if place is not None:
-                return find, place
+            location = locate(obj, obj)
+            if location is not None:
+                return find, location
         if isinstance(obj, functools._lru_cache_wrapper) and not (
             importable(getattr(obj, "__module__", "") or "") and locate(obj, obj) is not None
         ):
@@ -224,16 +226,16 @@ def own_traceback(fault: BaseException) -> str:
 def find(module: str, qualname: str) -> Any:
     """Return what :func:`locate` found, in another process."""
     if module.startswith("file:"):
-        found: Any = load_file(Path(module[5:]))
+        value: Any = load_file(Path(module[5:]))
     elif module.startswith("carried:"):
-        found = load_file(_on_path(module[8:]))
+        value = load_file(_on_path(module[8:]))
     else:
-        found = importlib.import_module(module)
+        value = importlib.import_module(module)
     for part in qualname.split("."):
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def _on_path(relative: str) -> Path:
     places = [Path(entry) / relative for entry in sys.path]
-    return next((place for place in places if place.is_file()), places[0])
+    return next((candidate for candidate in places if candidate.is_file()), places[0])

@@ -209,5 +209,5 @@ class Outcome(NamedTuple):
         """Return the fields that say something as a table, for notebooks."""
         from rewardkit.shown.html import table_html  # only notebooks show it
 
-        said = [[name, str(value)] for name, value in self._asdict().items() if value or name == "score"]
-        return table_html(f"Outcome: {self.status}", ["field", "value"], said)
+        cells = [[name, str(value)] for name, value in self._asdict().items() if value or name == "score"]
+        return table_html(f"Outcome: {self.status}", ["field", "value"], cells)

@@ -109,11 +109,11 @@ def _to_workspace(value: object) -> Workspace:
 
 def _alias_value(alias: Any, args: tuple[Any, ...]) -> Any:
     """Return what ``alias[args]`` stands for, the parameters put in by name."""
-    given = dict(zip(alias.__type_params__, args, strict=False))
+    arguments = dict(zip(alias.__type_params__, args, strict=False))
     parameters = getattr(alias.__value__, "__parameters__", ())
-    if not (given and parameters):
+    if not (arguments and parameters):
         return alias.__value__
-    return alias.__value__[tuple(given.get(parameter, parameter) for parameter in parameters)]
+    return alias.__value__[tuple(arguments.get(parameter, parameter) for parameter in parameters)]
 
 
 class _Later:

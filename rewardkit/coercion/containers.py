@@ -25,33 +25,33 @@ def held_in(value: object, expected: str) -> object:
         except TextError as error:
             raise ColumnValueError.of(expected, value, str(error)) from None
     if not isinstance(value, list | dict) and callable(getattr(type(value), "tolist", None)):
-        held: object = value.tolist()  # type: ignore[attr-defined]
-        return held
+        items: object = value.tolist()  # type: ignore[attr-defined]
+        return items
     return value
 
 
-def wrong_kind(expected: str, value: object, held: object) -> ColumnValueError:
+def wrong_kind(expected: str, value: object, item: object) -> ColumnValueError:
     """Return the error for a value that could be read, and holds something else than expected."""
-    detail = f"it holds a value of type {type(held).__name__}" if isinstance(value, str) else None
+    detail = f"it holds a value of type {type(item).__name__}" if isinstance(value, str) else None
     return ColumnValueError.of(expected, value, detail)
 
 
 def items_in(value: object, expected: str, unordered: bool = False) -> Iterable[object]:
     """Return the elements of a sequence, or, if order does not matter, of a set too."""
-    held = held_in(value, expected)
-    if isinstance(held, list | tuple) or (unordered and isinstance(held, Set)):
-        return held
-    if isinstance(held, Sequence) and not isinstance(held, str | bytes | bytearray | memoryview):
-        return held
-    raise wrong_kind(expected, value, held)
+    items = held_in(value, expected)
+    if isinstance(items, list | tuple) or (unordered and isinstance(items, Set)):
+        return items
+    if isinstance(items, Sequence) and not isinstance(items, str | bytes | bytearray | memoryview):
+        return items
+    raise wrong_kind(expected, value, items)
 
 
 def mapping_in(value: object, expected: str) -> Mapping[Any, object]:
     """Return the mapping that a value is or holds."""
-    held = held_in(value, expected)
-    if isinstance(held, Mapping):
-        return held
-    raise wrong_kind(expected, value, held)
+    items = held_in(value, expected)
+    if isinstance(items, Mapping):
+        return items
+    raise wrong_kind(expected, value, items)
 
 
 def collect(converted: Iterable[object], expected: str, value: object) -> list[object]:
@@ -102,9 +102,9 @@ def dict_convert(key: Coercer, element: Coercer, expected: str) -> Convert:
 
     def convert(value: object) -> object:
         converted: dict[object, object] = {}
-        for name, held in mapping_in(value, expected).items():
+        for name, element_value in mapping_in(value, expected).items():
             try:
-                converted[key.convert(name)] = element.convert(held)
+                converted[key.convert(name)] = element.convert(element_value)
             except ColumnValueError as error:
                 raise error.inside(f"key {name!r:.40}", expected, value) from None
             except TypeError as error:
@@ -126,16 +126,16 @@ class Fields:
     coercers: Mapping[str, Coercer]
     required: frozenset[str]
 
-    def read(self, held: Mapping[Any, object], expected: str, value: object) -> dict[str, object]:
+    def read(self, mapping: Mapping[Any, object], expected: str, value: object) -> dict[str, object]:
         """Return the fields that ``held`` has, converted."""
         for name in self.coercers:
-            if name in self.required and name not in held:
+            if name in self.required and name not in mapping:
                 raise ColumnValueError.of(expected, value, f"field {name!r} is missing")
         converted: dict[str, object] = {}
         for name, coercer in self.coercers.items():
-            if name in held:
+            if name in mapping:
                 try:
-                    converted[name] = coercer.convert(held[name])
+                    converted[name] = coercer.convert(mapping[name])
                 except ColumnValueError as error:
                     raise error.inside(f"field {name!r}", expected, value) from None
         return converted
@@ -191,9 +191,9 @@ def _typed_dict_hints(annotation: type, hints: dict[str, Any]) -> tuple[dict[str
     return bare, required
 
 
-def _make(kind: type, given: Mapping[str, object], expected: str, value: object) -> object:
+def _make(kind: type, fields: Mapping[str, object], expected: str, value: object) -> object:
     try:
-        return kind(**given)
+        return kind(**fields)
     except Exception as error:  # the user's own constructor
         raise ColumnValueError.of(expected, value, foreign_reason(error)) from error
 
@@ -216,12 +216,12 @@ def named_tuple_convert(kind: type, fields: Fields, expected: str) -> Convert:
     def convert(value: object) -> object:
         if isinstance(value, kind):
             return value
-        held = held_in(value, expected)
-        if isinstance(held, list | tuple) and len(held) <= len(names):
-            held = dict(zip(names, held, strict=False))
-        if not isinstance(held, Mapping):
-            raise wrong_kind(expected, value, held)
-        return _make(kind, fields.read(held, expected, value), expected, value)
+        items = held_in(value, expected)
+        if isinstance(items, list | tuple) and len(items) <= len(names):
+            items = dict(zip(names, items, strict=False))
+        if not isinstance(items, Mapping):
+            raise wrong_kind(expected, value, items)
+        return _make(kind, fields.read(items, expected, value), expected, value)
 
     return convert
 
@@ -230,7 +230,7 @@ def typed_dict_convert(fields: Fields, expected: str) -> Convert:
     """Return the reader of a dict with the fields of a TypedDict."""
 
     def convert(value: object) -> object:
-        held = mapping_in(value, expected)
-        return {**held, **fields.read(held, expected, value)}
+        mapping = mapping_in(value, expected)
+        return {**mapping, **fields.read(mapping, expected, value)}
 
     return convert

@@ -43,7 +43,7 @@ def _first_complaint(error: ValidationError) -> tuple[str, bool]:
     """Return the first thing that pydantic complains of, in a few words, and whether it lies inside the value."""
     complaints = error.errors(include_url=False, include_context=False, include_input=False)
     first = complaints[0]
-    places = [f"item {place}" if isinstance(place, int) else f"field {place!r}" for place in first["loc"]]
+    places = [f"item {step}" if isinstance(step, int) else f"field {step!r}" for step in first["loc"]]
     if first["type"] == "missing":
         detail = f"{places.pop()} is missing"
     else:

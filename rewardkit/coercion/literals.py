@@ -135,8 +135,8 @@ def _without_odd_escapes(text: str) -> str:
 
 
 def _mend_string(match: re.Match[str]) -> str:
-    known = _BYTES_ESCAPES if match[1] in ("b", "B") else _STR_ESCAPES
-    return _ESCAPE.sub(lambda escape: escape[0] if escape[0][1] in known else "\\" + escape[0], match[0])
+    escapes = _BYTES_ESCAPES if match[1] in ("b", "B") else _STR_ESCAPES
+    return _ESCAPE.sub(lambda escape: escape[0] if escape[0][1] in escapes else "\\" + escape[0], match[0])
 
 
 def _is_finite(value: object) -> bool:

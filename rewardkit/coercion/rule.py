@@ -44,15 +44,15 @@ class ColumnValueError(ValueError):
 
     Attributes:
         expected: What the annotation asks for, such as ``list[str]``.
-        shown: The value's repr, at most about 80 characters of it.
+        preview: The value's repr, at most about 80 characters of it.
         detail: Why, in a few words; ``None`` if the first two are enough.
-        inner: Whether ``detail`` is about a value inside the shown one.
+        inner: Whether ``detail`` is about a value inside that value.
     """
 
-    def __init__(self, expected: str, shown: str, detail: str | None = None, inner: bool = False) -> None:
-        super().__init__(expected, shown, detail, inner)
+    def __init__(self, expected: str, preview: str, detail: str | None = None, inner: bool = False) -> None:
+        super().__init__(expected, preview, detail, inner)
         self.expected = expected
-        self.shown = shown
+        self.preview = preview
         self.detail = detail
         self.inner = inner
 
@@ -61,10 +61,10 @@ class ColumnValueError(ValueError):
         """Return the error for this very value."""
         return cls(expected, shorten(value), detail)
 
-    def inside(self, place: str, expected: str, value: object) -> ColumnValueError:
-        """Return the same error as seen from the container ``value`` that has it at ``place``, such as ``item 2``."""
+    def inside(self, location: str, expected: str, value: object) -> ColumnValueError:
+        """Return the same error as seen from the container ``value`` that has it at ``location``, as ``item 2``."""
         reason = self.detail if self.inner else str(self)
-        return ColumnValueError(expected, shorten(value), f"{place}: {reason}", True)
+        return ColumnValueError(expected, shorten(value), f"{location}: {reason}", True)
 
     def seen_as(self, expected: str, value: object) -> ColumnValueError:
         """Return the same error for the wider annotation that was asked for, or the text that was read first."""
@@ -77,7 +77,7 @@ class ColumnValueError(ValueError):
 
     def __str__(self) -> str:
         why = f" ({self.detail})" if self.detail else ""
-        return f"expected {self.expected}, got {self.shown}{why}"
+        return f"expected {self.expected}, got {self.preview}{why}"
 
 
 def shorten(value: object) -> str:
@@ -85,10 +85,10 @@ def shorten(value: object) -> str:
     if type(value) is str and len(value) <= SHOWN_CHARS // 2:
         return repr(value)
     try:
-        shown = _short.repr(value)
+        text = _short.repr(value)
     except Exception:  # a repr is foreign code, and an int of over 4300 digits has none
         return f"<{type(value).__name__}>"
-    return shown if len(shown) <= SHOWN_CHARS else shown[: SHOWN_CHARS - 3] + "..."
+    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 3] + "..."
 
 
 def foreign_reason(error: Exception) -> str:

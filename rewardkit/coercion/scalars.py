@@ -303,15 +303,15 @@ def _readings(value: object, readers: list[Convert]) -> Iterator[object]:
 
 def literal_convert(choices: tuple[object, ...], expected: str) -> Convert:
     """Return the reader of a Literal's values: the value itself, else what its text says, so ``"1"`` finds 1."""
-    known = {(type(choice), choice): choice for choice in choices}
+    choices_by_value = {(type(choice), choice): choice for choice in choices}
     kinds = {type(choice) for choice in choices}
     readers = _readers(choices)
 
     def convert(value: object) -> object:
-        given = python_scalar(value)
-        for reading in _readings(given, readers):
-            if type(reading) in kinds and (type(reading), reading) in known:
-                return known[type(reading), reading]
+        scalar = python_scalar(value)
+        for reading in _readings(scalar, readers):
+            if type(reading) in kinds and (type(reading), reading) in choices_by_value:
+                return choices_by_value[type(reading), reading]
         raise ColumnValueError.of(expected, value)
 
     return convert
@@ -327,9 +327,9 @@ def enum_convert(enum: type[Enum]) -> Convert:
     def convert(value: object) -> object:
         if isinstance(value, enum):
             return value
-        given = python_scalar(value)
-        by_name = enum.__members__.get(given) if isinstance(given, str) else None
-        for reading in _readings(given, readers):
+        scalar = python_scalar(value)
+        by_name = enum.__members__.get(scalar) if isinstance(scalar, str) else None
+        for reading in _readings(scalar, readers):
             if type(reading) in kinds:
                 try:
                     return enum(reading)

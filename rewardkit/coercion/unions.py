@@ -41,15 +41,15 @@ def union_convert(coercers: Sequence[Coercer], expected: str) -> Convert:
     before, after = _text_steps(members)
 
     def convert(value: object) -> object:
-        given = python_scalar(value)
-        if not isinstance(given, str):
-            return _choose([coercer.convert for coercer in coercers], given, expected, value)
-        found, result = _first(before, given)
-        if not found and structured and looks_structured(given):
-            found, result = _structured(structured, given)
-        if not found:
-            found, result = _first(after, given)
-        if not found:
+        scalar = python_scalar(value)
+        if not isinstance(scalar, str):
+            return _choose([coercer.convert for coercer in coercers], scalar, expected, value)
+        has_result, result = _first(before, scalar)
+        if not has_result and structured and looks_structured(scalar):
+            has_result, result = _structured(structured, scalar)
+        if not has_result:
+            has_result, result = _first(after, scalar)
+        if not has_result:
             raise ColumnValueError.of(expected, value)
         return result
 
@@ -58,9 +58,9 @@ def union_convert(coercers: Sequence[Coercer], expected: str) -> Convert:
 
 def _text_steps(members: Sequence[Coercer]) -> tuple[list[Convert], list[Convert]]:
     """Return what a text is offered to before, and after, the members that read brackets."""
-    before = [_NARROW.get(one.convert, one.convert) for one in members if one.order < TextOrder.STRUCTURED]
-    after = [one.convert for one in members if one.order > TextOrder.STRUCTURED]
-    return before, after + [one.convert for one in members if one.convert in _NARROW]
+    before = [_NARROW.get(member.convert, member.convert) for member in members if member.order < TextOrder.STRUCTURED]
+    after = [member.convert for member in members if member.order > TextOrder.STRUCTURED]
+    return before, after + [member.convert for member in members if member.convert in _NARROW]
 
 
 def _first(converts: Sequence[Convert], value: object) -> tuple[bool, object]:
@@ -75,21 +75,21 @@ def _first(converts: Sequence[Convert], value: object) -> tuple[bool, object]:
 
 def _structured(converts: Sequence[Convert], text: str) -> tuple[bool, object]:
     try:
-        held = parse_container(text)
-        return True, _choose(converts, held, "", text)
+        container = parse_container(text)
+        return True, _choose(converts, container, "", text)
     except (TextError, ColumnValueError):
         return False, None
 
 
-def _choose(converts: Sequence[Convert], given: object, expected: str, value: object) -> object:
+def _choose(converts: Sequence[Convert], scalar: object, expected: str, value: object) -> object:
     """Return what the first member makes of ``given`` that leaves it unchanged, else what the first makes of it."""
     results: list[object] = []
     for convert in converts:
         try:
-            result = convert(given)
+            result = convert(scalar)
         except ColumnValueError:
             continue
-        if _unchanged(given, result):
+        if _unchanged(scalar, result):
             return result
         results.append(result)
     if not results:
@@ -97,18 +97,18 @@ def _choose(converts: Sequence[Convert], given: object, expected: str, value: ob
     return results[0]
 
 
-def _unchanged(given: object, result: object) -> bool:
+def _unchanged(scalar: object, result: object) -> bool:
     """Whether the two are the same in type and content, all the way down."""
-    if given is result:
+    if scalar is result:
         return True
-    if type(given) is not type(result):
+    if type(scalar) is not type(result):
         return False
-    if isinstance(given, _VALUES):
-        return given == result
-    if isinstance(given, list | tuple) and isinstance(result, list | tuple):
-        return len(given) == len(result) and all(map(_unchanged, given, result))
-    if isinstance(given, dict) and isinstance(result, dict):
-        return len(given) == len(result) and all(map(_unchanged, given.items(), result.items()))
-    if isinstance(given, set | frozenset) and isinstance(result, set | frozenset):
-        return {(type(member), member) for member in given} == {(type(member), member) for member in result}
+    if isinstance(scalar, _VALUES):
+        return scalar == result
+    if isinstance(scalar, list | tuple) and isinstance(result, list | tuple):
+        return len(scalar) == len(result) and all(map(_unchanged, scalar, result))
+    if isinstance(scalar, dict) and isinstance(result, dict):
+        return len(scalar) == len(result) and all(map(_unchanged, scalar.items(), result.items()))
+    if isinstance(scalar, set | frozenset) and isinstance(result, set | frozenset):
+        return {(type(member), member) for member in scalar} == {(type(member), member) for member in result}
     return False

@@ -49,8 +49,8 @@ def _beneath(function: Any) -> Any:
 
 def set_by_partials(function: Any) -> frozenset[str]:
     """Return the names of the arguments that partials have set by keyword."""
-    partials = (one for one in _layers(function) if isinstance(one, functools.partial | functools.partialmethod))
-    return frozenset(name for one in partials for name in one.keywords)
+    partials = (layer for layer in _layers(function) if isinstance(layer, functools.partial | functools.partialmethod))
+    return frozenset(name for partial in partials for name in partial.keywords)
 
 
 def code_of(function: Any) -> Any:

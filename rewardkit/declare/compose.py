@@ -61,7 +61,7 @@ class Composable(Versioned):
                 f"product({self.name}, {weight.name})"
             )
         scale, own = _weight(weight), _sum_of(self)
-        return WeightedSum(tuple((scale * one, part) for one, part in own.terms), scale * own.constant)
+        return WeightedSum(tuple((scale * weight, part) for weight, part in own.terms), scale * own.constant)
 
     __rmul__ = __mul__
 
@@ -160,14 +160,14 @@ def _parts(value: Any) -> tuple[Composable, ...]:
     """Return the rewards and compositions in a setting: a part, a tuple of parts, or pairs of a weight and a part."""
     if isinstance(value, Composable):
         return (value,)
-    return tuple(part for one in value for part in _parts(one)) if isinstance(value, tuple) else ()
+    return tuple(part for element in value for part in _parts(element)) if isinstance(value, tuple) else ()
 
 
 def _mapped(value: Any, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Any:
     """Return a setting of a composition with the leaves in it changed."""
     if isinstance(value, Composable):
         return value.map_leaves(change)
-    return tuple(_mapped(one, change) for one in value) if isinstance(value, tuple) else value
+    return tuple(_mapped(element, change) for element in value) if isinstance(value, tuple) else value
 
 
 def _value(node: Composable, values: Values, step: int | None) -> float | None:

@@ -86,7 +86,7 @@ class Reward(Composable, Generic[P, R]):
     def on_one_host(self) -> bool:
         """Whether all calls of it, or of a reward that it calls, must be made on one host."""
         every: tuple[Reward[..., Any], ...] = (self, *self.inner)
-        return any(described(one.function).on_one_host for one in every)
+        return any(described(reward.function).on_one_host for reward in every)
 
     def set_up(self) -> None:
         """See that what the function needs is there; a runtime calls this once, in its own process.
@@ -134,13 +134,13 @@ class Reward(Composable, Generic[P, R]):
             TypeError: An argument is missing or unknown, as with any function, a partial has set it, or a trainer
                 calls with its whole batch.
         """
-        given = self._given(arguments, columns)
-        supplied = self.spec.supplies(given)
-        coerced = {name: self._as_in_a_run(name, value) for name, value in given.items()}
+        values = self._arguments(arguments, columns)
+        supplied = self.spec.supplies(values)
+        coerced = {name: self._as_in_a_run(name, value) for name, value in values.items()}
         result: R = self.spec.function(**supplied, **coerced)
         return result
 
-    def _given(self, arguments: tuple[Any, ...], columns: Mapping[str, Any]) -> dict[str, Any]:
+    def _arguments(self, arguments: tuple[Any, ...], columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name; raise TypeError where they do not fit the parameters."""
         if columns.keys() >= _OF_TRAINERS:
             raise TypeError(
@@ -151,27 +151,27 @@ class Reward(Composable, Generic[P, R]):
         parameters = self.spec.parameters
         if len(arguments) > len(parameters):
             raise TypeError(f"{self.name}() takes {len(parameters)} arguments but {len(arguments)} were given")
-        given = {parameter.name: value for parameter, value in zip(parameters, arguments, strict=False)}
+        values = {parameter.name: value for parameter, value in zip(parameters, arguments, strict=False)}
         for name in columns:
-            if name in given:
+            if name in values:
                 raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
             if name in set_by_partials(self.spec.function):
                 raise TypeError(
                     f"{self.name}() got a value for {name!r}, which functools.partial has set, and a run keeps what is "
                     "set; leave it out of the call, or out of the partial"
                 )
-        given |= columns
-        missing = [p.name for p in parameters if p.required and not p.supplied and p.name not in given]
+        values |= columns
+        missing = [p.name for p in parameters if p.required and not p.supplied and p.name not in values]
         if missing:
             takes = ", ".join(parameter.name for parameter in parameters)
-            known = {parameter.name for parameter in parameters}
-            near = {name: difflib.get_close_matches(name, missing, n=1) for name in columns if name not in known}
+            names = {parameter.name for parameter in parameters}
+            near = {name: difflib.get_close_matches(name, missing, n=1) for name in columns if name not in names}
             hint = "".join(f"; {name!r} was given: did you mean {like[0]!r}?" for name, like in near.items() if like)
             raise TypeError(f"{self.name}() lacks {', '.join(map(repr, missing))}; it takes {takes}{hint}")
-        return given
+        return values
 
     def _as_in_a_run(self, name: str, value: Any) -> Any:
-        parameter = next((one for one in self.spec.parameters if one.name == name), None)
+        parameter = next((candidate for candidate in self.spec.parameters if candidate.name == name), None)
         if parameter is None:
             rest = None if name in self.spec.bound else self.spec.rest
             return value if rest is None else coerce_column(rest, name, value, None)
@@ -180,8 +180,8 @@ class Reward(Composable, Generic[P, R]):
         if parameter.taken is None:
             return value
         if name == "completions" and isinstance(value, list | tuple):
-            return [parameter.taken.given(one) for one in value]
-        return parameter.taken.given(value)
+            return [parameter.taken.form_value(element) for element in value]
+        return parameter.taken.form_value(value)
 
     def with_options(self, **changes: Any) -> Reward[P, R]:
         """Return the same reward with some options changed, such as ``timeout_s=30``."""
@@ -198,12 +198,12 @@ class Reward(Composable, Generic[P, R]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by reference where a fresh process finds this very object again, else by value."""
-        place = locate(self, self.spec.function)
-        if place is not None:
-            return find, place
-        place = locate(self.spec.function, self.spec.function)
-        if place is not None:
-            return _rebuild_found, (*place, self.spec.kind, self.spec.options)
+        location = locate(self, self.spec.function)
+        if location is not None:
+            return find, location
+        location = locate(self.spec.function, self.spec.function)
+        if location is not None:
+            return _rebuild_found, (*location, self.spec.kind, self.spec.options)
         return Reward, (self.spec.function, self.spec.kind, self.spec.options, dict(self.spec.hints), self.version)
 
 
@@ -226,12 +226,12 @@ def make_options(name: str, changes: Mapping[str, Any], settings: Iterable[str] 
     try:
         return RewardOptions(**{"name": name, **{k: v for k, v in changes.items() if k != "name" or v is not None}})
     except TypeError:
-        known = sorted({*RewardOptions.__dataclass_fields__, *settings})
-        unknown = min(set(changes) - set(known))
-        near = difflib.get_close_matches(unknown, known, n=1)
+        names = sorted({*RewardOptions.__dataclass_fields__, *settings})
+        unknown = min(set(changes) - set(names))
+        near = difflib.get_close_matches(unknown, names, n=1)
         hint = f"did you mean {near[0]!r}? The" if near else "the"
         raise RewardDefinitionError(
-            f"reward {name!r}: unknown option {unknown!r}; {hint} options are {', '.join(known)}"
+            f"reward {name!r}: unknown option {unknown!r}; {hint} options are {', '.join(names)}"
         ) from None
 
 

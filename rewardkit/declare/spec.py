@@ -26,7 +26,7 @@ from rewardkit.jailed.workspace import Workspace
 from rewardkit.messages import conversation
 from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText, is_own
 from rewardkit.types import Arrived, Rollout
-from rewardkit.versions.fingerprint import Fingerprint, known
+from rewardkit.versions.fingerprint import Fingerprint, recorded
 from sandbox.workers import stopped
 
 if TYPE_CHECKING:
@@ -190,9 +190,11 @@ class RewardSpec:
         supplied = any(p.supplied for p in self.parameters)
         return supplied or bool(self.workspaces) or described(self.function).source_text is not None
 
-    def supplies(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def supplies(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that a call as a plain function need not give, and has not given."""
-        return {p.name: p.fill((), CallContext(), ()) for p in self.parameters if p.supplied and p.name not in given}
+        return {
+            p.name: p.fill((), CallContext(), ()) for p in self.parameters if p.supplied and p.name not in arguments
+        }
 
     def bind(
         self, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
@@ -222,12 +224,12 @@ class RewardSpec:
         return arguments
 
 
-def coerce_column(coercer: Coercer, column: str, value: object, place: int | None) -> Any:
+def coerce_column(coercer: Coercer, column: str, value: object, index: int | None) -> Any:
     """Return the column's value as the annotated type, or raise :class:`CoercionError` naming column and row."""
     try:
         return coercer(value)
     except ColumnValueError as wrong:
-        raise CoercionError(wrong.describe(column, place)) from None
+        raise CoercionError(wrong.describe(column, index)) from None
 
 
 def build_spec(
@@ -281,7 +283,7 @@ def build_spec(
         )
     bound |= _own_names(function) - {parameter.name for parameter in parameters}
     deciding = replace(options, cache=False, concurrency=None)  # these two change what a score costs, not the score
-    made = Fingerprint(function, deciding) if version is None else known(version)
+    made = Fingerprint(function, deciding) if version is None else recorded(version)
     return RewardSpec(function, kind, options, tuple(parameters), rest, made, awaited, hints, bound)
 
 
@@ -354,7 +356,7 @@ def _names_workspace(annotation: Any) -> bool:
     return annotation is Workspace or any(map(_names_workspace, get_args(annotation)))
 
 
-def _of_prompt(coercer: Coercer, name: str, value: object, place: int) -> Any:
+def _of_prompt(coercer: Coercer, name: str, value: object, index: int) -> Any:
     """Return a group's column, which is its prompt's.
 
     Raises:
@@ -362,13 +364,13 @@ def _of_prompt(coercer: Coercer, name: str, value: object, place: int) -> Any:
     """
     if isinstance(value, OwnText):
         raise CoercionError(f"column {name!r} has a value for each completion; annotate it as such: list[Workspace]")
-    return coerce_column(coercer, name, _fresh(value) if coercer.passthrough else value, place)
+    return coerce_column(coercer, name, _fresh(value) if coercer.passthrough else value, index)
 
 
 def _own_parameter(name: str, required: bool, coercer: Coercer) -> Parameter:
     def fill(rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]) -> list[Any]:
         pairs = zip(rollouts, places, strict=True)
-        return [coerce_column(coercer, name, _fresh(one.example[name]), place) for one, place in pairs]
+        return [coerce_column(coercer, name, _fresh(rollout.example[name]), index) for rollout, index in pairs]
 
     return Parameter(name, required, fill, coercer)
 
@@ -388,26 +390,28 @@ def _refuse_mixed_up(kind: Kind, name: str, reward: str) -> None:
 
 def _text_filler(taken: TextParameter) -> Filler:
     if taken.name == "completions":
-        return lambda r, c, p: [taken.given(one.completion, place) for one, place in zip(r, p, strict=True)]
+        return lambda r, c, p: [
+            taken.form_value(rollout.completion, index) for rollout, index in zip(r, p, strict=True)
+        ]
     text = taken.form is not Form.MESSAGES  # a string is handed on at once, which is the usual case
     if taken.name == "prompt":
-        return lambda r, c, p: r[0].prompt if text and type(r[0].prompt) is str else taken.given(r[0].prompt, p[0])
+        return lambda r, c, p: r[0].prompt if text and type(r[0].prompt) is str else taken.form_value(r[0].prompt, p[0])
     return lambda r, c, p: (
-        r[0].completion if text and type(r[0].completion) is str else taken.given(r[0].completion, p[0])
+        r[0].completion if text and type(r[0].completion) is str else taken.form_value(r[0].completion, p[0])
     )
 
 
 def _environments_filler(kind: Kind) -> Filler:
-    def of(one: Rollout | Arrived) -> Any:
-        value = one.example[ENVIRONMENTS_COLUMN]
+    def of(rollout: Rollout | Arrived) -> Any:
+        value = rollout.example[ENVIRONMENTS_COLUMN]
         return value.value if isinstance(value, LiveObject) else value
 
     return _of_each(of) if kind is Kind.GROUP else _of_one(of)
 
 
 _OF_ROLLOUT: dict[str, Callable[[Rollout | Arrived], Any]] = {
-    "messages": lambda one: conversation(one.prompt, one.completion),
-    "completion_ids": lambda one: None if one.completion_ids is None else list(one.completion_ids),
+    "messages": lambda rollout: conversation(rollout.prompt, rollout.completion),
+    "completion_ids": lambda rollout: None if rollout.completion_ids is None else list(rollout.completion_ids),
 }
 
 
@@ -416,7 +420,7 @@ def _of_one(of: Callable[[Rollout | Arrived], Any]) -> Filler:
 
 
 def _of_each(of: Callable[[Rollout | Arrived], Any]) -> Filler:
-    return lambda r, c, p: [of(one) for one in r]
+    return lambda r, c, p: [of(rollout) for rollout in r]
 
 
 def _fillers(kind: Kind, annotation: Any) -> dict[str, Filler]:

@@ -137,38 +137,38 @@ class _JailedFunction(RewardFunction):
     def _read(self, result: ExecutionResult) -> Any:
         """Return what the function returned, and print what it printed; raise RewardTextError where it failed."""
         value = result.value[0] if result.value else None
-        told = value.value if value is not None and value.ok and isinstance(value.value, dict) else {}
-        dropped = told.get("dropped")
+        answer = value.value if value is not None and value.ok and isinstance(value.value, dict) else {}
+        dropped = answer.get("dropped")
         sys.stdout.write(result.stdout)
         if isinstance(dropped, int) and 0 < dropped < 1 << 63:
             sys.stdout.write(f"\n[... {dropped:,} more characters dropped]")
-        match told:
+        match answer:
             case {"value": returned}:
                 return returned
             case {"score": [returned, reason, dict(metrics)]}:
                 return Score(returned, reason, metrics)
-            case {"odd": str(words)}:
+            case {"odd": str(text)}:
                 raise RewardTextError(
-                    f"returned {words[:_MAX_WORDS]}; expected a finite number, a Score or None", Cause.BAD_RETURN
+                    f"returned {text[:_MAX_WORDS]}; expected a finite number, a Score or None", Cause.BAD_RETURN
                 )
             case {"raised": {"type": kind, "message": message, "frames": frames}}:
                 raise self._raised(kind, message, frames)
         cause = _CAUSES.get(str(result.status), Cause.EXCEPTION)
-        words = result.error or (value.error if value is not None else "") or "the jail ended without an answer"
-        raise RewardTextError(f"no answer within {self._timeout_s:g} s" if cause is Cause.TIMEOUT else words, cause)
+        text = result.error or (value.error if value is not None else "") or "the jail ended without an answer"
+        raise RewardTextError(f"no answer within {self._timeout_s:g} s" if cause is Cause.TIMEOUT else text, cause)
 
     def _raised(self, kind: Any, message: Any, frames: Any) -> RewardTextError:
         lines = self.source_text.splitlines()
-        kind, message = (one[:_MAX_WORDS] if isinstance(one, str) else "" for one in (kind, message))
-        words = f"{kind}: {message}" if message else kind
+        kind, message = (part[:_MAX_WORDS] if isinstance(part, str) else "" for part in (kind, message))
+        text = f"{kind}: {message}" if message else kind
         trace, last = "", 0
         for frame in frames[-_MAX_FRAMES:] if isinstance(frames, list) else ():
             match frame:
                 case [int(line), str(function)]:
-                    shown = f"    {lines[line - 1].strip()[:_MAX_WORDS]}\n" if 0 < line <= len(lines) else ""
-                    trace += f'  File "<text of {self.__name__}>", line {line}, in {function[:_MAX_WORDS]}\n{shown}'
+                    code = f"    {lines[line - 1].strip()[:_MAX_WORDS]}\n" if 0 < line <= len(lines) else ""
+                    trace += f'  File "<text of {self.__name__}>", line {line}, in {function[:_MAX_WORDS]}\n{code}'
                     last = line
-        return RewardTextError(f"{words} (line {last})" if last else words, Cause.EXCEPTION, trace or None)
+        return RewardTextError(f"{text} (line {last})" if last else text, Cause.EXCEPTION, trace or None)
 
 
 _CAUSES = {"timeout": Cause.TIMEOUT, "memory": Cause.CRASHED, "killed": Cause.CRASHED}
@@ -195,7 +195,7 @@ def _chosen(checked: CheckedSource, name: str | None) -> ast.FunctionDef:
     """Return the function that is the reward: the one of that name, or the only public one."""
     if name is not None and name in checked.functions:
         return checked.functions[name]
-    public = [one for one in checked.functions if not one.startswith("_")]
+    public = [function for function in checked.functions if not function.startswith("_")]
     if len(public) == 1:
         return checked.functions[public[0]]
     if not public:
@@ -212,7 +212,9 @@ def _signature(tree: ast.FunctionDef) -> tuple[inspect.Signature, dict[str, Any]
     placed = [*arguments.posonlyargs, *arguments.args]
     defaults = dict(zip(placed[::-1], arguments.defaults[::-1], strict=False))
     defaults |= {
-        one: default for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default
+        argument: default
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if default
     }
     entries = (
         (arguments.posonlyargs, kinds.POSITIONAL_ONLY),
@@ -222,13 +224,15 @@ def _signature(tree: ast.FunctionDef) -> tuple[inspect.Signature, dict[str, Any]
         ([arguments.kwarg], kinds.VAR_KEYWORD),
     )
     hints, parameters = {}, []
-    for one, kind in ((one, kind) for ones, kind in entries for one in ones if one is not None):
-        if one.arg in ("completions", "prompts"):
-            _refuse(tree, one, f"parameter {one.arg!r}: a reward given as text scores one completion, not a group")
-        if one.annotation is not None:
-            hints[one.arg] = _annotation(tree, one.annotation)
-        given = _default(tree, one, defaults[one]) if one in defaults else kinds.empty
-        parameters.append(kinds(one.arg, kind, default=given, annotation=hints.get(one.arg, kinds.empty)))
+    for argument, kind in ((argument, kind) for ones, kind in entries for argument in ones if argument is not None):
+        if argument.arg in ("completions", "prompts"):
+            _refuse(
+                tree, argument, f"parameter {argument.arg!r}: a reward given as text scores one completion, not a group"
+            )
+        if argument.annotation is not None:
+            hints[argument.arg] = _annotation(tree, argument.annotation)
+        default = _default(tree, argument, defaults[argument]) if argument in defaults else kinds.empty
+        parameters.append(kinds(argument.arg, kind, default=default, annotation=hints.get(argument.arg, kinds.empty)))
     return inspect.Signature(parameters), hints
 
 
@@ -243,9 +247,9 @@ def _refuse_generator(tree: ast.FunctionDef) -> None:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _refuse(tree: ast.FunctionDef, node: ast.expr | ast.arg, words: str) -> NoReturn:
-    place = f"line {node.lineno}, column {node.col_offset + 1}"
-    raise RewardDefinitionError(f"reward given as text {tree.name!r}: {place}: {words}")
+def _refuse(tree: ast.FunctionDef, node: ast.expr | ast.arg, reason: str) -> NoReturn:
+    position = f"line {node.lineno}, column {node.col_offset + 1}"
+    raise RewardDefinitionError(f"reward given as text {tree.name!r}: {position}: {reason}")
 
 
 def _default(tree: ast.FunctionDef, parameter: ast.arg, default: ast.expr) -> Any:
@@ -304,13 +308,13 @@ def _generic(name: str, parts: list[ast.expr]) -> Any:
     """Return a type with what stands in its brackets: ``list[int]``, ``Literal["a", 1]``."""
     match name, parts:
         case "Literal", _:
-            given: list[Any] = [_choice(part) for part in parts]
+            arguments: list[Any] = [_choice(part) for part in parts]
         case (("tuple" | "Tuple"), [first, ast.Constant(value=value)]) if value is ...:
-            given = [_type(first), ...]
+            arguments = [_type(first), ...]
         case _:
-            given = [_type(part) for part in parts]
-    if name in ("Literal", "Union", "tuple", "Tuple") or len(given) == _WITH_PARTS.get(name):
-        return {**_SIMPLE, **_SPECIAL}[name][given[0] if len(given) == 1 else tuple(given)]
+            arguments = [_type(part) for part in parts]
+    if name in ("Literal", "Union", "tuple", "Tuple") or len(arguments) == _WITH_PARTS.get(name):
+        return {**_SIMPLE, **_SPECIAL}[name][arguments[0] if len(arguments) == 1 else tuple(arguments)]
     raise _NotAllowed
 
 

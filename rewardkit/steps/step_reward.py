@@ -134,7 +134,7 @@ class Stepwise(RewardFunction, Versioned):
             as_text = "completion" in self.texts and self.texts["completion"].form is Form.TEXT
             texts = {"prompt": [*step.before], "completion": step.text if as_text else [*step.messages]}
             given |= {"messages": [*step.before, *step.messages]} if "messages" in given else {}
-        return given | {name: taken.given(texts[name]) for name, taken in self.texts.items()}
+        return given | {name: taken.form_value(texts[name]) for name, taken in self.texts.items()}
 
     def name_in(self, error: BaseException, step: Step) -> None:
         """Note the step in an error, in place of what was noted when the same error was raised before."""

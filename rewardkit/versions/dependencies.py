@@ -80,12 +80,12 @@ class Dependencies:
         return self._through_stars(module, use)
 
     def _through_stars(self, module: Module, use: Use) -> bool:
-        found = [self._through_star(module, star, use) for star in module.stars]  # all, for the last one binds it
-        return any(found)
+        sources = [self._through_star(module, star, use) for star in module.stars]  # all, for the last one binds it
+        return any(sources)
 
     def _through_star(self, module: Module, star: ImportTarget, use: Use) -> bool:
-        place = find_from(module.file, star)
-        source = self._own(place)
+        origin = find_from(module.file, star)
+        source = self._own(origin)
         if source is None:
             self._once("foreign", star.module, star.level, use.name)
             return False
@@ -94,17 +94,17 @@ class Dependencies:
         return self._follow(source, use)
 
     def _import(self, module: Module, target: ImportTarget, attributes: tuple[str, ...]) -> None:
-        place = find_from(module.file, target)
-        if place is None or (self._own(place) is None and place.file is not None):
+        origin = find_from(module.file, target)
+        if origin is None or (self._own(origin) is None and origin.file is not None):
             self._once("foreign", target.module, target.level, target.name)
         elif target.name is None:
-            self._take_from(place, attributes, target)
+            self._take_from(origin, attributes, target)
         else:
-            self._take_from(place, (target.name, *attributes), target)
+            self._take_from(origin, (target.name, *attributes), target)
 
-    def _take_from(self, place: Place, names: tuple[str, ...], target: ImportTarget) -> None:
+    def _take_from(self, origin: Place, names: tuple[str, ...], target: ImportTarget) -> None:
         """Take in what a dotted name means below a module: one of its names, a submodule, or the whole."""
-        source = self._own(place)
+        source = self._own(origin)
         if not names:
             if source is not None:
                 self._take_whole(source)
@@ -112,23 +112,23 @@ class Dependencies:
         if source is not None and source.binds(names[0]):
             self._follow(source, Use(names[0], names[1:]))
             return
-        below = find_below(place, names[0])
+        below = find_below(origin, names[0])
         if below is not None:
             self._take_from(below, names[1:], target)
         elif source is None or not self._through_stars(source, Use(names[0], names[1:])):
             self._once("foreign", target.module, target.level, names)
 
-    def _own(self, place: Place | None) -> Module | None:
-        if place is None or place.file is None or not is_own(place.file, self._home):
+    def _own(self, origin: Place | None) -> Module | None:
+        if origin is None or origin.file is None or not is_own(origin.file, self._home):
             return None
-        if place.file not in self._bytes:
+        if origin.file not in self._bytes:
             if sum(self._bytes.values()) > MOST_BYTES:
-                self._take_bytes(place.file)
+                self._take_bytes(origin.file)
                 return None
-            self._bytes[place.file] = size_of(place.file)
-        module = read(place.file)
+            self._bytes[origin.file] = size_of(origin.file)
+        module = read(origin.file)
         if module is None:
-            self._take_bytes(place.file)
+            self._take_bytes(origin.file)
         return module
 
     def _take_bytes(self, file: Path) -> None:

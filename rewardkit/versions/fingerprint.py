@@ -44,12 +44,12 @@ class Fingerprint:
         if self._digits is None:
             from rewardkit.versions.sources import SourceReader  # it brings the parser along, and few processes ask
 
-            words = repr((self._words, SourceReader(self._normaliser.copy(), self._root).read()))
-            self._digits = hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+            text = repr((self._words, SourceReader(self._normaliser.copy(), self._root).read()))
+            self._digits = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         return self._digits
 
 
-def known(digits: str) -> Fingerprint:
+def recorded(digits: str) -> Fingerprint:
     """Return a fingerprint whose digits are known: those of a reward that came from another process."""
     made = Fingerprint(None)
     made._digits = digits

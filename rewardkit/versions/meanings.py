@@ -73,17 +73,17 @@ class Normaliser:
         return self._object(value, inner)
 
     def _function(self, function: types.FunctionType, inner: _Inner) -> object:
-        known = any(one is function for one in self.sourced)  # it closes over itself, or two hold it
-        place = self._source(function)
-        if known:
-            return place
-        return place, inner(function.__defaults__), inner(function.__kwdefaults__), _closure(function, inner)
+        is_repeat = any(other is function for other in self.sourced)  # it closes over itself, or two hold it
+        number = self._source(function)
+        if is_repeat:
+            return number
+        return number, inner(function.__defaults__), inner(function.__kwdefaults__), _closure(function, inner)
 
     def _source(self, value: Sourced) -> object:
         """Return where in :attr:`sourced` a function, class or module is."""
-        for place, one in enumerate(self.sourced):
-            if one is value and not isinstance(value, Versioned):
-                return "source", place
+        for number, other in enumerate(self.sourced):
+            if other is value and not isinstance(value, Versioned):
+                return "source", number
         if len(self.sourced) >= _MOST_SOURCES:
             return _kind(value)
         self.sourced.append(value)
@@ -122,9 +122,9 @@ def file_of(value: object) -> Path | None:
 
 def _wrapped(value: Any) -> object:
     """Return what an object wraps, as ``functools.cache`` does, without asking its ``__getattr__``."""
-    held = getattr(value, "__dict__", None) if hasattr(type(value), "__dict__") else None
-    if isinstance(held, dict) and "__wrapped__" in held:
-        return held["__wrapped__"]
+    attributes = getattr(value, "__dict__", None) if hasattr(type(value), "__dict__") else None
+    if isinstance(attributes, dict) and "__wrapped__" in attributes:
+        return attributes["__wrapped__"]
     return getattr(value, "__wrapped__", None) if hasattr(type(value), "__wrapped__") else None
 
 
@@ -134,10 +134,10 @@ def _settings(value: Any, inner: _Inner) -> Iterable[object]:
         return [(field.name, inner(getattr(value, field.name, None))) for field in dataclasses.fields(value)]
     file = file_of(type(value))
     own = type(value).__module__ == "__main__" if file is None else _is_own(file)
-    held = getattr(value, "__dict__", None) if own else None
-    if not isinstance(held, dict) or len(held) > _MOST:
+    attributes = getattr(value, "__dict__", None) if own else None
+    if not isinstance(attributes, dict) or len(attributes) > _MOST:
         return []
-    return [(name, inner(one)) for name, one in sorted(held.items())]
+    return [(name, inner(attribute)) for name, attribute in sorted(attributes.items())]
 
 
 def _closure(function: types.FunctionType, inner: _Inner) -> object:

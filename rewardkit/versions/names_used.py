@@ -50,10 +50,14 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 def imported(node: ast.Import | ast.ImportFrom) -> dict[str, ImportTarget]:
     """Return the names that an import statement binds."""
     if isinstance(node, ast.ImportFrom):
-        return {one.asname or one.name: ImportTarget(node.module or "", node.level, one.name) for one in node.names}
+        return {
+            alias.asname or alias.name: ImportTarget(node.module or "", node.level, alias.name) for alias in node.names
+        }
     return {
-        one.asname or one.name.partition(".")[0]: ImportTarget(one.name if one.asname else one.name.partition(".")[0])
-        for one in node.names
+        alias.asname or alias.name.partition(".")[0]: ImportTarget(
+            alias.name if alias.asname else alias.name.partition(".")[0]
+        )
+        for alias in node.names
     }
 
 
@@ -65,19 +69,19 @@ def uses(node: ast.AST) -> list[Use]:
     """
     hidden = _local_names(node) if isinstance(node, FUNCTIONS) else frozenset()
     targets: dict[str, ImportTarget] = {}
-    found: list[Use] = []
+    found_uses: list[Use] = []
     waiting: list[ast.AST] = [node]
     while waiting:  # not by recursion: a sum of a thousand terms is a thousand levels deep
         part = waiting.pop()
         if isinstance(part, FUNCTIONS) and part is not node:
-            found += uses(part)
+            found_uses += uses(part)
             continue
         waiting += reversed([*ast.iter_child_nodes(part), *_quoted(part)])
         match part:
             case ast.Import() | ast.ImportFrom():
                 targets |= imported(part)
             case ast.Name(id=name):
-                found.append(Use(name))
+                found_uses.append(Use(name))
             case ast.Attribute():
                 chain = [part.attr]
                 while isinstance(part.value, ast.Attribute):
@@ -85,26 +89,26 @@ def uses(node: ast.AST) -> list[Use]:
                     chain.append(part.attr)
                 if isinstance(part.value, ast.Name):
                     waiting.pop()
-                    found.append(Use(part.value.id, tuple(reversed(chain))))
+                    found_uses.append(Use(part.value.id, tuple(reversed(chain))))
                 else:
                     waiting[-1] = part.value
             case ast.Global(names=names):
-                found += map(Use, names)
+                found_uses += map(Use, names)
             case ast.Call(func=func, args=[ast.Constant(value=str(module)), *_]) if _name(func) in _DYNAMIC:
-                found.append(Use(module, (), ImportTarget(module)))
-    found = [one._replace(target=one.target or targets.get(one.name)) for one in found]
-    return list(dict.fromkeys(one for one in found if one.target is not None or one.name not in hidden))
+                found_uses.append(Use(module, (), ImportTarget(module)))
+    found_uses = [use._replace(target=use.target or targets.get(use.name)) for use in found_uses]
+    return list(dict.fromkeys(use for use in found_uses if use.target is not None or use.name not in hidden))
 
 
 def _local_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
     """Return the names that a function binds, unless its decorators, defaults or annotations mention them too."""
     outside = [function.args, *function.decorator_list, *([function.returns] if function.returns else [])]
-    taken = {part.id for one in outside for part in ast.walk(one) if isinstance(part, ast.Name)}
+    taken = {part.id for root in outside for part in ast.walk(root) if isinstance(part, ast.Name)}
     for part in ast.walk(function):
         if isinstance(part, ast.Global | ast.Nonlocal):
             taken.update(part.names)
     parameters = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
-    bound = {name for one in function.body for part in own_nodes(one) for name in bound_by(part)}
+    bound = {name for statement in function.body for part in own_nodes(statement) for name in bound_by(part)}
     return frozenset((parameters | bound) - taken)
 
 
@@ -160,19 +164,19 @@ def shape(node: ast.AST) -> list[str]:
 
     They are alike in every version of Python. Comments, layout, places and docstrings are left out.
     """
-    words: list[str] = []
+    parts: list[str] = []
     waiting: list[object] = [node]
     while waiting:
         part = waiting.pop()
         if isinstance(part, _Word):
-            words.append(part)
+            parts.append(part)
         elif isinstance(part, ast.Constant):
-            words.append(f"{type(part.value).__name__} {part.value!r}")
+            parts.append(f"{type(part.value).__name__} {part.value!r}")
         elif isinstance(part, ast.AST | list):
             waiting += reversed(list(_inside(part)))
         else:
-            words.append(repr(part))
-    return words
+            parts.append(repr(part))
+    return parts
 
 
 def _inside(part: ast.AST | list[Any]) -> Iterator[object]:

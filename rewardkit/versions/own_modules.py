@@ -74,7 +74,7 @@ class Module:
         self.file = file
         self.imports: dict[str, list[ImportTarget]] = {}
         self.stars: list[ImportTarget] = []
-        self.statements = [one for one in tree.body if not _never_counts(one)]
+        self.statements = [statement for statement in tree.body if not _never_counts(statement)]
         self._tree = tree
         self._bound: dict[str, list[ast.stmt]] = {}
         self._fragments: dict[int, Fragment] = {}
@@ -99,18 +99,25 @@ class Module:
     @functools.cached_property
     def _changes(self) -> dict[str, list[ast.stmt]]:
         """What changes a name in passing: a call that mentions a constant or changes one, a method that takes it in."""
-        found: dict[str, list[ast.stmt]] = {}
+        bindings: dict[str, list[ast.stmt]] = {}
         for statement in self.statements:
             calls: list[ast.expr] = list(getattr(statement, "decorator_list", ()))
             calls = calls or [node.value for node in own_nodes(statement) if isinstance(node, ast.Expr)]
             for name in dict.fromkeys(name for call in calls for name in self._changed_by(call)):
-                found.setdefault(name, []).append(statement)
-        return found
+                bindings.setdefault(name, []).append(statement)
+        return bindings
 
     def _changed_by(self, call: ast.expr) -> Iterator[str]:
         for use in uses(call):
-            definitions = [one for one in self._bound.get(use.name, ()) if isinstance(one, (*FUNCTIONS, ast.ClassDef))]
-            for name in (use.name, *(inner.name for one in definitions for inner in self.fragment(one).uses)):
+            definitions = [
+                definition
+                for definition in self._bound.get(use.name, ())
+                if isinstance(definition, (*FUNCTIONS, ast.ClassDef))
+            ]
+            for name in (
+                use.name,
+                *(inner.name for definition in definitions for inner in self.fragment(definition).uses),
+            ):
                 if any(isinstance(by, _CONSTANT) for by in self._bound.get(name, ())):
                     yield name
         called = call.func if isinstance(call, ast.Call) else call
@@ -124,47 +131,51 @@ class Module:
     def bound(self, name: str) -> list[ast.stmt]:
         """Return the statements that bind or change a name, imports aside, in order."""
         chosen = [*self._bound.get(name, ()), *self._changes.get(name, ())]
-        places = {id(one): one for one in chosen}
-        return [one for one in self.statements if id(one) in places] if len(places) > 1 else list(places.values())
+        places = {id(statement): statement for statement in chosen}
+        return (
+            [statement for statement in self.statements if id(statement) in places]
+            if len(places) > 1
+            else list(places.values())
+        )
 
     def fragment(self, node: ast.AST) -> Fragment:
         """Return what one of the module's nodes says, and the names that it takes from the module; read once."""
-        found = self._fragments.get(id(node))
-        if found is None:
-            said = shape(without_markers(node, self.imports))
-            digest = hashlib.sha256("\0".join(said).encode("utf-8", "surrogatepass")).hexdigest()
-            found = self._fragments[id(node)] = Fragment(digest, uses(node))
-        return found
+        fragment = self._fragments.get(id(node))
+        if fragment is None:
+            text = shape(without_markers(node, self.imports))
+            digest = hashlib.sha256("\0".join(text).encode("utf-8", "surrogatepass")).hexdigest()
+            fragment = self._fragments[id(node)] = Fragment(digest, uses(node))
+        return fragment
 
     @functools.cached_property
     def _definitions(self) -> dict[str, list[ast.AST]]:
-        found: dict[str, list[ast.AST]] = {}
+        definitions: dict[str, list[ast.AST]] = {}
         for node in ast.walk(self._tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-                found.setdefault(getattr(node, "name", "<lambda>"), []).append(node)
-        return found
+                definitions.setdefault(getattr(node, "name", "<lambda>"), []).append(node)
+        return definitions
 
     def definition(self, name: str, line: int) -> ast.AST | None:
         """Return the function of a name, at a line where several have it; ``None`` if unsure."""
         named = self._definitions.get(name, [])
-        chosen = [one for one in named if _first_line(one) == line] or named
+        chosen = [node for node in named if _first_line(node) == line] or named
         return chosen[0] if len(chosen) == 1 else None
 
     def classes(self, name: str, line: int | None) -> list[ast.ClassDef]:
         """Return the classes of a name: the one around a line where several have it, all where none is known."""
-        named = [one for one in self._definitions.get(name, []) if isinstance(one, ast.ClassDef)]
-        around = [one for one in named if line is not None and _first_line(one) <= line <= (one.end_lineno or 0)]
+        named = [node for node in self._definitions.get(name, []) if isinstance(node, ast.ClassDef)]
+        around = [node for node in named if line is not None and _first_line(node) <= line <= (node.end_lineno or 0)]
         return around or named
 
     def lambdas(self, line: int) -> list[ast.Lambda]:
         """Return the lambdas that begin at a line."""
         named = self._definitions.get("<lambda>", [])
-        return [one for one in named if isinstance(one, ast.Lambda) and one.lineno == line]
+        return [node for node in named if isinstance(node, ast.Lambda) and node.lineno == line]
 
 
 def _first_line(node: ast.AST) -> int:
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([getattr(node, "lineno", 0), *(one.lineno for one in decorators)])
+    return min([getattr(node, "lineno", 0), *(decorator.lineno for decorator in decorators)])
 
 
 def _never_counts(statement: ast.stmt) -> bool:
@@ -191,8 +202,8 @@ def without_markers(node: ast.AST, imports: Mapping[str, Sequence[ImportTarget]]
     """Return a function without ``@reward`` and ``@group_reward``: a reward's options count by themselves."""
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not node.decorator_list:
         return node
-    kept = [one for one in node.decorator_list if not _is_marker(one, imports)]
-    return type(node)(**{**dict(ast.iter_fields(node)), "decorator_list": kept})
+    decorators = [decorator for decorator in node.decorator_list if not _is_marker(decorator, imports)]
+    return type(node)(**{**dict(ast.iter_fields(node)), "decorator_list": decorators})
 
 
 def _is_marker(decorator: ast.expr, imports: Mapping[str, Sequence[ImportTarget]]) -> bool:
@@ -278,15 +289,15 @@ def find_top(name: str) -> Place | None:
     return Place(None, folders) if folders else None
 
 
-def find_below(place: Place, name: str) -> Place | None:
+def find_below(parent: Place, name: str) -> Place | None:
     """Return where a package's submodule lies."""
-    for folder in place.folders:
+    for folder in parent.folders:
         package = folder / name
         if (package / "__init__.py").is_file():
             return Place(package / "__init__.py", (package,))
         if package.with_name(name + ".py").is_file():
             return Place(package.with_name(name + ".py"), ())
-    spaces = tuple(folder / name for folder in place.folders if (folder / name).is_dir())
+    spaces = tuple(folder / name for folder in parent.folders if (folder / name).is_dir())
     return Place(None, spaces) if spaces else None
 
 
@@ -298,12 +309,12 @@ def find_from(file: Path | None, target: ImportTarget) -> Place | None:
             return None
         folder = file.parents[min(target.level, len(file.parents)) - 1]
         initial = folder / "__init__.py"
-        place: Place | None = Place(initial if initial.is_file() else None, (folder,))
+        origin: Place | None = Place(initial if initial.is_file() else None, (folder,))
     else:
-        place, parts = find_top(parts[0]), parts[1:]
+        origin, parts = find_top(parts[0]), parts[1:]
     for part in parts:
-        place = None if place is None else find_below(place, part)
-    return place
+        origin = None if origin is None else find_below(origin, part)
+    return origin
 
 
 @functools.lru_cache(maxsize=4096)

@@ -31,12 +31,12 @@ class SourceReader:
 
     def read(self) -> object:
         """Return what each source says, and what all of them use."""
-        found: list[object] = []
-        place = 0
-        while place < len(self._normaliser.sourced):  # it grows
-            found.append(self._read(self._normaliser.sourced[place]))
-            place += 1
-        return found, self._dependencies.entries
+        pieces: list[object] = []
+        index = 0
+        while index < len(self._normaliser.sourced):  # it grows
+            pieces.append(self._read(self._normaliser.sourced[index]))
+            index += 1
+        return pieces, self._dependencies.entries
 
     def _read(self, value: Sourced) -> object:
         if isinstance(value, Versioned):
@@ -72,13 +72,15 @@ class SourceReader:
         module = sys.modules.get(cls.__module__)
         file = file_of(module)
         if file is None and cls.__module__ not in sys.builtin_module_names:
-            return reference(cls), [self._normaliser.meaning(one) for one in _methods(cls)]
+            return reference(cls), [self._normaliser.meaning(method) for method in _methods(cls)]
         source = read(file) if file is not None and self._is_own(file) else None
         if source is None:
             return reference(cls)
         before = len(self._dependencies.entries)
-        functions = [one for one in _methods(cls) if isinstance(one, types.FunctionType)]
-        line = next((one.__code__.co_firstlineno for one in functions if file_of(one) == file_of(cls)), None)
+        functions = [method for method in _methods(cls) if isinstance(method, types.FunctionType)]
+        line = next(
+            (function.__code__.co_firstlineno for function in functions if file_of(function) == file_of(cls)), None
+        )
         nodes = source.classes(cls.__name__, line)
         for node in nodes:
             self._dependencies.start(source, node)
@@ -121,9 +123,9 @@ def _definition(module: Module, code: types.CodeType) -> Any:
     if len(here) > 1:  # on one line: the one whose body is what the code returns
         places = {(line, column, end_line, end) for line, end_line, column, end in code.co_positions()}
         here = [
-            one
-            for one in here
-            if (one.body.lineno, one.body.col_offset, one.body.end_lineno, one.body.end_col_offset) in places
+            node
+            for node in here
+            if (node.body.lineno, node.body.col_offset, node.body.end_lineno, node.body.end_col_offset) in places
         ]
     return here[0] if len(here) == 1 else None
 

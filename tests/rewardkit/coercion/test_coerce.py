@@ -655,7 +655,7 @@ def test_describe_names_column_example_and_fault() -> None:
     fault = "expected list[str], got \"['a'\" (neither JSON nor a Python literal)"
     assert f"column 'tests' of example 17: {fault}" == error.describe("tests", 17)
     assert f"column 'tests': {fault}" == error.describe("tests", None)
-    assert (error.expected, error.shown) == ("list[str]", "\"['a'\"")
+    assert (error.expected, error.preview) == ("list[str]", "\"['a'\"")
 
 
 def test_the_error_pickles() -> None:
@@ -670,7 +670,7 @@ def test_the_error_pickles() -> None:
 )
 def test_a_long_value_is_shown_short(value: object) -> None:
     """What is shown of a value has about 80 characters."""
-    assert len(error_of(bool, value).shown) <= 80
+    assert len(error_of(bool, value).preview) <= 80
 
 
 def test_a_value_without_repr_is_shown_by_its_type() -> None:
@@ -680,7 +680,7 @@ def test_a_value_without_repr_is_shown_by_its_type() -> None:
         def __repr__(self) -> str:
             raise RuntimeError
 
-    assert "Silent" in error_of(int, Silent()).shown
+    assert "Silent" in error_of(int, Silent()).preview
 
 
 def test_arrays_are_made_of_lists_and_texts() -> None:
