@@ -192,9 +192,7 @@ class RewardSpec:
 
     def supplies(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that a call as a plain function need not give, and has not given."""
-        return {
-            p.name: p.fill((), CallContext(), ()) for p in self.parameters if p.supplied and p.name not in arguments
-        }
+        return {p.name: p.fill((), CallContext(), ()) for p in self.parameters if p.supplied and p.name not in call}
 
     def bind(
         self, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
