@@ -10,8 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rewardkit.health.about import FAMILIES, about
-from rewardkit.health.detectors import DETECTORS, NEEDS, Detector
+from rewardkit.health.detectors import DETECTORS, FAMILIES, NEEDS, Detector, about
 
 PAGE = Path(__file__).parent / "reference" / "detectors.md"
 HEAD = """# Detectors

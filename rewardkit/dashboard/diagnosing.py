@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewardkit.dashboard.jobs import end_with_server
+from rewardkit.dashboard.messages import attributes
 from rewardkit.errors import RecordError
 from rewardkit.health.detectors import DETECTORS
 from rewardkit.health.examine import Diagnosis, diagnose_run
@@ -111,12 +112,10 @@ def _evidence(completion: Completion, reward: str | None) -> dict[str, Any]:
     outcome = None if reward is None else completion.outcomes.get(reward)
     text = None if completion.completion is None else completion_text(completion.completion)
     return {
+        **attributes(completion, "step", "prompt_index", "tokens"),
         "completion": completion.id,
-        "step": completion.step,
-        "prompt_index": completion.prompt_index,
         "text": None if text is None else text[:TEXT_CHARS],
         "cut": text is not None and len(text) > TEXT_CHARS,
-        "tokens": completion.tokens,
         "score": completion.reward if outcome is None else outcome.score,
         "status": None if outcome is None else str(outcome.status),
         "cause": None if outcome is None or outcome.cause is None else str(outcome.cause),

@@ -122,18 +122,16 @@ def _as_text(value: object) -> str:
 
 def call_fields(outcome: Outcome) -> dict[str, Any]:
     """Return how a call went, ready for JSON."""
-    return {
-        "status": outcome.status,
-        "score": outcome.score,
-        "cause": outcome.cause,
-        "attempts": outcome.attempts,
-        "seconds": outcome.duration_s,
-        "cached": outcome.cached,
-    }
+    return attributes(outcome, "status", "score", "cause", "attempts", "cached") | {"seconds": outcome.duration_s}
 
 
 def output_fields(outcome: Outcome) -> dict[str, Any]:
     """Return what a call wrote and measured, ready for JSON."""
-    texts = {name: getattr(outcome, name) for name in ("reason", "error", "traceback", "logs")}
+    texts = attributes(outcome, "reason", "error", "traceback", "logs")
     unanswered = [failure._asdict() for failure in outcome.unanswered]
     return {**texts, "metrics": dict(outcome.metrics), "unanswered": unanswered}
+
+
+def attributes(value: object, *names: str) -> dict[str, Any]:
+    """Return some attributes of a value by their names."""
+    return {name: getattr(value, name) for name in names}

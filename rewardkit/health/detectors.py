@@ -1,7 +1,9 @@
-"""The detectors by name, what each of them needs, and the runner that asks all of them about one window."""
+"""The detectors by name, what each needs and says of itself, and the runner that asks all of them about a window."""
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -14,6 +16,13 @@ from rewardkit.health.evidence import lengths as lengths_of
 from rewardkit.health.flag import SHOWN_ROWS, Finding, Flag
 from rewardkit.health.measures import grouped
 
+FAMILIES: Mapping[str, str] = {
+    "signal": "Signal: is there anything to learn from?",
+    "hacking": "Hacking: is it learned for the wrong reason?",
+    "faults": "Faults: does the scoring work?",
+    "noise": "Noise: does the reward agree with itself?",
+}
+"""The families of detectors, with the question that each answers."""
 Find: TypeAlias = Callable[..., Finding | None]
 """A detector's function of a window and the baseline, and of a reward's name where it looks at each reward.
 
@@ -154,3 +163,29 @@ def _flag(name: str, window: Evidence, finding: Finding) -> Flag:
     rows = tuple(int(row_id) for row_id in window.table.ids[finding.rows][:SHOWN_ROWS])
     value, threshold, message, action, baseline, _, reward = finding
     return Flag(name, reward, first, last, float(value), threshold, baseline, message, action, rows)
+
+
+_PART = re.compile(r"^(Formula|Source|Limits): ", re.MULTILINE)
+
+
+class About(NamedTuple):
+    """What a detector says of itself.
+
+    Attributes:
+        summary: What it finds, in a sentence.
+        parts: ``Formula``, ``Source`` and ``Limits``, in sentences.
+    """
+
+    summary: str
+    parts: Mapping[str, str]
+
+
+def about(detector: Detector) -> About:
+    """Return what a detector's docstring says of it."""
+    summary, *pieces = _PART.split(inspect.getdoc(detector.find) or "")
+    parts = {name: _flowing(text) for name, text in zip(pieces[::2], pieces[1::2], strict=True)}
+    return About(_flowing(summary), {name: f"{text[:1].upper()}{text[1:]}" for name, text in parts.items()})
+
+
+def _flowing(text: str) -> str:
+    return " ".join(text.split()).replace("``", "`")

@@ -26,19 +26,14 @@ class PromptRow(NamedTuple):
     columns: Mapping[str, Any]
 
 
-TextsOf: TypeAlias = Callable[[Sequence[int]], list[str | None]]
+TextsOf: TypeAlias = Callable[[Sequence[int]], Sequence[str | None]]
 """The texts of completions, by their ids; ``None`` where a text was left out."""
-PromptsOf: TypeAlias = Callable[[Sequence[int]], list[PromptRow | None]]
+PromptsOf: TypeAlias = Callable[[Sequence[int]], Sequence[PromptRow | None]]
 """Prompts and columns of completions, by their ids; ``None`` where they are not known."""
 
 
-def no_texts(ids: Sequence[int]) -> list[str | None]:
-    """Return no texts."""
-    return [None] * len(ids)
-
-
-def no_prompts(ids: Sequence[int]) -> list[PromptRow | None]:
-    """Return no prompts."""
+def nothing(ids: Sequence[int]) -> list[None]:
+    """Return that nothing is known of these completions."""
     return [None] * len(ids)
 
 
@@ -69,8 +64,8 @@ class Evidence:
     """
 
     table: CompletionTable
-    texts: TextsOf = no_texts
-    prompts: PromptsOf = no_prompts
+    texts: TextsOf = nothing
+    prompts: PromptsOf = nothing
     series: Mapping[str, Floats] = field(default_factory=dict)
     metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
     again: Mapping[str, Floats] = field(default_factory=dict)
@@ -215,10 +210,6 @@ def joined(tables: Sequence[CompletionTable]) -> CompletionTable:
 
 
 _EMPTY: dict[str, Any] = {
-    "scores": np.nan,
-    "status": "",
-    "causes": "",
-    "seconds": np.nan,
-    "versions": 0,
-    "weights": 0.0,
-}
+    "scores": np.nan, "status": "", "causes": "", "seconds": np.nan, "versions": 0, "weights": 0.0,
+}  # fmt: skip
+"""What stands in a table's column for a reward that the table lacks."""

@@ -134,11 +134,9 @@ def diagnose_run(
     for table in _tables(run, newest):
         watch.observe(table)
         parts = grouped(table.rewards, table.groups)
-        completions, flat, groups = (
-            completions + len(table),
-            flat + int(parts.flat.sum()),
-            groups + int((parts.counts > 1).sum()),
-        )
+        completions += len(table)
+        flat += int(parts.flat.sum())
+        groups += int((parts.counts > 1).sum())
         if again is not None:
             scored.append((table, again(table)))
     watch.finish()
@@ -167,7 +165,7 @@ def _parts(run: RunReader, steps: list[int], every: int, most: int | None) -> tu
     if len(steps) <= windows * every + BASELINE_STEPS:
         return [], steps
     newest = steps[-windows * every :]
-    firsts = (step.first_step for step in run.own_versions if step.first_step is not None)
+    firsts = (version.first_step for version in run.own_versions if version.first_step is not None)
     begin = max((step for step in firsts if step <= newest[0]), default=steps[0])
     return [step for step in steps if begin <= step < newest[0]][:BASELINE_STEPS], newest
 
@@ -234,39 +232,34 @@ def table_of(batch: ScoreBatch) -> CompletionTable:
     """Return scored rollouts as columns, without steps; an id is the rollout's place."""
     count = len(batch.rollouts)
     groups = np.array(group_numbers(batch.rollouts), np.int64)
-    tokens = [np.nan if rollout.completion_ids is None else len(rollout.completion_ids) for rollout in batch.rollouts]
-    totals = _numbers(batch.totals)
+    tokens = [None if rollout.completion_ids is None else len(rollout.completion_ids) for rollout in batch.rollouts]
     plain = ScoreBatch(batch.rollouts, batch.outcomes, dict.fromkeys(batch.weights, 1.0))
     unknown = np.full(count, np.nan)
-    columns = dict(batch.outcomes)
+
+    def columns(value: Callable[[Outcome], object], kind: str = "f8") -> dict[str, Any]:
+        return {name: np.array([value(outcome) for outcome in column], kind) for name, column in batch.outcomes.items()}
+
     return CompletionTable(
         ids=np.arange(count),
-        steps=np.full(count, -1),
+        steps=np.full(count, -1),  # no step is known
         prompts=groups,
         groups=groups,
-        tokens=np.array(tokens, dtype=np.float64),
+        tokens=_numbers(tokens),
         truncated=unknown,
         totals=_numbers(plain.totals),
-        rewards=totals,
+        rewards=_numbers(batch.totals),
         advantages=unknown,
-        scores={name: _numbers([outcome.score for outcome in column]) for name, column in columns.items()},
-        status={name: np.array([LETTERS[outcome.status] for outcome in column]) for name, column in columns.items()},
-        causes={name: np.array([_cause(outcome) for outcome in column], "<U16") for name, column in columns.items()},
-        seconds={
-            name: np.array([outcome.duration_s for outcome in column], dtype=np.float64)
-            for name, column in columns.items()
-        },
-        versions={name: np.ones(count, np.int64) for name in columns},
-        weights={name: np.full(count, batch.weights[name]) for name in columns},
+        scores=columns(lambda outcome: np.nan if outcome.score is None else outcome.score),
+        status=columns(lambda outcome: LETTERS[outcome.status], "<U1"),
+        causes=columns(lambda outcome: "" if outcome.cause is None else outcome.cause.value, "<U16"),
+        seconds=columns(lambda outcome: outcome.duration_s),
+        versions=columns(lambda outcome: 1, "i8"),
+        weights={name: np.full(count, batch.weights[name]) for name in batch.outcomes},
     )
 
 
 def _numbers(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _cause(outcome: Outcome) -> str:
-    return "" if outcome.cause is None else outcome.cause.value
 
 
 def _all_text(text: Text) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.health.detectors import DETECTORS, Detector, flags_of, lacking
-from rewardkit.health.evidence import Evidence, PromptsOf, TextsOf, by_step, joined, no_prompts, no_texts
+from rewardkit.health.evidence import Evidence, PromptsOf, TextsOf, by_step, joined, nothing
 from rewardkit.health.flag import Flag
 from rewardkit.record.table import CompletionTable, Floats
 
@@ -46,8 +46,8 @@ class Watch:
     def __init__(
         self,
         *,
-        texts: TextsOf = no_texts,
-        prompts: PromptsOf = no_prompts,
+        texts: TextsOf = nothing,
+        prompts: PromptsOf = nothing,
         on_flag: OnFlag | None = None,
         every: int = WINDOW_STEPS,
         metrics: Callable[[int, int], Mapping[str, list[float]]] | None = None,

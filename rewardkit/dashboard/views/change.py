@@ -15,6 +15,7 @@ from typing import Any
 
 from rewardkit.dashboard.edited import function_of, written
 from rewardkit.dashboard.jobs import ASK_S, TRY_S, Jobs
+from rewardkit.dashboard.messages import attributes
 from rewardkit.dashboard.own_lines import own_lines
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
@@ -198,9 +199,9 @@ def _current(run: Run, trainer: Trainer | None) -> dict[str, tuple[float | None,
 
 
 def _version(version: Version, *, shadow: bool) -> Answer:
-    names = ("label", "number", "digits", "origin", "reference", "first_step", "began")
     has_source = version.source is not None or version.module is not None
-    return {name: getattr(version, name) for name in names} | {"shadow": shadow, "has_source": has_source}
+    row = attributes(version, "label", "number", "digits", "origin", "reference", "first_step", "began")
+    return row | {"shadow": shadow, "has_source": has_source}
 
 
 def _text(run: Run, label: str) -> Answer:
@@ -234,7 +235,7 @@ def _change(change: RewardChange, step: int | None) -> Answer:
         ChangeState.ACCEPTED: "accepted" if step is not None and step < (change.step or 0) else "applied",
     }  # fmt: skip
     return {
-        **{name: getattr(change, name) for name in ("id", "asked", "reward", "step", "words")},
+        **attributes(change, "id", "asked", "reward", "step", "words"),
         **{key: change.body.get(key) for key in ("weight", "digits", "reference")},
         "action": change.action.value,
         "state": states[change.state],

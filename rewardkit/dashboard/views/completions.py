@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardkit.dashboard.messages import call_fields, output_fields, plain, text_json
+from rewardkit.dashboard.messages import attributes, call_fields, output_fields, plain, text_json
 from rewardkit.dashboard.prompt_index import Progress, PromptIndex, value_text
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
@@ -250,9 +250,9 @@ def completion(opened: OpenRun, query: Query) -> dict[str, Any]:
         raise NotThere(f"{opened.run.name}: no completion {number}")
     row, weights = rows[0], opened.run.weights_of(number)
     return {
-        **{name: getattr(row, name) for name in (
-            "id", "step", "epoch", "split", "rank", "tokens", "truncated", "total", "reward", "advantage",
-        )},
+        **attributes(
+            row, "id", "step", "epoch", "split", "rank", "tokens", "truncated", "total", "reward", "advantage",
+        ),
         "prompt": row.prompt_index,
         "completion": text_json(row.completion, full=query.integer("rest", 0) == 1),
         "scores": [
@@ -462,9 +462,9 @@ def _scores(table: CompletionTable, places: Whole, rewards: Sequence[_Key]) -> l
 def _row_of(row: Completion, rewards: Sequence[_Key]) -> dict[str, Any]:
     """Return the row of a completion that was read whole."""
     return {
-        **{name: getattr(row, name) for name in (
-            "id", "step", "epoch", "split", "tokens", "truncated", "total", "reward", "advantage",
-        )},
+        **attributes(
+            row, "id", "step", "epoch", "split", "tokens", "truncated", "total", "reward", "advantage",
+        ),
         "prompt": row.prompt_index,
         "text": None if row.completion is None else plain(row.completion)[:PREVIEW],
         "scores": {

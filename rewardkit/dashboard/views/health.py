@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import DIAGNOSIS, OpenRun, RunCache
-from rewardkit.health.about import FAMILIES, about
-from rewardkit.health.detectors import DETECTORS
+from rewardkit.health.detectors import DETECTORS, FAMILIES, about
 from rewardkit.record.place import RecordPlace, Stamp
 from rewardkit.record.reader import RunReader
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rewardkit.dashboard.messages import call_fields, output_fields, text_json
+from rewardkit.dashboard.messages import attributes, call_fields, output_fields, text_json
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.dashboard.sums import summaries
@@ -130,14 +130,10 @@ def _entry(run: RunReader, query: Query) -> dict[str, Any]:
 
 def _completion(completion: Completion) -> dict[str, Any]:
     return {
-        "prompt_index": completion.prompt_index,
+        **attributes(completion, "prompt_index", "tokens", "truncated", "total", "advantage"),
         "prompt": text_json(completion.prompt),
         "text": text_json(completion.completion),
-        "tokens": completion.tokens,
-        "truncated": completion.truncated,
-        "total": completion.total,
         "weighted": completion.reward,
-        "advantage": completion.advantage,
     }
 
 
@@ -191,22 +187,15 @@ def _strip(
             for index, number in enumerate((row.scored, row.skipped, sum(row.failed.values()))):
                 bar[index] += number
     own_rows = [row for row in inside if (row.reward, row.version) == (reward, version)]
+    failed = sum((Counter(row.failed) for row in own_rows), Counter[str]())
     return {
         "reward": reward,
         "version": version,
         "scored": sum(row.scored for row in own_rows),
         "skipped": sum(row.skipped for row in own_rows),
-        "failed": _total(row.failed for row in own_rows),
+        "failed": dict(sorted(failed.items(), key=lambda pair: (-pair[1], pair[0]))),
         "bars": [[index, *bar] for index, bar in sorted(bars.items())],
     }
-
-
-def _total(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    totals: dict[str, int] = defaultdict(int)
-    for part in parts:
-        for cause, number in part.items():
-            totals[cause] += number
-    return dict(sorted(totals.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _faults(run: RunReader, inside: Iterable[StepSummary], filters: Wanted) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rewardkit.dashboard.messages import attributes
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import OpenRun
 from rewardkit.dashboard.sums import summaries
@@ -58,5 +59,4 @@ def _reward(name: str, version: int | None, row: RewardOverview | None) -> dict[
 
 
 def _version(version: Version) -> dict[str, Any]:
-    keys = ("id", "reward", "number", "digits", "origin", "reference", "first_step", "began")
-    return {key: getattr(version, key) for key in keys}
+    return attributes(version, "id", "reward", "number", "digits", "origin", "reference", "first_step", "began")
