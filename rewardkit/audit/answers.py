@@ -33,13 +33,13 @@ def on_the_gold(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
         wrong = Wrong(f"the gold {other.text}", other.text, partial=share_parts(row.gold, other.text))
         yield from _in_frames(Family.OTHER_GOLD, [wrong], frames)
         for form in in_calls(other):
-            probe = Probe(Family.OTHER_GOLD, "another row's call", form.text, frame=form.name, said=form.said)
+            probe = Probe(Family.OTHER_GOLD, "another row's call", form.text, frame=form.name, messages=form.messages)
             yield replace(probe, partial=True)
     yield from _in_frames(Family.LOOKALIKE, lookalikes(row.gold), frames)
     yield from _in_frames(Family.LOOKALIKE, same_to_a_reader(row.gold), frames, judged=False)
     if row.others:
         partial = share_parts(row.gold, row.others[0].text)
-        yield from (replace(one, partial=partial) for one in misplaced(row.gold, row.others[0], frames))
+        yield from (replace(attack, partial=partial) for attack in misplaced(row.gold, row.others[0], frames))
 
 
 def of_other_rows(row: AuditRow) -> Iterator[Probe]:
@@ -49,42 +49,42 @@ def of_other_rows(row: AuditRow) -> Iterator[Probe]:
         texts[row.other_reference] = "another row's reference"
     for text, name in texts.items():
         partial = share_parts(row.gold, text)
-        yield Probe(Family.OTHER_GOLD, name, text, said=row.said.get(text), partial=partial)
+        yield Probe(Family.OTHER_GOLD, name, text, messages=row.conversations.get(text), partial=partial)
 
 
 def _in_frames(
     family: Family, answers: Sequence[Wrong], frames: Sequence[Frame], *, judged: bool = True
 ) -> Iterator[Probe]:
-    for one in answers:
+    for answer in answers:
         for frame in dict.fromkeys([*frames, BARE]):
-            yield frame.probe(family, one, judged=judged)
+            yield frame.probe(family, answer, judged=judged)
 
 
-def candidates(gold: Gold, others: Sequence[Gold]) -> list[str]:
+def candidates(gold: Gold, alternatives: Sequence[Gold]) -> list[str]:
     """Return at least five different answers with the gold in the middle of them."""
     if gold.shape is GoldShape.LETTER:
-        one = letter(gold)
-        rest = [c if one.isupper() else c.lower() for c in "ABCDE" if c != one.upper()]
+        choice = letter(gold)
+        rest = [c if choice.isupper() else c.lower() for c in "ABCDE" if c != choice.upper()]
     else:
-        rest = [other.text for other in others if other.text != gold.text]
+        rest = [other.text for other in alternatives if other.text != gold.text]
         if gold.number is not None:
             rest += [gold.in_unit(written(gold.number + step, gold.text)) for step in (-3, 11, -8, 5, 17)]
         rest += ["None of these", "something else", "blue", "the former"]
-    rest = list(dict.fromkeys(one for one in rest if one != gold.text))[:4]
+    rest = list(dict.fromkeys(answer for answer in rest if answer != gold.text))[:4]
     return [*rest[:2], gold.text, *rest[2:]]
 
 
-def stuffing(gold: Gold, others: Sequence[Gold], frames: Sequence[Frame]) -> Iterator[Probe]:
+def stuffing(gold: Gold, alternatives: Sequence[Gold], frames: Sequence[Frame]) -> Iterator[Probe]:
     """Return lists of answers, the gold neither first nor last."""
-    listed = candidates(gold, others)
+    listed = candidates(gold, alternatives)
     ways = [("commas", ", "), ("lines", "\n"), ("'or'", " or "), ("blanks", " ")]
     answers = [Wrong(f"five answers, {name}", sep.join(listed)) for name, sep in ways]
     yield from _in_frames(Family.STUFFING, answers, frames)
     for frame in dict.fromkeys([*frames, BARE]):
         if frame.common and frame.name != "bare":
-            each = "\n".join(frame.around(one) for one in listed)
-            yield Probe(Family.STUFFING, f"five answers, each in {frame.name}", each)
-    sentences = " ".join(f"The answer is {one}." for one in listed)
+            lines = "\n".join(frame.around(answer) for answer in listed)
+            yield Probe(Family.STUFFING, f"five answers, each in {frame.name}", lines)
+    sentences = " ".join(f"The answer is {answer}." for answer in listed)
     yield Probe(Family.STUFFING, "five sentences 'The answer is X.'", sentences)
     if gold.shape is GoldShape.NUMBER and gold.number is not None and gold.number.denominator == 1:
         whole = gold.number.numerator
@@ -96,9 +96,9 @@ def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Prob
     """Return clear wrong answers with the gold elsewhere in the text."""
     right, other = gold.text, wrong.text
     # Behind a frame that is open the last line is the answer, whatever stands before it.
-    frame = next((one for one in frames if one.common and one.behind.strip()), None)
+    frame = next((f for f in frames if f.common and f.behind.strip()), None)
     final = frame.around(other) if frame else f"The answer is {other}."
-    labelled = frame or next((one for one in frames if one.common and one.before.strip()), None)
+    labelled = frame or next((f for f in frames if f.common and f.before.strip()), None)
     last = labelled.around(other) if labelled else final
     yield Probe(Family.MISPLACED, "a thought given up", f"At first I thought of {right}, but no.\n{last}")
     yield Probe(Family.MISPLACED, "a remark behind it", f"{final}\n(See also page {right} of the book.)")
@@ -122,7 +122,7 @@ def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Prob
 def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
     """Return the gold denied."""
     text = gold.text
-    for name, words in (
+    for name, denial in (
         ("The answer is not X.", f"The answer is not {text}."),
         ("The answer isn't X", f"The answer isn't {text}"),
         ("certainly not X", f"I do not know the answer, but it is certainly not {text}"),
@@ -134,7 +134,7 @@ def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
         ("X, rejected", f"I considered {text} and rejected it."),
         ("a thought that never ends", f"<think>Perhaps the answer is {text}"),
     ):
-        yield Probe(Family.NEGATED, name, words)
+        yield Probe(Family.NEGATED, name, denial)
     inside = [
         Wrong("not X", f"not {text}"),
         Wrong("anything but X", f"anything but {text}"),
@@ -148,28 +148,28 @@ def lookalikes(gold: Gold) -> list[Wrong]:
     text = gold.text
     if len(text) > 60 or "\n" in text:
         return []
-    found = [
+    attacks = [
         Wrong("'not equal' before it", f"\u2260{text}"),
         Wrong("'not' before it", f"\u00ac{text}"),
-        Wrong("struck out", "".join(one + _STRUCK_OUT for one in text)),
+        Wrong("struck out", "".join(char + _STRUCK_OUT for char in text)),
     ]
     if gold.number is None:
-        return found
+        return attacks
     if text[:1].isdigit() and gold.number:
-        found.append(Wrong("a real minus sign", f"\u2212{text}"))
+        attacks.append(Wrong("a real minus sign", f"\u2212{text}"))
     if text.isdigit() and len(text) > 1:
         exponents = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
-        found.append(Wrong("an exponent", text[:-1] + exponents[int(text[-1])]))
-        found.append(Wrong("an index", text[:-1] + chr(0x2080 + int(text[-1]))))
+        attacks.append(Wrong("an exponent", text[:-1] + exponents[int(text[-1])]))
+        attacks.append(Wrong("an index", text[:-1] + chr(0x2080 + int(text[-1]))))
         if text != text[::-1]:
-            found.append(Wrong("shown from the right", f"{_FROM_THE_RIGHT}{text}\u202c"))
-    return found
+            attacks.append(Wrong("shown from the right", f"{_FROM_THE_RIGHT}{text}\u202c"))
+    return attacks
 
 
 def same_to_a_reader(gold: Gold) -> list[Wrong]:
     """Return the gold in characters that look the same: no fault whether paid or not."""
     text = gold.text[:200]
-    wide = "".join(chr(ord(one) + 0xFEE0) if "!" <= one <= "~" else one for one in text)
+    wide = "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text)
     look = str.maketrans(
         "AaBCcEeHIKMOoPpTXx",
         "\u0410\u0430\u0412\u0421\u0441\u0415\u0435\u041d\u0406\u041a\u041c\u041e\u043e\u0420\u0440\u0422\u0425\u0445",
@@ -192,13 +192,13 @@ def wrong_work(row: AuditRow) -> list[Probe]:
     if end is None:
         return []
     nonsense = "Blue is a colour. Therefore the sum of both is a tree, and the tree is divided by its own name.\n"
-    found = [Probe(Family.WORK, "work without sense", nonsense * 3 + end)]
+    probes = [Probe(Family.WORK, "work without sense", nonsense * 3 + end)]
     if row.other_reference:
-        found.append(Probe(Family.WORK, "another row's work", row.other_reference.rpartition("\n")[0] + "\n" + end))
-    return found
+        probes.append(Probe(Family.WORK, "another row's work", row.other_reference.rpartition("\n")[0] + "\n" + end))
+    return probes
 
 
 def _ending(text: str, final: str) -> str:
     """Return a reference from the beginning of the line in which its final answer stands."""
-    place = text.rfind(final)
-    return text[text.rfind("\n", 0, place) + 1 :]
+    index = text.rfind(final)
+    return text[text.rfind("\n", 0, index) + 1 :]

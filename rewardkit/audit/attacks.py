@@ -102,6 +102,6 @@ def _once(tries: Sequence[tuple[int, Probe]]) -> list[tuple[int, Probe]]:
     """Leave out what a family tries twice on a row."""
     first: dict[tuple[int, Family, str, str], tuple[int, Probe]] = {}
     for index, probe in tries:
-        messages = "" if probe.said is None else repr(probe.said)
+        messages = "" if probe.messages is None else repr(probe.messages)
         first.setdefault((index, probe.family, probe.text, messages), (index, probe))
     return list(first.values())

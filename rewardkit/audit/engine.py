@@ -101,8 +101,8 @@ def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) 
     if "prompt" in talks and isinstance(prompt, str):
         prompt = [{"role": "user", "content": prompt}]
     completion: Text = probe.text
-    if probe.said is not None:
-        completion = list(probe.said)
+    if probe.messages is not None:
+        completion = list(probe.messages)
     elif talks - {"prompt"} or not isinstance(prompt, str):
         completion = [{"role": "assistant", "content": probe.text}]
     columns = dict(row.columns if probe.columns is None else probe.columns)
@@ -210,4 +210,4 @@ def best_of(forms: Sequence[Form]) -> Form | None:
 
 def form_probe(form: Honest) -> Probe:
     """Return an honest form as what is tried."""
-    return Probe(Family.FORMS, form.name, form.text, said=form.said)
+    return Probe(Family.FORMS, form.name, form.text, messages=form.messages)

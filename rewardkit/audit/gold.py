@@ -80,10 +80,10 @@ def final_of(text: str) -> str:
     start = text.rfind("\\boxed{")
     if start >= 0:
         depth, begin = 1, start + len("\\boxed{")
-        for place in range(begin, len(text)):
-            depth += {"{": 1, "}": -1}.get(text[place], 0)
+        for index in range(begin, len(text)):
+            depth += {"{": 1, "}": -1}.get(text[index], 0)
             if depth == 0:
-                return text[begin:place].strip()
+                return text[begin:index].strip()
     return text.strip()
 
 
@@ -120,10 +120,10 @@ def mentions(text: str, gold: Gold | None) -> bool:
     if gold is None or len(text) > _MAX_SEARCHED_CHARS:
         return False
     if gold.number is not None:
-        numbers = (Fraction(one.replace(",", "")) for one in _NUMBER.findall(text))
-        return any(abs(one) == abs(gold.number) for one in numbers)
-    words = re.findall(r"\w+", text.casefold())
-    return " ".join(re.findall(r"\w+", gold.text.casefold())) in (words if len(gold.text) < 4 else " ".join(words))
+        numbers = (Fraction(match.replace(",", "")) for match in _NUMBER.findall(text))
+        return any(abs(number) == abs(gold.number) for number in numbers)
+    tokens = re.findall(r"\w+", text.casefold())
+    return " ".join(re.findall(r"\w+", gold.text.casefold())) in (tokens if len(gold.text) < 4 else " ".join(tokens))
 
 
 def share_parts(gold: Gold | None, text: str) -> bool:
@@ -145,12 +145,12 @@ def places_of(text: str, gold: Gold) -> list[tuple[int, int]]:
     places = re.finditer(rf"(?<!\w){re.escape(gold.text)}(?!\w|[.,]\d)", text)
     if gold.shape is GoldShape.NUMBER:
         numbers = _NUMBER.finditer(text)
-        places = chain(places, (one for one in numbers if Fraction(one[0].replace(",", "")) == gold.number))
-    found: list[tuple[int, int]] = []
-    for span in sorted({one.span() for one in places}, key=lambda one: (one[0], -one[1])):
-        if not found or span[0] >= found[-1][1]:
-            found.append(span)
-    return found
+        places = chain(places, (match for match in numbers if Fraction(match[0].replace(",", "")) == gold.number))
+    spans: list[tuple[int, int]] = []
+    for span in sorted({match.span() for match in places}, key=lambda match: (match[0], -match[1])):
+        if not spans or span[0] >= spans[-1][1]:
+            spans.append(span)
+    return spans
 
 
 def letter(gold: Gold) -> str:
@@ -199,7 +199,7 @@ def made_other(gold: Gold) -> Gold | None:
     return _read("zebra crossing") if gold.shape is GoldShape.TEXT else None
 
 
-def following(one: str) -> str:
+def following(choice: str) -> str:
     """Return the next letter of a multiple choice of four."""
-    upper = "ABCD"[("ABCD".find(one.upper()) + 1) % 4]
-    return upper if one.isupper() else upper.lower()
+    upper = "ABCD"[("ABCD".find(choice.upper()) + 1) % 4]
+    return upper if choice.isupper() else upper.lower()

@@ -50,10 +50,10 @@ class Frame:
     def probe(self, family: Family, wrong: Wrong, *, judged: bool = True) -> Probe:
         """Return the probe of a wrong answer in its frame."""
         text = self.around(wrong.text)
-        said = [*self.turns, {"role": "assistant", "content": text}] if self.turns else None
+        messages = [*self.turns, {"role": "assistant", "content": text}] if self.turns else None
         frame = "" if self.name == "bare" else self.name
         name, _, rule, partial = wrong
-        return Probe(family, name, text, judged, None, frame, rule, partial, said, point=wrong.text)
+        return Probe(family, name, text, judged, None, frame, rule, partial, messages, point=wrong.text)
 
 
 BARE = Frame("bare", "", "")
@@ -94,7 +94,7 @@ class Honest:
     Attributes:
         frame: The frame, where the gold stands in one as it is.
         counted: Whether a refusal of it counts; not for the row's own completion, which may be wrong.
-        said: It as messages, where it is more than one message with the text.
+        messages: It as messages, where it is more than one message with the text.
         parts: Whether it has JSON, whose parts can be changed.
     """
 
@@ -102,29 +102,31 @@ class Honest:
     text: str
     frame: Frame | None = None
     counted: bool = True
-    said: Sequence[Message] | None = None
+    messages: Sequence[Message] | None = None
     parts: bool = False
 
 
 def framed(row: AuditRow) -> list[Honest]:
     """Return the row's references, and its gold in every frame."""
-    found = [_of_reference(row, text) for text in row.references]
+    forms = [_of_reference(row, text) for text in row.references]
     if row.is_code:
         return [form for text in row.references for form in _code(row, text)]
     if row.own is not None:
-        own = Honest("the row's own completion", row.own, _own_words(row), counted=False, said=row.said.get(row.own))
-        found.append(own)
+        own = Honest(
+            "the row's own completion", row.own, _own_words(row), counted=False, messages=row.conversations.get(row.own)
+        )
+        forms.append(own)
     if row.gold is not None:
-        found += [Honest(f.name, f.around(row.gold.text), f, _is_honest(f, row.gold)) for f in FRAMES]
+        forms += [Honest(f.name, f.around(row.gold.text), f, _is_honest(f, row.gold)) for f in FRAMES]
         in_json = json.dumps({"answer": row.gold.text}, ensure_ascii=False)
-        found.append(Honest(JSON.name, in_json, JSON, _is_honest(JSON, row.gold)))
-        found += [Honest(f.name, f.around(row.gold.text), f, counted=False) for f in _last_lines(row)]
-        found += in_calls(row.gold)
+        forms.append(Honest(JSON.name, in_json, JSON, _is_honest(JSON, row.gold)))
+        forms += [Honest(f.name, f.around(row.gold.text), f, counted=False) for f in _last_lines(row)]
+        forms += in_calls(row.gold)
     else:
         # Without a gold there is no right answer; but a reward of form or length may be paid for any.
-        found += [Honest(f.name, f.around("a short answer"), f, counted=False) for f in FRAMES]
-        found.append(Honest("prose", PROSE + PROSE, counted=False))
-    return found + [_untagged(form) for form in found if form.frame is not None and form.frame.tags]
+        forms += [Honest(f.name, f.around("a short answer"), f, counted=False) for f in FRAMES]
+        forms.append(Honest("prose", PROSE + PROSE, counted=False))
+    return forms + [_untagged(form) for form in forms if form.frame is not None and form.frame.tags]
 
 
 def _is_honest(frame: Frame, gold: Gold) -> bool:
@@ -151,41 +153,46 @@ def spelled(gold: Gold, frame: Frame) -> list[Honest]:
 
 def _spellings(gold: Gold) -> list[tuple[str, str]]:
     text = gold.text
-    found = [("blanks around", f"  {text} \n")]
+    spellings = [("blanks around", f"  {text} \n")]
     if gold.short:
-        found += [("full stop", f"{text}."), ("bold", f"**{text}**")]
+        spellings += [("full stop", f"{text}."), ("bold", f"**{text}**")]
     if gold.shape is GoldShape.NUMBER and gold.number is not None:
-        found.append(("in dollars", f"${text}$"))
+        spellings.append(("in dollars", f"${text}$"))
         if gold.unit == ("", ""):
-            found += [("bold, then a unit", f"**{text}** dollars"), ("bold dollars", f"**${text}** per day")]
+            spellings += [("bold, then a unit", f"**{text}** dollars"), ("bold dollars", f"**${text}** per day")]
         if gold.number.denominator == 1:
             whole = gold.number.numerator
-            found.append(("decimal point", f"{whole}.0"))
+            spellings.append(("decimal point", f"{whole}.0"))
             if abs(whole) >= 1000:
-                found += [("thousands separators", f"{whole:,}"), ("no separators", str(whole))]
+                spellings += [("thousands separators", f"{whole:,}"), ("no separators", str(whole))]
         elif "/" in text:
-            found.append(("\\frac", f"\\frac{{{gold.number.numerator}}}{{{gold.number.denominator}}}"))
+            spellings.append(("\\frac", f"\\frac{{{gold.number.numerator}}}{{{gold.number.denominator}}}"))
     if gold.shape is GoldShape.LETTER:
-        one = letter(gold)
-        found += [("brackets", f"({one})"), ("one bracket", f"{one})"), ("Option", f"Option {one}"), ("letter", one)]
+        choice = letter(gold)
+        spellings += [
+            ("brackets", f"({choice})"),
+            ("one bracket", f"{choice})"),
+            ("Option", f"Option {choice}"),
+            ("letter", choice),
+        ]
     if gold.shape is GoldShape.TRUTH:
-        found += [("lower case", text.lower()), ("capital", text.capitalize())]
+        spellings += [("lower case", text.lower()), ("capital", text.capitalize())]
     if gold.shape is GoldShape.TEXT and "\n" not in text:
-        found.append(("quotes", f'"{text}"'))
-    return [(name, spelling) for name, spelling in found if spelling != text]
+        spellings.append(("quotes", f'"{text}"'))
+    return [(name, spelling) for name, spelling in spellings if spelling != text]
 
 
 def _of_reference(row: AuditRow, text: str) -> Honest:
     """Return a reference; where it holds the gold, what is around it is a frame for other answers."""
     final = row.gold.text if row.gold is not None else ""
-    place = text.rfind(final) if final else -1
-    said = row.said.get(text)
-    turns = said[:-1] if said is not None and said[-1].get("content") == text else ()
-    if place < 0 or (not turns and row.gold is not None and text.strip() == final):
+    index = text.rfind(final) if final else -1
+    messages = row.conversations.get(text)
+    turns = messages[:-1] if messages is not None and messages[-1].get("content") == text else ()
+    if index < 0 or (not turns and row.gold is not None and text.strip() == final):
         parts = any(True for _ in objects_in(text))
-        return Honest("the data's reference", text, said=said, parts=parts)
-    frame = Frame("the reference's own words", text[:place], text[place + len(final) :], common=False, turns=turns)
-    return Honest("the data's reference", text, frame, said=said)
+        return Honest("the data's reference", text, messages=messages, parts=parts)
+    frame = Frame("the reference's own words", text[:index], text[index + len(final) :], common=False, turns=turns)
+    return Honest("the data's reference", text, frame, messages=messages)
 
 
 def in_calls(gold: Gold) -> list[Honest]:
@@ -194,10 +201,10 @@ def in_calls(gold: Gold) -> list[Honest]:
     calls = value if isinstance(value, list) else [value]
     if not calls or not all(map(is_call, calls)):
         return []
-    said = [message_of(calls)]
+    messages = [message_of(calls)]
     return [
         Honest("<tool_call>", in_tags(calls), parts=True),
-        Honest("tool_calls of a message", gold.text, said=said, parts=True),
+        Honest("tool_calls of a message", gold.text, messages=messages, parts=True),
     ]
 
 

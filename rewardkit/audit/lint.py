@@ -34,8 +34,8 @@ class Mistake:
 
 def lint(reward: Reward[..., Any]) -> list[Mistake]:
     """Return the known mistakes in a reward's source and in the functions of its module that it calls, by line."""
-    found = [one for piece in pieces_of(reward) for one in _of_piece(piece)]
-    return sorted(dict.fromkeys(found), key=lambda one: (one.file, one.line, one.rule))
+    mistakes = [mistake for piece in pieces_of(reward) for mistake in _of_piece(piece)]
+    return sorted(dict.fromkeys(mistakes), key=lambda mistake: (mistake.file, mistake.line, mistake.rule))
 
 
 def has_source(reward: Reward[..., Any]) -> bool:
@@ -49,17 +49,19 @@ def left_out(reward: Reward[..., Any]) -> dict[str, str]:
     Raises:
         RewardDefinitionError: A comment names neither, or gives no reason.
     """
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for piece in pieces_of(reward)[:1]:
-        for said in piece.comments(1, len(piece.lines)):
-            verb, _, rest = said.partition(" ")
+        for comment in piece.comments(1, len(piece.lines)):
+            verb, _, rest = comment.partition(" ")
             if verb == "skip":
                 names, _, reason = rest.strip().partition(" ")
                 for name in names.split(","):
-                    found[skippable(name, f"reward {reward.name!r}: # audit: {said}")] = reason.strip()
+                    reasons[skippable(name, f"reward {reward.name!r}: # audit: {comment}")] = reason.strip()
                 if not reason.strip():
-                    raise RewardDefinitionError(f"reward {reward.name!r}: # audit: {said}: give the reason behind it")
-    return found
+                    raise RewardDefinitionError(
+                        f"reward {reward.name!r}: # audit: {comment}: give the reason behind it"
+                    )
+    return reasons
 
 
 def skippable(name: str, where: str) -> str:
@@ -86,5 +88,5 @@ def _of_piece(piece: FunctionSource) -> Iterator[Mistake]:
 
 
 def _is_silenced(piece: FunctionSource, first: int, last: int) -> bool:
-    said = (comment.partition(" ") for comment in piece.comments(first, last))
-    return any(verb == "ok" and reason.strip() for verb, _, reason in said)
+    comments = (comment.partition(" ") for comment in piece.comments(first, last))
+    return any(verb == "ok" and reason.strip() for verb, _, reason in comments)

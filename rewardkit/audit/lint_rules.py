@@ -77,34 +77,36 @@ def _meaning(name: str, piece: FunctionSource) -> str:
 
 def _imports(piece: FunctionSource) -> dict[str, str]:
     """Return what the imports inside the function bind."""
-    found: dict[str, str] = {}
+    bindings: dict[str, str] = {}
     for node in ast.walk(piece.tree):
         if isinstance(node, ast.Import):
-            for one in node.names:
-                first = one.name.partition(".")[0]
-                found[one.asname or first] = one.name if one.asname else first
+            for alias in node.names:
+                first = alias.name.partition(".")[0]
+                bindings[alias.asname or first] = alias.name if alias.asname else first
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.update({one.asname or one.name: f"{node.module}.{one.name}" for one in node.names})
-    return found
+            bindings.update({a.asname or a.name: f"{node.module}.{a.name}" for a in node.names})
+    return bindings
 
 
 def _holding(piece: FunctionSource, names: frozenset[str]) -> set[str]:
     """Return the names whose values are made of those given, by assignment."""
-    held = set(names)
+    derived = set(names)
     for _ in range(5):  # an assignment may stand before what it depends on, in a loop
-        before = len(held)
+        before = len(derived)
         for node in ast.walk(piece.tree):
-            if isinstance(node, ast.Assign) and _mentions(node.value, held):
-                held |= {one.id for target in node.targets for one in ast.walk(target) if isinstance(one, ast.Name)}
-            elif isinstance(node, ast.NamedExpr) and _mentions(node.value, held):
-                held.add(node.target.id)
-        if len(held) == before:
+            if isinstance(node, ast.Assign) and _mentions(node.value, derived):
+                derived |= {
+                    name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)
+                }
+            elif isinstance(node, ast.NamedExpr) and _mentions(node.value, derived):
+                derived.add(node.target.id)
+        if len(derived) == before:
             break
-    return held
+    return derived
 
 
 def _mentions(node: ast.AST, names: set[str]) -> bool:
-    return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
+    return any(isinstance(child, ast.Name) and child.id in names for child in ast.walk(node))
 
 
 @_rule(
@@ -155,10 +157,10 @@ def _is_number(node: ast.AST | None) -> bool:
 def _unanchored(piece: FunctionSource) -> Iterator[ast.AST]:
     parents = {child: node for node in ast.walk(piece.tree) for child in ast.iter_child_nodes(node)}
     for call in _calls(piece):
-        found = _pattern(call, piece)
-        if found is None:
+        match = _pattern(call, piece)
+        if match is None:
             continue
-        method, pattern = found
+        method, pattern = match
         start = method == "match" or pattern.lstrip("(?sximuaL)").startswith(("^", "\\A"))
         end = pattern.rstrip(")").endswith(("$", "\\Z"))
         is_format = bool(_TAG.search(pattern)) or pattern.startswith(("^", "\\A"))
@@ -224,7 +226,7 @@ def _eval(piece: FunctionSource) -> Iterator[ast.AST]:
     for call in _calls(piece):
         name = _dotted(call.func, piece).removeprefix("builtins.")
         runs = name in _EXECUTES or name.startswith("subprocess.") or name.endswith((".sympify", ".parse_expr"))
-        if runs and (not piece.completions or any(_mentions(one, completions) for one in call.args)):
+        if runs and (not piece.completions or any(_mentions(argument, completions) for argument in call.args)):
             yield call
 
 
@@ -250,7 +252,7 @@ def _randomness(piece: FunctionSource) -> Iterator[ast.AST]:
 def _outside(piece: FunctionSource) -> Iterator[ast.AST]:
     for call in _calls(piece):
         name = _dotted(call.func, piece)
-        network = any(name == one or name.startswith(f"{one}.") for one in _NETWORK)
+        network = any(name == module or name.startswith(f"{module}.") for module in _NETWORK)
         today = name.startswith("datetime.") and name.rpartition(".")[2] in _TODAY
         if network or today or name in _CLOCK:
             yield call

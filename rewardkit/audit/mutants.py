@@ -99,9 +99,9 @@ def mutants(row: AuditRow, chooser: random.Random) -> Iterator[Mutant]:
         if probe.text in row.other_completions:
             partial = probe.partial or _is_alike(row.gold, _final(probe.text))
             yield Mutant(Mutation.OTHER_COMPLETION, replace(probe, partial=partial))
-    told = mentions(row.prompt_words, row.gold)  # a prompt with the answer in it has it in the wrong place
+    in_prompt = mentions(row.prompt_words, row.gold)  # a prompt with the answer in it has it in the wrong place
     for probe in echo(row, ()):
-        yield Mutant(Mutation.PROMPT_ECHOED, replace(probe, rule="misplaced") if told else probe)
+        yield Mutant(Mutation.PROMPT_ECHOED, replace(probe, rule="misplaced") if in_prompt else probe)
     for mutation, probe in (
         *_of_the_answer(row, own, spans),
         *_of_the_frame(own, row.gold),
@@ -109,17 +109,17 @@ def mutants(row: AuditRow, chooser: random.Random) -> Iterator[Mutant]:
         *_without_reasoning(own, spans, row.gold, code=row.is_code),
     ):
         if probe.text.strip() != own.strip() and len(probe.text) <= MAX_CHARS:
-            yield from _said(row, own, Mutant(mutation, probe))
+            yield from _as_conversation(row, own, Mutant(mutation, probe))
 
 
-def _said(row: AuditRow, own: str, mutant: Mutant) -> Iterator[Mutant]:
+def _as_conversation(row: AuditRow, own: str, mutant: Mutant) -> Iterator[Mutant]:
     """Return a mutant as what the completion was: a text, or messages, of which the last is changed."""
-    said = row.said.get(own)
-    if said is None:
+    conversation = row.conversations.get(own)
+    if conversation is None:
         yield mutant
-    elif said[-1].get("content") == own:
-        messages = [*said[:-1], {**said[-1], "content": mutant.probe.text}]
-        yield Mutant(mutant.mutation, replace(mutant.probe, said=messages))
+    elif conversation[-1].get("content") == own:
+        messages = [*conversation[:-1], {**conversation[-1], "content": mutant.probe.text}]
+        yield Mutant(mutant.mutation, replace(mutant.probe, messages=messages))
 
 
 def _final(text: str) -> str:
@@ -132,8 +132,8 @@ def _is_alike(gold: Gold | None, other: str) -> bool:
     """Whether two short answers share so many characters that a measure of likeness owes a part of its pay."""
     if gold is None:
         return False
-    one, other = gold.text[:_ALIKE_CHARS], other[:_ALIKE_CHARS]
-    return one in other or SequenceMatcher(None, one, other).ratio() >= _ALIKE
+    own, other = gold.text[:_ALIKE_CHARS], other[:_ALIKE_CHARS]
+    return own in other or SequenceMatcher(None, own, other).ratio() >= _ALIKE
 
 
 def answer_spans(text: str, gold: Gold | None) -> list[Span]:
@@ -144,26 +144,26 @@ def answer_spans(text: str, gold: Gold | None) -> list[Span]:
     start = max(0, len(text) - _SEARCHED_CHARS)
     end = text[start:]
     boxes = list(_boxes(end))
-    tags = [one.span(2) for one in _PAIR.finditer(end) if one[1].lower() not in _THOUGHTS]
-    hashes = [one.span(1) for one in _HASHES.finditer(end)][-1:]
+    tags = [match.span(2) for match in _PAIR.finditer(end) if match[1].lower() not in _THOUGHTS]
+    hashes = [match.span(1) for match in _HASHES.finditer(end)][-1:]
     outer = [span for span in (*tags, *hashes) if not any(span[0] <= box[0] and box[1] <= span[1] for box in boxes)]
-    found: list[Span] = []
+    spans: list[Span] = []
     for a, b in sorted({*boxes, *outer}):
         inside = [(a + x, a + y) for x, y in places_of(end[a:b], gold)] if gold is not None else []
-        held = end[a:b]
-        bare = (a + len(held) - len(held.lstrip()), b - len(held) + len(held.rstrip()))
-        found += inside or ([bare] if bare[0] < bare[1] else [])
-    return [(start + a, start + b) for a, b in found]
+        inner = end[a:b]
+        bare = (a + len(inner) - len(inner.lstrip()), b - len(inner) + len(inner.rstrip()))
+        spans += inside or ([bare] if bare[0] < bare[1] else [])
+    return [(start + a, start + b) for a, b in spans]
 
 
 def _boxes(text: str) -> Iterator[Span]:
     """Yield what stands in each ``\\boxed{}`` that is closed."""
     for opened in re.finditer(r"\\boxed\{", text):
         depth = 1
-        for place in range(opened.end(), len(text)):
-            depth += {"{": 1, "}": -1}.get(text[place], 0)
+        for index in range(opened.end(), len(text)):
+            depth += {"{": 1, "}": -1}.get(text[index], 0)
             if depth == 0:
-                yield opened.end(), place
+                yield opened.end(), index
                 break
 
 
@@ -186,8 +186,8 @@ def _of_the_answer(row: AuditRow, own: str, spans: Sequence[Span]) -> Iterator[M
     if gold.shape is GoldShape.JSON:
         yield from _with_changed_parts(own, gold)
         return
-    others = wrong_answers(gold, row.others)
-    for other in others:
+    answers = wrong_answers(gold, row.others)
+    for other in answers:
         yield from _with_another_answer(own, gold, other, spans)
     places = list(spans) or places_of(own, gold)[-1:]
     for name, parting in (("five answers, commas", ", "), ("five answers, 'or'", " or ")):
@@ -195,10 +195,10 @@ def _of_the_answer(row: AuditRow, own: str, spans: Sequence[Span]) -> Iterator[M
             text = _put(own, places, parting.join(candidates(gold, row.others)))
             partial = gold.shape is GoldShape.TEXT  # of several words, which a measure of likeness finds in the list
             yield Mutant(Mutation.MANY_ANSWERS, Probe(Family.STUFFING, name, text, partial=partial))
-    each = _each_in_its_frame(own, spans, candidates(gold, row.others))
-    if each is not None:
-        yield Mutant(Mutation.MANY_ANSWERS, Probe(Family.STUFFING, "five answers, each in its frame", each))
-    for other in others[:1]:
+    several = _each_in_its_frame(own, spans, candidates(gold, row.others))
+    if several is not None:
+        yield Mutant(Mutation.MANY_ANSWERS, Probe(Family.STUFFING, "five answers, each in its frame", several))
+    for other in answers[:1]:
         ending = own[own.rstrip().rfind("\n") + 1 :]
         framed = _put(ending, places_of(ending, gold), other)
         for name, more in (("another answer behind it", other), ("its last line with another answer", framed)):
@@ -210,26 +210,26 @@ def _each_in_its_frame(own: str, spans: Sequence[Span], listed: Sequence[str]) -
     if not spans:
         return None
     start, end = spans[-1]
-    opened = [one for one in _FRAME.finditer(own, max(0, start - _SEARCHED_CHARS), start) if "</" not in one[0]]
+    opened = [match for match in _FRAME.finditer(own, max(0, start - _SEARCHED_CHARS), start) if "</" not in match[0]]
     closed = re.compile(r"\s*(?:\}|</\w{1,30}>)").match(own, end)
     if not opened or closed is None or own[opened[-1].end() : start].strip():
         return None
     before, behind = own[opened[-1].start() : start], closed[0]
-    return own[: opened[-1].start()] + "\n".join(f"{before}{one}{behind}" for one in listed) + own[closed.end() :]
+    return own[: opened[-1].start()] + "\n".join(f"{before}{answer}{behind}" for answer in listed) + own[closed.end() :]
 
 
-def wrong_answers(gold: Gold, others: Sequence[Gold]) -> list[str]:
+def wrong_answers(gold: Gold, alternatives: Sequence[Gold]) -> list[str]:
     """Return another row's answer and one made up, both so far from the gold that no tolerance reaches them."""
     if gold.number is None:
         made = made_other(gold)
-        found = [*others[:1], *([made] if made is not None else [])]
-        return list(dict.fromkeys(one.text for one in found))
-    far = [one.text for one in others if one.number is not None and _is_far(one.number, gold.number)]
+        golds = [*alternatives[:1], *([made] if made is not None else [])]
+        return list(dict.fromkeys(answer.text for answer in golds))
+    far = [answer.text for answer in alternatives if answer.number is not None and _is_far(answer.number, gold.number)]
     return list(dict.fromkeys([*far[:1], gold.in_unit(written(2 * gold.number + 7, gold.text))]))
 
 
-def _is_far(one: Fraction, other: Fraction) -> bool:
-    return abs(one - other) > _FAR * max(abs(one), abs(other))
+def _is_far(number: Fraction, other: Fraction) -> bool:
+    return abs(number - other) > _FAR * max(abs(number), abs(other))
 
 
 def _with_another_answer(own: str, gold: Gold, other: str, spans: Sequence[Span]) -> Iterator[Mutant]:
@@ -251,48 +251,48 @@ def _with_changed_parts(own: str, gold: Gold) -> Iterator[Mutant]:
     for start, end, value in objects_in(own):
         if value != right:
             continue
-        changed = [one for one in changes(value) if one.rule in ("value", "call", "item")]
-        for one in changed[:_MOST_PARTS]:
-            text = own[:start] + json.dumps(one.value, ensure_ascii=False) + own[end:]
-            probe = Probe(Family.NEIGHBOUR, one.name, text, rule=one.rule, partial=True)
+        parts = [part for part in changes(value) if part.rule in ("value", "call", "item")]
+        for part in parts[:_MOST_PARTS]:
+            text = own[:start] + json.dumps(part.value, ensure_ascii=False) + own[end:]
+            probe = Probe(Family.NEIGHBOUR, part.name, text, rule=part.rule, partial=True)
             yield Mutant(Mutation.ANSWER_CHANGED, probe)
         return
 
 
 def _of_the_frame(own: str, gold: Gold | None) -> Iterator[Mutant]:
     """Return the completion's frame with nothing in it, and with other words as long as its own."""
-    marks = [one[0] for one in _FRAME.finditer(own)]
+    marks = [match[0] for match in _FRAME.finditer(own)]
     for name, inside in (("nothing in its frame", ""), ("dots in its frame", "...")) if marks else ():
         yield Mutant(Mutation.EMPTY_FRAME, Probe(Family.FORMAT, name, _frame_around(marks, inside)))
-    words = _filled(own)
-    if not mentions(words, gold):
-        yield Mutant(Mutation.FILLER, Probe(Family.LONG, "other words, as many", words))
+    filler = _filled(own)
+    if not mentions(filler, gold):
+        yield Mutant(Mutation.FILLER, Probe(Family.LONG, "other words, as many", filler))
 
 
 def _frame_around(marks: Sequence[str], inside: str) -> str:
     """Return marks of a frame with the same text in each."""
-    found = ""
+    frame = ""
     for mark, following in pairwise([*marks, ""]):
         if mark == "\\boxed{":
-            found += f"\\boxed{{{inside}}}"
+            frame += f"\\boxed{{{inside}}}"
         elif mark.startswith("</") or (mark == "####"):
-            found += f"{mark}\n" if mark != "####" else f"#### {inside}"
+            frame += f"{mark}\n" if mark != "####" else f"#### {inside}"
         else:
-            found += mark + (inside if following.startswith("</") else "\n" if mark.startswith("`") else "")
-    return found.strip()
+            frame += mark + (inside if following.startswith("</") else "\n" if mark.startswith("`") else "")
+    return frame.strip()
 
 
 def _filled(own: str) -> str:
     """Return a completion with prose in place of its words; tags and fences stay, and boxes with a word in them."""
     pieces = re.split(rf"({_TAG}|```\w{{0,20}})", own)
-    return "".join(one if place % 2 else _prose_for(one) for place, one in enumerate(pieces))
+    return "".join(piece if index % 2 else _prose_for(piece) for index, piece in enumerate(pieces))
 
 
-def _prose_for(words: str) -> str:
-    if not words.strip():
-        return words
-    prose = (PROSE * (len(words) // len(PROSE) + 1))[: len(words)]
-    return f"{prose} \\boxed{{something}}" if "\\boxed{" in words else f"{prose}\n"
+def _prose_for(text: str) -> str:
+    if not text.strip():
+        return text
+    prose = (PROSE * (len(text) // len(PROSE) + 1))[: len(text)]
+    return f"{prose} \\boxed{{something}}" if "\\boxed{" in text else f"{prose}\n"
 
 
 def _of_the_order(own: str, chooser: random.Random) -> Iterator[Mutant]:
@@ -300,7 +300,7 @@ def _of_the_order(own: str, chooser: random.Random) -> Iterator[Mutant]:
     lines = own.split("\n")
     sentences = re.split(r"(?<=[.!?])\s+", own)
     for name, parts, parting in (("lines shuffled", lines, "\n"), ("sentences shuffled", sentences, " ")):
-        if len({one for one in parts if one.strip()}) >= 3:
+        if len({part for part in parts if part.strip()}) >= 3:
             shuffled = chooser.sample(parts, len(parts))
             yield Mutant(Mutation.SHUFFLED, Probe(Family.WORK, name, parting.join(shuffled)))
     for name, times in (("twice", 2), ("four times", 4)):
@@ -330,8 +330,8 @@ def _ending_of(own: str, spans: Sequence[Span], *, code: bool) -> str | None:
         blocks = _FENCED.findall(own)
         return "\n".join(blocks) if blocks else None
     if spans:
-        marks = [one.start() for one in _FRAME.finditer(own) if one.start() <= spans[-1][0]]
-        opened = next((place for place in reversed(marks) if not own.startswith("</", place)), None)
+        marks = [match.start() for match in _FRAME.finditer(own) if match.start() <= spans[-1][0]]
+        opened = next((start for start in reversed(marks) if not own.startswith("</", start)), None)
         return None if opened is None else own[opened:]
     lines = [line for line in own.split("\n") if line.strip()]
     return lines[-1] if len(lines) > 1 else None

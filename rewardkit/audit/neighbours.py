@@ -21,25 +21,27 @@ _LARGEST = 1_000_000
 
 def neighbours(gold: Gold) -> list[Wrong]:
     """Return answers that are near the gold and wrong, each once."""
-    found: list[Wrong] = []
+    answers: list[Wrong] = []
     if gold.number is not None:
-        found = [one._replace(text=gold.in_unit(one.text)) for one in _near(gold, gold.number)]
+        answers = [answer._replace(text=gold.in_unit(answer.text)) for answer in _near(gold, gold.number)]
         unit = in_other_unit(gold)
         if unit is not None:
-            found.append(Wrong("another unit", unit, "unit"))
+            answers.append(Wrong("another unit", unit, "unit"))
     elif gold.shape is GoldShape.LETTER:
-        found.append(Wrong("the next letter", following(letter(gold)), "letter"))
+        answers.append(Wrong("the next letter", following(letter(gold)), "letter"))
     elif gold.shape is GoldShape.TEXT and len(gold.text) >= 4:
         ends = (("its first letter", gold.text[0]), ("its last letter", gold.text[-1]))
-        found += [Wrong(name, one, "part") for name, one in ends if one.isalpha()]
-        found += [one._replace(partial=True) for one in _other_digits(gold.text)]
-    once = {one.text: one for one in reversed(found) if one.text.strip() and not _is_gold(one.text, gold)}
+        answers += [Wrong(name, text, "part") for name, text in ends if text.isalpha()]
+        answers += [answer._replace(partial=True) for answer in _other_digits(gold.text)]
+    once = {
+        answer.text: answer for answer in reversed(answers) if answer.text.strip() and not _is_gold(answer.text, gold)
+    }
     return list(once.values())[::-1]
 
 
 def _is_gold(text: str, gold: Gold) -> bool:
-    read = gold_of(text)
-    return read is not None and read.key == gold.key
+    other = gold_of(text)
+    return other is not None and other.key == gold.key
 
 
 def _near(gold: Gold, number: Fraction) -> Iterator[Wrong]:
@@ -48,10 +50,10 @@ def _near(gold: Gold, number: Fraction) -> Iterator[Wrong]:
     yield Wrong("one less", written(number - 1, gold.text), "tolerance")
     yield from _off(number, digits)
     minus = "-" if number < 0 else ""
-    for one in _other_digits(digits):
+    for answer in _other_digits(digits):
         # One that lies near would be paid for being near as well, and would tell nothing about digits.
-        if "/" in digits or abs(_value(one.text) - abs(number)) > max(SHARES) * abs(number):
-            yield one._replace(text=minus + one.text)
+        if "/" in digits or abs(_value(answer.text) - abs(number)) > max(SHARES) * abs(number):
+            yield answer._replace(text=minus + answer.text)
     yield Wrong("a digit before", f"{minus}7{digits}", "digits")
     if "/" not in digits:
         near = len(digits.partition(".")[2]) > 0 and number
@@ -98,12 +100,12 @@ def _other_digits(text: str) -> Iterator[Wrong]:
 
 
 def _changed(number: str) -> Iterator[tuple[str, str]]:
-    places = [place for place, one in enumerate(number) if one.isdigit()]
-    digits = [number[place] for place in places]
+    places = [index for index, char in enumerate(number) if char.isdigit()]
+    digits = [number[index] for index in places]
 
     def put(changed: list[str]) -> str:
         new = dict(zip(places, changed, strict=True))
-        return "".join(new.get(place, one) for place, one in enumerate(number))
+        return "".join(new.get(index, char) for index, char in enumerate(number))
 
     for at in range(len(digits) - 1):
         yield "two digits swapped", put([*digits[:at], digits[at + 1], digits[at], *digits[at + 2 :]])
@@ -123,18 +125,18 @@ def unfinished(gold: Gold) -> list[Wrong]:
     number = gold.number
     if number is None or gold.shape is not GoldShape.NUMBER or abs(number) > _LARGEST:
         return []
-    found = [
+    sums = [
         Wrong("a sum", f"{written(number - 1, gold.text)} + 1"),
         Wrong("a difference", f"{written(number + 1, gold.text)} - 1"),
         Wrong("a product", f"2 * {written(number / 2, gold.text if number.denominator > 1 else '')}"),
     ]
     if number.denominator == 1 and number > 1:
         whole = number.numerator
-        found += [Wrong("a product of wholes", f"{n} * {whole // n}") for n in range(3, 20) if whole % n == 0][:1]
+        sums += [Wrong("a product of wholes", f"{n} * {whole // n}") for n in range(3, 20) if whole % n == 0][:1]
         roots = [(round(whole ** (1 / power)), power) for power in range(2, 20)]
         # A power of ten is scientific notation, which is a way of writing a number.
         powers = [(base, power) for base, power in roots if base not in (1, 10) and base**power == whole]
-        found += [Wrong("a power", f"{base}^{{{power}}}") for base, power in powers[:1]]
+        sums += [Wrong("a power", f"{base}^{{{power}}}") for base, power in powers[:1]]
     exact = gold.text if "." in gold.text else ""
     # A half that has more places than the gold is rounded as it is written: it is then another number.
-    return [one for one in found if not mentions(one.text, gold) and (not exact or one.name != "a product")]
+    return [answer for answer in sums if not mentions(answer.text, gold) and (not exact or answer.name != "a product")]

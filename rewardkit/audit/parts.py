@@ -33,7 +33,7 @@ def changes(value: Any) -> list[ChangedPart]:
     kinds: dict[str, list[ChangedPart]] = {}
     for change in _changes(value, ""):
         kinds.setdefault(change.rule, []).append(change)
-    return [one for found in kinds.values() for one in found[: _MOST // len(kinds)]]
+    return [part for listed in kinds.values() for part in listed[: _MOST // len(kinds)]]
 
 
 def _changes(value: Any, at: str) -> Iterator[ChangedPart]:
@@ -50,24 +50,24 @@ def _of_object(value: dict[str, Any], at: str) -> Iterator[ChangedPart]:
     call = is_call(value)
     if not call:
         yield ChangedPart("key", f"{at or 'it'} has a key too many", {**value, "something_else": 1})
-    for key, held in value.items():
+    for key, item in value.items():
         where = f"{at}.{key}" if at else key
-        for change in _changes(held, where):
-            named = call and key == "name"
-            yield change._replace(rule="call" if named else change.rule, value={**value, key: change.value})
+        for change in _changes(item, where):
+            is_name = call and key == "name"
+            yield change._replace(rule="call" if is_name else change.rule, value={**value, key: change.value})
         if not call:
-            rest = {name: one for name, one in value.items() if name != key}
+            rest = {name: member for name, member in value.items() if name != key}
             yield ChangedPart("key", f"{where} is missing", rest)
-            yield ChangedPart("key", f"{where} is called {key}_2", {**rest, f"{key}_2": held})
+            yield ChangedPart("key", f"{where} is called {key}_2", {**rest, f"{key}_2": item})
 
 
 def _of_list(value: list[Any], at: str) -> Iterator[ChangedPart]:
     called = bool(value) and all(map(is_call, value))
     rule, what, where = ("call", "call", "") if called else ("item", "item", f" of {at}" if at else "")
-    for place, held in enumerate(value):
-        yield ChangedPart(rule, f"{what} {place + 1}{where} is missing", value[:place] + value[place + 1 :])
-        for change in _changes(held, f"{at}[{place}]"):
-            yield change._replace(value=[*value[:place], change.value, *value[place + 1 :]])
+    for index, item in enumerate(value):
+        yield ChangedPart(rule, f"{what} {index + 1}{where} is missing", value[:index] + value[index + 1 :])
+        for change in _changes(item, f"{at}[{index}]"):
+            yield change._replace(value=[*value[:index], change.value, *value[index + 1 :]])
     if called:
         yield ChangedPart("call", "the last call is made twice", [*value, value[-1]])
 
@@ -94,11 +94,11 @@ def changed_parts(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
         for change in changes(json.loads(gold.text)):
             yield from _written(change, frames)
     for text in row.references:
-        said = row.said.get(text)
-        if said is not None:
-            yield from _in_messages(said)
+        conversation = row.conversations.get(text)
+        if conversation is not None:
+            yield from _in_messages(conversation)
         if len(text) <= _MAX_CHARS:
-            yield from _in_text(text, said)
+            yield from _in_text(text, conversation)
 
 
 def _written(change: ChangedPart, frames: Sequence[Frame]) -> Iterator[Probe]:
@@ -109,48 +109,54 @@ def _written(change: ChangedPart, frames: Sequence[Frame]) -> Iterator[Probe]:
     calls = change.value if isinstance(change.value, list) else [change.value]
     if calls and all(map(is_call, calls)):
         yield _probe(change, in_tags(calls), frame="<tool_call>")
-        yield _probe(change, text, said=[message_of(calls)], frame="tool_calls of a message")
+        yield _probe(change, text, messages=[message_of(calls)], frame="tool_calls of a message")
 
 
-def _probe(change: ChangedPart, text: str, *, said: Sequence[Message] | None = None, frame: str = "") -> Probe:
+def _probe(change: ChangedPart, text: str, *, messages: Sequence[Message] | None = None, frame: str = "") -> Probe:
     name = change.name
-    return Probe(Family.NEIGHBOUR, name, text, frame=frame, rule=change.rule, partial=True, said=said)
+    return Probe(Family.NEIGHBOUR, name, text, frame=frame, rule=change.rule, partial=True, messages=messages)
 
 
-def _in_text(text: str, said: Sequence[Message] | None) -> Iterator[Probe]:
+def _in_text(text: str, conversation: Sequence[Message] | None) -> Iterator[Probe]:
     """Change the JSON inside a text; of several objects one can be missing, or there twice."""
-    found = list(objects_in(text))
-    for start, end, value in found:
+    objects = list(objects_in(text))
+    for start, end, value in objects:
         for change in changes(value):
-            yield _with(text, (start, end), json.dumps(change.value, ensure_ascii=False), change, said)
-    for start, end, value in found:
+            yield _with(text, (start, end), json.dumps(change.value, ensure_ascii=False), change, conversation)
+    for start, end, value in objects:
         opened, closed = _OPENED.search(text[:start]), _CLOSED.match(text, end)
-        if is_call(value) and ((opened and closed) or len(found) > 1):
+        if is_call(value) and ((opened and closed) or len(objects) > 1):
             whole = (opened.start(), closed.end()) if opened and closed else (start, end)
-            yield _with(text, whole, "", ChangedPart("call", "a call is missing", None), said)
+            yield _with(text, whole, "", ChangedPart("call", "a call is missing", None), conversation)
             twice = f"{text[slice(*whole)]}\n" * 2
-            yield _with(text, whole, twice, ChangedPart("call", "a call is made twice", None), said)
+            yield _with(text, whole, twice, ChangedPart("call", "a call is made twice", None), conversation)
 
 
-def _with(text: str, span: tuple[int, int], new: str, change: ChangedPart, said: Sequence[Message] | None) -> Probe:
+def _with(
+    text: str, span: tuple[int, int], new: str, change: ChangedPart, conversation: Sequence[Message] | None
+) -> Probe:
     text = text[: span[0]] + new + text[span[1] :]
-    messages = None if said is None else [*said[:-1], {**said[-1], "content": text}]
-    return _probe(change, text, said=messages, frame="the reference")
+    messages = None if conversation is None else [*conversation[:-1], {**conversation[-1], "content": text}]
+    return _probe(change, text, messages=messages, frame="the reference")
 
 
-def _in_messages(said: Sequence[Message]) -> Iterator[Probe]:
+def _in_messages(messages: Sequence[Message]) -> Iterator[Probe]:
     """Change the tool calls of one message of a conversation."""
-    for place, message in enumerate(said):
+    for index, message in enumerate(messages):
         if not message.get("tool_calls"):
             continue
         for change in changes(_functions(message)):
-            new = [*said[:place], {**message, "tool_calls": message_of(change.value)["tool_calls"]}, *said[place + 1 :]]
-            yield _probe(change, talk_text(new), said=new, frame="the reference's messages")
+            new = [
+                *messages[:index],
+                {**message, "tool_calls": message_of(change.value)["tool_calls"]},
+                *messages[index + 1 :],
+            ]
+            yield _probe(change, talk_text(new), messages=new, frame="the reference's messages")
 
 
 def _functions(message: Message) -> list[Any]:
     """Return the calls of a message with their arguments as objects."""
-    found = []
+    functions = []
     for call in message["tool_calls"]:
         function = dict(call.get("function") or call) if isinstance(call, dict) else {}
         arguments = function.get("arguments")
@@ -159,5 +165,5 @@ def _functions(message: Message) -> list[Any]:
                 function["arguments"] = json.loads(arguments)
             except (ValueError, RecursionError):
                 return []
-        found.append({name: function[name] for name in ("name", "arguments") if name in function})
-    return found
+        functions.append({name: function[name] for name in ("name", "arguments") if name in function})
+    return functions

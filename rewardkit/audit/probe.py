@@ -59,7 +59,7 @@ class Probe:
         frame: The name of the frame that it is written in; ``""`` for the bare form.
         rule: The rule of thumb that a reward breaks which pays it; ``""`` for its family's own.
         partial: Whether a part of it is right, so that only full pay counts against the reward.
-        said: The completion as messages, where it is more than one message with the text.
+        messages: The completion as messages, where it is more than one message with the text.
         point: The part of the text that matters; ``""`` for its end.
     """
 
@@ -71,7 +71,7 @@ class Probe:
     frame: str = ""
     rule: str = ""
     partial: bool = False
-    said: Sequence[Message] | None = None
+    messages: Sequence[Message] | None = None
     point: str = ""
 
     @property

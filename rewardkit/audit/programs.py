@@ -95,8 +95,8 @@ def programs(row: AuditRow) -> Iterator[Probe]:
 
 def code_in(text: str) -> str:
     """Return a reference's code without the fence and the words around it."""
-    found = _FENCED.search(text)
-    return found[1] if found else text
+    match = _FENCED.search(text)
+    return match[1] if match else text
 
 
 def endless_programs(row: AuditRow) -> Iterator[Probe]:
@@ -114,9 +114,9 @@ def _function(row: AuditRow) -> str:
         return point
     for text in (_tests(row), *row.references, row.prompt_words):
         for pattern in (_CALLED, _DEFINED):
-            found = pattern.search(text)
-            if found and found[1] not in ("check", "isinstance", "abs", "len", "set", "sorted", "math"):
-                return found[1]
+            match = pattern.search(text)
+            if match and match[1] not in ("check", "isinstance", "abs", "len", "set", "sorted", "math"):
+                return match[1]
     return "solution"
 
 
@@ -135,12 +135,12 @@ def _prints(row: AuditRow) -> str:
     if not outputs:
         outputs = re.findall(r"==\s*(.+)", _tests(row))[:20]
     listed = outputs if isinstance(outputs, list) else [outputs]
-    return "\n".join(f"print({_as_text(one)!r})" for one in listed)
+    return "\n".join(f"print({_as_text(output)!r})" for output in listed)
 
 
 def _as_text(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return "\n".join(value)
     return value if isinstance(value, str) else json.dumps(value)

@@ -42,7 +42,7 @@ class Example:
     @property
     def completion(self) -> str:
         """The text that was tried, of messages these as JSON."""
-        messages = self.probe.said
+        messages = self.probe.messages
         return self.probe.text if messages is None else json.dumps(list(messages), ensure_ascii=False)
 
     @property

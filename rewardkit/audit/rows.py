@@ -44,7 +44,7 @@ class AuditRow:
         swapped: The columns with another row's gold and references in place of its own.
         other_reference: A reference of that row.
         other_completions: What the model wrote on other rows, where the gold differs and is not mentioned.
-        said: By text, the messages of references and completions that are conversations.
+        conversations: By text, the messages of references and completions that are conversations.
         endings: What stands around the gold in a last line of the row, and in most of the data: before and behind.
     """
 
@@ -58,7 +58,7 @@ class AuditRow:
     swapped: Mapping[str, Any] | None = None
     other_reference: str | None = None
     other_completions: tuple[str, ...] = ()
-    said: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
+    conversations: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
     endings: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -94,7 +94,7 @@ class ChosenRows:
 
 def drawn(rows: Sequence[T], count: int, chooser: random.Random) -> list[T]:
     """Return some rows, as a seed has it, in their order; all where there are no more."""
-    return [rows[place] for place in sorted(chooser.sample(range(len(rows)), min(count, len(rows))))]
+    return [rows[index] for index in sorted(chooser.sample(range(len(rows)), min(count, len(rows))))]
 
 
 def chosen(
@@ -113,27 +113,27 @@ def chosen(
 
 def rows_at(lines: Sequence[Row], places: Sequence[int], column: str | None, chooser: random.Random) -> list[AuditRow]:
     """Return the rows at some places, with what the others have as gold in a column."""
-    rows = [row_of(one.line, one.values, column) for one in lines]
+    rows = [row_of(line.line, line.values, column) for line in lines]
     usual = _usual_ending(rows)
-    picked = [_with_others(rows, place, column, chooser) for place in places]
+    picked = [_with_others(rows, index, column, chooser) for index in places]
     return [replace(row, endings=tuple(dict.fromkeys([*usual, *row.endings]))) for row in picked]
 
 
-def gold_column(columns: Mapping[str, Any], asked: str | None, named: Sequence[str], where: str) -> str | None:
+def gold_column(columns: Mapping[str, Any], requested: str | None, named: Sequence[str], where: str) -> str | None:
     """Return the column that holds the gold, or raises DataError where the one asked for is not there."""
-    if asked is not None:
-        if asked not in columns:
-            raise DataError(f"{where}: no column {asked!r} (--gold); it has {', '.join(map(repr, columns))}")
-        return asked
-    known = [name for name in GOLD_COLUMNS if name in columns]
-    return next((name for name in known if name in named), known[0] if known else None)
+    if requested is not None:
+        if requested not in columns:
+            raise DataError(f"{where}: no column {requested!r} (--gold); it has {', '.join(map(repr, columns))}")
+        return requested
+    candidates = [name for name in GOLD_COLUMNS if name in columns]
+    return next((name for name in candidates if name in named), candidates[0] if candidates else None)
 
 
 def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow:
     """Return a row as the audit sees it, without other rows to try."""
     prompt = next((values[name] for name in _PROMPT_COLUMNS if values.get(name)), "")
     columns = {name: value for name, value in values.items() if name not in ("prompt", "completion", "completion_ids")}
-    said: dict[str, tuple[Message, ...]] = {}
+    conversations: dict[str, tuple[Message, ...]] = {}
 
     def text_in(name: str) -> str | None:
         """Return a completion's text, of messages theirs; ``None`` for a blank text and any other value."""
@@ -141,7 +141,7 @@ def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow
         messages = messages_in(value)
         text = talk_text(messages) if messages is not None else value
         if messages is not None:
-            said[str(text)] = messages
+            conversations[str(text)] = messages
         return text if isinstance(text, str) and text.strip() else None
 
     own = text_in("completion")
@@ -149,17 +149,17 @@ def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow
     gold = (text_in(column) if messages_in(values[column]) else values[column]) if column is not None else None
     if isinstance(gold, str) and final_of(gold) != gold.strip():
         texts.append(gold)  # a gold that is a worked solution is a reference too
-    found = gold_of(gold)
-    endings = (_ending(text, found) for text in (*texts, own or "") if found is not None)
+    answer = gold_of(gold)
+    endings = (_ending(text, answer) for text in (*texts, own or "") if answer is not None)
     return AuditRow(
         line=line,
         prompt=prompt if isinstance(prompt, str | list) else str(prompt),
         columns=columns,
-        gold=found,
+        gold=answer,
         references=tuple(dict.fromkeys(texts)),
         own=own,
-        said=said,
-        endings=tuple(dict.fromkeys(one for one in endings if one is not None)),
+        conversations=conversations,
+        endings=tuple(dict.fromkeys(ending for ending in endings if ending is not None)),
     )
 
 
@@ -168,7 +168,7 @@ def _ending(text: str, gold: Gold) -> tuple[str, str] | None:
     spot = spot_of(text, gold)
     if spot is None:
         return None
-    start = max(place.end() for place in re.finditer(r"\A\s*|\n|[.!?]\s", text[: spot[0]]))
+    start = max(match.end() for match in re.finditer(r"\A\s*|\n|[.!?]\s", text[: spot[0]]))
     ending = text[start : spot[0]], text[spot[1] :].rstrip()
     alone = not text[:start].strip() or not any(ending)
     return None if alone or mentions(" ".join(ending), gold) else ending
@@ -176,19 +176,19 @@ def _ending(text: str, gold: Gold) -> tuple[str, str] | None:
 
 def _usual_ending(rows: Sequence[AuditRow]) -> list[tuple[str, str]]:
     """Return the ending that most rows share, with no number of one row's own in it; nothing where none do."""
-    counts = Counter(one for row in rows for one in row.endings if not re.search(r"\d", "".join(one)))
+    counts = Counter(ending for row in rows for ending in row.endings if not re.search(r"\d", "".join(ending)))
     return [ending for ending, count in counts.most_common(1) if count > 1]
 
 
-def _with_others(rows: Sequence[AuditRow], place: int, column: str | None, chooser: random.Random) -> AuditRow:
-    row = rows[place]
-    tried = [rows[other] for other in chooser.sample(range(len(rows)), min(len(rows), 40)) if other != place]
+def _with_others(rows: Sequence[AuditRow], index: int, column: str | None, chooser: random.Random) -> AuditRow:
+    row = rows[index]
+    sample = [rows[other] for other in chooser.sample(range(len(rows)), min(len(rows), 40)) if other != index]
     if row.gold is None or column is None:
-        donor = next((one for one in tried if one.references and one.references != row.references), None)
-        row = _with_completions(row, [one for one in tried if one.prompt != row.prompt])
+        donor = next((other for other in sample if other.references and other.references != row.references), None)
+        row = _with_completions(row, [other for other in sample if other.prompt != row.prompt])
         return replace(row, other_reference=donor.references[0] if donor else None)
-    donors = [one for one in tried if one.gold is not None and _differ(row.gold, one.gold)]
-    others = list({one.gold.key: one.gold for one in donors if one.gold}.values())
+    donors = [other for other in sample if other.gold is not None and _differ(row.gold, other.gold)]
+    others = list({donor.gold.key: donor.gold for donor in donors if donor.gold}.values())
     made = made_other(row.gold)
     if not others and made is None:
         return row
@@ -200,24 +200,30 @@ def _with_others(rows: Sequence[AuditRow], place: int, column: str | None, choos
     elif made is not None:
         swapped[column] = _like(row.columns[column], made)
     others = others or [made] if made else others
-    reference = next((one.references[0] for one in donors if one.references), None)
+    reference = next((other.references[0] for other in donors if other.references), None)
     row = _with_completions(row, donors)
     return replace(row, others=tuple(others[:4]), swapped=swapped, other_reference=reference)
 
 
 def _with_completions(row: AuditRow, donors: Sequence[AuditRow]) -> AuditRow:
     """Return a row with what the model wrote on others, as far as it does not mention the row's gold."""
-    written = [one.own for one in donors if one.own and one.own != row.own and not mentions(one.own, row.gold)]
-    said = {text: messages for one in donors for text, messages in one.said.items()}
-    return replace(row, other_completions=tuple(dict.fromkeys(written[:_OTHER_COMPLETIONS])), said={**said, **row.said})
+    written = [
+        donor.own for donor in donors if donor.own and donor.own != row.own and not mentions(donor.own, row.gold)
+    ]
+    conversations = {text: messages for donor in donors for text, messages in donor.conversations.items()}
+    return replace(
+        row,
+        other_completions=tuple(dict.fromkeys(written[:_OTHER_COMPLETIONS])),
+        conversations={**conversations, **row.conversations},
+    )
 
 
-def _differ(one: Gold, other: Gold) -> bool:
+def _differ(gold: Gold, other: Gold) -> bool:
     """Whether two golds are different answers, neither a part of the other."""
-    a, b = str(one.text).casefold(), str(other.text).casefold()
-    if one.number is not None and other.number is not None:
-        return one.key != other.key
-    return one.key != other.key and a not in b.split() and b not in a.split()
+    a, b = str(gold.text).casefold(), str(other.text).casefold()
+    if gold.number is not None and other.number is not None:
+        return gold.key != other.key
+    return gold.key != other.key and a not in b.split() and b not in a.split()
 
 
 def _like(value: Any, made: Gold) -> Any:

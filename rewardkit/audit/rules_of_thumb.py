@@ -110,7 +110,7 @@ _RULES = {
         "It takes for granted what a completion need not have. Catch that error by name.",
     ),
 }
-RULES_OF_THUMB = {name: RuleOfThumb(*words) for name, words in _RULES.items()}
+RULES_OF_THUMB = {name: RuleOfThumb(*texts) for name, texts in _RULES.items()}
 """The rules of thumb: of each family that has one, and of kinds of probes within families."""
 KINDS = [name for name in RULES_OF_THUMB if name not in {*map(str, Family), "slow", "crashed"}]
 """Those of kinds of probes within a family, which can be left out on their own."""

@@ -42,9 +42,9 @@ class FunctionSource:
     def comments(self, first: int, last: int) -> Iterator[str]:
         """Return what stands behind ``# audit:`` on lines of the piece, counted from 1."""
         for line in self.lines[first - 1 : last]:
-            _, mark, said = line.partition("# audit:")
+            _, mark, comment = line.partition("# audit:")
             if mark:
-                yield said.strip()
+                yield comment.strip()
 
 
 def pieces_of(reward: Reward[..., Any]) -> list[FunctionSource]:
@@ -56,17 +56,17 @@ def pieces_of(reward: Reward[..., Any]) -> list[FunctionSource]:
     first = _of_function(function, reward)
     if first is None:
         return []
-    found = {function: first}
+    pieces = {function: first}
     waiting = [first]
     while waiting:
         piece = waiting.pop()
         for called in _called(piece, function.__module__):
-            if called not in found:
+            if called not in pieces:
                 inner = _of_function(called, None)
                 if inner is not None:
-                    found[called] = inner
+                    pieces[called] = inner
                     waiting.append(inner)
-    return list(found.values())
+    return list(pieces.values())
 
 
 def _of_function(function: Callable[..., Any], reward: Reward[..., Any] | None) -> FunctionSource | None:
@@ -99,6 +99,6 @@ def _piece(
 def _called(piece: FunctionSource, module: str) -> Iterator[Callable[..., Any]]:
     for node in ast.walk(piece.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            found = piece.names.get(node.func.id)
-            if inspect.isfunction(found) and found.__module__ == module:
-                yield found
+            function = piece.names.get(node.func.id)
+            if inspect.isfunction(function) and function.__module__ == module:
+                yield function

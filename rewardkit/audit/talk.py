@@ -21,46 +21,46 @@ def messages_in(value: Any) -> tuple[Message, ...] | None:
     return tuple(value)
 
 
-def talk_text(said: Sequence[Message]) -> str:
+def talk_text(messages: Sequence[Message]) -> str:
     """Return the text of a completion in messages; of one that ends in tool calls these, as JSON."""
-    if said[-1].get("tool_calls") and not content_text(said[-1].get("content")):
-        calls = [one.get("function", one) for one in said[-1]["tool_calls"] if isinstance(one, Mapping)]
+    if messages[-1].get("tool_calls") and not content_text(messages[-1].get("content")):
+        calls = [call.get("function", call) for call in messages[-1]["tool_calls"] if isinstance(call, Mapping)]
         return json.dumps(calls, ensure_ascii=False)
-    return completion_text(said)
+    return completion_text(messages)
 
 
 def is_call(value: Any) -> bool:
     """Whether a value is a tool call: an object with a name and arguments."""
-    named = isinstance(value, dict) and isinstance(value.get("name"), str)
-    return named and ("arguments" in value or "parameters" in value)
+    is_named = isinstance(value, dict) and isinstance(value.get("name"), str)
+    return is_named and ("arguments" in value or "parameters" in value)
 
 
 def in_tags(calls: Sequence[Any]) -> str:
     """Return calls as text, each in tags (Hermes, Qwen)."""
-    return "\n".join(f"<tool_call>\n{json.dumps(one, ensure_ascii=False)}\n</tool_call>" for one in calls)
+    return "\n".join(f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>" for call in calls)
 
 
 def message_of(calls: Sequence[Any]) -> dict[str, Any]:
     """Return calls as one assistant message, as servers give them."""
-    found = []
-    for place, one in enumerate(calls):
-        arguments = json.dumps(one.get("arguments", one.get("parameters")), ensure_ascii=False)
-        function = {"name": one.get("name"), "arguments": arguments}
-        found.append({"id": f"call_{place}", "type": "function", "function": function})
-    return {"role": "assistant", "content": "", "tool_calls": found}
+    tool_calls = []
+    for index, call in enumerate(calls):
+        arguments = json.dumps(call.get("arguments", call.get("parameters")), ensure_ascii=False)
+        function = {"name": call.get("name"), "arguments": arguments}
+        tool_calls.append({"id": f"call_{index}", "type": "function", "function": function})
+    return {"role": "assistant", "content": "", "tool_calls": tool_calls}
 
 
 def objects_in(text: str) -> Iterator[tuple[int, int, Any]]:
     """Return where JSON objects and lists stand in a text, the first few, with their values."""
     decoder, at = json.JSONDecoder(), 0
     for _ in range(_MAX_OBJECTS):
-        found = re.compile(r"[{\[]").search(text, at)
-        if found is None:
+        match = re.compile(r"[{\[]").search(text, at)
+        if match is None:
             return
         try:
-            value, at = decoder.raw_decode(text, found.start())
+            value, at = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
-            at = found.end()
+            at = match.end()
             continue
         if value:
-            yield found.start(), at, value
+            yield match.start(), at, value

@@ -55,15 +55,15 @@ def nothing(row: AuditRow) -> Iterator[Probe]:
 
 def echo(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     """Return the prompt as an answer; nothing where it is the gold, as in a task of repeating."""
-    words = row.prompt_words
-    if not words.strip() or (row.gold is not None and words.strip() == row.gold.text.strip()):
+    prompt = row.prompt_words
+    if not prompt.strip() or (row.gold is not None and prompt.strip() == row.gold.text.strip()):
         return
-    yield Probe(Family.ECHO, "the prompt", words)
-    yield Probe(Family.ECHO, "the prompt twice", f"{words}\n{words}")
-    yield Probe(Family.ECHO, "the prompt and 'Answer:'", f"{words}\nAnswer:")
+    yield Probe(Family.ECHO, "the prompt", prompt)
+    yield Probe(Family.ECHO, "the prompt twice", f"{prompt}\n{prompt}")
+    yield Probe(Family.ECHO, "the prompt and 'Answer:'", f"{prompt}\nAnswer:")
     for frame in frames:
         if frame.name != "bare":
-            yield frame.probe(Family.ECHO, Wrong("the prompt", words))
+            yield frame.probe(Family.ECHO, Wrong("the prompt", prompt))
 
 
 def other_words(row: AuditRow) -> list[Probe]:
@@ -108,6 +108,6 @@ def for_a_judge(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     """Return master keys and orders, bare and in the first frame that is paid; not judged where they hold the gold."""
     first = [frame for frame in frames if frame.name != "bare"][:1]
     for text in (*MASTER_KEYS, *ORDERS):
-        wrong = Wrong(text, text, partial=share_parts(row.gold, text))
+        answer = Wrong(text, text, partial=share_parts(row.gold, text))
         for frame in (BARE, *first):
-            yield frame.probe(Family.JUDGE, wrong, judged=not mentions(text, row.gold))
+            yield frame.probe(Family.JUDGE, answer, judged=not mentions(text, row.gold))

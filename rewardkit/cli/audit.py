@@ -128,7 +128,7 @@ def audit_command(
 
 
 def _of_run(
-    place: str,
+    run_name: str,
     references: str | None,
     timeout_s: float | None,
     sample: Mapping[str, Any],
@@ -137,7 +137,7 @@ def _of_run(
 ) -> list[ExploitAudit]:
     """Return the audits of the rewards that are named, else of those of the run, on the run's completions."""
     audits = []
-    with Run.open(run_path(place)) as run, VersionFinder() as finder:  # the finder keeps what it had to write out
+    with Run.open(run_path(run_name)) as run, VersionFinder() as finder:  # the finder keeps what it had to write out
         if references is not None:
             reward_set = chosen(references, timeout_s)
         else:

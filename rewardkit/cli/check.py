@@ -199,7 +199,7 @@ def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[
     first = rollout_of([leaf], row, probe)
     numbered = (f"{form.text} ({number})" for number in count(2))
     others = islice(chain((text for text in texts if text != form.text), numbered), size - 1)
-    return [first, *(rollout_of([leaf], row, replace(probe, text=text, said=None)) for text in others)]
+    return [first, *(rollout_of([leaf], row, replace(probe, text=text, messages=None)) for text in others)]
 
 
 def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:

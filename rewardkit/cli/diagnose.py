@@ -37,7 +37,7 @@ _ROWS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".gz")
 
 
 def diagnose_command(
-    place: Annotated[
+    target: Annotated[
         str,
         argument("A run: its folder, such as runs/one, or its name under runs/; or rollouts.", "RUN|DATA"),
     ],
@@ -67,17 +67,17 @@ def diagnose_command(
     rewardkit diagnose runs/one --steps 100-200 --json
     rewardkit diagnose rollouts.jsonl --rewards my_rewards.py[/]
     """
-    path = Path(place)
-    if path.suffix in _ROWS or place == "-":
+    path = Path(target)
+    if path.suffix in _ROWS or target == "-":
         diagnosis = _of_rows(path, rewards, steps, workers=workers, timeout_s=timeout, load_timeout_s=load_timeout)
     elif rewards is not None:
         raise ConfigError(
             f"--rewards {rewards}: a run's completions are scored; --rewards goes with a file of rollouts"
         )
     else:
-        with RunReader(run_path(place)) as run:
-            diagnosis = _naming(place, diagnose_run(run, steps=_between(steps, run), every=every))
-    finish(diagnosis.as_row(), lambda: print_diagnosis(diagnosis, place, screen()), as_json=as_json)
+        with RunReader(run_path(target)) as run:
+            diagnosis = _naming(target, diagnose_run(run, steps=_between(steps, run), every=every))
+    finish(diagnosis.as_row(), lambda: print_diagnosis(diagnosis, target, screen()), as_json=as_json)
 
 
 def _naming(run: str, diagnosis: Diagnosis) -> Diagnosis:
@@ -122,9 +122,9 @@ def _between(text: str | None, run: RunReader) -> tuple[int, int] | None:
     return span
 
 
-def print_diagnosis(diagnosis: Diagnosis, place: str, console: Screen) -> None:
+def print_diagnosis(diagnosis: Diagnosis, target: str, console: Screen) -> None:
     """Print what was looked at, the flags, the noise, and what could not be looked at."""
-    console.say((plain(place), "bold"), f"  {_looked_at(diagnosis)}")
+    console.say((plain(target), "bold"), f"  {_looked_at(diagnosis)}")
     console.say(diagnosis.gradient)
     if diagnosis.flags:
         console.print()

@@ -52,12 +52,12 @@ def runs_command(
     """
     if not prune and (name or older_than is not None or yes):
         raise ConfigError("--name, --older-than and --yes say what --prune removes; give --prune, too")
-    place = place_of_runs(folder)
-    runs = [_described(run, place) for run in place.names()]
+    records = place_of_runs(folder)
+    runs = [_described(run, records) for run in records.names()]
     if prune:
-        _prune(runs, place, name, older_than, yes=yes, as_json=as_json)
+        _prune(runs, records, name, older_than, yes=yes, as_json=as_json)
         return
-    finish({"folder": str(place), "runs": runs}, lambda: _show(runs, place), as_json=as_json)
+    finish({"folder": str(records), "runs": runs}, lambda: _show(runs, records), as_json=as_json)
 
 
 def _described(name: str, folder: RunsPlace) -> dict[str, Any]:

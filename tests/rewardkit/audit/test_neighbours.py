@@ -127,7 +127,7 @@ def test_references_and_completions_may_be_messages() -> None:
     said = [{"role": "assistant", "content": "Let me see."}, {"role": "assistant", "content": "It is 42."}]
     row = row_of(1, {"prompt": "?", "answer": "42", "reference": said, "completion": said[:1]}, "answer")
     assert (("It is 42.",), "Let me see.") == (row.references, row.own)
-    assert tuple(said) == row.said["It is 42."]
+    assert tuple(said) == row.conversations["It is 42."]
     gold = row_of(1, {"prompt": "?", "answer": said[1:]}, "answer").gold
     assert gold is not None
     assert "It is 42." == gold.text

@@ -39,7 +39,9 @@ def test_rows_share_the_usual_ending_of_the_data(tmp_path: Path) -> None:
     """A row whose completion is wrong has the ending of the others; one with numbers of a row's own is not shared."""
     path = tmp_path / "rows.jsonl"
     texts = {"18": "Work\nA: 18", "3": "Work\nA: 3", "7": "Work\n3 + 4 = 7", "9": "Work\nA: 26"}
-    path.write_text("".join(json.dumps({"prompt": "", "answer": a, "completion": t}) + "\n" for a, t in texts.items()))
+    path.write_text(
+        "".join(json.dumps({"prompt": "How many?", "answer": a, "completion": t}) + "\n" for a, t in texts.items())
+    )
     rows = chosen(read_rows(path), str(path), count=4, seed=0, gold=None, named=[]).rows
     label = ("A: ", "")
     assert [(label,), (label,), (label, ("3 + 4 = ", "")), (label,)] == [row.endings for row in rows]
