@@ -101,9 +101,9 @@ class Evaluation:
         return [result]
 
     def _runs(self, lines: Sequence[Mapping[str, Any]], count: int) -> list[ExecutionResult]:
-        """Return the results of runs that shared a process: its wait status tells of the last, it of the others.
+        """Return the results of runs that shared a process, each with its own part of the outputs.
 
-        What they wrote follows one another; no run is given what another one wrote.
+        The wait status shows how the last run ended; for the others there is only what the process reported.
         """
         starts = {line["run"]: line for line in lines if type(line.get("run")) is int}
         ends = {line["ran"]: line for line in lines if type(line.get("ran")) is int}
@@ -123,7 +123,7 @@ class Evaluation:
         return results
 
     def _result_of_end(self, raised: object, out: Span, err: Span) -> ExecutionResult:
-        """Return the result of what ended with its process."""
+        """Return the result of a run or call that ended with its process."""
         status = self._report.status
         ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None

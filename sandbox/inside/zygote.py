@@ -83,7 +83,7 @@ def main() -> None:
 
 
 class Zygote:
-    """Enters the jail when it is made."""
+    """Enters the jail when it is made, and then forks a child for each evaluation."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._client = os.pidfd_open(settings["parent"])
@@ -265,7 +265,7 @@ class Zygote:
         return child
 
     def _become(self, peer: int, limits: Bounds, processes: int, *, tester: bool = False) -> None:
-        """In the child: keep only the descriptors that are its own, and give up what the zygote may do."""
+        """Keep only the descriptors of a child, in the child, and give up what the zygote may do."""
         self._children.die_with_us()
         if os.getppid() not in (self._self, 0):  # the zygote ended before the call above
             os._exit(83)
@@ -329,7 +329,7 @@ class Zygote:
                 os.kill(child, signal.SIGKILL)
 
     def finish(self) -> int:
-        """End whatever is under way and empty the scratch directory; return 0 if nothing at all is left."""
+        """End all that is under way and empty the scratch directory; return 0 if nothing at all is left."""
         self._kill(2, 0)  # all, where this is process 1
         for process in self._running:
             self._kill(1, process)
