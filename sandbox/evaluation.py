@@ -34,7 +34,7 @@ Span = tuple[int, int | None]  # begin and end of a run's part of an output; Non
 _CALL = re.compile(rb'\{"call": ?([0-9]{1,6}),')
 
 
-class Report(NamedTuple):
+class ZygoteReport(NamedTuple):
     """A zygote's report of an evaluation."""
 
     status: int  # the wait status of the completion's process
@@ -46,7 +46,7 @@ class Report(NamedTuple):
     tester_status: int  # -1 where there was no tester
 
 
-_NO_REPORT = Report(-1, 0, 0.0, 0.0, 0.0, 0, -1)
+_NO_REPORT = ZygoteReport(-1, 0, 0.0, 0.0, 0.0, 0, -1)
 
 
 class Evaluation:
@@ -56,7 +56,7 @@ class Evaluation:
         self,
         kind: int,
         limits: Limits,
-        report: Report | None,
+        report: ZygoteReport | None,
         failure: str,
         outputs: Mapping[str, bytes] | None = None,
         results: bytes = b"",

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sandbox import folders
 from sandbox.errors import SandboxUnavailableError
-from sandbox.evaluation import Evaluation, Report
+from sandbox.evaluation import Evaluation, ZygoteReport
 from sandbox.inside.children import PARTS
 from sandbox.inside.workfolder import CLEAN_S, FOLDER
 from sandbox.inside.zygote import CONTROL, FILES, ORDER, REASONS, REPORT
@@ -151,10 +151,10 @@ class ZygoteProcess:
                     raise
                 self._patience_s = 0.0  # the code began and did not end in time, whatever the zygote does
                 self.close()
-                report = Report(*_LATE, time.monotonic() - began, 0.0, 0.0, 0, -1)
+                report = ZygoteReport(*_LATE, time.monotonic() - began, 0.0, 0.0, 0, -1)
                 return Evaluation(kind, limits, report, "")
             self._untidy = not tidy
-            report = Report(*fields)
+            report = ZygoteReport(*fields)
             if REASONS[report.reason] == "no process":
                 raise OSError("the zygote could not start a process")
             return Evaluation(kind, limits, report, "", *self._read(limits))
