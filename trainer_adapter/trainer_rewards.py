@@ -27,9 +27,8 @@ from rewardkit import (
     RewardFunctionsConfig,
     RewardLoadError,
     Rollout,
-    Scorer,
 )
-from rewardkit.serving import JoinedRuntime, ToldRow, is_address, scorer_of, told_rows
+from rewardkit.serving import JoinedRuntime, PartsScorer, ToldRow, is_address, scorer_of, told_rows
 from sandbox import cores, local_ranks
 from trainer_adapter.grpo import MOST_WORKERS, RuntimeOptions
 from trainer_adapter.trainer_versions import TrainerVersions
@@ -148,7 +147,7 @@ class TrainerRewards:
 
     def _runtime_of(
         self, rewards: Any, weights: Sequence[float] | Mapping[str, float] | None, options: RuntimeOptions
-    ) -> Scorer:
+    ) -> PartsScorer:
         """Return what scores, not started; an error names the trainer's setting."""
         if rewards is None:
             rewards = os.environ.get(VARIABLE)
@@ -178,7 +177,7 @@ class TrainerRewards:
                 f"{' and '.join(sorted(self.asks.columns))}; take the column from there, or put both into one"
             )
 
-    def _hold(self, runtime: Scorer) -> None:
+    def _hold(self, runtime: PartsScorer) -> None:
         """Note the runtime, and what tells equal ones."""
         self._runtime, self._owner = runtime, os.getpid()
         try:
@@ -274,11 +273,12 @@ class TrainerRewards:
                 atexit.register(found.close)
             return found
 
-    def _own_runtime(self) -> Any:
+    def _own_runtime(self) -> PartsScorer:
         """Return the runtime, or one like it in a fork, which can use nothing of its parent's."""
         if self._settings is None or (self._runtime is not None and self._owner == os.getpid()):
             return self._runtime
-        return pickle.loads(self._settings)  # noqa: S301 - pickled by this class
+        copy: PartsScorer = pickle.loads(self._settings)  # noqa: S301 - pickled by this class
+        return copy
 
     def close(self) -> None:
         """End the workers of this process. A second call does nothing, and the next scoring needs new rewards."""

@@ -13,7 +13,7 @@ import uvicorn
 
 from rewardkit.dashboard.app import Dashboard, application
 from rewardkit.record.place import RunsPlace
-from rewardkit.web.listening import PatientServer, check_token, config_of, listening
+from rewardkit.web.listening import PatientServer, check_token, config_of, listening, url_host
 
 PORT = 8642
 MOST_CONNECTIONS = 512
@@ -106,7 +106,7 @@ def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names: Seq
 def address_of(host: str, port: int, token: str, write_token: str | None) -> Address:
     """Return what is told of a server that listens at a host and port."""
     anywhere = host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
-    host_name = socket.gethostname() if anywhere else f"[{host}]" if ":" in host else host
+    host_name = socket.gethostname() if anywhere else url_host(host)
     target = "127.0.0.1" if anywhere else host_name
     tunnel = f"ssh -N -L {port}:{target}:{port} you@{socket.gethostname()}"
     return Address(f"http://{host_name}:{port}/?token={token}", tunnel, port, write_token)

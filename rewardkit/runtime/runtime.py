@@ -160,21 +160,24 @@ class Runtime:
         self.workers: int = checked("workers", count, lambda count: count >= 1, "a whole number, 1 or more", int)
         checked("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
         self._load_timeout_s = max(float(load_timeout_s), *map(time_to_load_s, self._leaves), 0.0)
-        chosen = choice("lane", lane, RuntimeLane)
-        if ray_address is not None and chosen is not RuntimeLane.RAY:
+        self._place_calls(choice("lane", lane, RuntimeLane), ray_address)
+        if record is not None:
+            self._recorder = _recorder(record, resolved.env)
+
+    def _place_calls(self, lane: StrEnum, ray_address: str | None) -> None:
+        """Load the rewards here for the inline lane, or make the pool of another one."""
+        if ray_address is not None and lane is not RuntimeLane.RAY:
             raise RewardDefinitionError(f"ray_address={ray_address!r}: only lane='ray' has a cluster")
-        if chosen is RuntimeLane.INLINE:
+        if lane is RuntimeLane.INLINE:
             self.workers = 1
             for leaf in self._leaves:
                 load(leaf)
-        else:
-            check_isolated(self._leaves)
-            self._pool = self._own_pool()
-            if chosen is RuntimeLane.RAY:
-                self._pool = self._spread(self._pool, ray_address)
-            self._finalizer = weakref.finalize(self, _end, self._pool, _after_jails(self._leaves))
-        if record is not None:
-            self._recorder = _recorder(record, resolved.env)
+            return
+        check_isolated(self._leaves)
+        self._pool = self._own_pool()
+        if lane is RuntimeLane.RAY:
+            self._pool = self._spread(self._pool, ray_address)
+        self._finalizer = weakref.finalize(self, _end, self._pool, _after_jails(self._leaves))
 
     def _own_pool(self) -> CallPool:
         """Return the pool of this machine's workers, not started."""

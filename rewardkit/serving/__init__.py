@@ -10,12 +10,14 @@ the server's routes and the adapters tell it.
 from rewardkit.serving.choice import is_address, scorer_of
 from rewardkit.serving.contract import RowFate, ToldRow, told_rows
 from rewardkit.serving.joined_runtime import JoinedRuntime
+from rewardkit.serving.joining import PartsScorer
 from rewardkit.serving.queries import completion_in
 from rewardkit.serving.remote import RemoteRuntime
 from rewardkit.serving.remote_reward import RemoteReward
 
 __all__ = [
     "JoinedRuntime",
+    "PartsScorer",
     "RemoteReward",
     "RemoteRuntime",
     "RowFate",

@@ -29,7 +29,7 @@ from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.bodies import RefusedError, a_list, an_object, dumps, loads
 from rewardkit.serving.contract import RowFate, told_rows
 from rewardkit.serving.gathering import GROUP_WAIT_S, Gathering
-from rewardkit.serving.joining import MOST_ROWS, Joining, PartsRuntime
+from rewardkit.serving.joining import MOST_ROWS, Joining, PartsScorer
 from rewardkit.serving.metrics import KIND, Metrics
 from rewardkit.serving.openapi import description
 from rewardkit.serving.remote_reward import PROTOCOL, signature_of
@@ -67,22 +67,20 @@ class RewardApp:
         group_size: Rows that make a group; ``None`` where requests hold whole groups.
         group_wait_s: Seconds until a group is late.
         most_rows: Rows that may wait or be scored at once.
-        versions: Each reward's version.
     """
 
     def __init__(
         self,
-        runtime: PartsRuntime,
+        runtime: PartsScorer,
         *,
         token: str | None = None,
         group_size: int | None = None,
         group_wait_s: float = GROUP_WAIT_S,
         most_rows: int = MOST_ROWS,
-        versions: Mapping[str, str] | None = None,
     ) -> None:
         self._token = token
         self._joining = Joining(runtime, most_rows=most_rows, on_batch=lambda callers, rows: self.metrics.batch(rows))
-        self._most = min(ROWS, most_rows)
+        self._most = min(ROWS, most_rows)  # a larger request could never be admitted
         self._groups = groups_among(runtime.rewards)
         waits = group_size is not None and self._groups  # without rewards of groups no row need wait
         self._gathering = Gathering(self._joining, group_size or 1, group_wait_s) if waits else None
@@ -95,7 +93,7 @@ class RewardApp:
             "protocol": PROTOCOL,
             "rewards": {name: "group" if name in self._groups else "single" for name in runtime.names},
             "weights": runtime.weights,
-            "versions": dict(versions or {}),
+            "versions": {name: reward.version for name, reward in runtime.rewards.items()},
             "group_size": group_size,
             "most_rows": self._most,
         }
@@ -170,12 +168,12 @@ class RewardApp:
         if path.startswith("/t/"):
             token, _, rest = path[3:].partition("/")
             path = f"/{rest}"
-        if path not in ADDRESSES or b"%" in (scope.get("raw_path") or b""):
-            path = "none"
+        if path not in ADDRESSES or b"%" in (scope.get("raw_path") or b""):  # one spelling an address
+            path = "none"  # told only to those who may ask
         if path not in OPEN and self._token is not None:
             bearer = request.header(b"authorization")
             token = bearer[7:].strip() if bearer[:7].lower() == "bearer " else token
-            if not compare_digest(token.encode("utf-8", "replace"), self._token.encode()):
+            if not compare_digest(token.encode("utf-8", "replace"), self._token.encode()):  # equal time, wrong or right
                 reason = "wrong token" if token else "no token; send `Authorization: Bearer TOKEN`, or ask /t/TOKEN/..."
                 raise RefusedError(401, reason, {"www-authenticate": "Bearer"})
         if self._token is None and not _is_local(request):
@@ -188,21 +186,17 @@ class RewardApp:
         return path
 
     async def _answer(self, route: str, request: _Request) -> _Answer:
-        if route == "/livez":
-            return _json({"ok": True})
-        if route == "/readyz":
-            return _json({"ok": not self.draining}, 503 if self.draining else 200)
         if route == "/metrics":
             return _Answer(self.metrics.text(), kind=KIND)
-        if route == "/openapi.json":
-            return _json(self._openapi)
-        if route == "/v1/rewards":
-            return _json(self._about)
+        if route == "/readyz":
+            return _json({"ok": not self.draining}, 503 if self.draining else 200)
+        if ADDRESSES[route] == "GET":
+            return _json({"/livez": {"ok": True}, "/openapi.json": self._openapi, "/v1/rewards": self._about}[route])
         if self.draining:
             raise _busy("the server is ending; ask another one, or try again later")
         body = an_object(loads(await self._body(request)))
         if route == "/seed_session":
-            return _json({})
+            return _json({})  # Gym wants a session, and scores need none
         if route == "/aggregate_metrics":
             return _json(gym_metrics(body))
         request.is_active = True
@@ -218,7 +212,7 @@ class RewardApp:
             raise RefusedError(422, f"reward: expected one of {', '.join(self._rewards)}")
         rows = a_list(body, "examples", self._most)
         examples = [an_object(row, f"examples[{number}]") for number, row in enumerate(rows)]
-        columns = [await asyncio.to_thread(leaf.misfits, examples) for leaf in reward.leaves]
+        columns = [await asyncio.to_thread(leaf.misfits, examples) for leaf in reward.leaves]  # authors' validators
         return sorted(dict.fromkeys(chain(*columns)), key=lambda misfit: misfit.row)
 
     async def _scored(self, route: str, request: _Request, body: dict[str, Any]) -> _Answer:

@@ -9,7 +9,7 @@ from typing import Any
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.loading.registry import HasRewards, RewardSet
 from rewardkit.runtime.runtime import Runtime
-from rewardkit.scorer import Scorer
+from rewardkit.serving.joining import PartsScorer
 from rewardkit.serving.remote import RemoteRuntime
 
 CONNECT_S = 5.0
@@ -55,7 +55,7 @@ def scorer_of(
     weights: Sequence[float] | Mapping[str, float] | None = None,
     defaults: Mapping[str, Any] | None = None,
     **options: Any,
-) -> Scorer:
+) -> PartsScorer:
     """Return what scores rewards: a runtime of them, or the client of the servers that do.
 
     Args:

@@ -42,46 +42,40 @@ class RouteReply:
     beside: str
 
 
+def _replies(
+    scored: str, skipped: str, failed: str, unknown: str, missing: str = "0.0"
+) -> Mapping[RowFate, RouteReply]:
+    """Return a route's replies from what says the rest of each fate, and what stands for a missing total."""
+    return {
+        RowFate.SCORED: RouteReply("total", scored),
+        RowFate.SKIPPED: RouteReply(missing, skipped),
+        RowFate.FAILED: RouteReply("total", failed),
+        RowFate.UNKNOWN: RouteReply(missing, unknown),
+    }
+
+
+_OUTCOME, _CAUSE = "each reward's outcome", "each reward's outcome, with its cause"
 _FLAGS = "`extra_logs` has `unknown`, `skipped` and `failed` as 0.0 or 1.0, and each reward's score"
-_GYM = "`mask_sample` true, also in `instance_config`; `failure_kind`, `failure_reason`, `_ng_failure_class`"
-_EVAL = "`is_score_valid` false, `error` with the cause"
+_SAME, _NAN = "with `?reward_key=` the same flags", "with `?reward_key=` the same flags; with `?unknown=nan` NaN"
 TABLE: Mapping[str, Mapping[RowFate, RouteReply]] = {
-    "/v1/score": {
-        RowFate.SCORED: RouteReply("total", "each reward's outcome"),
-        RowFate.SKIPPED: RouteReply("null", "each reward's outcome"),
-        RowFate.FAILED: RouteReply("total", "each reward's outcome, with its cause"),
-        RowFate.UNKNOWN: RouteReply("null", "each reward's outcome, with its cause"),
-    },
-    "/get_reward": {
-        RowFate.SCORED: RouteReply("total", _FLAGS),
-        RowFate.SKIPPED: RouteReply("0.0", _FLAGS),
-        RowFate.FAILED: RouteReply("total", _FLAGS),
-        RowFate.UNKNOWN: RouteReply("0.0", _FLAGS),
-    },
-    "/slime": {
-        RowFate.SCORED: RouteReply("total", "with `?reward_key=` the same flags"),
-        RowFate.SKIPPED: RouteReply("0.0", "with `?reward_key=` the same flags; with `?unknown=nan` NaN"),
-        RowFate.FAILED: RouteReply("total", "with `?reward_key=` the same flags"),
-        RowFate.UNKNOWN: RouteReply("0.0", "with `?reward_key=` the same flags; with `?unknown=nan` NaN"),
-    },
-    "/verify": {
-        RowFate.SCORED: RouteReply("total", "`mask_sample` false, each reward's score"),
-        RowFate.SKIPPED: RouteReply("0.0", "`mask_sample` true, also in `instance_config`"),
-        RowFate.FAILED: RouteReply("total", "`mask_sample` false, `failure_kind`, `failure_reason`"),
-        RowFate.UNKNOWN: RouteReply("0.0", _GYM),
-    },
-    "/evaluate": {
-        RowFate.SCORED: RouteReply("total", "`is_score_valid` true, each reward in `metrics`"),
-        RowFate.SKIPPED: RouteReply("0.0", "`is_score_valid` false"),
-        RowFate.FAILED: RouteReply("total", "`is_score_valid` true, the reward's in `metrics` false"),
-        RowFate.UNKNOWN: RouteReply("0.0", _EVAL),
-    },
-    "/score": {
-        RowFate.SCORED: RouteReply("total", "nothing: the reply is numbers alone"),
-        RowFate.SKIPPED: RouteReply("0.0", "nothing"),
-        RowFate.FAILED: RouteReply("total", "nothing"),
-        RowFate.UNKNOWN: RouteReply("0.0", "nothing; the server warns in its log"),
-    },
+    "/v1/score": _replies(_OUTCOME, _OUTCOME, _CAUSE, _CAUSE, "null"),
+    "/get_reward": _replies(_FLAGS, _FLAGS, _FLAGS, _FLAGS),
+    "/slime": _replies(_SAME, _NAN, _SAME, _NAN),
+    "/verify": _replies(
+        "`mask_sample` false, each reward's score",
+        "`mask_sample` true, also in `instance_config`",
+        "`mask_sample` false, `failure_kind`, `failure_reason`",
+        "`mask_sample` true, also in `instance_config`; `failure_kind`, `failure_reason`, `_ng_failure_class`",
+    ),
+    "/evaluate": _replies(
+        "`is_score_valid` true, each reward in `metrics`",
+        "`is_score_valid` false",
+        "`is_score_valid` true, the reward's in `metrics` false",
+        "`is_score_valid` false, `error` with the cause",
+    ),
+    "/score": _replies(
+        "nothing: the reply is numbers alone", "nothing", "nothing", "nothing; the server warns in its log"
+    ),
 }
 """What each route says of each fate."""
 

@@ -103,20 +103,9 @@ class Gathering:
         epoch: float | None = None,
         within_s: float | None = None,
     ) -> ScoreBatch:
-        """Return the scores of rows, each of which is scored with its group.
-
-        Args:
-            rollouts: The rows, of any groups.
-            samples: What tells each row from others of the run with the same content, where the caller has it.
-            step: Optimizer steps done; rows of different steps are of different groups.
-            epoch: Passes over the data done.
-            within_s: Seconds for all of it.
-
-        Raises:
-            RewardError: As :meth:`Joining.score`.
-        """
+        """Return the scores of rows, each of which is scored with its group, as :meth:`JoinedRuntime.score` does."""
         rollouts = list(rollouts)
-        self._joining.check(rollouts)
+        self._joining.runtime.check(rollouts)
         labels = [None] * len(rollouts) if samples is None else samples
         digests = [_digest(rollout, label, (step, epoch)) for rollout, label in zip(rollouts, labels, strict=True)]
         self._joining.admit(len(rollouts))
@@ -134,9 +123,9 @@ class Gathering:
             for seat in seats:
                 self._leave(seat)
         answers = [seat.answer.result() for seat in seats]
-        names = list(answers[0]) if answers else self._joining.names
+        names = list(answers[0]) if answers else self._joining.runtime.names
         outcomes = {name: [answer[name] for answer in answers] for name in names}
-        return ScoreBatch(rollouts, outcomes, self._joining.weights)
+        return ScoreBatch(rollouts, outcomes, self._joining.runtime.weights)
 
     def flush(self, why: str) -> None:
         """Score what waits, as groups that are late."""

@@ -19,7 +19,7 @@ from rewardkit.runtime.settings import check_open
 from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.gathering import GROUP_WAIT_S, Gathering
-from rewardkit.serving.joining import BATCH_ROWS, MOST_ROWS, Joining, PartsRuntime
+from rewardkit.serving.joining import BATCH_ROWS, MOST_ROWS, Joining, PartsScorer
 from rewardkit.types import Rollout
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class JoinedRuntime:
 
     def __init__(
         self,
-        runtime: PartsRuntime,
+        runtime: PartsScorer,
         *,
         group_size: int | None = None,
         group_wait_s: float = GROUP_WAIT_S,

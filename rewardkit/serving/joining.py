@@ -10,18 +10,15 @@ import asyncio
 import copy
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from rewardkit.declare.compose import Composable
 from rewardkit.errors import DataError, FullError, InfrastructureError, RewardDefinitionError, RewardError
 from rewardkit.runtime.plan import CallerRows
 from rewardkit.score_batch import ScoreBatch
+from rewardkit.scorer import Scorer
 from rewardkit.types import Rollout
-
-if TYPE_CHECKING:
-    from rewardkit.runtime.runtime import Runtime
 
 MOST_ROWS = 16_384
 """Rows that may be inside at once, waiting or being scored."""
@@ -33,31 +30,13 @@ PACE_S = 0.02
 """Seconds after which the next batch begins though the one before is not done, so that a slow row delays no other."""
 
 
-class PartsRuntime(Protocol):
-    """What scores several callers' rows in one batch: :class:`rewardkit.Runtime`, or a client of a server."""
-
-    weights: dict[str, float]
-
-    @property
-    def names(self) -> list[str]: ...
-
-    @property
-    def rewards(self) -> Mapping[str, Composable]: ...
-
-    def check(self, rollouts: Sequence[Rollout]) -> None: ...
+class PartsScorer(Scorer, Protocol):
+    """A scorer that can score several callers' rows in one batch."""
 
     async def ascore_parts(
         self, parts: Sequence[CallerRows], *, step: int | None = None, epoch: float | None = None
-    ) -> list[ScoreBatch | RewardError]: ...
-
-    @property
-    def changeable(self) -> Runtime | None: ...
-
-    def start(self) -> object: ...
-
-    def wait_loaded(self) -> None: ...
-
-    def close(self) -> None: ...
+    ) -> list[ScoreBatch | RewardError]:
+        """Return each caller's own scores, or its own error, in the callers' order."""
 
 
 @dataclass(slots=True, eq=False)
@@ -98,7 +77,7 @@ class Joining:
 
     def __init__(
         self,
-        runtime: PartsRuntime,
+        runtime: PartsScorer,
         *,
         most_rows: int = MOST_ROWS,
         batch_rows: int = BATCH_ROWS,
@@ -107,7 +86,7 @@ class Joining:
         for name, value in (("most_rows", most_rows), ("batch_rows", batch_rows)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise RewardDefinitionError(f"{name}={value!r}: expected a whole number, 1 or more")
-        self._runtime, self._most_rows, self._batch_rows, self._on_batch = runtime, most_rows, batch_rows, on_batch
+        self.runtime, self._most_rows, self._batch_rows, self._on_batch = runtime, most_rows, batch_rows, on_batch
         self._inside = 0
         self._waiting: deque[_Caller] = deque()
         self._running: set[_Batch] = set()
@@ -120,16 +99,6 @@ class Joining:
     def rows(self) -> int:
         """Rows that are inside now."""
         return self._inside
-
-    @property
-    def names(self) -> list[str]:
-        """The rewards' names, in their order."""
-        return self._runtime.names
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """Each reward's weight in the totals."""
-        return self._runtime.weights
 
     def admit(self, rows: int) -> None:
         """Count rows as inside, until :meth:`release`.
@@ -162,10 +131,6 @@ class Joining:
         """Take no more calls; those that are inside go on."""
         self._end_reason = reason
 
-    def check(self, rollouts: Sequence[Rollout]) -> None:
-        """Raise :class:`~rewardkit.errors.DataError` where rollouts are wrong."""
-        self._runtime.check(rollouts)
-
     async def score(
         self,
         rollouts: Sequence[Rollout],
@@ -174,24 +139,15 @@ class Joining:
         epoch: float | None = None,
         within_s: float | None = None,
     ) -> ScoreBatch:
-        """Score one caller's rollouts, together with those of others.
-
-        Groups are made among the caller's rollouts alone.
-
-        Args:
-            rollouts: What to score; perhaps nothing.
-            step: Optimizer steps done.
-            epoch: Passes over the data done.
-            within_s: Seconds for all of it; ``None`` for as long as the rewards' own timeouts allow.
+        """Score one caller's rollouts together with those of others; groups are made among the caller's alone.
 
         Raises:
-            DataError: The rollouts are wrong.
             FullError: There is no room, or no more are taken.
-            InfrastructureError: Too many calls were lost, or the seconds are over.
+            InfrastructureError: Too many calls were lost, or ``within_s`` seconds are over.
             RewardError: As :meth:`rewardkit.Runtime.score`.
         """
         rollouts = list(rollouts)
-        self.check(rollouts)
+        self.runtime.check(rollouts)
         self.admit(len(rollouts))
         try:
             async with asyncio.timeout(within_s):
@@ -279,7 +235,7 @@ class Joining:
         """Return each caller's scores or error."""
         step, epoch = callers[0].context
         try:
-            return await self._runtime.ascore_parts([caller.part for caller in callers], step=step, epoch=epoch)
+            return await self.runtime.ascore_parts([caller.part for caller in callers], step=step, epoch=epoch)
         except DataError as error:
             if len(callers) == 1:
                 return [error]

@@ -149,16 +149,12 @@ class RemoteRuntime:
             ) from error
 
     def _introduction(self, links: Sequence[ServerLink], retry_s: float) -> Mapping[str, Any]:
-        """Return what all servers tell of their rewards.
-
-        Raises:
-            ConfigError: They serve different ones.
-        """
+        """Return what all servers tell of their rewards; raise ConfigError where they serve different ones."""
         try:
             replies = [self._ask([link], 0, "GET", "/v1/rewards", None, _introduction_in, retry_s) for link in links]
         finally:
             for link in links:
-                link.close()
+                link.close()  # scores have links of their own, with a longer timeout
         for url, reply in zip(self.urls, replies, strict=True):
             if reply.get("protocol") != PROTOCOL:
                 raise ConfigError(
@@ -199,18 +195,7 @@ class RemoteRuntime:
         check_rollouts(list(self._rewards.values()), rollouts)
 
     def score(self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None) -> ScoreBatch:
-        """Score rollouts and wait for the last of them.
-
-        Args:
-            rollouts: What to score, groups whole.
-            step: Optimizer steps done.
-            epoch: Passes over the data done.
-
-        Raises:
-            DataError: The rollouts are wrong, or a server says so.
-            InfrastructureError: More calls were lost than may be.
-            RuntimeClosedError: The runtime is closed.
-        """
+        """Score rollouts, whole groups of them, and wait for the last one; raise as :meth:`rewardkit.Scorer.score`."""
         check_open(self._owner, closed=self._closed)
         rows = list(rollouts)
         self.check(rows)
@@ -221,12 +206,9 @@ class RemoteRuntime:
     def stream(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
     ) -> Iterator[Finished]:
-        """Return (row, reward, outcome) as servers answer the requests, in no order.
+        """Return (row, reward, outcome) as servers answer the requests, in no order; raise as :meth:`score`.
 
         Leaving the loop early drops the requests that have not been sent.
-
-        Raises:
-            RewardError: As :meth:`score`.
         """
         check_open(self._owner, closed=self._closed)
         part = CallerRows(list(rollouts))
@@ -325,19 +307,13 @@ class RemoteRuntime:
             return error
 
     def _outcomes_in(self, reply: object, rows: int) -> list[dict[str, Outcome]]:
-        """Return the outcomes in a server's answer.
-
-        Raises:
-            AgainError: It is no answer to so many rows by the rewards that the servers had at the start.
-        """
-        try:
+        """Return the outcomes in a server's answer; raise AgainError where rows or the rewards' versions differ."""
+        with _odd_replies():
             answer = _object_in(reply)
             outcomes = [
                 {name: Outcome.from_json(row["outcomes"][name]) for name in self._rewards} for row in answer["rows"]
             ]
             versions = {name: str(answer["versions"][name]) for name in self._rewards}
-        except (KeyError, TypeError, ValueError) as error:
-            raise AgainError(f"answered something else than a reward server does: {error!r}") from error
         if len(outcomes) != rows:
             raise AgainError(f"answered {len(outcomes)} rows where {rows} were asked")
         for name, reward in self._rewards.items():
@@ -375,10 +351,7 @@ class RemoteRuntime:
     ) -> _Reply:
         """Return what is read from a server's answer; ask the next one, and again, while nobody is at fault.
 
-        Each server is asked once, and then there are ``retry_s`` in all.
-
-        Raises:
-            InfrastructureError: No server answered in time.
+        Each server is asked once, and then there are ``retry_s`` in all; then InfrastructureError is raised.
         """
         until = time.monotonic() + retry_s
         tries = 0
@@ -404,19 +377,22 @@ def _object_in(reply: object) -> Mapping[str, Any]:
 
 
 def _introduction_in(reply: object) -> Mapping[str, Any]:
-    """Return what a server tells of its rewards.
-
-    Raises:
-        AgainError: It is something else.
-    """
+    """Return what a server tells of its rewards; raise AgainError for anything else."""
     if not isinstance(reply, dict) or not reply.keys() >= {*_PARTS}:
         raise AgainError("is not a reward server: it answers /v1/rewards with something else")
     return reply
 
 
 def _misfits_in(reply: object) -> list[ColumnMisfit]:
-    try:
+    with _odd_replies():
         return [ColumnMisfit(int(row), str(column), str(error)) for row, column, error in _object_in(reply)["misfits"]]
+
+
+@contextlib.contextmanager
+def _odd_replies() -> Iterator[None]:
+    """Raise AgainError for a reply in which something is missing or of another kind."""
+    try:
+        yield
     except (KeyError, TypeError, ValueError) as error:
         raise AgainError(f"answered something else than a reward server does: {error!r}") from error
 
@@ -467,11 +443,7 @@ def _encoded(rollout: Rollout) -> bytes:
 
 
 def _as_json(row: Mapping[str, object]) -> bytes:
-    """Return a row as JSON.
-
-    Raises:
-        DataError: It holds something that is not JSON.
-    """
+    """Return a row as JSON; raise DataError for what JSON cannot hold."""
     try:
         return json.dumps(row, allow_nan=False, default=_listed).encode()
     except (TypeError, ValueError) as error:

@@ -15,7 +15,7 @@ from rewardkit.runtime.runtime import Runtime
 from rewardkit.serving.app import RewardApp
 from rewardkit.serving.gathering import GROUP_WAIT_S
 from rewardkit.serving.joining import MOST_ROWS
-from rewardkit.web.listening import PatientServer, check_token, config_of, listening
+from rewardkit.web.listening import PatientServer, check_token, config_of, listening, url_host
 
 PORT = 8000
 MOST_CONNECTIONS = 8_192
@@ -97,12 +97,10 @@ def serve(
             group_size=group_size,
             group_wait_s=group_wait_s,
             most_rows=most_rows,
-            versions={name: reward.version for name, reward in runtime.rewards.items()},
         )
         server = RewardServer(config_of(app, connections=_connections(), end_s=END_S), app)
-        host = f"[{host}]" if ":" in host else host
         spare_collections()
-        tell(f"http://{host}:{bound.getsockname()[1]}")
+        tell(f"http://{url_host(host)}:{bound.getsockname()[1]}")
         server.run(sockets=[bound])
     return server.stopped_by
 

@@ -146,6 +146,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def url_host(host: str) -> str:
+    """Return an address to listen on as it stands in a URL."""
+    return f"[{host}]" if ":" in host else host
+
+
 def listening(host: str, port: int, tries: int | None = None) -> socket.socket:
     """Return a socket that listens at the first port that is free, of so many from one on.
 

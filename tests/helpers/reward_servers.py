@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rewardkit.serving.app import RewardApp
-from rewardkit.serving.joining import PartsRuntime
+from rewardkit.serving.joining import PartsScorer
 from rewardkit.serving.server import RewardServer
 from rewardkit.web.listening import config_of, listening
 
@@ -68,10 +68,9 @@ class Served(NamedTuple):
 
 
 @contextlib.contextmanager
-def reward_server(runtime: PartsRuntime, *, connections: int = 512, **options: Any) -> Iterator[Served]:
+def reward_server(runtime: PartsScorer, *, connections: int = 512, **options: Any) -> Iterator[Served]:
     """Serve a runtime in a thread, and drain the server in the end."""
-    versions = {name: reward.version for name, reward in runtime.rewards.items()}
-    app = RewardApp(runtime, versions=versions, **options)
+    app = RewardApp(runtime, **options)
     server = RewardServer(config_of(app, connections=connections, end_s=2), app)
     with listening("127.0.0.1", 0, tries=1) as bound:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
