@@ -130,8 +130,8 @@ class Runtime:
         self._closed = False
         self._pool: CallPool | None = None
         self._recorder: Recorder | None = None
-        resolved = resolve_set(rewards)
-        self._resolved = resolved
+        reward_set = resolve_set(rewards)
+        self._reward_set = reward_set
         self._options: dict[str, Any] = {
             "workers": workers,
             "lane": lane,
@@ -142,7 +142,7 @@ class Runtime:
             "on_failure": on_failure,
             "ray_address": ray_address,
         }
-        self._rewards = resolved.rewards
+        self._rewards = reward_set.rewards
         self.weights = weights_of(self._rewards, weights)
         self.spared: Collection[str] = frozenset()
         self._leaves = leaves_of(self._rewards.values())
@@ -162,7 +162,7 @@ class Runtime:
         self._load_timeout_s = max(float(load_timeout_s), *map(time_to_load_s, self._leaves), 0.0)
         self._place_calls(choice("lane", lane, RuntimeLane), ray_address)
         if record is not None:
-            self._recorder = _recorder(record, resolved.env)
+            self._recorder = _recorder(record, reward_set.env)
 
     def _place_calls(self, lane: StrEnum, ray_address: str | None) -> None:
         """Load the rewards here for the inline lane, or make the pool of another one."""
@@ -184,7 +184,7 @@ class Runtime:
         from sandbox.workers import WorkerPool  # slow to import; needed only here
 
         targets = [pool_target(reward) for reward in self._leaves]
-        path = [*self._resolved.overlay, *_path()]
+        path = [*self._reward_set.overlay, *_path()]
         try:
             return WorkerPool(targets, workers=self.workers, path=path, **self._pool_options())
         except SandboxError as error:
@@ -201,14 +201,14 @@ class Runtime:
             self._leaves,
             connect(address),
             workers=self._options["workers"],
-            packages=self._resolved.packages,
+            packages=self._reward_set.packages,
             path=_path(),
             options=self._pool_options(),
         )
 
     def _pool_options(self) -> dict[str, Any]:
         return {
-            "env": self._resolved.env,
+            "env": self._reward_set.env,
             "preload": _preload(),
             "memory_bytes": self._options["memory_bytes"],
             "load_timeout_s": self._load_timeout_s,
@@ -275,7 +275,7 @@ class Runtime:
             rewards: The rewards by name.
             weights: Their weights by name.
         """
-        reward_set = dataclasses.replace(self._resolved, rewards=resolve_set(rewards).rewards)
+        reward_set = dataclasses.replace(self._reward_set, rewards=resolve_set(rewards).rewards)
         return Runtime(reward_set, weights=weights, **self._options)
 
     def take_over(self, other: Runtime) -> None:
@@ -309,7 +309,7 @@ class Runtime:
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
     ) -> ScoreBatch:
         """Score as :meth:`score` does, from code that runs on an event loop."""
-        return self._batch(await _finished(lambda: self._begin(rollouts, CallContext(step, epoch))))
+        return self._batch(await _run_batch(lambda: self._begin(rollouts, CallContext(step, epoch))))
 
     def check(self, rollouts: Sequence[Rollout]) -> None:
         """Raise :class:`~rewardkit.errors.DataError` where rollouts are wrong or lack a column; run nothing."""
@@ -331,7 +331,7 @@ class Runtime:
         """
         rollouts = [rollout for part in parts for rollout in part.rollouts]
         is_short = self._pool is not None and len(rollouts) <= SHORT_ROWS
-        run = await _finished(lambda: self._begin(rollouts, CallContext(step, epoch), parts=parts), at_once=is_short)
+        run = await _run_batch(lambda: self._begin(rollouts, CallContext(step, epoch), parts=parts), at_once=is_short)
         columns = run.settler.columns()
         self._alarms.look_at(columns)
         batches: list[ScoreBatch | RewardError] = []
@@ -353,12 +353,12 @@ class Runtime:
 
         Leaving the loop early cancels what has not been run.
         """
-        arrived: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
-        run = self._begin(rollouts, CallContext(step, epoch), arrived.put)
-        run.done.add_done_callback(lambda _: arrived.put(None))
+        results: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+        run = self._begin(rollouts, CallContext(step, epoch), results.put)
+        run.done.add_done_callback(lambda _: results.put(None))
         names = {reward.name: name for name, reward in self._rewards.items() if isinstance(reward, Reward)}
         try:
-            while (finished := arrived.get()) is not None:
+            while (finished := results.get()) is not None:
                 if finished.reward in names:
                     yield finished._replace(reward=names[finished.reward])
             run.done.result()
@@ -380,7 +380,7 @@ class Runtime:
 
     def __reduce__(self) -> tuple[Callable[[bytes], Runtime], tuple[bytes]]:
         """Pickle as the settings; what is made of them in another process has workers of its own and no record."""
-        settings = dataclasses.replace(self._resolved, rewards=dict(self._rewards)), dict(self.weights), self._options
+        settings = dataclasses.replace(self._reward_set, rewards=dict(self._rewards)), dict(self.weights), self._options
         return _rebuilt, (dumps(settings, *self._leaves),)
 
     def __enter__(self) -> Runtime:
@@ -398,13 +398,12 @@ class Runtime:
     ) -> RunningBatch:
         check_open(self._owner, closed=self._closed)
         plan = Plan(self._leaves, rollouts, context, self._cache, parts)
-        shared = parts is not None
         settler = Settler(
             plan,
             self._cache,
             raise_failures=self._raise,
             listener=listener,
-            shared=shared,
+            shared=parts is not None,
             spared=self._spared_leaves(),
         )
         return run_inline(settler) if self._pool is None else run_in_workers(self._pool, settler)
@@ -416,7 +415,7 @@ class Runtime:
         for leaf, column in columns.items():
             if leaf not in run.settler.spared:
                 check_lost(leaf.name, column, self._most_lost)
-        return self._combined(plan.rollouts, columns, plan.context)
+        return self._score_batch(plan.rollouts, columns, plan.context)
 
     def _spared_leaves(self) -> set[Reward[..., Any]]:
         """Return the leaves of the rewards that are spared, and of no other."""
@@ -431,9 +430,9 @@ class Runtime:
             for row, outcome in enumerate(column):
                 if outcome.cause is not None:
                     check_failure(reward.options, outcome, row, context.step, every=self._raise)
-        return self._combined(rollouts, columns, context)
+        return self._score_batch(rollouts, columns, context)
 
-    def _combined(self, rollouts: Sequence[Rollout], columns: _Columns, context: CallContext) -> ScoreBatch:
+    def _score_batch(self, rollouts: Sequence[Rollout], columns: _Columns, context: CallContext) -> ScoreBatch:
         """Return the scores that the leaves' outcomes make, and record them."""
         outcomes = combine(self._rewards, columns, len(rollouts), context.step)
         batch = ScoreBatch(rollouts, outcomes, self.weights)
@@ -447,7 +446,7 @@ def _rebuilt(settings: bytes) -> Runtime:
     return Runtime(reward_set, weights=weights, **options)
 
 
-async def _finished(begin: Callable[[], RunningBatch], *, at_once: bool = False) -> RunningBatch:
+async def _run_batch(begin: Callable[[], RunningBatch], *, at_once: bool = False) -> RunningBatch:
     """Begin a batch in a thread, because preparing it takes time, and return it when done; or begin it at once."""
     import asyncio  # who awaits has it loaded already
 
@@ -461,7 +460,7 @@ async def _finished(begin: Callable[[], RunningBatch], *, at_once: bool = False)
         run = start() if at_once else await asyncio.to_thread(start)
         await asyncio.wrap_future(run.done)
     except BaseException:
-        running.add_done_callback(lambda late: late.result().cancel())  # the thread may still prepare the batch
+        running.add_done_callback(lambda future: future.result().cancel())  # the thread may still prepare the batch
         raise
     return run
 

@@ -79,8 +79,10 @@ class RewardApp:
         most_rows: int = MOST_ROWS,
     ) -> None:
         self._token = token
-        self._joining = Joining(runtime, most_rows=most_rows, on_batch=lambda callers, rows: self.metrics.batch(rows))
-        self._most = min(ROWS, most_rows)  # a larger request could never be admitted
+        self._joining = Joining(
+            runtime, most_rows=most_rows, on_batch=lambda callers, rows: self.metrics.count_batch(rows)
+        )
+        self._max_rows = min(ROWS, most_rows)  # a larger request could never be admitted
         self._groups = groups_among(runtime.rewards)
         waits = group_size is not None and self._groups  # without rewards of groups no row need wait
         self._gathering = Gathering(self._joining, group_size or 1, group_wait_s) if waits else None
@@ -88,19 +90,19 @@ class RewardApp:
             lambda: self._joining.rows, lambda: 0 if self._gathering is None else self._gathering.waiting
         )
         self._rewards = runtime.rewards
-        self._about = {
+        self._description = {
             "rewardkit": __version__,
             "protocol": PROTOCOL,
             "rewards": {name: "group" if name in self._groups else "single" for name in runtime.names},
             "weights": runtime.weights,
             "versions": {name: reward.version for name, reward in runtime.rewards.items()},
             "group_size": group_size,
-            "most_rows": self._most,
+            "most_rows": self._max_rows,
         }
-        self._openapi = description(self._about)
-        self._about["signatures"] = {name: signature_of(reward) for name, reward in runtime.rewards.items()}
+        self._openapi = description(self._description)
+        self._description["signatures"] = {name: signature_of(reward) for name, reward in runtime.rewards.items()}
         self._bytes = 0
-        self._logged: dict[tuple[str, int], float] = {}
+        self._log_times: dict[tuple[str, int], float] = {}
         self.active = 0
         """Requests whose body was read and that are not answered yet."""
         self.draining = False
@@ -141,10 +143,10 @@ class RewardApp:
             message = f"a fault of rewardkit's own, {type(error).__name__}; the server's log says more"
             answer = _json({"error": message}, 500)
         if answer.status >= 400 and not request.is_read and _goes_on(request, answer):
-            await _interrupted(answer, request.receive, send)
+            await _answer_early(answer, request.receive, send)
         else:
             await answer.send(send)
-        self.metrics.answered(route, answer.status, time.monotonic() - start)
+        self.metrics.count_request(route, answer.status, time.monotonic() - start)
 
     def _refusal(self, route: str, error: RefusedError) -> _Answer:
         """Return the answer to a request that is refused; of many alike one is logged, without its token."""
@@ -155,9 +157,9 @@ class RewardApp:
     def _is_to_log(self, topic: tuple[str, int]) -> bool:
         """Whether the last line about the same is long enough ago."""
         now = time.monotonic()
-        is_due = now - self._logged.get(topic, -LOG_EVERY_S) >= LOG_EVERY_S
+        is_due = now - self._log_times.get(topic, -LOG_EVERY_S) >= LOG_EVERY_S
         if is_due:
-            self._logged[topic] = now
+            self._log_times[topic] = now
         return is_due
 
     def _route_of(self, request: _Request) -> str:
@@ -191,7 +193,9 @@ class RewardApp:
         if route == "/readyz":
             return _json({"ok": not self.draining}, 503 if self.draining else 200)
         if ADDRESSES[route] == "GET":
-            return _json({"/livez": {"ok": True}, "/openapi.json": self._openapi, "/v1/rewards": self._about}[route])
+            return _json(
+                {"/livez": {"ok": True}, "/openapi.json": self._openapi, "/v1/rewards": self._description}[route]
+            )
         if self.draining:
             raise _busy("the server is ending; ask another one, or try again later")
         body = an_object(loads(await self._body(request)))
@@ -203,30 +207,30 @@ class RewardApp:
         self.active += 1
         if route == "/v1/check":
             return _json({"misfits": await self._misfits(body)})
-        return await self._scored(route, request, body)
+        return await self._score(route, request, body)
 
     async def _misfits(self, body: Mapping[str, Any]) -> list[ColumnMisfit]:
         """Return the values that a reward's annotations refuse; nothing is scored."""
         reward = self._rewards.get(str(body.get("reward")))
         if reward is None:
             raise RefusedError(422, f"reward: expected one of {', '.join(self._rewards)}")
-        rows = a_list(body, "examples", self._most)
+        rows = a_list(body, "examples", self._max_rows)
         examples = [an_object(row, f"examples[{number}]") for number, row in enumerate(rows)]
         columns = [await asyncio.to_thread(leaf.misfits, examples) for leaf in reward.leaves]  # authors' validators
         return sorted(dict.fromkeys(chain(*columns)), key=lambda misfit: misfit.row)
 
-    async def _scored(self, route: str, request: _Request, body: dict[str, Any]) -> _Answer:
+    async def _score(self, route: str, request: _Request, body: dict[str, Any]) -> _Answer:
         """Score what a request asks for, and answer as its trainer reads it."""
         read_body, write_reply = TRANSLATIONS[route]
         query_text = request.scope["query_string"].decode("latin-1")
         query = dict(parse_qsl(query_text, keep_blank_values=True)) if query_text else {}
-        wish = read_body(body, query, self._most)
+        wish = read_body(body, query, self._max_rows)
         if self._groups and route != "/v1/score" and self._gathering is None and wish.rollouts:
             raise RefusedError(
                 422, f"reward {self._groups[0]!r} scores the completions of a prompt together; start with --group-size"
             )
         rows = told_rows(await self._batch(wish, request))
-        self.metrics.scored(rows)
+        self.metrics.count_rows(rows)
         lost = [row for row in rows if row.fate is RowFate.UNKNOWN]
         if lost and route != "/v1/score" and self._is_to_log((route, 0)):
             _log.warning("%s: no score is known of %d of %d rollouts: %s", route, len(lost), len(rows), lost[0].why)
@@ -234,7 +238,7 @@ class RewardApp:
             lines = b"".join(dumps({"row": number, **native_row(row)}) + b"\n" for number, row in enumerate(rows))
             return _Answer(lines, kind=NDJSON)
         reply = write_reply(body, query, rows)
-        return _json({**reply, "versions": self._about["versions"]} if route == "/v1/score" else reply)
+        return _json({**reply, "versions": self._description["versions"]} if route == "/v1/score" else reply)
 
     async def _batch(self, wish: ScoreRequest, request: _Request) -> ScoreBatch:
         """Return the scores of what is asked for.
@@ -245,7 +249,7 @@ class RewardApp:
         try:
             if self._gathering is None or not wish.gather:
                 return await self._joining.score(wish.rollouts, step=wish.step, epoch=wish.epoch, within_s=ANSWER_S)
-            return await self._gathered(self._gathering, wish, request)
+            return await self._gather(self._gathering, wish, request)
         except DataError as error:
             raise RefusedError(422, str(error)) from error
         except (FullError, RuntimeClosedError) as error:
@@ -255,7 +259,7 @@ class RewardApp:
         except RewardError as error:
             raise RefusedError(500, str(error)) from error
 
-    async def _gathered(self, gathering: Gathering, wish: ScoreRequest, request: _Request) -> ScoreBatch:
+    async def _gather(self, gathering: Gathering, wish: ScoreRequest, request: _Request) -> ScoreBatch:
         """Return the scores of rows that wait for their group; a client that hangs up may ask for them again."""
         scoring = asyncio.create_task(
             gathering.score(wish.rollouts, samples=wish.samples, step=wish.step, epoch=wish.epoch, within_s=ANSWER_S)
@@ -319,8 +323,8 @@ class _Request:
         """How long the body is said to be; infinite where that is not said."""
         if b"transfer-encoding" in self._headers:
             return math.inf
-        announced = self._headers.get(b"content-length", b"0")
-        return int(announced) if announced.isdigit() else math.inf
+        length = self._headers.get(b"content-length", b"0")
+        return int(length) if length.isdigit() else math.inf
 
 
 class _Answer:
@@ -381,19 +385,19 @@ def _goes_on(request: _Request, answer: _Answer) -> bool:
     return request.announced_bytes > SHORT_BYTES and (b"connection", b"close") not in answer.headers
 
 
-async def _interrupted(answer: _Answer, receive: Receive, send: Send) -> None:
+async def _answer_early(answer: _Answer, receive: Receive, send: Send) -> None:
     """Answer a client that still sends, and drop a little of what comes: if cut off, it would not see the answer."""
     headers = [*answer.headers, (b"connection", b"close")]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body, "more_body": True})
-    dropped = 0
+    dropped_bytes = 0
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LINGER_S):
-            while dropped < LINGER_BYTES:
+            while dropped_bytes < LINGER_BYTES:
                 message = await receive()
                 if not message.get("more_body", False):
                     break
-                dropped += len(message["body"])
+                dropped_bytes += len(message["body"])
     await send({"type": "http.response.body", "body": b""})
 
 

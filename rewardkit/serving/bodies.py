@@ -53,9 +53,9 @@ def loads(body: bytes) -> Any:
             413, f"the body has more than {MOST_CONTAINERS:,} lists and objects; send fewer rows at once"
         )
     try:
-        value = _explained(body) if _may_have_long(body) else orjson.loads(body)
+        value = _decode(body) if _may_have_long(body) else orjson.loads(body)
     except orjson.JSONDecodeError:
-        value = _explained(body)
+        value = _decode(body)
     if _is_deep(value):
         raise RefusedError(400, f"the body is nested deeper than {DEPTH} layers")
     return value
@@ -74,7 +74,7 @@ def _may_have_long(body: bytes) -> bool:
     return _LONG in body.translate(_AS_ZEROS) and _LONG_NUMBER.search(body) is not None
 
 
-def _explained(body: bytes) -> Any:
+def _decode(body: bytes) -> Any:
     """Read what the quick reader refuses or would change; refuse what is not JSON, with the reason.
 
     Halves of surrogate pairs are taken, and whole numbers of any size.
@@ -121,13 +121,13 @@ def an_object(value: object, where: str = "the body") -> dict[str, Any]:
     return value
 
 
-def a_list(body: Mapping[str, Any], name: str, most: int) -> list[Any]:
-    """Return a list of at most so many, or refuse anything else."""
+def a_list(body: Mapping[str, Any], name: str, max_rows: int) -> list[Any]:
+    """Return a list of at most so many rows, or refuse anything else."""
     value = body.get(name)
     if type(value) is not list:
         raise RefusedError(422, f"{name}: expected a list, got {preview(value)}")
-    if len(value) > most:
-        raise RefusedError(413, f"{name}: {len(value):,} rows, and a request may have {most:,}; send several")
+    if len(value) > max_rows:
+        raise RefusedError(413, f"{name}: {len(value):,} rows, and a request may have {max_rows:,}; send several")
     return value
 
 

@@ -84,7 +84,7 @@ def scorer_of(
     else:
         return Runtime(rewards, weights=weights, **{**(defaults or {}), **options})
     settings = {"weights": weights, **options}
-    own = next((name for name, value in settings.items() if value not in (None, _DEFAULTS.get(name))), None)
-    if own is not None:
-        raise RewardDefinitionError(f"{own}: the rewards are scored by a server; set it there")
+    option = next((name for name, value in settings.items() if value not in (None, _DEFAULTS.get(name))), None)
+    if option is not None:
+        raise RewardDefinitionError(f"{option}: the rewards are scored by a server; set it there")
     return client

@@ -54,7 +54,6 @@ class _Group:
     """A group in the making."""
 
     key: tuple[bytes, Context]
-    began: float
     rollouts: list[Rollout] = field(default_factory=list)
     seats: list[Seat] = field(default_factory=list)
     timer: asyncio.TimerHandle | None = None
@@ -164,7 +163,7 @@ class Gathering:
         key = group_key(rollout), context
         group = self._open.get(key)
         if group is None:
-            group = self._open[key] = _Group(key, loop.time())
+            group = self._open[key] = _Group(key)
             group.timer = loop.call_later(self._wait_s, self._give_up, group)
         seat = Seat(digest, loop.create_future())
         group.rollouts.append(rollout)

@@ -214,7 +214,7 @@ class JoinedRuntime:
         self._joining.end("this runtime is being closed")
         if self._gathering is not None:
             self._gathering.flush("the group is not whole, and the runtime is being closed")
-        await self._joining.drained()
+        await self._joining.wait_empty()
 
 
 async def _end_tasks() -> None:

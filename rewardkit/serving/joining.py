@@ -54,7 +54,7 @@ class _Batch:
     """Calls that are scored together, and how many of their callers still want the result."""
 
     callers: list[_Caller]
-    wanted: int
+    waiters: int
     task: asyncio.Task[None] | None = field(default=None)
 
 
@@ -122,7 +122,7 @@ class Joining:
         if not self._inside:
             self._empty.set()
 
-    async def drained(self) -> None:
+    async def wait_empty(self) -> None:
         """Return when no row is inside."""
         while self._inside:
             await self._empty.wait()
@@ -174,8 +174,8 @@ class Joining:
         if caller.batch is None:
             self._waiting.remove(caller)
             return
-        caller.batch.wanted -= 1
-        if not caller.batch.wanted and caller.batch.task is not None:
+        caller.batch.waiters -= 1
+        if not caller.batch.waiters and caller.batch.task is not None:
             caller.batch.task.cancel()
 
     def _next(self) -> None:

@@ -19,10 +19,10 @@ class Metrics:
 
     Args:
         inside: Returns the rows that are inside now.
-        waiting: Returns the rows that wait for their group.
+        gathering: Returns the rows that wait for their group.
     """
 
-    def __init__(self, inside: Callable[[], int], waiting: Callable[[], int]) -> None:
+    def __init__(self, inside: Callable[[], int], gathering: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "rewardkit_requests", "Requests answered.", ("route", "status"), registry=self._registry
@@ -50,16 +50,16 @@ class Metrics:
         self._rollouts_of, self._outcomes_of = cache(self._rollouts.labels), cache(self._outcomes.labels)
         Gauge("rewardkit_rows_inside", "Rows that wait or are scored.", registry=self._registry).set_function(inside)
         Gauge("rewardkit_rows_gathering", "Rows that wait for their group.", registry=self._registry).set_function(
-            waiting
+            gathering
         )
 
-    def answered(self, route: str, status: int, seconds: float) -> None:
+    def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
         self._requests_of(route, str(status)).inc()
         if status == 200:
             self._seconds_of(route).observe(seconds)
 
-    def scored(self, rows: Sequence[ToldRow]) -> None:
+    def count_rows(self, rows: Sequence[ToldRow]) -> None:
         """Count the rollouts of an answer."""
         for fate, count in Count([row.fate for row in rows]).items():
             self._rollouts_of(fate.value).inc(count)
@@ -68,7 +68,7 @@ class Metrics:
             for (status, cause), count in Count([(outcome.status, outcome.cause) for outcome in outcomes]).items():
                 self._outcomes_of(name, status.value, cause or "").inc(count)
 
-    def batch(self, rows: int) -> None:
+    def count_batch(self, rows: int) -> None:
         """Count a batch that begins."""
         self._batch.observe(rows)
 

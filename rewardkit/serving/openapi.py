@@ -81,11 +81,11 @@ _ERROR = {
 }
 
 
-def description(about: Mapping[str, Any]) -> dict[str, Any]:
+def description(info: Mapping[str, Any]) -> dict[str, Any]:
     """Return the server's OpenAPI description.
 
     Args:
-        about: Its rewards, weights and versions.
+        info: Its rewards, weights and versions.
     """
     from rewardkit import __version__  # the package's own module is whole by now
 
@@ -105,7 +105,7 @@ def description(about: Mapping[str, Any]) -> dict[str, Any]:
         paths[route] = {"get": {"summary": summary, "responses": {"200": {"description": summary}}}}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "rewardkit", "version": __version__, "x-rewards": dict(about)},
+        "info": {"title": "rewardkit", "version": __version__, "x-rewards": dict(info)},
         "paths": paths,
         "components": {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}},
         "security": [{"bearer": []}],

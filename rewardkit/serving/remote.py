@@ -127,21 +127,24 @@ class RemoteRuntime:
         self._closed = False
         self._owner = os.getpid()
         wait_s = timeout_s if connect_s is None else min(timeout_s, connect_s)
-        about = self._introduction(
+        description = self._introduction(
             [ServerLink(url, token, wait_s) for url in self.urls], retry_s if connect_s is None else connect_s
         )
         self._threads = ThreadPoolExecutor(CONNECTIONS, "rewardkit-remote")
-        unknown = [name for name in names or () if name not in about["rewards"]]
+        unknown = [name for name in names or () if name not in description["rewards"]]
         if unknown:
-            raise ConfigError(f"{self.urls[0]} serves no {unknown[0]!r}; it serves {', '.join(about['rewards'])}")
-        chosen = about["rewards"] if names is None else names
-        self.weights: dict[str, float] = {name: about["weights"][name] for name in chosen}
+            raise ConfigError(f"{self.urls[0]} serves no {unknown[0]!r}; it serves {', '.join(description['rewards'])}")
+        selection = description["rewards"] if names is None else names
+        self.weights: dict[str, float] = {name: description["weights"][name] for name in selection}
         try:
             self._rewards = {
                 name: RemoteReward(
-                    name, about["versions"][name], about["signatures"][name], functools.partial(self._misfits, name)
+                    name,
+                    description["versions"][name],
+                    description["signatures"][name],
+                    functools.partial(self._misfits, name),
                 )
-                for name in chosen
+                for name in selection
             }
         except (KeyError, TypeError, ValueError, RewardDefinitionError) as error:
             raise ConfigError(
@@ -262,7 +265,7 @@ class RemoteRuntime:
     ) -> Generator[tuple[_Row, _RowOutcomes], None, None]:
         """Ask servers for the rows, and yield each row's outcomes as they come."""
         check_open(self._owner, closed=self._closed)
-        encoded = [[_encoded(rollout) for rollout in part.rollouts] for part in parts]
+        encoded = [[_encode(rollout) for rollout in part.rollouts] for part in parts]
         requests = [request.rows for request in _requests(parts, encoded, self._most_rows)]
         bodies = [_body([encoded[row.part][row.row] for row in rows], step, epoch) for rows in requests]
         del encoded
@@ -402,9 +405,9 @@ def _remade(urls: list[str], settings: Mapping[str, Any]) -> RemoteRuntime:
     return RemoteRuntime(urls, **settings)
 
 
-def _summary(about: Mapping[str, Any]) -> str:
-    versions, weights = about["versions"], about["weights"]
-    return ", ".join(f"{name} {versions.get(name)} * {weights.get(name):g}" for name in about["rewards"])
+def _summary(description: Mapping[str, Any]) -> str:
+    versions, weights = description["versions"], description["weights"]
+    return ", ".join(f"{name} {versions.get(name)} * {weights.get(name):g}" for name in description["rewards"])
 
 
 def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]], most_rows: int) -> list[_Request]:
@@ -430,7 +433,7 @@ def _fits(request: _Request, key: bytes, rows: int, size_bytes: int, most_rows: 
     return has_room and key not in request.keys
 
 
-def _encoded(rollout: Rollout) -> bytes:
+def _encode(rollout: Rollout) -> bytes:
     """Return a rollout as it travels."""
     row: dict[str, object] = {
         "prompt": rollout.prompt,
@@ -445,12 +448,12 @@ def _encoded(rollout: Rollout) -> bytes:
 def _as_json(row: Mapping[str, object]) -> bytes:
     """Return a row as JSON; raise DataError for what JSON cannot hold."""
     try:
-        return json.dumps(row, allow_nan=False, default=_listed).encode()
+        return json.dumps(row, allow_nan=False, default=_as_list).encode()
     except (TypeError, ValueError) as error:
         raise DataError(f"a row cannot travel to a reward server: {error}") from error
 
 
-def _listed(value: object) -> object:
+def _as_list(value: object) -> object:
     """Return numbers or an array of numpy's or torch's as Python's own."""
     if not hasattr(value, "tolist"):
         raise TypeError(f"{type(value).__name__} is not JSON")

@@ -26,20 +26,21 @@ _FORMS = (Form.MESSAGES, Form.TEXT, Form.AS_IS)  # of a composition whose parts 
 def signature_of(reward: Composable) -> dict[str, Any]:
     """Return what a client needs to know of a reward, ready for JSON; of a composition, what its parts need."""
     specs = [leaf.spec for leaf in reward.leaves]
-    taken = [parameter for spec in specs for parameter in spec.parameters if not parameter.supplied]
+    parameters = [parameter for spec in specs for parameter in spec.parameters if not parameter.supplied]
     options = asdict(specs[0].options)
     if len(specs) > 1 or reward.leaves != (reward,):
         options = {"timeout_s": min(spec.options.timeout_s for spec in specs), "default": None}
-    hinted = {name for spec in specs for name in spec.hints}
-    columns = {one.name: one.required for one in sorted(taken, key=lambda one: one.required) if one.taken is None}
-    forms = {(one.name, one.taken.form) for one in taken if one.taken is not None}
+    hints = {name for spec in specs for name in spec.hints}
+    parameters.sort(key=lambda parameter: parameter.required)  # a column that one part needs is needed
+    columns = {parameter.name: parameter.required for parameter in parameters if parameter.taken is None}
+    forms = {(parameter.name, parameter.taken.form) for parameter in parameters if parameter.taken is not None}
     if reward.scores_groups:  # of which parts may score single completions
         forms = {("completions" if name == "completion" else name, form) for name, form in forms}
     return {
         "kind": Kind.GROUP if reward.scores_groups else Kind.SINGLE,
         "options": {**options, "name": reward.name.replace("/", ":")},  # a composition's name may have what none can
         "is_async": any(spec.is_async for spec in specs),
-        "columns": {name: {"required": columns[name], "annotated": name in hinted} for name in columns},
+        "columns": {name: {"required": columns[name], "annotated": name in hints} for name in columns},
         "texts": {name: min((form for key, form in forms if key == name), key=_FORMS.index) for name, _ in forms},
         "others": any(spec.rest is not None for spec in specs),
     }
@@ -79,22 +80,20 @@ class RemoteReward(Reward[..., float]):
 def _stub(name: str, signature: Mapping[str, Any]) -> Callable[..., float]:
     """Return a function with a served reward's parameters, which raises and has no source that could be read."""
 
-    def served(**arguments: object) -> float:
+    def refuse(**arguments: object) -> float:
         raise RewardDefinitionError(f"reward {name!r} is scored by a server; score it with its RemoteRuntime")
 
-    required = {
-        **dict.fromkeys(signature["texts"], True),
-        **{n: c["required"] for n, c in signature["columns"].items()},
-    }
-    parameters = [
-        inspect.Parameter(
-            parameter, inspect.Parameter.KEYWORD_ONLY, default=inspect.Parameter.empty if required[parameter] else None
-        )
-        for parameter in required
-    ]
+    async def refuse_async(**arguments: object) -> float:
+        return refuse(**arguments)
+
+    function: Callable[..., Any] = refuse_async if signature["is_async"] else refuse
+    optional = {column for column, facts in signature["columns"].items() if not facts["required"]}
+    make, keyword, empty = inspect.Parameter, inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+    names = [*signature["texts"], *signature["columns"]]
+    parameters = [make(column, keyword, default=None if column in optional else empty) for column in names]
     if signature["others"]:
-        parameters.append(inspect.Parameter("others", inspect.Parameter.VAR_KEYWORD))
-    served.__name__ = served.__qualname__ = name
-    served.__code__ = served.__code__.replace(co_filename="<reward server>")
-    served.__dict__["__signature__"] = inspect.Signature(parameters)
-    return served
+        parameters.append(make("others", inspect.Parameter.VAR_KEYWORD))
+    function.__name__ = function.__qualname__ = name
+    function.__code__ = function.__code__.replace(co_filename="<reward server>")  # else this file would be its source
+    function.__dict__["__signature__"] = inspect.Signature(parameters)
+    return function

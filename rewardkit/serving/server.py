@@ -89,7 +89,7 @@ def serve(
         RewardLoadError: A worker cannot load a reward.
     """
     check_token(host, token, drawn=False)
-    with listening(host, port, tries=1) as bound:
+    with listening(host, port, tries=1) as listener:
         runtime.wait_loaded()
         app = RewardApp(
             runtime,
@@ -100,8 +100,8 @@ def serve(
         )
         server = RewardServer(config_of(app, connections=_connections(), end_s=END_S), app)
         spare_collections()
-        tell(f"http://{url_host(host)}:{bound.getsockname()[1]}")
-        server.run(sockets=[bound])
+        tell(f"http://{url_host(host)}:{listener.getsockname()[1]}")
+        server.run(sockets=[listener])
     return server.stopped_by
 
 
@@ -119,9 +119,9 @@ def spare_collections() -> None:
 def _connections() -> int:
     """Return how many connections may be open, and let this process open as many files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_CONNECTIONS + _OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    files = MOST_CONNECTIONS + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < files:
+        soft = files if hard == resource.RLIM_INFINITY else min(files, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(MOST_CONNECTIONS, soft - _OTHER_FILES))
 

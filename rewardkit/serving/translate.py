@@ -55,7 +55,7 @@ ReadBody: TypeAlias = Callable[[dict[str, Any], Query, int], ScoreRequest]
 WriteReply: TypeAlias = Callable[[dict[str, Any], Query, Sequence[ToldRow]], Any]
 
 
-def read_native(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
+def read_native(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
     """Return what ``/v1/score`` is asked: ``{"rollouts": [...], "step": 3, "epoch": 0.1, "gather": false}``.
 
     Where ``gather`` is not said, one row alone waits for its group, and several are the groups that they are.
@@ -63,7 +63,7 @@ def read_native(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
     unknown = body.keys() - {"rollouts", "step", "epoch", "gather"}
     if unknown:
         raise RefusedError(422, f"unknown field {min(unknown)!r}; there are rollouts, step, epoch and gather")
-    rows = a_list(body, "rollouts", most)
+    rows = a_list(body, "rollouts", max_rows)
     gather = body.get("gather", len(rows) == 1)
     if type(gather) is not bool:
         raise RefusedError(422, f"gather: expected true or false, got {preview(gather)}")
@@ -83,13 +83,13 @@ def reply_native(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) ->
     return {"totals": [row.total for row in rows], "rows": [native_row(row) for row in rows]}
 
 
-def read_openrlhf(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
+def read_openrlhf(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
     """Return what OpenRLHF asks: ``{"query": [...], "prompts": [...], "labels": [...]}``; its lists may be empty.
 
     A query is the prompt with the completion after it, see :func:`completion_in`. The label is the column ``answer``,
     and ``label`` too.
     """
-    queries, prompts, labels = (a_list(body, name, most) for name in ("query", "prompts", "labels"))
+    queries, prompts, labels = (a_list(body, name, max_rows) for name in ("query", "prompts", "labels"))
     if not len(queries) == len(prompts) == len(labels):
         raise RefusedError(422, f"{len(queries)} query, {len(prompts)} prompts, {len(labels)} labels: expected as many")
     rollouts = []
@@ -111,7 +111,7 @@ def reply_openrlhf(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) 
     return {"rewards": rewards, "scores": [min(1.0, max(0.0, reward)) for reward in rewards], "extra_logs": dict(logs)}
 
 
-def read_slime(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
+def read_slime(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
     """Return what slime asks: ``{"prompt", "response", "label"}``; the label is ``answer``, and ``label``."""
     if query.get("unknown", "zero") not in ("zero", "nan"):
         raise RefusedError(422, f"unknown={query['unknown'][:40]!r}: expected zero or nan")
@@ -134,7 +134,7 @@ def reply_slime(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> 
     return row.number
 
 
-def read_gym(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
+def read_gym(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
     """Return what NeMo Gym asks at ``/verify``: ``{"responses_create_params", "response", ...row}``.
 
     The row's other fields are the columns, without Gym's own, whose names begin with ``_ng_``.
@@ -225,7 +225,7 @@ def _statistics(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {**means, **{f"std/{name}": pstdev(column) for name, column in values.items()}}
 
 
-def read_evaluate(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
+def read_evaluate(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
     """Return what eval-protocol asks: ``{"messages", "ground_truth", "kwargs"}``.
 
     The assistant's turns after the last one of another's that comes before them are the completion. The truth is the
@@ -262,9 +262,9 @@ def reply_evaluate(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) 
     return {**reply, "error": row.why if row.fate is RowFate.UNKNOWN else None}
 
 
-def read_llama_factory(body: dict[str, Any], query: Query, most: int) -> ScoreRequest:
+def read_llama_factory(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
     """Return what LLaMA-Factory's PPO asks: ``{"model", "messages": [text]}``, a prompt with its completion each."""
-    texts = a_list(body, "messages", most)
+    texts = a_list(body, "messages", max_rows)
     for number, text in enumerate(texts):
         if type(text) is not str:
             raise RefusedError(422, f"messages[{number}]: expected a string, got {preview(text)}")

@@ -42,7 +42,7 @@ class PatientServer(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self._stuck: dict[H11Protocol, tuple[_Standing, float]] = {}
+        self._standings: dict[H11Protocol, tuple[_Standing, float]] = {}
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS == 0:
@@ -54,14 +54,14 @@ class PatientServer(uvicorn.Server):
         now = time.monotonic()
         connections = [link for link in self.server_state.connections if isinstance(link, H11Protocol)]
         is_crowded = len(connections) > (self.config.limit_concurrency or math.inf) / 2
-        before, self._stuck = self._stuck, {}
+        before, self._standings = self._standings, {}
         for connection in connections:
             standing = _standing(connection, is_crowded=is_crowded)
             if standing is None:
                 continue
             earlier, since = before.get(connection, (standing, now))
             since = since if earlier == standing else now
-            self._stuck[connection] = standing, since
+            self._standings[connection] = standing, since
             if now - since > (CROWDED_S if is_crowded else IDLE_S):
                 _end(connection)
 

@@ -34,6 +34,10 @@ def polite(messages: list[dict[str, str]], prompt: str, answer: str) -> float:
         raise ValueError("no such thing")
     return float("please" in prompt)
 
+@reward
+async def waits(completion: str, *, hint: str | None = None) -> float:
+    return float(bool(completion))
+
 @group_reward
 def shortest(completions: list[str]) -> list[float]:
     return [float(len(one) == min(map(len, completions))) for one in completions]
@@ -54,6 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     rows[5]["answer"] = "five"
     (folder / "odd.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "bare.jsonl").write_text('{"prompt": "Say hello."}\n')
     (folder / "broken.jsonl").write_text("no JSON\n")
     return folder
 
@@ -98,11 +103,12 @@ def _steady(value: Any) -> Any:
     "arguments",
     [
         ("score", "rows.jsonl"),
-        ("score", "rows.jsonl", "--weights", "1,0,0.5"),
+        ("score", "rows.jsonl", "--weights", "1,0,0.5,2"),
         ("score", "odd.jsonl", "--fail-on-error"),
         ("check", "rows.jsonl"),
         ("check", "odd.jsonl"),
         ("check", "odd.jsonl", "--rows", "0"),
+        ("check", "bare.jsonl"),
         ("audit", "rows.jsonl", "--rows", "3"),
     ],
     ids=" ".join,
@@ -121,7 +127,9 @@ def test_a_command_gives_the_same_of_a_server_as_here(arguments: tuple[str, ...]
 @pytest.mark.parametrize("command", ["score", "check"])
 def test_the_text_is_the_same(command: str, url: str) -> None:
     """What a person reads has the same lines, times aside."""
-    shown = [re.sub(r"\s+", " ", _TIMES.sub("", _run(command, place, "odd.jsonl")[1])) for place in ("mine.py", url)]
+    shown = [
+        re.sub(r"[\s─━]+", " ", _TIMES.sub("", _run(command, place, "odd.jsonl")[1])) for place in ("mine.py", url)
+    ]
     assert shown[0] == shown[1]
 
 
@@ -151,11 +159,11 @@ def test_rows_are_written_recorded_and_scored_again(url: str, tmp_path: Path) ->
 def test_one_reward_is_named_after_the_address(url: str) -> None:
     """Where one is needed, and where only one is wanted."""
     code, _, err = _run("rescore", "no_run", "--reward", url)
-    assert (2, f"error: {url!r} holds 3 rewards; name one: {url}#right\n") == (code, err)
+    assert (2, f"error: {url!r} holds 4 rewards; name one: {url}#right\n") == (code, err)
     _, out, _ = _run("score", f"{url}#shortest", "rows.jsonl", "--json")
     assert ["shortest"] == list(json.loads(out)["rewards"])
     code, _, err = _run("score", f"{url}#longest", "rows.jsonl")
-    assert (2, f"error: {url} serves no 'longest'; it serves right, polite, shortest\n") == (code, err)
+    assert (2, f"error: {url} serves no 'longest'; it serves right, polite, waits, shortest\n") == (code, err)
 
 
 COMMANDS = [
@@ -257,7 +265,7 @@ def test_adapters_take_an_address(url: str) -> None:
     from trainer_adapter import RewardAdapter, TrainerRewards
 
     with RewardAdapter(url) as adapter:
-        assert ["right", "polite", "shortest"] == adapter.names
+        assert ["right", "polite", "waits", "shortest"] == adapter.names
         columns = {"prompts": ["p", "p"], "completions": ["4", "44"], "answer": ["4", "4"]}
         assert [1.0, 0.0] == adapter.reward_funcs[0](**columns)
     core = TrainerRewards(f"{url}#right")

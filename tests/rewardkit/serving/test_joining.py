@@ -151,7 +151,7 @@ async def test_an_ended_one_takes_no_more_and_drains() -> None:
     with pytest.raises(FullError, match="closing time"):
         await joining.score(_rows(2))
     gate.set()
-    await asyncio.wait_for(joining.drained(), WAIT_S)
+    await asyncio.wait_for(joining.wait_empty(), WAIT_S)
     assert [1.0] == (await inside).totals
 
 
