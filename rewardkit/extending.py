@@ -5,7 +5,7 @@ own and may change with any version.
 """
 
 from rewardkit.coercion.coerce import build_coercer
-from rewardkit.coercion.rule import Coercer, ColumnValueError, TextOrder, shorten
+from rewardkit.coercion.rule import Coercer, ColumnValueError, TextOrder
 from rewardkit.declare.spec import CallContext
 from rewardkit.forms import why_no_text
 from rewardkit.function import RewardFunction, Versioned
@@ -24,7 +24,7 @@ from rewardkit.runtime.names import hint_at
 from rewardkit.runtime.plan import check_rollouts
 from rewardkit.score_batch import costs_told, per_1000
 from rewardkit.shown.svg import Chart, Curve, Marker, chart_file
-from rewardkit.shown.text import plain, shortened
+from rewardkit.shown.text import plain, shorten, shortened
 from rewardkit.types import COST_METRICS
 
 __all__ = [

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from rewardkit.coercion.rule import LISTS, annotation_text, shorten
+from rewardkit.coercion.rule import LISTS, annotation_text
 from rewardkit.errors import CoercionError, RewardDefinitionError
 from rewardkit.messages import ROLES, completion_text, prompt_text
+from rewardkit.shown.text import shorten
 from rewardkit.types import Message
 
 _MOST_LAYERS = 100

@@ -22,8 +22,7 @@ from rewardkit.types import Cause, Outcome, Status
 CRASHES = (Cause.EXCEPTION, Cause.CRASHED, Cause.BAD_RETURN)
 """Causes that are the reward's own fault, whatever the completion."""
 _ENOUGH_ROWS = 3
-_ROUNDING = 1e-6
-"""What a sum of shares may lack of the full level."""
+_ROUNDING = 1e-6  # what a sum of shares may lack of the full level
 
 
 A = TypeVar("A", bound=Audit)

@@ -22,12 +22,10 @@ from rewardkit.forms import Form as ValueForm
 from rewardkit.scorer import Scorer
 from rewardkit.types import Cause, Outcome, Rollout, Status, Text
 
-Tick = Callable[[int, int], None]
-"""Takes the number of calls done, and of calls known so far."""
+Tick = Callable[[int, int], None]  # takes the number of calls done, and of calls known so far
 
 _CHARS_A_TOKEN = 4
-BASE = ("", "I do not know.")
-"""Completions that earn nothing with any reward that reads answers."""
+BASE = ("", "I do not know.")  # completions that earn nothing with any reward that reads answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +64,7 @@ class ScoredProbe(NamedTuple):
     mutation: str = ""
 
 
-Form: TypeAlias = tuple[Honest, Outcome]
-"""An honest form with what it earned."""
+Form: TypeAlias = tuple[Honest, Outcome]  # an honest form with what it earned
 
 
 @dataclass(frozen=True, slots=True)

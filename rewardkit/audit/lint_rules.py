@@ -21,8 +21,7 @@ _EXECUTES = {"eval", "exec", "compile", "sympy.sympify", "sympy.parse_expr", "pi
 _CHANGES = {"append", "add", "update", "extend", "insert", "pop", "clear", "setdefault", "remove", "discard", "popitem"}
 
 
-Find: TypeAlias = Callable[[FunctionSource], Iterator[ast.AST]]
-"""Return the nodes of a function that make a mistake."""
+Find: TypeAlias = Callable[[FunctionSource], Iterator[ast.AST]]  # return the nodes of a function that make a mistake
 
 
 class LintRule(NamedTuple):
@@ -34,8 +33,7 @@ class LintRule(NamedTuple):
     find: Find
 
 
-RULES: list[LintRule] = []
-"""The rules, in the order in which they are documented."""
+RULES: list[LintRule] = []  # the rules, in the order in which they are documented
 
 
 def _rule(name: str, why: str, fix: str) -> Callable[[Find], Find]:

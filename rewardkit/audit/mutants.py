@@ -26,8 +26,7 @@ from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.talk import objects_in
 from rewardkit.audit.texts import echo
 
-MAX_CHARS = 40_000
-"""Longer completions are not changed, and no mutant is longer."""
+MAX_CHARS = 40_000  # longer completions are not changed, and no mutant is longer
 _SEARCHED_CHARS = 4_000
 _FAR = Fraction(1, 5)
 _ALIKE = 0.5
@@ -224,12 +223,10 @@ def wrong_answers(gold: Gold, alternatives: Sequence[Gold]) -> list[str]:
         made = made_other(gold)
         golds = [*alternatives[:1], *([made] if made is not None else [])]
         return list(dict.fromkeys(answer.text for answer in golds))
-    far = [answer.text for answer in alternatives if answer.number is not None and _is_far(answer.number, gold.number)]
+    own = gold.number
+    numbers = [(other.number, other.text) for other in alternatives if other.number is not None]
+    far = [text for number, text in numbers if abs(number - own) > _FAR * max(abs(number), abs(own))]
     return list(dict.fromkeys([*far[:1], gold.in_unit(written(2 * gold.number + 7, gold.text))]))
-
-
-def _is_far(number: Fraction, other: Fraction) -> bool:
-    return abs(number - other) > _FAR * max(abs(number), abs(other))
 
 
 def _with_another_answer(own: str, gold: Gold, other: str, spans: Sequence[Span]) -> Iterator[Mutant]:

@@ -13,8 +13,7 @@ from rewardkit.audit.probe import Wrong
 
 SHARES = (Fraction(1, 1000), Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
 """How far the nearest numbers are, as shares of the gold."""
-_ALIKE = dict(zip("0123456789", "8778965134", strict=True))
-"""For each digit one that is easily taken for it."""
+_ALIKE = dict(zip("0123456789", "8778965134", strict=True))  # for each digit one that is easily taken for it
 _MAX_DIGITS = 12
 _LARGEST = 1_000_000
 
@@ -52,7 +51,7 @@ def _near(gold: Gold, number: Fraction) -> Iterator[Wrong]:
     minus = "-" if number < 0 else ""
     for answer in _other_digits(digits):
         # One that lies near would be paid for being near as well, and would tell nothing about digits.
-        if "/" in digits or abs(_value(answer.text) - abs(number)) > max(SHARES) * abs(number):
+        if "/" in digits or abs(Fraction(answer.text.replace(",", "")) - abs(number)) > max(SHARES) * abs(number):
             yield answer._replace(text=minus + answer.text)
     yield Wrong("a digit before", f"{minus}7{digits}", "digits")
     if "/" not in digits:
@@ -66,10 +65,6 @@ def _near(gold: Gold, number: Fraction) -> Iterator[Wrong]:
         if number > 0 and not gold.unit[0]:
             yield Wrong("minus in words", f"minus {digits}", "sign")
             yield Wrong("a multiple in words", f"twice {digits}", "sign")
-
-
-def _value(text: str) -> Fraction:
-    return Fraction(text.replace(",", ""))
 
 
 def _off(number: Fraction, digits: str) -> Iterator[Wrong]:

@@ -14,8 +14,7 @@ from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.talk import in_tags, is_call, message_of, objects_in, talk_text
 from rewardkit.types import Message
 
-_MOST = 24
-"""Changes to one value; a large one is changed in its first parts."""
+_MOST = 24  # changes to one value; a large one is changed in its first parts
 _MAX_CHARS = 20_000
 _OPENED, _CLOSED = re.compile(r"<\w+>\s*\Z"), re.compile(r"\s*</\w+>")
 

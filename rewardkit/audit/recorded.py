@@ -18,8 +18,7 @@ from rewardkit.types import Status, Text
 
 NEWEST = 5_000
 """How many of a run's completions are looked at, the newest, because a policy drifts to what it is paid for."""
-UNIT = "completion"
-"""What the numbers of the rows count."""
+UNIT = "completion"  # what the numbers of the rows count
 
 
 @dataclass(frozen=True, slots=True)

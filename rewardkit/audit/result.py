@@ -13,8 +13,7 @@ from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB, rule_of
 from rewardkit.types import Outcome
 
-JSON_EXAMPLES = 10
-"""Examples of a kind that are in the JSON for a family; the counts tell of all."""
+JSON_EXAMPLES = 10  # examples of a kind that are in the JSON for a family; the counts tell of all
 _JSON_CHARS = 2_000
 
 
@@ -121,8 +120,7 @@ class Finding(NamedTuple):
     words: str
 
 
-AuditLimits: TypeAlias = Mapping[str, float]
-"""The limits of an audit: ``false_accept``, ``false_reject`` and ``failed``."""
+AuditLimits: TypeAlias = Mapping[str, float]  # the limits of an audit: false_accept, false_reject and failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,7 @@ GOLD_COLUMNS = ("answer", "gold", "target", "solution", "label", "ground_truth",
 """Columns in which a gold is looked for, the first that the data has; those that the reward names come first."""
 REFERENCE_COLUMNS = ("reference", "reference_completion", "solution", "canonical_solution", "code", "completion")
 """Columns with a right completion, all that the data has. ``completion`` may be wrong: it is not an honest form."""
-TEST_COLUMNS = ("tests", "test", "test_list", "inputs", "outputs", "entry_point")
-"""Columns that make a row one of code."""
+TEST_COLUMNS = ("tests", "test", "test_list", "inputs", "outputs", "entry_point")  # columns that make a row one of code
 _OTHER_COMPLETIONS = 3
 _PROMPT_COLUMNS = ("prompt", "question", "problem", "instruction")
 

@@ -32,8 +32,7 @@ from sandbox import LOAD_TIMEOUT_S
 
 _REWARDS = f"{arguments.REWARDS} With --run, those of the run unless given."
 A = TypeVar("A", bound=Audit)
-_ONCE_EACH = {"cache_entries": 0, "max_infrastructure_rate": 1.0}
-"""Options of a runtime here; a server keeps its own."""
+_ONCE_EACH = {"cache_entries": 0, "max_infrastructure_rate": 1.0}  # options of a runtime here; a server keeps its own
 
 
 def audit_command(

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rewardkit.audit.exploits import Conclusion, ExploitAudit, MutationCounts
+from rewardkit.audit.exploits import Conclusion, ExploitAudit
 from rewardkit.audit.mutants import Expected
 from rewardkit.audit.probe import Family
 from rewardkit.audit.result import Audit, AuditLimits, Example, RewardAudit
@@ -118,12 +118,9 @@ def _mutations(audit: ExploitAudit) -> Table:
     for name, row in tried.items():
         figures = (row.tried, row.judged, row.kept, len(row.accepted), *(getattr(row, kind) for kind in seldom))
         cells = [f"{figure:,}" for figure in figures]
-        mutations.add_row(Text(str(name), style="bold"), _SHOULD[row.expected], *cells, _conclusion(row))
+        conclusion = Text(str(row.conclusion or NONE), style=_STYLES[row.conclusion])
+        mutations.add_row(Text(str(name), style="bold"), _SHOULD[row.expected], *cells, conclusion)
     return mutations
-
-
-def _conclusion(mutation: MutationCounts) -> Text:
-    return Text(str(mutation.conclusion or NONE), style=_STYLES[mutation.conclusion])
 
 
 def _print_flaw(name: str, examples: Sequence[Example], unit: str, full: str, console: Console) -> None:

@@ -39,8 +39,7 @@ _SHOWN = 10
 _SHOWN_LINES = 8
 _NUMBERS_WIDTH = 69
 _NUMBER_WIDTH = 9
-_GROUP = 8
-"""Completions of a prompt, as TRL's ``num_generations`` has it."""
+_GROUP = 8  # completions of a prompt, as TRL's num_generations has it
 
 
 class Misfit(NamedTuple):

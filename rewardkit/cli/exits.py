@@ -10,14 +10,10 @@ import typer
 
 from rewardkit.errors import InfrastructureError, RewardError
 
-FAILED = 1
-"""The work was done, but something failed that the user asked to be told of."""
-MISTAKE = 2
-"""The user's mistake: bad data, an unknown option, a reward file that does not import."""
-INFRASTRUCTURE = 3
-"""Not the user's mistake: workers lost, a full disk, a fault of our own."""
-INTERRUPTED = 130
-"""Ctrl-C."""
+FAILED = 1  # the work was done, but something failed that the user asked to be told of
+MISTAKE = 2  # the user's mistake: bad data, an unknown option, a reward file that does not import
+INFRASTRUCTURE = 3  # not the user's mistake: workers lost, a full disk, a fault of our own
+INTERRUPTED = 130  # Ctrl-C
 
 EXIT_CODES = (
     "[dim]Exit codes: 0 all is well; 1 the work was done and something failed or did not pass; "

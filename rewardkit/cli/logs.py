@@ -17,10 +17,8 @@ from rewardkit.record.values import LogEntry
 from rewardkit.replay.recorded_run import Run
 from rewardkit.types import Status
 
-POLL_S = 0.5
-"""Seconds between two looks at a record that is followed."""
-_LOOK_S = 5.0
-"""Seconds between two looks at whether somebody still writes."""
+POLL_S = 0.5  # seconds between two looks at a record that is followed
+_LOOK_S = 5.0  # seconds between two looks at whether somebody still writes
 
 
 def logs_command(

@@ -28,7 +28,10 @@ def changes_section(report: RunReport) -> Markup:
     parts += [_difference(old, new) for old, new in _following(versions)]
     changed = {version.reward for version in versions if version.number > 1}
     unchanged = [version for version in versions if version.reward not in changed]
-    parts += [folded_away(f"{version.label}: source", _source(version)) for version in unchanged]
+    parts += [
+        folded_away(f"{version.label}: source", text_block(_code(version) or _settings(version), "code", _CODE_CHARS))
+        for version in unchanged
+    ]
     rows = [
         [day(request.asked), request.reward, str(request.action), str(request.state),
          NONE if request.step is None else str(request.step), request.words or NONE]
@@ -67,7 +70,3 @@ def _code(version: Version) -> str:
 
 def _settings(version: Version) -> str:
     return json.dumps(version.settings, indent=2, sort_keys=True, default=str)[:_CODE_CHARS]
-
-
-def _source(version: Version) -> Markup:
-    return text_block(_code(version) or _settings(version), "code", _CODE_CHARS)

@@ -15,8 +15,7 @@ from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.text import counted, shortened
 from rewardkit.types import Outcome, Status, Text
 
-SIDE_CHARS = 6_000
-"""Characters of a completion, and of a traceback, that are shown."""
+SIDE_CHARS = 6_000  # characters of a completion, and of a traceback, that are shown
 _ENDS, _MOVED, _PROMPTS = 2, 2, 50
 _PROMPT_CHARS = 1_500
 _MESSAGES = 20

@@ -9,8 +9,7 @@ from rewardkit.cli.page_style import STYLE
 from rewardkit.shown.svg import STYLE as CHART_STYLE
 from rewardkit.shown.text import plain, shortened
 
-TEXT_CHARS = 6_000
-"""Characters of a text that are shown."""
+TEXT_CHARS = 6_000  # characters of a text that are shown
 _CELL_CHARS = 300
 _SHORT_CHARS = 32
 _CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

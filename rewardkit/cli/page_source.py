@@ -11,8 +11,7 @@ from rewardkit.health.examine import Diagnosis
 from rewardkit.record.overview import RewardOverview
 from rewardkit.replay.recorded_run import Run
 
-NONE = "\N{EN DASH}"
-"""What stands for a number that is not known."""
+NONE = "\N{EN DASH}"  # what stands for a number that is not known
 
 
 @dataclass(slots=True)
@@ -25,8 +24,7 @@ class RunReport:
     rewards: Sequence[RewardOverview]
     about: Mapping[str, Any]
     diagnosis: Diagnosis | None
-    left_out: list[str] = field(default_factory=list)
-    """What the page does not have, in words."""
+    left_out: list[str] = field(default_factory=list)  # what the page does not have, in words
 
     def limited(self, noun: str, most: int, count: int) -> str:
         """Return how much of something the page has, and note what it leaves out; ``""`` where it has all."""

@@ -26,25 +26,18 @@ from rewardkit.shown.text import plain, shortened
 from rewardkit.types import Outcome, Status
 from rewardkit.types import Text as Completion
 
-PIPED_WIDTH = 100
-"""Columns where the output goes to a file or a pipe and ``$COLUMNS`` is not set."""
-ENDLESS = 1_000_000
-"""Columns for what a record holds off a terminal, so that nothing of it is wrapped or cut."""
-WIDEST = 10_000
-"""Columns of a table that is not shown on a terminal, at most."""
-NONE = "-"
-"""What stands for a figure that is not known."""
-SHOWN_CHARS = 160
-"""Characters of a completion that are shown: around the part that matters, or its end."""
+PIPED_WIDTH = 100  # columns where the output goes to a file or a pipe and $COLUMNS is not set
+ENDLESS = 1_000_000  # columns for what a record holds off a terminal, so that nothing of it is wrapped or cut
+WIDEST = 10_000  # columns of a table that is not shown on a terminal, at most
+NONE = "-"  # what stands for a figure that is not known
+SHOWN_CHARS = 160  # characters of a completion that are shown: around the part that matters, or its end
 _REASON_CHARS = 300
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
 
 K = TypeVar("K")
 T = TypeVar("T")
-Part: TypeAlias = str | Text | tuple[str, str]
-"""A piece of a line: a text, or a text with its style."""
-Cells: TypeAlias = Sequence[str | Text]
-"""A row of a table."""
+Part: TypeAlias = str | Text | tuple[str, str]  # A piece of a line: a text, or a text with its style
+Cells: TypeAlias = Sequence[str | Text]  # A row of a table
 Fit: TypeAlias = Literal["whole", "wrap", "cut"]
 """What becomes of a line that is too long: it is left to the terminal, broken between words, or cut."""
 

@@ -21,8 +21,7 @@ from rewardkit.serving.choice import is_address, served_set
 _COMMA = re.compile(r",(?![^()]*\))")
 """A comma between references; one inside brackets belongs to a call, which is refused as a whole."""
 
-TOLD_EACH_S = 10.0
-"""Seconds after which an import that goes on is told, and told again."""
+TOLD_EACH_S = 10.0  # seconds after which an import that goes on is told, and told again
 _DATA = (".jsonl", ".json", ".csv", ".parquet", ".gz")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rewardkit.cli.page_changes import changes_section
@@ -25,11 +25,10 @@ from rewardkit.record.values import Completion
 from rewardkit.replay.charts import curves_of, other_charts, reward_charts, version_markers
 from rewardkit.replay.glance import CANARY, head_of
 from rewardkit.replay.recorded_run import Run
-from rewardkit.shown.svg import Chart, Marker, chart_svg
+from rewardkit.shown.svg import Marker, chart_svg
 from rewardkit.shown.text import counted, shortened
 
-METRICS = ("loss", "kl", "entropy", "grad_norm")
-"""The trainer's metrics that have a graph, where they were recorded."""
+METRICS = ("loss", "kl", "entropy", "grad_norm")  # the trainer's metrics that have a graph, where they were recorded
 _FAILURES, _EVIDENCE, _PROCESSES = 20, 2, 8
 _CONFIG_CHARS = 200
 
@@ -152,27 +151,17 @@ def _graphs(report: RunReport) -> Markup:
     versions = version_markers(report.run) if report.split == "train" else []
     flags = [
         Marker(flag.last_step, f"{flag.detector}: {flag.words}", "flag", flag.reward)
-        for flag in _flags(report)
+        for flag in (report.diagnosis.flags if report.diagnosis else ())
         if flag.last_step is not None
     ]
-    charts = [
-        *reward_charts(part, names, [*versions, *flags]),
-        *other_charts(part, names, versions, duration),
-    ]
+    charts = [*reward_charts(part, names, [*versions, *flags]), *other_charts(part, names, versions, duration)]
+    graphs = [element("div", Markup(chart_svg(chart)), kind="graph") for chart in charts]
     note = (
         "A band is one standard deviation to each side, for a length from the shortest to the longest. A gap is a step"
         " of which the number is not known; a hollow circle says of one why. A dashed line marks a new version of a"
         " reward, a triangle a flag."
     )
-    return section("graphs", "Graphs", element("div", *map(_graph, charts), kind="graphs"), note=note)
-
-
-def _graph(chart: Chart) -> Markup:
-    return element("div", Markup(chart_svg(chart)), kind="graph")
-
-
-def _flags(report: RunReport) -> Sequence[Flag]:
-    return report.diagnosis.flags if report.diagnosis else ()
+    return section("graphs", "Graphs", element("div", *graphs, kind="graphs"), note=note)
 
 
 def _health(report: RunReport) -> Markup:

@@ -23,8 +23,7 @@ from rewardkit.record.runs_folder import RUNS
 from rewardkit.shown.text import counted, plain, shortened
 
 _DAY_S = 86400.0
-_LEAST = 20
-"""Columns of the screen for the names of the rewards, at the least."""
+_LEAST = 20  # columns of the screen for the names of the rewards, at the least
 
 
 def runs_command(
@@ -99,7 +98,8 @@ def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
     last = rows.columns[-1]
     last.justify, last.no_wrap, last.min_width = "left", False, _LEAST
     for run in sorted(runs, key=lambda run: -(run["began"] or 0.0)):
-        state, rewards = Text("running", style="green") if run["running"] else Text("ended"), _names(run["rewards"])
+        rewards = ", ".join(shortened(name, 40) for name in run["rewards"]) or NONE
+        state = Text("running", style="green") if run["running"] else Text("ended")
         if run["error"]:
             state, rewards = Text("unreadable", style="red"), run["error"]
         cells: dict[str, str | Text] = {
@@ -112,10 +112,6 @@ def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
         }
         rows.add_row(*(cells[name] for name in names))
     return rows
-
-
-def _names(rewards: Sequence[str]) -> str:
-    return ", ".join(shortened(name, 40) for name in rewards) or NONE
 
 
 def _prune(

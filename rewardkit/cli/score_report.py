@@ -13,8 +13,7 @@ from rewardkit.cli.render import Screen, causes, count_or_none, duration, number
 from rewardkit.cli.summary import Cost, Link, Spread, Summary
 from rewardkit.shown.text import counted, plain, shortened
 
-SHOWN_FAILURES = 5
-"""Kinds of failure that are shown."""
+SHOWN_FAILURES = 5  # kinds of failure that are shown
 _COSTS = {
     "requests": "requests",
     "prompt_tokens": "prompt tokens",

@@ -11,8 +11,9 @@ from uuid import UUID
 
 from rewardkit.coercion.containers import collect, items_in
 from rewardkit.coercion.literals import TextError, looks_structured, parse_container
-from rewardkit.coercion.rule import SHOWN_CHARS, ColumnValueError, Convert, foreign_reason, shorten
+from rewardkit.coercion.rule import SHOWN_CHARS, ColumnValueError, Convert, foreign_reason
 from rewardkit.coercion.scalars import python_scalar, to_bool, to_float, to_int
+from rewardkit.shown.text import shorten
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

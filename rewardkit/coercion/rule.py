@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import collections.abc
-import reprlib
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from rewardkit.shown.text import shortened
+from rewardkit.shown.text import shorten, shortened
 
 Convert: TypeAlias = Callable[[object], object]
 """Turns a column's value into what an annotation asks for; raises :class:`ColumnValueError`."""
@@ -25,11 +24,7 @@ LISTS = (
 )
 """The annotations that ask for a list."""
 
-SHOWN_CHARS = 80
-"""The most characters of a value that a message shows."""
-
-_short = reprlib.Repr()
-_short.maxstring = _short.maxother = _short.maxlong = SHOWN_CHARS
+SHOWN_CHARS = 80  # the most characters of a value that a message shows
 
 
 def annotation_text(annotation: Any) -> str:
@@ -78,17 +73,6 @@ class ColumnValueError(ValueError):
     def __str__(self) -> str:
         why = f" ({self.detail})" if self.detail else ""
         return f"expected {self.expected}, got {self.preview}{why}"
-
-
-def shorten(value: object) -> str:
-    """Return the value's repr in about 80 characters, at a bounded cost; its type's name if it has no repr."""
-    if type(value) is str and len(value) <= SHOWN_CHARS // 2:
-        return repr(value)
-    try:
-        text = _short.repr(value)
-    except Exception:  # a repr is foreign code, and an int of over 4300 digits has none
-        return f"<{type(value).__name__}>"
-    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 3] + "..."
 
 
 def foreign_reason(error: Exception) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from rewardkit.coercion.rule import shorten
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward, reward
 from rewardkit.declare.text_reward import TextReward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError
+from rewardkit.shown.text import shorten
 from rewardkit.transport import import_failure, load_file, locate
 
 if TYPE_CHECKING:

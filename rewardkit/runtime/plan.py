@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from rewardkit.coercion.rule import shorten
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.options import OnInfrastructure, RewardOptions
 from rewardkit.declare.spec import CallContext, Kind
@@ -17,6 +16,7 @@ from rewardkit.groups import group_places
 from rewardkit.own_columns import ENVIRONMENTS_COLUMN, LiveObject
 from rewardkit.runtime.cache import Key, OutcomeCache, cache_key
 from rewardkit.runtime.names import hint_at
+from rewardkit.shown.text import shorten
 from rewardkit.types import Cause, Outcome, Rollout, Status
 from sandbox.workers import Call, CollectorPaused
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import reprlib
+
 MAX_LINE_CHARS = 1_000
 """Characters of a line in a log that others wrote."""
 
@@ -38,6 +41,24 @@ def shortened(text: str, chars: int = MAX_LINE_CHARS, *, around: str | None = No
     start = max(0, index - (chars - len(around)) // 2)
     end = start + chars
     return plain(f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}")
+
+
+def shorten(value: object, chars: int = 80) -> str:
+    """Return a value's repr of at most so many characters, at a bounded cost; its type's name if it has no repr."""
+    if type(value) is str and len(value) <= chars // 2:
+        return repr(value)
+    try:
+        text = _bounded_repr(chars).repr(value)
+    except Exception:  # a repr is foreign code, and an int of over 4300 digits has none
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= chars else text[: chars - 3] + "..."
+
+
+@functools.cache
+def _bounded_repr(chars: int) -> reprlib.Repr:
+    bounded = reprlib.Repr()
+    bounded.maxstring = bounded.maxother = bounded.maxlong = chars
+    return bounded
 
 
 def counted(count: int, noun: str) -> str:
