@@ -30,7 +30,7 @@ MOST_COMPLETIONS = 100_000
 """About how many completions are looked at, the newest ones."""
 TEXT_CHARS = 400
 """Characters of a completion that are shown as evidence."""
-_NICE = 15
+_NICE = 15  # whatever else runs on the machine, the training above all, goes first
 _GRAVEST = ("hacking", "faults", "signal", "noise")
 
 
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def diagnosis_of(record: str, most: int = MOST_COMPLETIONS) -> dict[str, Any]:
-    """Return what is found in a record, or why nothing can be, as of which step, and the seconds of a processor.
+    """Return the diagnosis of a record or the reason why there is none, its last step, and the processor's seconds.
 
     Args:
         record: The record.
@@ -108,7 +108,7 @@ def _flag(flag: Flag, rows: Mapping[int, Completion]) -> dict[str, Any]:
 
 
 def _evidence(completion: Completion, reward: str | None) -> dict[str, Any]:
-    """Return what is shown of a completion as evidence: its text, and the score that the flag is about."""
+    """Return a completion as evidence: the beginning of its text, and the score that the flag is about."""
     outcome = None if reward is None else completion.outcomes.get(reward)
     text = None if completion.completion is None else completion_text(completion.completion)
     return {

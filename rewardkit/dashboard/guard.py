@@ -36,7 +36,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""Of every answer; one that may be kept says so itself."""
+"""Headers of every answer; an answer that a browser may keep has a cache-control of its own."""
 METHODS = ("GET", "HEAD", "POST")
 _LOCAL_NAMES = ("localhost",)
 _TRICKS = re.compile(rb"%(?:2f|5c|00)|\\|//|/%2e|/\.\.?(?:/|$)|%2e(?:/|$)", re.IGNORECASE)

@@ -34,7 +34,7 @@ ASK_S = 180.0
 _GRACE_S = 4.0
 """Seconds that a job has to end after it is cancelled; then it is killed."""
 _TAIL = 40
-"""Lines of standard error that are kept."""
+"""Last lines of standard error that a job's state shows."""
 _LINE_BYTES = 4096
 """Bytes after which a line of standard error counts as two."""
 _ANSWER_BYTES = 8_000_000
@@ -91,13 +91,13 @@ class _Job:
     deadline_s: float
     process: subprocess.Popen[bytes] | None = None
     mark: str = field(default_factory=lambda: secrets.token_hex(16))
-    began: float = field(default_factory=time.monotonic)
+    start_s: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
     printed: deque[str] = field(default_factory=lambda: deque(maxlen=_TAIL))
 
     def now(self) -> JobState:
         with self.lock:
-            took = time.monotonic() - self.began
+            took = time.monotonic() - self.start_s
             return dataclasses.replace(self.state, seconds=took) if self.state.state == "running" else self.state
 
     def hear(self, line: bytes) -> None:
@@ -119,7 +119,7 @@ class _Job:
         """Note how it ended; what comes later changes nothing."""
         with self.lock:
             if self.state.state == "running":
-                took = time.monotonic() - self.began
+                took = time.monotonic() - self.start_s
                 printed = "".join(self.printed)
                 self.state = dataclasses.replace(self.state, state=state, seconds=took, printed=printed, **fields)
 
@@ -177,7 +177,7 @@ class Jobs:
         return job.now()
 
     def close(self) -> None:
-        """End all jobs that are under way, at once."""
+        """End all running jobs at once."""
         with self._lock:
             jobs = list(self._jobs.values())
         for job in jobs:
@@ -199,8 +199,8 @@ def _run(job: _Job, request: Mapping[str, Any]) -> None:
         process = subprocess.Popen(  # noqa: S603 - this package, in this Python
             command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, env=variables
         )
-    except OSError as reason:
-        job.end("failed", problem=f"cannot start {sys.executable}: {reason}")
+    except OSError as error:
+        job.end("failed", problem=f"cannot start {sys.executable}: {error}")
         return
     job.process = process
     assert process.stdin is not None

@@ -66,7 +66,7 @@ class Live:
         self._readers = readers
         self._lock = threading.Lock()
         self._watched: dict[str, WatchedRun] = {}
-        self._woken, self._ended = threading.Event(), threading.Event()
+        self._woken, self._end = threading.Event(), threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._watch, name="rewardkit-live", daemon=True)
         self._thread.start()
@@ -97,7 +97,7 @@ class Live:
         with self._listening(name) as (run, change):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FIRST_S):
-                    while run.state is None and not self._ended.is_set():
+                    while run.state is None and not self._end.is_set():
                         await change.wait()
                         change.clear()
             if run.state is None:
@@ -114,10 +114,10 @@ class Live:
         self._streams[browser] += 1
         try:
             with self._listening(name) as (run, change):
-                while not self._ended.is_set():
+                while not self._end.is_set():
                     if run.state is not None:
                         yield dict(run.state)
-                    while not change.is_set() and not self._ended.is_set():
+                    while not change.is_set() and not self._end.is_set():
                         with contextlib.suppress(TimeoutError):
                             await asyncio.wait_for(change.wait(), HEARTBEAT_S)
                             break
@@ -129,7 +129,7 @@ class Live:
 
     def end(self) -> None:
         """End all streams, and ask the thread to end."""
-        self._ended.set()
+        self._end.set()
         self._woken.set()
         with self._lock:
             current = list(self._watched.values())
@@ -161,9 +161,9 @@ class Live:
     def _watch(self) -> None:
         readers = self._readers()
         try:
-            while not self._ended.is_set():
+            while not self._end.is_set():
                 for name, run in self._current(readers).items():
-                    if not self._ended.is_set() and _look(readers, name, run, self._numbers):
+                    if not self._end.is_set() and _look(readers, name, run, self._numbers):
                         self._notify(run)
                 self._woken.wait(POLL_S if self._watched else None)
                 self._woken.clear()
@@ -171,7 +171,7 @@ class Live:
             readers.close()
 
     def _current(self, readers: Readers) -> dict[str, WatchedRun]:
-        """Return what is watched, without the runs that nobody asks for any longer."""
+        """Return the watched runs. Forget those that nobody asks for any longer."""
         with self._lock:
             now = time.monotonic()
             old = [name for name, run in self._watched.items() if not run.listeners and run.until < now]

@@ -48,7 +48,7 @@ def plain(text: Text) -> str:
 
 
 def _cut(messages: Sequence[dict[str, Any]], room: int) -> list[dict[str, Any]]:
-    """Return messages up to so many characters, the last part cut."""
+    """Return the first messages, with at most this many characters in all."""
     fitting = []
     for message in messages:
         parts = []

@@ -23,15 +23,15 @@ SLICE_S = 0.1
 STRETCH = 20_000
 """Completions that are summed in one query."""
 VALUE_CHARS = 200
-"""Characters of a column's value, and of a prompt's text, that are kept for sorting and filtering."""
+"""Characters of a column's value, and of a prompt's text, by which prompts are sorted and filtered."""
 SEARCHES = 8
-"""Searches whose findings are kept, the latest of them."""
+"""Searches whose matches stay in memory, the latest ones."""
 REWARDS = 8
-"""Rewards whose scores are kept for sorting, the latest of them."""
+"""Rewards whose scores stay in memory for sorting, the latest ones."""
 ORDERS = 16
-"""Orders that are kept, the latest of them: each is a number a prompt."""
+"""Orders that stay in memory, the latest ones: each is a number a prompt."""
 COLUMNS = 200
-"""Columns that can be sorted and filtered by, the first that are met: each is a number a prompt."""
+"""Columns by which prompts can be sorted and filtered, the first in the run: each is a number a prompt."""
 _EPOCHS = 1 << 20  # a prompt and an epoch in one number
 
 Mask = NDArray[np.bool_]
@@ -43,7 +43,7 @@ class Progress(NamedTuple):
     """How far a reading came that takes several answers.
 
     Attributes:
-        what: What is read, for people.
+        what: The noun for what is read, for people.
         done: How many of them were read.
         of: How many there are.
     """
@@ -75,7 +75,7 @@ class PromptIndex:
         self._forget()
 
     def of(self, reward: str | None) -> PromptIndex:
-        """Return the index of a reward's scores; ``None`` for this one, of the totals. The latest few are kept."""
+        """Return the index of a reward's scores; ``None`` for this one, of the totals."""
         if reward is None:
             return self
         return _cached(self._by_reward, reward, lambda: PromptIndex(reward, self), REWARDS)
@@ -201,7 +201,7 @@ class PromptIndex:
         return Progress("prompts", self._texts.done, self._count)
 
     def search(self, run: RunReader, text: str) -> tuple[Mask, Progress]:
-        """Return which prompts have these words, upper and lower case alike, as far as a limited time allows."""
+        """Return which prompts have a text in any case, and how far the search came in its limited time."""
         search = _cached(self._searches, text, lambda: _Search(text), SEARCHES)
         search.read(run, self._count)
         mask = np.zeros(self._count, np.bool_)
@@ -209,7 +209,7 @@ class PromptIndex:
         return mask, Progress("prompts", search.done, self._count)
 
     def having(self, column: str, text: str) -> Mask:
-        """Return which prompts, of those that were read, have these words in a column."""
+        """Return which of the prompts that were read have a text in a column."""
         mask = np.zeros(self._count, np.bool_)
         if (values := self._texts.columns.get(column)) is not None:
             has_text = np.array([text.casefold() in value.casefold() for value in values.values] + [False])
@@ -325,7 +325,7 @@ class _Texts:
 
 
 class _Search:
-    """One search through the prompts, as far as it came."""
+    """A search through the prompts that goes on where it stopped."""
 
     def __init__(self, text: str) -> None:
         self._text = text.casefold()

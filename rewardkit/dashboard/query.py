@@ -1,4 +1,4 @@
-"""The parameters of a request, checked: a wrong one is told with its name, its value and what is expected."""
+"""The parameters of a request, checked: an error names the parameter, its value and what is expected."""
 
 from __future__ import annotations
 

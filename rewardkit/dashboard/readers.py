@@ -1,4 +1,4 @@
-"""Runs that are open: each thread has its own, and what is computed once per run is shared by all."""
+"""Open runs: each thread has its own, and the values that are computed once per run are shared by all."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MOST_OPEN = 16
 """Runs that a thread holds open."""
 PAGES_BYTES = 6_000_000
 """Bytes of a run's file that a thread keeps in memory; the system keeps more of them, for all threads."""
-MOST_KEPT = 64
-"""Values that are kept of a run."""
-KEPT_S = 600.0
-"""Seconds after which what is kept of a run that nobody asked for is let go."""
+MOST_VALUES = 64
+"""Values that the cache of a run has, at most."""
+CACHE_S = 600.0
+"""Seconds after which the cache of a run that nobody asked for is emptied."""
 DIAGNOSIS = ("health", "looking")
 """The key of a run's diagnosis."""
 
@@ -41,7 +41,7 @@ class Unreadable(RecordError):
 
 
 class RunCache:
-    """What was computed of a run, for all threads. The values least recently asked for make room."""
+    """Values that were computed of a run, for all threads. Those least recently asked for make room."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,12 +54,12 @@ class RunCache:
             key: What it is.
             version: Of what it was computed: :attr:`OpenRun.version`, which is the same in all threads. A run's
                 ``data_version`` is not: each connection counts for itself.
-            compute: Computes it; while it does, others who ask for the same wait. It is not to ask for a kept value.
+            compute: Computes it; while it does, others who ask for the same wait. It must not ask for a cached value.
         """
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
             self._entries.move_to_end(key)
-            while len(self._entries) > MOST_KEPT:
+            while len(self._entries) > MOST_VALUES:
                 self._entries.popitem(last=False)
         with entry.lock:
             if entry.version != (version,):
@@ -68,7 +68,7 @@ class RunCache:
             value: T = entry.value
             return value
 
-    def let_go(self) -> None:
+    def empty(self) -> None:
         """Forget all but the diagnosis, which is small, and which the list of runs tells of."""
         with self._lock:
             for key in [entry for entry in self._entries if entry != DIAGNOSIS]:
@@ -109,42 +109,42 @@ class OpenRun(NamedTuple):
 
 
 class RunCaches:
-    """What is kept of each run, by its name, as long as its file is the same one and somebody asks for it."""
+    """The caches of the runs by their names, each as long as its file is the same one and somebody asks for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[str, tuple[Stamp, RunCache]] = {}
-        self._asked: dict[str, float] = {}
+        self._caches: dict[str, tuple[Stamp, RunCache]] = {}
+        self._last_uses: dict[str, float] = {}
 
     def of(self, name: str, identity: Stamp) -> RunCache:
-        """Return what is kept of a run whose file has this identity."""
+        """Return the cache of a run whose file has this identity."""
         with self._lock:
-            entry = self._kept.get(name)
+            entry = self._caches.get(name)
             if entry is None or entry[0] != identity:
-                entry = self._kept[name] = (identity, RunCache())
-            self._asked[name] = time.monotonic()
-        self.let_go()
+                entry = self._caches[name] = (identity, RunCache())
+            self._last_uses[name] = time.monotonic()
+        self.expire()
         return entry[1]
 
-    def let_go(self) -> None:
-        """Forget the runs that nobody asked for in a while."""
+    def expire(self) -> None:
+        """Empty the caches of the runs that nobody asked for in a while."""
         with self._lock:
-            until = time.monotonic() - KEPT_S
-            for name in [run for run, time_s in self._asked.items() if time_s < until]:
-                del self._asked[name]
-                if name in self._kept:
-                    self._kept[name][1].let_go()
+            until = time.monotonic() - CACHE_S
+            for name in [run for run, time_s in self._last_uses.items() if time_s < until]:
+                del self._last_uses[name]
+                if name in self._caches:
+                    self._caches[name][1].empty()
 
     def get(self, name: str) -> RunCache | None:
-        """Return what is kept of a run; ``None`` where no thread has opened it."""
+        """Return the cache of a run; ``None`` where no thread has opened it."""
         with self._lock:
-            entry = self._kept.get(name)
+            entry = self._caches.get(name)
             return None if entry is None else entry[1]
 
     def drop(self, name: str) -> None:
         """Forget a run: its number in the file system may be given to another file from now on."""
         with self._lock:
-            self._kept.pop(name, None)
+            self._caches.pop(name, None)
 
 
 class Readers:
@@ -152,7 +152,7 @@ class Readers:
 
     Args:
         folder: Where the runs lie.
-        shared: What is kept for all threads.
+        shared: The caches of the runs, for all threads.
         jobs: Passed on to the views.
         wait_s: Seconds after which a question to a run ends with an error, whatever stands in its file.
     """
@@ -205,10 +205,8 @@ class Readers:
         try:
             before = self._folder.identity(name)
             run = Run.open(path)
-        except FileNotFoundError:
-            raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
         except (RecordError, OSError) as error:
-            if not self._folder.has(name):
+            if isinstance(error, FileNotFoundError) or not self._folder.has(name):
                 raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
             raise Unreadable(str(error)) from error
         run.remember(PAGES_BYTES)

@@ -85,7 +85,7 @@ def check(folder: RunsPlace, host: str, token: str | None) -> None:
 
 
 class DashboardServer(PatientServer):
-    """A server that closes its streams when it stops; they would go on for ever."""
+    """A server that closes its streams when it stops; they have no end of their own."""
 
     def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:
         super().__init__(config)
@@ -104,7 +104,7 @@ def server(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names: Seq
 
 
 def address_of(host: str, port: int, token: str, write_token: str | None) -> Address:
-    """Return what is told of a server that listens at a host and port."""
+    """Return the addresses of a server that listens at a host and port."""
     anywhere = host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
     host_name = socket.gethostname() if anywhere else url_host(host)
     target = "127.0.0.1" if anywhere else host_name

@@ -1,4 +1,4 @@
-"""The sums of a run's steps, of which only the new ones are read while the run goes on."""
+"""The sums of a run's steps; while the run goes on, only new steps are read."""
 
 from __future__ import annotations
 

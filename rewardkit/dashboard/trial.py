@@ -31,7 +31,7 @@ from rewardkit.replay.update import Wish, update
 from rewardkit.shown.text import shortened
 
 SHOWN = 8
-"""Completions that are named, those that change most."""
+"""Completions that a trial names: those whose scores change most."""
 _TEXT_CHARS = 4000
 _TICK_S = 0.1
 _GRACE_S = 2.0

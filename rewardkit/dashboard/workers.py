@@ -111,7 +111,7 @@ class Workers:
 def _settle(future: Future[Any], task: Task, readers: Readers) -> None:
     try:
         result = task(readers)
-    except BaseException as fault:
-        future.set_exception(fault)
+    except BaseException as error:
+        future.set_exception(error)
     else:
         future.set_result(result)

@@ -125,16 +125,16 @@ class Evidence:
         has_text = np.array([text is not None for text in texts], dtype=bool)
         return Sampled(table.where(has_text), [text for text in texts if text is not None])
 
-    def share_of_best(self, others: Evidence | None = None) -> Floats:
+    def share_of_best(self, reference: Evidence | None = None) -> Floats:
         """Return how good each completion is: 0 where every reward is at its lowest, 1 where at its highest.
 
         The weighted sum, between the sums of the lowest and highest scores that were seen, under the completion's own
         weights; so a weight that follows a schedule moves nothing. ``nan`` without a score, or where nothing varies.
 
         Args:
-            others: Further completions whose scores count as seen.
+            reference: Further completions whose scores count as seen.
         """
-        windows = [self] if others is None else [self, others]
+        windows = [self] if reference is None else [self, reference]
         low, high, total = (np.zeros(len(self.table)) for _ in range(3))
         has_score = np.zeros(len(self.table), dtype=bool)
         for name, scores in self.table.scores.items():

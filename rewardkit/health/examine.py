@@ -155,7 +155,7 @@ def diagnose_run(
 
 
 def _parts(run: RunReader, steps: list[int], every: int, most: int | None) -> tuple[list[int], list[int]]:
-    """Return the steps of a baseline and the newest ones that are looked at; all are where they are few enough.
+    """Return the steps of the baseline and the newest steps; of a short run no baseline and all steps.
 
     The baseline begins where the rewards got the versions that they have at the newest steps.
     """
@@ -275,7 +275,7 @@ def _again_of(run: RunReader) -> Again | None:
 
 
 def metrics_of(run: RunReader) -> Callable[[int, int], dict[str, list[float]]]:
-    """Return what reads the trainer's metrics that detectors want, of the steps between two, both included."""
+    """Return a function of two steps that reads the trainer's metrics between them, both included."""
 
     def metrics(first: int, last: int) -> dict[str, list[float]]:
         logged = first + 1, last + 1  # the trainer counts a step when it is done
@@ -286,7 +286,7 @@ def metrics_of(run: RunReader) -> Callable[[int, int], dict[str, list[float]]]:
 
 
 def prompts_of(run: RunReader) -> Callable[[Sequence[int]], list[PromptRow | None]]:
-    """Return what reads the prompts and columns of a run's completions."""
+    """Return a function of ids that reads prompts and columns of a run's completions."""
 
     def prompts(ids: Sequence[int]) -> list[PromptRow | None]:
         rollouts: list[Any] = run.rollouts(ids)

@@ -62,7 +62,7 @@ def timeouts(window: Evidence, baseline: Evidence | None, reward: str) -> Findin
 
 
 class _Excess(NamedTuple):
-    """Failed calls that are too many.
+    """Failed calls of which there are too many.
 
     Attributes:
         of_all: Their share of the window's calls.

@@ -13,7 +13,7 @@ from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 
 LATE_STEPS = 1
-"""Steps that are waited for beyond the last one that is looked at: other processes record at their own pace."""
+"""Steps that must have begun after a window before it is looked at: other processes record at their own pace."""
 _log = logging.getLogger("rewardkit")
 
 
@@ -61,7 +61,7 @@ class LiveHealth:
             self._changed.notify_all()
 
     def close(self, timeout_s: float = 10.0) -> None:
-        """Look at what no look had yet, and end the thread; give up after so many seconds."""
+        """Look at the steps that no window had yet, and end the thread; give up after ``timeout_s``."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -63,13 +63,13 @@ def grouped(values: ArrayLike, groups: Whole) -> Grouped:
 
 
 def without_nan(values: ArrayLike) -> Floats:
-    """Return the values that are numbers."""
+    """Return the values without those that are ``nan``."""
     array = np.asarray(values, dtype=np.float64)
     return array[~np.isnan(array)]
 
 
 def highest(values: ArrayLike) -> Whole:
-    """Return the indices of the values from the highest to the lowest; what is not known counts as 0."""
+    """Return the indices of the values from the highest to the lowest; ``nan`` counts as 0."""
     order: Whole = np.argsort(-np.nan_to_num(np.asarray(values, dtype=np.float64)), kind="stable")
     return order
 

@@ -44,7 +44,7 @@ def _outcome(fields: Any, where: str) -> Outcome:
             cause=None if cause is None else Cause(cause),
             duration_s=float(fields.get("duration_s", 0.0)),
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as reason:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"{where}: expected an outcome with status and score: {type(reason).__name__}: {reason}"
+            f"{where}: expected an outcome with status and score: {type(error).__name__}: {error}"
         ) from None

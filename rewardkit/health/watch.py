@@ -23,7 +23,7 @@ WINDOW_STEPS = 10
 BASELINE_STEPS = 20
 """Steps of a baseline; half of them are enough to begin with."""
 HISTORY_STEPS = 10_000
-"""Steps whose means are kept for trends."""
+"""Steps whose means trends look at, at most."""
 
 OnFlag: TypeAlias = Callable[[Flag], None]
 
@@ -58,14 +58,16 @@ class Watch:
         self._empty = Evidence(_no_completions(), texts, prompts)
         self._on_flag, self._every, self._metrics_of, self._again = on_flag, every, metrics, again
         self._recent: dict[int, list[CompletionTable]] = {}
-        self._before: dict[int, list[CompletionTable]] = {}  # the steps of the last look, which fill up a short window
-        self._early: list[CompletionTable] = []
+        self._previous: dict[
+            int, list[CompletionTable]
+        ] = {}  # the steps of the last look, which fill up a short window
+        self._first_tables: list[CompletionTable] = []
         self._baseline: Evidence | None = None
         self._series: dict[str, list[float]] = {}
         self._versions: tuple[tuple[str, int], ...] | None = None
         self._last: int | None = None
-        self._up: dict[tuple[str, str | None], Flag] = {}
-        self._could: dict[str, str | None] = {}
+        self._active: dict[tuple[str, str | None], Flag] = {}
+        self._reasons: dict[str, str | None] = {}
         self.looks = 0
         """Windows that were looked at."""
         self.flags: list[Flag] = []
@@ -74,11 +76,11 @@ class Watch:
     @property
     def not_looked_at(self) -> dict[str, str]:
         """The detectors that could look at no window, and why not."""
-        return {name: reason for name, reason in self._could.items() if reason is not None}
+        return {name: reason for name, reason in self._reasons.items() if reason is not None}
 
     def metrics(self) -> dict[str, float]:
         """Return ``health/<detector>`` for each detector: on how many rewards its flag is up."""
-        up = [name for name, _ in self._up]
+        up = [name for name, _ in self._active]
         return {f"health/{name}": float(up.count(name)) for name in DETECTORS}
 
     def observe(self, table: CompletionTable) -> list[Flag]:
@@ -103,7 +105,7 @@ class Watch:
             means: By reward, the mean of each step that is left out; ``nan`` for a step without scores.
         """
         self.finish()
-        self.flags, self._up, self._before = [], {}, {}
+        self.flags, self._active, self._previous = [], {}, {}
         for name, series in self._series.items():
             series.extend(means.get(name, ()))
 
@@ -127,14 +129,14 @@ class Watch:
         """Begin a new baseline: a reward has a new version. The means of the other rewards go on."""
         same = {name for name, _ in set(versions) & set(self._versions or ())}
         self._series = {name: means for name, means in self._series.items() if name in same}
-        self._early, self._baseline, self._before = [], None, {}
+        self._first_tables, self._baseline, self._previous = [], None, {}
 
     def _look(self) -> list[Flag]:
         """Ask the detectors about the steps that came in since the last look, and make them history."""
         new = joined([table for tables in self._recent.values() for table in tables])
         self._add_to_series(new)
         lacking_steps = self._every - len(self._recent)
-        filled = list(self._before.values())[-lacking_steps:] if lacking_steps > 0 else []
+        filled = list(self._previous.values())[-lacking_steps:] if lacking_steps > 0 else []
         table = joined([*(part for tables in filled for part in tables), new])
         window = replace(
             self._empty,
@@ -149,13 +151,13 @@ class Watch:
         for name, detector in DETECTORS.items():
             self._note(name, detector, window, baseline)
         self._add_to_baseline(new)
-        self._before, self._recent = self._recent, {}
+        self._previous, self._recent = self._recent, {}
         self.looks += 1
-        return self._raise(flags)
+        return self._update(flags)
 
     def _note(self, name: str, detector: Detector, window: Evidence, baseline: Evidence | None) -> None:
-        if self._could.get(name, "") is not None:
-            self._could[name] = lacking(detector, window, baseline)
+        if self._reasons.get(name, "") is not None:
+            self._reasons[name] = lacking(detector, window, baseline)
 
     def _add_to_series(self, table: CompletionTable) -> None:
         for name, scores in table.scores.items():
@@ -164,23 +166,23 @@ class Watch:
             del series[:-HISTORY_STEPS]
 
     def _steps_of_baseline(self) -> int:
-        return sum(len(np.unique(table.steps)) for table in self._early)
+        return sum(len(np.unique(table.steps)) for table in self._first_tables)
 
     def _add_to_baseline(self, table: CompletionTable) -> None:
         if self._steps_of_baseline() < BASELINE_STEPS:
-            self._early.append(table)
-            self._baseline = replace(self._empty, table=joined(self._early), _cache={})
+            self._first_tables.append(table)
+            self._baseline = replace(self._empty, table=joined(self._first_tables), _cache={})
 
-    def _raise(self, found: list[Flag]) -> list[Flag]:
-        """Keep what is up, and return what was not before."""
-        now = {(flag.detector, flag.reward): flag for flag in found}
-        new = [flag for key, flag in now.items() if key not in self._up]
+    def _update(self, flags: list[Flag]) -> list[Flag]:
+        """Note which flags are up, and return those that are new."""
+        now = {(flag.detector, flag.reward): flag for flag in flags}
+        new = [flag for key, flag in now.items() if key not in self._active]
         for key, flag in now.items():
-            if key in self._up:
-                going = self._up[key]
-                now[key] = replace(flag, first_step=going.first_step, rows=going.rows or flag.rows)
-                self.flags[self.flags.index(going)] = now[key]
-        self._up = now
+            if key in self._active:
+                active = self._active[key]
+                now[key] = replace(flag, first_step=active.first_step, rows=active.rows or flag.rows)
+                self.flags[self.flags.index(active)] = now[key]
+        self._active = now
         self.flags += new
         if self._on_flag is not None:
             for flag in new:

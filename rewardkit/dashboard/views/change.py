@@ -32,7 +32,7 @@ from rewardkit.shown.text import shortened
 MOST_TRIED = 2_000
 """Completions on which a reward is tried, at most."""
 MOST_CHANGES = 200
-"""Changes that are shown, the last ones."""
+"""Changes in the list, the newest ones, at most."""
 _BUTTONS = {
     Action.REPLACE: "Apply", Action.SHADOW: "Run as shadow", Action.WEIGHT: "Set weight", Action.REMOVE: "Remove",
     Action.ADD: "Add",
@@ -43,9 +43,9 @@ Answer = dict[str, Any]
 
 
 def view(opened: OpenRun, query: Query) -> Answer:
-    """Return the rewards with their versions, the changes asked for, what is under way, and what is not possible.
+    """Return the rewards with their versions, the requested changes, the running job, and what is not possible.
 
-    ``only=job`` asks for what is under way alone; ``version`` and ``other`` ask for the texts of versions too.
+    ``only=job`` asks for the job alone; ``version`` and ``other`` ask for the texts of versions too.
     """
     run = opened.run
     job = None if opened.jobs is None else opened.jobs.of(run.path)
@@ -120,7 +120,7 @@ def ask(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
 
 
 def cancel(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
-    """End what is under way in the run."""
+    """End the job that is running for the run."""
     job = _jobs(opened).cancel(opened.run.path)
     return {"job": None if job is None else job.as_json()}
 
@@ -140,8 +140,8 @@ def _trainer(run: Run) -> tuple[Trainer | None, str | None]:
     """Return the process that trains, or why nothing can be changed."""
     try:
         return running(run), None
-    except (UpdateRefusedError, RecordError) as reason:
-        return None, str(reason).removeprefix(f"{run.path}: ").removesuffix("; nothing is changed")
+    except (UpdateRefusedError, RecordError) as error:
+        return None, str(error).removeprefix(f"{run.path}: ").removesuffix("; nothing is changed")
 
 
 def _step(run: Run, trainer: Trainer) -> int:
@@ -210,12 +210,12 @@ def _text(run: Run, label: str) -> Answer:
         version = version_of(run, label)
     except RecordError as absent:
         raise NotThere(str(absent)) from None
-    is_whole = version.module is not None
-    text = version.module if is_whole else version.source
+    is_file = version.module is not None
+    text = version.module if is_file else version.source
     name = version.reference.rpartition(":")[2] if version.reference is not None else None
     function = name or _only_function(text)
     lines = own_lines(text, function) if text is not None and function is not None else None
-    return {"text": text, "whole": is_whole, "function": function, "source": version.source, "own_lines": lines}
+    return {"text": text, "whole": is_file, "function": function, "source": version.source, "own_lines": lines}
 
 
 def _only_function(text: str | None) -> str | None:

@@ -57,7 +57,7 @@ class Looking:
             return self._last
 
     def newest(self, path: RecordPlace, version: Stamp) -> tuple[Look | None, bool]:
-        """Return the newest diagnosis and whether another one is being made, which is begun where it is due.
+        """Return the newest diagnosis and whether another one is being made. Begin another one where it is due.
 
         Args:
             path: The record.

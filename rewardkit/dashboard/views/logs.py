@@ -96,7 +96,7 @@ def _row(position: LogPlace, entry: LogEntry) -> dict[str, Any]:
 
 
 def _summary(outcome: Outcome) -> tuple[str, str]:
-    """Return what a row shows of what a call said, and which of all it is: the fault before the output."""
+    """Return the kind and the text of a call's row: an error comes before output, and output before a reason."""
     for kind, text in (("error", outcome.error), ("print", outcome.logs), ("reason", outcome.reason)):
         if text and text.strip():
             return kind, _one_line(text)

@@ -21,7 +21,7 @@ MOST_POINTS = 60
 
 
 class Listing:
-    """The list of a folder's runs, of which only those are read in which something was written.
+    """The list of a folder's runs. A run is read again only after something was written to it.
 
     Args:
         folder: Where they lie.
@@ -113,7 +113,7 @@ def _share(failed: int, calls: int) -> float | None:
 
 
 def thinned(series: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return at most so many points of a series as fit in a small curve, the first and the last among them."""
+    """Return the points of a series that a small curve shows, the first and the last among them."""
     if len(series) <= MOST_POINTS:
         return list(series)
     last = len(series) - 1

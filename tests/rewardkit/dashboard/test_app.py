@@ -26,8 +26,8 @@ from rewardkit.dashboard.app import encoded
 from rewardkit.dashboard.page_files import ROOT
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import (
+    CACHE_S,
     DIAGNOSIS,
-    KEPT_S,
     Missing,
     NotThere,
     OpenRun,
@@ -465,10 +465,10 @@ def test_what_nobody_asks_for_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None
     for name in ("left", "looked at"):
         for key in ("curves", DIAGNOSIS):
             shared.of(name, (1,)).get(key, 0, lambda: "old")
-    now[0] += KEPT_S - 1
+    now[0] += CACHE_S - 1
     shared.of("looked at", (1,))
     now[0] += 2
-    shared.let_go()
+    shared.expire()
     assert shared.of("looked at", (1,)).get("curves", 0, lambda: "new") == "old"
     assert shared.of("left", (1,)).get("curves", 0, lambda: "new") == "new"
     assert shared.of("left", (1,)).get(DIAGNOSIS, 0, lambda: "new") == "old"
