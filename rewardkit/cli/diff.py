@@ -20,7 +20,7 @@ from rewardkit.record.places import run_path
 from rewardkit.replay.compare import Side
 from rewardkit.replay.difference import SHOWN, ChangedCompletion, Difference, of_data
 from rewardkit.replay.recorded_run import Run
-from rewardkit.replay.run_difference import given, of_run
+from rewardkit.replay.run_difference import of_run, subject_of
 from rewardkit.replay.single_scorer import UnitCost
 from rewardkit.replay.stored import choose, steps_of
 from rewardkit.rows.reader import read_rollouts
@@ -67,9 +67,11 @@ def diff_command(
     """
     lane = {"workers": workers, "load_timeout_s": load_timeout, "scorer_of": scorer_of}
     if data is not None:
-        result = _of_data(_two(places), data, limit, timeout, {**lane, "shown": examples})
+        result = _of_data(_two(places), data, limit, timeout, {**lane, "examples": examples})
     else:
-        result = _of_run(places, steps, split, timeout, {**lane, "shown": examples, "weight": weight, "limit": limit})
+        result = _of_run(
+            places, steps, split, timeout, {**lane, "examples": examples, "weight": weight, "limit": limit}
+        )
     finish(result.as_json(), lambda: print_difference(result, screen()), as_json=as_json)
 
 
@@ -99,7 +101,7 @@ def _of_run(
             "OLD and NEW"
         )
     with Run.open(run_path(places[0])) as run:
-        old, new = (given(run, version, lambda reference: one_of(reference, timeout_s)) for version in places[1:])
+        old, new = (subject_of(run, version, lambda reference: one_of(reference, timeout_s)) for version in places[1:])
         stored = choose(run, steps_of(steps), split)
         with told_progress("scoring") as tick:
             return of_run(run, old, new, stored, tick=tick, **more)

@@ -8,13 +8,12 @@ from __future__ import annotations
 import ast
 import difflib
 import hashlib
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from rewardkit.errors import RewardLoadError
-from rewardkit.replay.carried import FOLDER
+from rewardkit.loading.carried import FOLDER, write_file
 from sandbox import parse
 
 EDITED = "edited"
@@ -74,15 +73,9 @@ def written(record: Path, name: str, source: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         if folder.resolve() != folder:
             raise RewardLoadError(f"{folder}: a link that leads elsewhere; edited rewards are not written there")
-        if file.is_symlink() or not file.is_file() or file.read_bytes() != data:
-            fresh = file.with_name(f".{file.name}.{os.getpid()}")
-            fresh.unlink(missing_ok=True)
-            with fresh.open("xb") as opened:
-                opened.write(data)
-            fresh.replace(file)
-    except OSError as reason:
-        raise RewardLoadError(f"{file}: {reason.strerror or reason}; the edited source is not kept") from reason
-    return file
+        return write_file(file, data)
+    except OSError as error:
+        raise RewardLoadError(f"{file}: {error.strerror or error}; the edited source is not kept") from error
 
 
 def _parsed(source: str) -> ast.Module:

@@ -25,7 +25,7 @@ from rewardkit.loading.registry import RewardSet, resolve_set
 from rewardkit.record.changes import Action
 from rewardkit.replay.difference import Difference
 from rewardkit.replay.recorded_run import Run
-from rewardkit.replay.run_difference import given, of_run
+from rewardkit.replay.run_difference import of_run, subject_of
 from rewardkit.replay.stored import choose
 from rewardkit.replay.update import Wish, update
 from rewardkit.shown.text import shortened
@@ -108,10 +108,10 @@ def _try(run: Run, job: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
 
     steps = job.get("steps")
     stored = choose(run, None if steps is None else (steps[0], steps[1]), job.get("split") or "train")
-    old, new = (given(run, version, load) for version in (job["old"], job["new"]))
+    old, new = (subject_of(run, version, load) for version in (job["old"], job["new"]))
     tick = _Ticks(tell)
     difference = of_run(
-        run, old, new, stored, weight=job.get("weight"), limit=job.get("limit"), tick=tick, shown=SHOWN,
+        run, old, new, stored, weight=job.get("weight"), limit=job.get("limit"), tick=tick, examples=SHOWN,
         workers=job.get("workers"),
     )  # fmt: skip
     return difference_row(difference)

@@ -34,9 +34,9 @@ def _as_json(value: object) -> object:
     """
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    words = repr(value)
-    digest = _digest_of(value) if _ADDRESS.search(words) else None
-    return words if digest is None else _ADDRESS.sub(f" of content {digest}", words)
+    text = repr(value)
+    digest = _digest_of(value) if _ADDRESS.search(text) else None
+    return text if digest is None else _ADDRESS.sub(f" of content {digest}", text)
 
 
 def _digest_of(value: object) -> str | None:
@@ -50,12 +50,12 @@ def _digest_of(value: object) -> str | None:
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_as_json)
 
 
-class Said(NamedTuple):
+class CallDetails(NamedTuple):
     """What an outcome said beside its number.
 
     Attributes:
-        place: The completion's place in the batch.
-        column: The reward's place in the batch's list.
+        row: The completion's index in the batch.
+        column: The reward's index in the batch's list.
         reason: Why it scored so.
         metrics: JSON of its metrics.
         cause: Why it failed.
@@ -66,7 +66,7 @@ class Said(NamedTuple):
         unanswered: JSON of the rewards inside it that gave no score.
     """
 
-    place: int
+    row: int
     column: int
     reason: str | None
     metrics: str | None
@@ -132,7 +132,7 @@ class BatchRows:
         status: One letter a reward, see :data:`LETTERS`.
         scores: 8 bytes a reward, a little-endian float64; ``nan`` where there is no score.
         seconds: 4 bytes a reward, a little-endian float32: how long the last attempt took.
-        said: What outcomes said beside their numbers.
+        details: What outcomes said beside their numbers.
         summaries: One a reward.
     """
 
@@ -151,26 +151,26 @@ class BatchRows:
     status: Sequence[str]
     scores: Sequence[bytes]
     seconds: Sequence[bytes]
-    said: Sequence[Said]
+    details: Sequence[CallDetails]
     summaries: Sequence[RewardSums]
 
     @property
     def text_bytes(self) -> int:
         """About how much memory those texts take that are left out first: completions, output and tracebacks."""
-        said = sum(len(one.logs or "") + len(one.traceback or "") for one in self.said)
-        return sum(map(len, self.completions)) + said
+        beside = sum(len(call.logs or "") + len(call.traceback or "") for call in self.details)
+        return sum(map(len, self.completions)) + beside
 
     @property
     def number_bytes(self) -> int:
         """About how much memory the rest takes."""
-        words = sum(600 + len(one.reason or "") + len(one.error or "") for one in self.said)
+        reasons = sum(600 + len(call.reason or "") + len(call.error or "") for call in self.details)
         prompts = sum(map(len, {*self.prompts, *self.columns}))
-        return len(self.completions) * (600 + 100 * len(self.rewards)) + words + prompts
+        return len(self.completions) * (600 + 100 * len(self.rewards)) + reasons + prompts
 
     def lean(self) -> BatchRows:
         """Return the rows without the texts that are left out first."""
-        said = [one._replace(logs=None, traceback=None) for one in self.said]
-        return replace(self, completions=[""] * len(self.completions), said=said)
+        calls = [call._replace(logs=None, traceback=None) for call in self.details]
+        return replace(self, completions=[""] * len(self.completions), details=calls)
 
 
 def rows_of(
@@ -199,37 +199,36 @@ def rows_of(
     """
     names = tuple(batch.outcomes)
     rollouts, columns = batch.rollouts, [batch.outcomes[name] for name in names]
-    scores = np.array([[math.nan if one.score is None else one.score for one in column] for column in columns])
+    scores = np.array(
+        [[math.nan if outcome.score is None else outcome.score for outcome in column] for column in columns]
+    )
     scores = scores.reshape(len(names), len(rollouts))
-    known = handed or batch.scores
-    told = {name: known[name] for name in names}
-    if handed is None or not names:
-        reward = np.array([math.nan if total is None else total for total in batch.totals])
-    else:
-        reward = weighted_rewards(told, batch.weights)
+    by_reward = handed or batch.scores
+    handed_scores = {name: by_reward[name] for name in names}
+    reward = _floats(batch.totals) if handed is None or not names else weighted_rewards(handed_scores, batch.weights)
     groups = _groups(rollouts, num_generations, before)
     if advantages is None:
-        advantages = _known(_advantages(reward, groups))
-    seconds = np.array([[one.duration_s for one in column] for column in columns], dtype="<f4")
+        advantages = _as_list(_advantages(reward, groups))
+    seconds = np.array([[outcome.duration_s for outcome in column] for column in columns], dtype="<f4")
     return BatchRows(
         rewards=names,
         versions=tuple((versions or {}).get(name) or _version(batch.outcomes[name]) for name in names),
         weights=tuple(batch.weights[name] for name in names),
-        prompts=[text_of(one.prompt) for one in rollouts],
+        prompts=[text_of(rollout.prompt) for rollout in rollouts],
         columns=_columns(rollouts),
-        completions=[text_of(one.completion) for one in rollouts],
-        tokens=[None if one.completion_ids is None else len(one.completion_ids) for one in rollouts],
+        completions=[text_of(rollout.completion) for rollout in rollouts],
+        tokens=[None if rollout.completion_ids is None else len(rollout.completion_ids) for rollout in rollouts],
         truncated=list(truncated) if truncated is not None else [None] * len(rollouts),
         groups=groups,
-        totals=_known(_plain_sums(scores[[batch.weights[name] != 0 for name in names]])),
-        weighted=_known(reward),
+        totals=_as_list(_plain_sums(scores[[batch.weights[name] != 0 for name in names]])),
+        weighted=_as_list(reward),
         advantages=list(advantages),
         status=["".join(map(_letter, outcomes)) for outcomes in zip(*columns, strict=True)] or [""] * len(rollouts),
         scores=[row.tobytes() for row in np.ascontiguousarray(scores.T, dtype="<f8")],
         seconds=[row.tobytes() for row in np.ascontiguousarray(seconds.reshape(len(names), -1).T)],
-        said=[said for number, column in enumerate(columns) for said in said_of(number, column)],
+        details=[call for number, column in enumerate(columns) for call in details_of(number, column)],
         summaries=[
-            _summary(column, values, _floats(told[name]), groups)
+            _summary(column, values, _floats(handed_scores[name]), groups)
             for name, column, values in zip(names, columns, scores, strict=True)
         ],
     )
@@ -274,19 +273,19 @@ def _plain_sums(scores: Any) -> Any:
 
 def _columns(rollouts: Sequence[Rollout]) -> list[str]:
     """Return the columns of the prompts as JSON; rollouts of one row, which share an object, are written once."""
-    found: list[str] = []
+    texts: list[str] = []
     last: object = None
     for rollout in rollouts:
-        if not found or rollout.example is not last:
+        if not texts or rollout.example is not last:
             last = rollout.example
             text = _json({name: value for name, value in last.items() if not is_own(name, value)})
-        found.append(text)
-    return found
+        texts.append(text)
+    return texts
 
 
 def _groups(rollouts: Sequence[Rollout], num_generations: int | None, before: int) -> list[int]:
     if num_generations is not None:
-        return [place // num_generations for place in range(before, before + len(rollouts))]
+        return [index // num_generations for index in range(before, before + len(rollouts))]
     return group_numbers(rollouts)
 
 
@@ -294,15 +293,15 @@ def _advantages(reward: Any, groups: Sequence[int]) -> Any:
     labels = np.asarray(groups, np.int64)
     order = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)
-    found = np.zeros(len(reward))
+    advantages = np.zeros(len(reward))
     for size in np.unique(sizes[sizes > 0]):  # groups of one size at once
         members = order[sizes[labels[order]] == size]
-        found[members] = group_advantages(reward[members], int(size))
-    return found
+        advantages[members] = group_advantages(reward[members], int(size))
+    return advantages
 
 
 def _version(column: Sequence[Outcome]) -> str:
-    return next((one.version for one in column), "")
+    return next((outcome.version for outcome in column), "")
 
 
 def _letter(outcome: Outcome) -> str:
@@ -310,51 +309,56 @@ def _letter(outcome: Outcome) -> str:
     return letter.upper() if outcome.cached else letter
 
 
-def said_of(number: int, column: Sequence[Outcome]) -> list[Said]:
+def details_of(number: int, column: Sequence[Outcome]) -> list[CallDetails]:
     """Return what the outcomes of one reward said beside their numbers.
 
     Args:
-        number: The reward's place in the batch's list.
+        number: The reward's index in the batch's list.
         column: Its outcomes.
     """
     return [
-        Said(
-            place,
+        CallDetails(
+            index,
             number,
-            _storable(one.reason),
-            storable(_json(dict(one.metrics))) if one.metrics else None,
-            None if one.cause is None else one.cause.value,
-            _storable(one.error),
-            one.traceback,
-            one.logs or None,
-            one.attempts,
-            storable(_json([record._asdict() for record in one.unanswered])) if one.unanswered else None,
+            _storable(outcome.reason),
+            storable(_json(dict(outcome.metrics))) if outcome.metrics else None,
+            None if outcome.cause is None else outcome.cause.value,
+            _storable(outcome.error),
+            outcome.traceback,
+            outcome.logs or None,
+            outcome.attempts,
+            storable(_json([record._asdict() for record in outcome.unanswered])) if outcome.unanswered else None,
         )
-        for place, one in enumerate(column)
-        if one.reason or one.metrics or one.cause or one.logs or one.attempts > 1 or one.unanswered
+        for index, outcome in enumerate(column)
+        if outcome.reason
+        or outcome.metrics
+        or outcome.cause
+        or outcome.logs
+        or outcome.attempts > 1
+        or outcome.unanswered
     ]
 
 
 def _floats(scores: Sequence[float | None]) -> Any:
-    return np.array([math.nan if one is None else one for one in scores], dtype=float)
+    return np.array([math.nan if score is None else score for score in scores], dtype=float)
 
 
-def _summary(column: Sequence[Outcome], values: Any, told: Any, groups: Sequence[int]) -> RewardSums:
-    status = Counter(one.status for one in column)
-    causes = Counter(one.cause.value for one in column if one.cause is not None)
-    known, found = told[~np.isnan(told)], values[~np.isnan(values)]
-    ran = np.array([one.duration_s for one in column if not one.cached])
-    sizes, flat = _flat(told, np.asarray(groups))
+def _summary(column: Sequence[Outcome], values: Any, handed_scores: Any, groups: Sequence[int]) -> RewardSums:
+    status = Counter(outcome.status for outcome in column)
+    causes = Counter(outcome.cause.value for outcome in column if outcome.cause is not None)
+    counted, own_scores = handed_scores[~np.isnan(handed_scores)], values[~np.isnan(values)]
+    ran = np.array([outcome.duration_s for outcome in column if not outcome.cached])
+    sizes, flat = _flat(handed_scores, np.asarray(groups))
     return RewardSums(
         scored=status[Status.SCORED],
         skipped=status[Status.SKIPPED],
         failed=status[Status.FAILED],
-        counted=len(known),
+        counted=len(counted),
         causes=_json(causes),
-        mean=float(known.mean()) if len(known) else None,
-        std=float(known.std(ddof=1)) if len(known) > 1 else None,
-        low=float(found.min()) if len(found) else None,
-        high=float(found.max()) if len(found) else None,
+        mean=float(counted.mean()) if len(counted) else None,
+        std=float(counted.std(ddof=1)) if len(counted) > 1 else None,
+        low=float(own_scores.min()) if len(own_scores) else None,
+        high=float(own_scores.max()) if len(own_scores) else None,
         p50_s=float(np.quantile(ran, 0.5)) if len(ran) else None,
         p95_s=float(np.quantile(ran, 0.95)) if len(ran) else None,
         groups=sizes,
@@ -364,9 +368,9 @@ def _summary(column: Sequence[Outcome], values: Any, told: Any, groups: Sequence
 
 def _flat(values: Any, groups: Any) -> tuple[int, int]:
     """Return how many groups have two scores or more, and in how many of these all are the same."""
-    known = ~np.isnan(values)
-    order = np.argsort(groups[known], kind="stable")
-    labels, scores = groups[known][order], values[known][order]
+    has_score = ~np.isnan(values)
+    order = np.argsort(groups[has_score], kind="stable")
+    labels, scores = groups[has_score][order], values[has_score][order]
     if not len(labels):
         return 0, 0
     starts = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])
@@ -376,5 +380,5 @@ def _flat(values: Any, groups: Any) -> tuple[int, int]:
     return int(several.sum()), int((several & np.isclose(spread, 0.0)).sum())
 
 
-def _known(values: Any) -> list[float | None]:
+def _as_list(values: Any) -> list[float | None]:
     return [None if math.isnan(value) else value for value in np.asarray(values, dtype=float).tolist()]

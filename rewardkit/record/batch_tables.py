@@ -1,9 +1,9 @@
-"""Statements of a record that take more than one: the prompts of a batch, what calls said, what is taken away."""
+"""What takes several statements of a record: the prompts of a batch, and what is taken away."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rewardkit.record.batch_rows import BatchRows
 from rewardkit.record.store import RecordConnection
@@ -11,32 +11,6 @@ from rewardkit.record.texts import Packed, Texts, digest_of, packed_all
 
 _MOST_ASKED = 500
 """Prompts that are asked for in one query."""
-
-
-class KeptWords(NamedTuple):
-    """What a call said, as it is written.
-
-    Attributes:
-        place: The completion's place in the batch.
-        column: The reward's place in the batch's list.
-        values: The columns of the table, without those that name the call.
-    """
-
-    place: int
-    column: int
-    values: tuple[Any, ...]
-
-
-def said_row(one: KeptWords, ids: Sequence[int], versions: Sequence[int], number: int) -> tuple[Any, ...]:
-    """Return a row of the table ``said``.
-
-    Args:
-        one: What a call said.
-        ids: The completions' ids, by place.
-        versions: The versions' ids, by column.
-        number: The pass that they belong to; 0 for the run's own.
-    """
-    return (ids[one.place], versions[one.column], number, *one.values)
 
 
 class BatchPrompts(NamedTuple):
@@ -51,35 +25,35 @@ def prompt_texts(connection: RecordConnection, rows: BatchRows) -> BatchPrompts:
     """Return the prompts of a batch, those that may be new with their texts compressed."""
     pairs = list(zip(rows.prompts, rows.columns, strict=True))
     digests = {pair: digest_of("\x00".join(pair)) for pair in dict.fromkeys(pairs)}
-    known = _known_prompts(connection, list(digests.values()))
-    new = {digest: pair for pair, digest in digests.items() if digest not in known}
+    numbers = _known_prompts(connection, list(digests.values()))
+    new = {digest: pair for pair, digest in digests.items() if digest not in numbers}
     packed = packed_all([text for pair in new.values() for text in pair])
     return BatchPrompts([digests[pair] for pair in pairs], new, packed)
 
 
 def _known_prompts(connection: RecordConnection, digests: Sequence[int]) -> dict[int, int]:
     """Return the ids of prompts by digest, with those of some digests, where they are stored."""
-    known: dict[int, int] = connection.cache.setdefault("prompts", {})
-    lacking = [one for one in digests if one not in known]
+    numbers: dict[int, int] = connection.cache.setdefault("prompts", {})
+    lacking = [digest for digest in digests if digest not in numbers]
     for start in range(0, len(lacking), _MOST_ASKED):
         some = lacking[start : start + _MOST_ASKED]
         query = f"SELECT digest, id FROM prompt WHERE digest IN ({','.join('?' * len(some))})"  # noqa: S608 - ours
-        known.update(connection.tuples(query, some))
-    return known
+        numbers.update(connection.tuples(query, some))
+    return numbers
 
 
 def prompt_ids(connection: RecordConnection, prompts: BatchPrompts) -> list[int]:
     """Return the ids of the completions' prompts, which are stored where they are new: 0 is the first one seen."""
-    known = _known_prompts(connection, list(prompts.new))
-    new = {digest: pair for digest, pair in prompts.new.items() if digest not in known}
+    numbers = _known_prompts(connection, list(prompts.new))
+    new = {digest: pair for digest, pair in prompts.new.items() if digest not in numbers}
     if new:
         places = dict(zip(prompts.texts.digests, Texts(connection).stored(prompts.texts), strict=True))
         (first,) = connection.execute("SELECT coalesce(max(id) + 1, 0) FROM prompt").fetchone()
         numbered = list(enumerate(new.items(), first))
         rows = [(number, digest, *(places[digest_of(text)] for text in pair)) for number, (digest, pair) in numbered]
         connection.insert_all("prompt", rows)
-        known.update((digest, number) for number, (digest, _) in numbered)
-    return [known[one] for one in prompts.of_rows]
+        numbers.update((digest, number) for number, (digest, _) in numbered)
+    return [numbers[digest] for digest in prompts.of_rows]
 
 
 def rewind(connection: RecordConnection, step: int, before: float, last: int) -> None:
@@ -101,7 +75,7 @@ def rewind(connection: RecordConnection, step: int, before: float, last: int) ->
         ("summary", "batch", batches),
         ("batch", "id", batches),
     ):
-        words = f"DELETE FROM {table} WHERE {column} IN ({those})"  # noqa: S608 - words of ours
-        connection.execute(words, {"step": step, "before": before, "last": last})
+        statement = f"DELETE FROM {table} WHERE {column} IN ({those})"  # noqa: S608 - words of ours
+        connection.execute(statement, {"step": step, "before": before, "last": last})
     connection.execute("DELETE FROM metric WHERE step > ?", (step,))
     connection.execute("DELETE FROM event WHERE kind = 'flag' AND step >= ? AND time < ?", (step, before))

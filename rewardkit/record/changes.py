@@ -173,9 +173,9 @@ def changes_of(connection: RecordConnection) -> list[RewardChange]:
 def trainers_of(connection: RecordConnection) -> list[Trainer]:
     """Return the processes of the training, by rank: for each rank the last one that there was."""
     rows = connection.execute("SELECT * FROM process WHERE id IN (SELECT max(id) FROM process GROUP BY rank)")
-    found = sorted(map(_trainer, rows), key=lambda one: one.rank)
-    newest = max(found, key=lambda one: one.id, default=None)
-    return [one for one in found if newest is not None and one.ranks == newest.ranks]
+    trainers = sorted(map(_trainer, rows), key=lambda trainer: trainer.rank)
+    newest = max(trainers, key=lambda trainer: trainer.id, default=None)
+    return [trainer for trainer in trainers if newest is not None and trainer.ranks == newest.ranks]
 
 
 def join(
@@ -201,19 +201,19 @@ def join(
     """
     now = time.time()
     with transaction(connection):
-        for one in map(_trainer, connection.execute("SELECT * FROM process WHERE ended IS NULL").fetchall()):
-            if one.rank == rank or one.ranks != ranks or one.gone:
-                connection.execute("UPDATE process SET ended = ? WHERE id = ?", (one.seen, one.id))
+        for trainer in map(_trainer, connection.execute("SELECT * FROM process WHERE ended IS NULL").fetchall()):
+            if trainer.rank == rank or trainer.ranks != ranks or trainer.gone:
+                connection.execute("UPDATE process SET ended = ? WHERE id = ?", (trainer.seen, trainer.id))
         if anew:
-            words = "the training was started anew"
-            states = (ChangeState.DROPPED.value, words, ChangeState.ACCEPTED.value)
+            reason = "the training was started anew"
+            states = (ChangeState.DROPPED.value, reason, ChangeState.ACCEPTED.value)
             connection.execute("UPDATE change SET state = ?, words = ? WHERE state = ?", states)
         number = connection.insert("process", {
             "rank": rank, "ranks": ranks, "host": platform.node(), "pid": os.getpid(),
             "born": born(os.getpid()) or "", "began": now, "seen": now, "step": step,
             "actions": json.dumps(list(actions)), "rewards": json.dumps(dict(rewards)),
         })  # fmt: skip
-        accepted = [one for one in changes_of(connection) if one.state is ChangeState.ACCEPTED]
+        accepted = [change for change in changes_of(connection) if change.state is ChangeState.ACCEPTED]
     return number, accepted
 
 
@@ -223,26 +223,28 @@ def leave(connection: RecordConnection, process: int) -> None:
     with transaction(connection):
         connection.execute("UPDATE process SET ended = ?, seen = ? WHERE id = ?", (now, now, process))
         if connection.execute("SELECT 1 FROM process WHERE ended IS NULL").fetchone() is None:
-            asked = connection.execute("SELECT id FROM change WHERE state = 'asked' ORDER BY id").fetchall()
-            for (number,) in asked:
+            open_changes = connection.execute("SELECT id FROM change WHERE state = 'asked' ORDER BY id").fetchall()
+            for (number,) in open_changes:
                 _refuse(connection, number, "the training ended before it was applied")
 
 
 def note(connection: RecordConnection, process: int, step: int, rewards: Mapping[str, Standing]) -> bool:
     """Say that this process is there, at a step and with these rewards; ``False`` where the file does not know it."""
     row = (time.time(), step, json.dumps(dict(rewards)), process)
-    words = "UPDATE process SET seen = ?, step = ?, rewards = ? WHERE id = ? AND ended IS NULL"
+    statement = "UPDATE process SET seen = ?, step = ?, rewards = ? WHERE id = ? AND ended IS NULL"
     with transaction(connection):
-        return connection.execute(words, row).rowcount == 1
+        return connection.execute(statement, row).rowcount == 1
 
 
-def next_asked(connection: RecordConnection) -> RewardChange | None:
+def next_open(connection: RecordConnection) -> RewardChange | None:
     """Return the change to vote on: the oldest that is not decided."""
     row = connection.execute("SELECT * FROM change WHERE state = 'asked' ORDER BY id LIMIT 1").fetchone()
     return None if row is None else _change(row)
 
 
-def vote(connection: RecordConnection, change: int, process: int, step: int, words: str | None) -> RewardChange | None:
+def vote(
+    connection: RecordConnection, change: int, process: int, step: int, problem: str | None
+) -> RewardChange | None:
     """Vote on a change, and decide it where no vote is missing; return it as it is then.
 
     Args:
@@ -250,13 +252,13 @@ def vote(connection: RecordConnection, change: int, process: int, step: int, wor
         change: The change's number.
         process: This process's.
         step: The last step that this process has begun.
-        words: Why it cannot be applied here; ``None`` where it can.
+        problem: Why it cannot be applied here; ``None`` where it can.
     """
     with transaction(connection):
         connection.execute("UPDATE process SET step = ?, seen = ? WHERE id = ?", (step, time.time(), process))
         connection.execute(
             "INSERT INTO vote VALUES (?, ?, ?) ON CONFLICT (change, process) DO UPDATE SET words = excluded.words",
-            (change, process, words),
+            (change, process, problem),
         )
         _decide(connection, change)
         return change_of(connection, change)
@@ -283,27 +285,33 @@ def _decide(connection: RecordConnection, change: int) -> None:
     against = [(row["rank"], row["said"]) for row in there if row["voted"] is not None and row["said"] is not None]
     ranks = there[0]["ranks"] if there else 0
     if against:
-        rank, said = against[0]
-        _refuse(connection, change, said if ranks == 1 else f"rank {rank}: {said}")
+        rank, problem = against[0]
+        _refuse(connection, change, problem if ranks == 1 else f"rank {rank}: {problem}")
     elif ranks and {row["rank"] for row in there} == set(range(ranks)) and all(row["voted"] for row in there):
         step = max(row["step"] for row in there) + 1
         connection.execute("UPDATE change SET state = 'accepted', step = ? WHERE id = ?", (step, change))
         _tell(connection, change)
 
 
-def _refuse(connection: RecordConnection, change: int, words: str) -> None:
-    connection.execute("UPDATE change SET state = 'refused', words = ? WHERE id = ?", (words, change))
+def _refuse(connection: RecordConnection, change: int, reason: str) -> None:
+    connection.execute("UPDATE change SET state = 'refused', words = ? WHERE id = ?", (reason, change))
     _tell(connection, change)
 
 
 def _tell(connection: RecordConnection, change: int) -> None:
     """Write down what was decided as an event."""
-    one = change_of(connection, change)
-    assert one is not None
-    known = ("digits", "weight", "reference")
-    body = {"change": one.id, "reward": one.reward, "action": one.action, "state": one.state, "words": one.words}
-    body |= {name: one.body[name] for name in known if one.body.get(name) is not None}
-    row = {"time": time.time(), "step": one.step, "kind": "change", "body": json.dumps(body)}
+    decided = change_of(connection, change)
+    assert decided is not None
+    details = ("digits", "weight", "reference")
+    body = {
+        "change": decided.id,
+        "reward": decided.reward,
+        "action": decided.action,
+        "state": decided.state,
+        "words": decided.words,
+    }
+    body |= {name: decided.body[name] for name in details if decided.body.get(name) is not None}
+    row = {"time": time.time(), "step": decided.step, "kind": "change", "body": json.dumps(body)}
     connection.insert("event", row)
 
 
@@ -315,7 +323,7 @@ def _change(row: Any) -> RewardChange:
 
 
 def _trainer(row: Any) -> Trainer:
-    rewards = {name: Standing(*one) for name, one in json.loads(row["rewards"]).items()}
+    rewards = {name: Standing(*standing) for name, standing in json.loads(row["rewards"]).items()}
     return Trainer(
         row["id"], row["rank"], row["ranks"], row["host"], row["pid"], row["born"], row["seen"], row["ended"],
         row["step"], json.loads(row["actions"]), rewards,

@@ -55,26 +55,33 @@ def read_table(
         split: ``"train"`` or ``"eval"``; ``None`` for both.
         prompt: The prompt's index; ``None`` for all.
     """
-    asked = {"batch.step >= ?": low, "batch.step <= ?": high, "batch.split = ?": split, "completion.prompt = ?": prompt}
-    given = {words: value for words, value in asked.items() if value is not None}  # what is not asked stops no index
-    words, values = " AND ".join(given) or "TRUE", list(given.values())
-    rows = tuples_of(f"{_ROWS} WHERE {words}", *values)
+    bounds = {
+        "batch.step >= ?": low,
+        "batch.step <= ?": high,
+        "batch.split = ?": split,
+        "completion.prompt = ?": prompt,
+    }
+    conditions = {
+        condition: value for condition, value in bounds.items() if value is not None
+    }  # what is not asked stops no index
+    where, values = " AND ".join(conditions) or "TRUE", list(conditions.values())
+    rows = tuples_of(f"{_ROWS} WHERE {where}", *values)
     batches = _batches(tuples_of, sorted({row[1] for row in rows}))
     # Sorted here, where they come in stretches; without those whose batch was taken away between the two queries.
     rows = sorted(row for row in rows if row[1] in batches)
     columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * _COLUMNS
     ids, of_batch, prompts, groups, tokens, truncated, totals, rewards, advantages, status, scores, seconds = columns
-    found = _Cells.of(len(rows), batches, of_batch, named)
-    found.fill(status, scores, seconds)
+    cells = _Cells.of(len(rows), batches, of_batch, named)
+    cells.fill(status, scores, seconds)
     numbers = np.array(ids, np.int64)
-    for number, version, cause in tuples_of(f"{_CAUSES} AND {words}", *values):
-        place = int(np.searchsorted(numbers, number))
-        if place < len(numbers) and numbers[place] == number:
+    for number, version, cause in tuples_of(f"{_CAUSES} AND {where}", *values):
+        index = int(np.searchsorted(numbers, number))
+        if index < len(numbers) and numbers[index] == number:
             ((name, _, _),) = named([version])
-            found.causes[name][place] = cause
+            cells.causes[name][index] = cause
     return CompletionTable(
         ids=numbers,
-        steps=np.array([batches[one].step for one in of_batch], np.int64),
+        steps=np.array([batches[number].step for number in of_batch], np.int64),
         prompts=np.array(prompts, np.int64),
         groups=_groups(of_batch, groups),
         tokens=_floats(tokens),
@@ -82,12 +89,12 @@ def read_table(
         totals=_floats(totals),
         rewards=_floats(rewards),
         advantages=_floats(advantages),
-        scores=found.scores,
-        status=found.status,
-        causes=found.causes,
-        seconds=found.seconds,
-        versions=found.versions,
-        weights=found.weights,
+        scores=cells.scores,
+        status=cells.status,
+        causes=cells.causes,
+        seconds=cells.seconds,
+        versions=cells.versions,
+        weights=cells.weights,
     )
 
 
@@ -119,28 +126,28 @@ def score_sums(
         names = [name for name, _, _ in named(layout.versions)]
         if reward not in names:
             continue
-        place, those = names.index(reward), layout.places.tolist()
-        packed = np.frombuffer(b"".join([rows[one][4] for one in those]), "<f8").reshape(len(those), -1)[:, place]
-        scored = np.array([rows[one][3][place] in "sS" for one in those])
+        column, those = names.index(reward), layout.places.tolist()
+        packed = np.frombuffer(b"".join([rows[index][4] for index in those]), "<f8").reshape(len(those), -1)[:, column]
+        scored = np.array([rows[index][3][column] in "sS" for index in those])
         scores[layout.places[scored]] = packed[scored]
-    found: dict[tuple[int, int | None], list[float]] = {}
+    scores_of: dict[tuple[int, int | None], list[float]] = {}
     for row, score in zip(rows, scores.tolist(), strict=True):
-        found.setdefault((row[1], row[2]), []).append(score)
-    return [(*key, *_summed(values)) for key, values in found.items()]
+        scores_of.setdefault((row[1], row[2]), []).append(score)
+    return [(*key, *_summed(values)) for key, values in scores_of.items()]
 
 
 def _summed(values: Sequence[float]) -> tuple[int, int, float | None, float | None]:
-    known = [one for one in values if one == one]
-    return len(values), len(known), max(known, default=None), sum(known) if known else None
+    numbers = [value for value in values if value == value]
+    return len(values), len(numbers), max(numbers, default=None), sum(numbers) if numbers else None
 
 
 def _batches(tuples_of: Tuples, ids: Sequence[int]) -> dict[int, _Batch]:
-    found: dict[int, _Batch] = {}
+    batches: dict[int, _Batch] = {}
     for start in range(0, len(ids), _MOST_ASKED):
         some = ids[start : start + _MOST_ASKED]
         for number, step, versions, weights in tuples_of(_BATCHES.format(",".join("?" * len(some))), *some):
-            found[number] = _Batch(-1 if step is None else step, versions, weights)
-    return found
+            batches[number] = _Batch(-1 if step is None else step, versions, weights)
+    return batches
 
 
 class _Cells(NamedTuple):
@@ -175,21 +182,23 @@ class _Cells(NamedTuple):
         """Unpack the columns of the completions."""
         for layout in self.layouts:
             those = layout.places.tolist()
-            packed = np.frombuffer(b"".join([scores[one] for one in those]), "<f8").reshape(len(those), -1)
-            took = np.frombuffer(b"".join([seconds[one] for one in those]), "<f4").reshape(len(those), -1)
-            letters = np.array(list("".join([status[one] for one in those]).lower()), "<U1").reshape(len(those), -1)
-            for place, (name, number, _) in enumerate(self.named(layout.versions)):
-                self.scores[name][layout.places] = packed[:, place]
-                self.seconds[name][layout.places] = took[:, place]
-                self.status[name][layout.places] = letters[:, place]
+            packed = np.frombuffer(b"".join([scores[index] for index in those]), "<f8").reshape(len(those), -1)
+            took = np.frombuffer(b"".join([seconds[index] for index in those]), "<f4").reshape(len(those), -1)
+            letters = np.array(list("".join([status[index] for index in those]).lower()), "<U1").reshape(len(those), -1)
+            for column, (name, number, _) in enumerate(self.named(layout.versions)):
+                self.scores[name][layout.places] = packed[:, column]
+                self.seconds[name][layout.places] = took[:, column]
+                self.status[name][layout.places] = letters[:, column]
                 self.versions[name][layout.places] = number
-                self.weights[name][layout.places] = layout.weights[place]
+                self.weights[name][layout.places] = layout.weights[column]
 
 
 def _layouts(batches: Mapping[int, _Batch], of_batch: Sequence[int]) -> list[_Layout]:
     kinds: dict[tuple[str, str], int] = {}
-    kind_of = {number: kinds.setdefault((one.versions, one.weights), len(kinds)) for number, one in batches.items()}
-    kind = np.array([kind_of[one] for one in of_batch], np.int64)
+    kind_of = {
+        number: kinds.setdefault((batch.versions, batch.weights), len(kinds)) for number, batch in batches.items()
+    }
+    kind = np.array([kind_of[number] for number in of_batch], np.int64)
     return [
         _Layout(tuple(json.loads(versions)), tuple(json.loads(weights)), np.flatnonzero(kind == number))
         for (versions, weights), number in kinds.items()
@@ -199,8 +208,8 @@ def _layouts(batches: Mapping[int, _Batch], of_batch: Sequence[int]) -> list[_La
 
 def _groups(of_batch: Sequence[int], groups: Sequence[int]) -> Whole:
     """Return numbers of groups that are unique over all batches."""
-    known: dict[tuple[int, int], int] = {}
-    return np.array([known.setdefault(pair, len(known)) for pair in zip(of_batch, groups, strict=True)], np.int64)
+    numbers: dict[tuple[int, int], int] = {}
+    return np.array([numbers.setdefault(pair, len(numbers)) for pair in zip(of_batch, groups, strict=True)], np.int64)
 
 
 def _floats(column: Sequence[Any]) -> Floats:

@@ -46,8 +46,8 @@ class Description(NamedTuple):
 
 def describe(reward: Composable) -> Description:
     """Return what is kept of a reward as it is now."""
-    found = next(_places(reward), None)
-    reference, module = (None, None) if found is None else found
+    location = next(_places(reward), None)
+    reference, module = (None, None) if location is None else location
     sources = dict.fromkeys(filter(None, map(_source, reward.leaves)))
     return Description(reward.version, reference, "\n\n".join(sources) or None, module, json.dumps(_settings(reward)))
 
@@ -76,12 +76,14 @@ def _same_as(reward: Composable) -> Callable[[Any], bool]:
     """Return what tells whether a module's value is the reward, or the reward under another name or other options."""
     function = reward.spec.function if isinstance(reward, Reward) else None
     inner = None if isinstance(reward, Reward) else getattr(reward, "inner", None)  # a composition's own name
-    known = {id(one): one for one in (reward, function, inner) if one is not None}  # kept: no other has its id then
+    objects = {
+        id(each): each for each in (reward, function, inner) if each is not None
+    }  # kept: no other has its id then
 
     def is_same(value: Any) -> bool:
         # isinstance() would ask the value for its class, which other packages' deprecated names answer with a warning.
         kind = type(value)
-        return id(value) in known or (
+        return id(value) in objects or (
             function is not None and issubclass(kind, Reward) and value.spec.function is function
         )
 
@@ -97,9 +99,9 @@ def _text(file: str | None) -> str | None:
 
 def _source(leaf: Reward[..., Any]) -> str | None:
     function = inspect.unwrap(without_partials(leaf.spec.function))
-    given = described(function).source_text
-    if given is not None:
-        return given
+    source_text = described(function).source_text
+    if source_text is not None:
+        return source_text
     try:
         return inspect.getsource(function if inspect.isroutine(function) else type(function))
     except (OSError, TypeError):

@@ -49,15 +49,15 @@ def export_columns(run: RunReader) -> list[ExportColumn]:
     kinds = _kinds(run.prompts())
     base = {name: ExportColumn(name, _BASE_KINDS.get(name, "int"), _base(name)) for name in (*BEFORE, *AFTER)}
     details = {"version": "int"}
-    taken = {*base, *rewards.values(), *(f"{name}.{one}" for name in rewards.values() for one in DETAILS)}
+    taken = {*base, *rewards.values(), *(f"{name}.{detail}" for name in rewards.values() for detail in DETAILS)}
     return [
         *(base[name] for name in BEFORE),
-        *(ExportColumn(shown, "float", _score(reward)) for reward, shown in rewards.items()),
+        *(ExportColumn(title, "float", _score(reward)) for reward, title in rewards.items()),
         *(base[name] for name in AFTER),
         *(
-            ExportColumn(f"{shown}.{one}", details.get(one, "text"), _detail(reward, one))
-            for reward, shown in rewards.items()
-            for one in DETAILS
+            ExportColumn(f"{title}.{detail}", details.get(detail, "text"), _detail(reward, detail))
+            for reward, title in rewards.items()
+            for detail in DETAILS
         ),
         *(
             ExportColumn(_free(f"column.{name}", taken), "text" if kind == "json" else kind, _of_data(name, kind))
@@ -74,23 +74,23 @@ def export_rows(run: RunReader, columns: Sequence[ExportColumn], last: int) -> I
         columns: Those of :func:`export_columns`.
         last: The ``id`` of the last completion, taken before the columns were: a run that is still written grows.
     """
-    for one in run.completions():
-        if one.id > last:
+    for completion in run.completions():
+        if completion.id > last:
             return
-        yield {column.name: column.value(one) for column in columns}
+        yield {column.name: column.value(completion) for column in columns}
 
 
 def reward_names(rewards: Sequence[str]) -> dict[str, str]:
     """Return the names of rewards' columns, by reward; each differs from the names of the other columns."""
     taken = {*BEFORE, *AFTER}
-    found = {}
+    titles = {}
     for name in rewards:
-        shown = name
-        while not taken.isdisjoint((shown, *(f"{shown}.{one}" for one in DETAILS))):
-            shown = f"reward.{shown}"
-        taken |= {shown, *(f"{shown}.{one}" for one in DETAILS)}
-        found[name] = shown
-    return found
+        title = name
+        while not taken.isdisjoint((title, *(f"{title}.{detail}" for detail in DETAILS))):
+            title = f"reward.{title}"
+        taken |= {title, *(f"{title}.{detail}" for detail in DETAILS)}
+        titles[name] = title
+    return titles
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -102,8 +102,8 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _base(name: str) -> Callable[[Completion], Any]:
     if name in ("prompt", "completion"):
-        return lambda one: _as_text(getattr(one, name))
-    return lambda one: getattr(one, name)
+        return lambda completion: _as_text(getattr(completion, name))
+    return lambda completion: getattr(completion, name)
 
 
 def _as_text(text: Text | None) -> str | None:
@@ -112,43 +112,43 @@ def _as_text(text: Text | None) -> str | None:
 
 
 def _score(reward: str) -> Callable[[Completion], float | None]:
-    return lambda one: one.outcomes[reward].score if reward in one.outcomes else None
+    return lambda completion: completion.outcomes[reward].score if reward in completion.outcomes else None
 
 
 def _detail(reward: str, name: str) -> Callable[[Completion], Any]:
-    def value(one: Completion) -> Any:
-        outcome = one.outcomes.get(reward)
+    def value(completion: Completion) -> Any:
+        outcome = completion.outcomes.get(reward)
         if outcome is None:
             return None
         if name == "version":
-            return one.versions[reward]
-        found = getattr(outcome, name)
-        return None if found is None else sayable(str(found))
+            return completion.versions[reward]
+        detail = getattr(outcome, name)
+        return None if detail is None else sayable(str(detail))
 
     return value
 
 
 def _of_data(name: str, kind: str) -> Callable[[Completion], Any]:
-    def value(one: Completion) -> Any:
-        found = one.columns.get(name)
-        if found is None:
+    def value(completion: Completion) -> Any:
+        cell = completion.columns.get(name)
+        if cell is None:
             return None
         if kind == "json":
-            return _json(found)
-        return float(found) if kind == "float" else sayable(found) if kind == "text" else found
+            return _json(cell)
+        return float(cell) if kind == "float" else sayable(cell) if kind == "text" else cell
 
     return value
 
 
 def _kinds(prompts: Iterable[RecordedPrompt]) -> dict[str, str]:
     """Return the kind of each column of the data."""
-    found: dict[str, set[str]] = {}
+    kinds_of: dict[str, set[str]] = {}
     for prompt in prompts:
         for name, value in prompt.columns.items():
-            kinds = found.setdefault(name, set())
+            kinds = kinds_of.setdefault(name, set())
             if value is not None:
                 kinds.add(_kind(value))
-    return {name: _joint(kinds) for name, kinds in found.items()}
+    return {name: _joint(kinds) for name, kinds in kinds_of.items()}
 
 
 def _kind(value: object) -> str:
@@ -176,8 +176,8 @@ def sayable(text: str) -> str:
 
 def turned(columns: Sequence[ExportColumn], rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Return rows as lists, by column."""
-    found: dict[str, list[Any]] = {column.name: [] for column in columns}
+    lists: dict[str, list[Any]] = {column.name: [] for column in columns}
     for row in rows:
         for name, value in row.items():
-            found[name].append(value)
-    return found
+            lists[name].append(value)
+    return lists

@@ -45,15 +45,15 @@ class Fits(NamedTuple):
         if self.reward is None:
             values = np.array([math.nan if row[1] is None else row[1] for row in rows])
         else:
-            place = names.index(self.reward)
-            values = np.frombuffer(b"".join([row[1] for row in rows]), "<f8").reshape(len(rows), -1)[:, place]
+            column = names.index(self.reward)
+            values = np.frombuffer(b"".join([row[1] for row in rows]), "<f8").reshape(len(rows), -1)[:, column]
             if self.status is not None:
-                fitting = np.array([row[2][place].lower() == LETTERS[self.status] for row in rows])
+                fitting = np.array([row[2][column].lower() == LETTERS[self.status] for row in rows])
         if self.low is not None:
             fitting &= values >= self.low
         if self.high is not None:
             fitting &= values <= self.high
-        return [rows[place][0] for place in np.flatnonzero(fitting).tolist()]
+        return [rows[index][0] for index in np.flatnonzero(fitting).tolist()]
 
 
 def check_split(split: str | None) -> None:

@@ -76,13 +76,13 @@ class LogPage(NamedTuple):
 
     Attributes:
         entries: The entries with their places, in the order that was asked for.
-        place: Where the next page goes on.
-        step: The step at that place; ``None`` for a place without a step.
+        end: Where the next page goes on.
+        step: The step there; ``None`` without a step.
         ended: Whether there is nothing beyond it.
     """
 
     entries: list[tuple[LogPlace, LogEntry]]
-    place: LogPlace
+    end: LogPlace
     step: int | None
     ended: bool
 
@@ -114,20 +114,20 @@ def read_page(
         budget_s: Seconds after which the page ends early; ``None`` for what is usual.
     """
     search = _Search(ask, named, wanted, backwards)
-    place = start or (LogPlace(_END, _END) if backwards else LogPlace(0, 0))
+    position = start or (LogPlace(_END, _END) if backwards else LogPlace(0, 0))
     if budget_s is None:
         budget_s = BUDGET_S if wanted.text is None else SEARCH_S
     end = time.monotonic() + budget_s
-    found: list[LogPlace] = []
-    for span in search.spans(place):
-        while len(found) < limit:
-            keys, whole, place = search.keys(span, place, limit - len(found))
-            found += keys
+    positions: list[LogPlace] = []
+    for span in search.spans(position):
+        while len(positions) < limit:
+            keys, whole, position = search.keys(span, position, limit - len(positions))
+            positions += keys
             if whole or time.monotonic() > end:
                 break
-        if len(found) >= limit or time.monotonic() > end:
-            return LogPage(search.entries(found), place, search.step_at(place), ended=False)
-    return LogPage(search.entries(found), place, search.step_at(place), ended=True)
+        if len(positions) >= limit or time.monotonic() > end:
+            return LogPage(search.entries(positions), position, search.step_at(position), ended=False)
+    return LogPage(search.entries(positions), position, search.step_at(position), ended=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +145,9 @@ class _Search:
     def _order(self) -> str:
         return "DESC" if self.backwards else "ASC"
 
-    def spans(self, place: LogPlace) -> Iterator[tuple[int, int]]:
+    def spans(self, position: LogPlace) -> Iterator[tuple[int, int]]:
         """Yield the first and last number of completions that may have such entries, in the order of the search."""
-        start = self._begins(place)
+        start = self._begins(position)
         if self.wanted.counted is not None:
             yield from self._spans_of_batches(start)
             return
@@ -161,11 +161,11 @@ class _Search:
             at += -size if self.backwards else size
             size = min(2 * size, _LARGEST_WINDOW)
 
-    def _begins(self, place: LogPlace) -> int:
+    def _begins(self, position: LogPlace) -> int:
         """Return the completion that the search opens first: that of the place, unless it was seen to its end."""
         if self.backwards:
-            return place.completion if place.version > 0 else place.completion - 1
-        return place.completion if place.version < _END else place.completion + 1
+            return position.completion if position.version > 0 else position.completion - 1
+        return position.completion if position.version < _END else position.completion + 1
 
     def _completions(self) -> tuple[int | None, int | None]:
         """Return the first and last number of a completion that is of the steps; a step has all its batches between."""
@@ -206,18 +206,18 @@ class _Search:
     def _batch_before(self, start: int) -> int:
         """Return the number of a batch such that the one of a completion is the next in the order of the search."""
         query = _BATCH_AT.format(self._beyond, self._order)
-        found = self.ask(query, start)
-        if not found:
+        rows = self.ask(query, start)
+        if not rows:
             return 0 if self.backwards else _END
-        return int(found[0][0]) + (1 if self.backwards else -1)
+        return int(rows[0][0]) + (1 if self.backwards else -1)
 
-    def keys(self, span: tuple[int, int], place: LogPlace, limit: int) -> tuple[list[LogPlace], bool, LogPlace]:
+    def keys(self, span: tuple[int, int], position: LogPlace, limit: int) -> tuple[list[LogPlace], bool, LogPlace]:
         """Return the places of fitting entries of a span, whether that were all, and how far the search came."""
         low, high = span
         if self.backwards:
-            high = min(high, place.completion)
+            high = min(high, position.completion)
         else:
-            low = max(low, place.completion)
+            low = max(low, position.completion)
         picky = self.wanted.text is not None or self.wanted.status in (Status.SCORED, Status.SKIPPED)
         most = _CHUNK if picky else limit
         where = f"(said.completion, said.version) {self._beyond} (:completion, :version)"
@@ -236,8 +236,8 @@ class _Search:
             query,
             low=low,
             high=high,
-            completion=place.completion,
-            version=place.version,
+            completion=position.completion,
+            version=position.version,
             cause=self.wanted.cause,
             first=self.wanted.first,
             last=self.wanted.last,
@@ -259,13 +259,13 @@ class _Search:
         if text is None or not rows:
             return rows
         bodies = self._texts({row[name] for row in rows for name in ("traceback", "logs")} - {None})
-        told = text.casefold()
+        needle = text.casefold()
         return [
             row
             for row in rows
             if any(
-                words and told in words.casefold()
-                for words in (row["reason"], row["error"], bodies.get(row["logs"]), bodies.get(row["traceback"]))
+                body and needle in body.casefold()
+                for body in (row["reason"], row["error"], bodies.get(row["logs"]), bodies.get(row["traceback"]))
             )
         ]
 
@@ -277,17 +277,17 @@ class _Search:
         """Return entries by their places."""
         if not places:
             return []
-        values = ",".join(f"({int(one.completion)},{int(one.version)})" for one in places)
+        values = ",".join(f"({int(position.completion)},{int(position.version)})" for position in places)
         rows = self.ask(f"WITH place(completion, version) AS (VALUES {values}) {_ENTRY}")
         unpack = functools.cache(unpacked)
-        found = {LogPlace(row["completion"], row["version"]): entry_of(row, self.named, unpack) for row in rows}
-        return [(one, found[one]) for one in places if one in found]
+        entries = {LogPlace(row["completion"], row["version"]): entry_of(row, self.named, unpack) for row in rows}
+        return [(position, entries[position]) for position in places if position in entries]
 
-    def step_at(self, place: LogPlace) -> int | None:
+    def step_at(self, position: LogPlace) -> int | None:
         """Return the step of the completion at a place."""
         query = "SELECT batch.step FROM completion JOIN batch ON batch.id = completion.batch WHERE completion.id = ?"
-        found = self.ask(query, place.completion)
-        return found[0][0] if found else None
+        rows = self.ask(query, position.completion)
+        return rows[0][0] if rows else None
 
 
 def entry_of(row: Any, named: Named, unpack: Callable[[bytes], str] = unpacked) -> LogEntry:
@@ -313,9 +313,9 @@ def _letter(row: Mapping[str, Any]) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def _versions(words: str) -> list[int]:
-    found: list[int] = json.loads(words)
-    return found
+def _versions(text: str) -> list[int]:
+    versions: list[int] = json.loads(text)
+    return versions
 
 
 def _merged(spans: Sequence[tuple[int, int]], backwards: bool) -> Iterator[tuple[int, int]]:
@@ -337,7 +337,7 @@ def _merged(spans: Sequence[tuple[int, int]], backwards: bool) -> Iterator[tuple
 
 
 def _listed(column: str, numbers: tuple[int, ...] | None) -> str:
-    return "" if numbers is None else f" AND {column} IN ({','.join(str(int(one)) for one in numbers)})"
+    return "" if numbers is None else f" AND {column} IN ({','.join(str(int(number)) for number in numbers)})"
 
 
 _ENDS = "SELECT (SELECT min(id) FROM completion), (SELECT max(id) FROM completion)"  # both at once read all

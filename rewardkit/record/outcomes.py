@@ -19,7 +19,7 @@ def outcome_of(
     score: float,
     took: float,
     digits: str,
-    said: Any,
+    details: Any,
     unpack: Callable[[bytes], str] = unpacked,
 ) -> Outcome:
     """Return the outcome of a call.
@@ -29,17 +29,18 @@ def outcome_of(
         score: Its score there, ``nan`` without one.
         took: Seconds.
         digits: The fingerprint of the reward's version.
-        said: The row of what it said, with ``trace_body`` and ``log_body``; ``None`` where it said nothing.
+        details: The row of what it said, with ``trace_body`` and ``log_body``; ``None`` where it said nothing.
         unpack: Returns a stored text.
     """
     status, value = _STATUS[letter.lower()], None if math.isnan(score) else score
-    if said is None:
+    if details is None:
         return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper())
     return Outcome(
-        status, value, said["reason"], object_of(said["metrics"] or "{}"),
-        None if said["cause"] is None else Cause(said["cause"]), said["error"], _text(said["trace_body"], unpack),
-        said["attempts"], took, _text(said["log_body"], unpack) or "", digits, letter.isupper(),
-        tuple(Unanswered(**one) for one in json.loads(said["unanswered"] or "[]")),
+        status, value, details["reason"], object_of(details["metrics"] or "{}"),
+        None if details["cause"] is None else Cause(details["cause"]), details["error"],
+        _text(details["trace_body"], unpack), details["attempts"], took, _text(details["log_body"], unpack) or "",
+        digits, letter.isupper(),
+        tuple(Unanswered(**record) for record in json.loads(details["unanswered"] or "[]")),
     )  # fmt: skip
 
 
@@ -49,10 +50,10 @@ def object_of(text: str) -> dict[str, Any]:
     Raises:
         ValueError: The text holds something else.
     """
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise ValueError(f"{type(found).__name__} in place of an object")
-    return found
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"{type(value).__name__} in place of an object")
+    return value
 
 
 def _text(body: bytes | None, unpack: Callable[[bytes], str]) -> str | None:

@@ -52,33 +52,33 @@ def overviews(summaries: Sequence[StepSummary]) -> list[RewardOverview]:
     Args:
         summaries: Of one split, as :meth:`~rewardkit.record.reader.RunReader.summaries` gives them.
     """
-    rewards = dict.fromkeys(one.reward for one in summaries)
-    return [_overview(name, [one for one in summaries if one.reward == name]) for name in rewards]
+    rewards = dict.fromkeys(step.reward for step in summaries)
+    return [_overview(name, [step for step in summaries if step.reward == name]) for name in rewards]
 
 
 def _overview(reward: str, steps: Sequence[StepSummary]) -> RewardOverview:
-    known = [one for one in steps if one.mean is not None]
-    groups = sum(one.groups for one in steps)
+    with_mean = [step for step in steps if step.mean is not None]
+    groups = sum(step.groups for step in steps)
     causes: dict[str, int] = {}
-    for cause, number in itertools.chain.from_iterable(one.failed.items() for one in steps):
+    for cause, number in itertools.chain.from_iterable(step.failed.items() for step in steps):
         causes[cause] = causes.get(cause, 0) + number
     return RewardOverview(
         reward=reward,
-        means=[one.mean for one in steps],
-        first=known[0].mean if known else None,
-        last=known[-1].mean if known else None,
-        std=known[-1].std if known else None,
-        low=min((one.low for one in steps if one.low is not None), default=None),
-        high=max((one.high for one in steps if one.high is not None), default=None),
-        scored=sum(one.scored for one in steps),
-        skipped=sum(one.skipped for one in steps),
+        means=[step.mean for step in steps],
+        first=with_mean[0].mean if with_mean else None,
+        last=with_mean[-1].mean if with_mean else None,
+        std=with_mean[-1].std if with_mean else None,
+        low=min((step.low for step in steps if step.low is not None), default=None),
+        high=max((step.high for step in steps if step.high is not None), default=None),
+        scored=sum(step.scored for step in steps),
+        skipped=sum(step.skipped for step in steps),
         failed=dict(sorted(causes.items(), key=lambda pair: -pair[1])),
-        p50_s=_median([one.p50_s for one in steps]),
-        p95_s=_median([one.p95_s for one in steps]),
-        flat_share=sum(one.flat_groups for one in steps) / groups if groups else None,
+        p50_s=_median([step.p50_s for step in steps]),
+        p95_s=_median([step.p95_s for step in steps]),
+        flat_share=sum(step.flat_groups for step in steps) / groups if groups else None,
     )
 
 
 def _median(values: Sequence[Any]) -> float | None:
-    known = [one for one in values if one is not None]
-    return statistics.median(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return statistics.median(numbers) if numbers else None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.declare.compose import Composable
-from rewardkit.record.batch_rows import LETTERS, said_of
+from rewardkit.record.batch_rows import LETTERS, details_of
 from rewardkit.record.description import describe
 from rewardkit.record.place import RecordPlace
 from rewardkit.record.recorder import Recorder
@@ -92,8 +92,8 @@ class PassWriter:
             with self._transaction() as connection:
                 described = describe(reward)
                 self._version = self._recorder.version(connection, name, described, None, "rescore")
-                told = json.dumps(dict(about or {}), default=repr)
-                self.id = connection.insert("pass", {"version": self._version, "began": time.time(), "about": told})
+                request = json.dumps(dict(about or {}), default=repr)
+                self.id = connection.insert("pass", {"version": self._version, "began": time.time(), "about": request})
                 query = "SELECT number FROM version WHERE id = ?"
                 self.version = int(connection.execute(query, (self._version,)).fetchone()[0])
         except BaseException:
@@ -111,12 +111,12 @@ class PassWriter:
             RecordError: The record cannot be written.
         """
         rows = [
-            (self.id, number, LETTERS[one.status], one.score, one.duration_s)
-            for number, one in zip(ids, outcomes, strict=True)
+            (self.id, number, LETTERS[outcome.status], outcome.score, outcome.duration_s)
+            for number, outcome in zip(ids, outcomes, strict=True)
         ]
         with self._transaction() as connection:
             connection.insert_all("rescored", rows)
-            self._recorder.say(connection, said_of(0, outcomes), ids, [self._version], self.id)
+            self._recorder.write_details(connection, details_of(0, outcomes), ids, [self._version], self.id)
 
     def __enter__(self) -> PassWriter:
         return self
@@ -155,15 +155,15 @@ def second_scores(table: CompletionTable, passes: Sequence[tuple[Pass, PassColum
     Returns:
         One entry a completion; ``nan`` where there is no second score. A reward without any second score is left out.
     """
-    found: dict[str, Floats] = {}
-    for one, columns in passes:
-        if one.reward not in table.versions:
+    scores: dict[str, Floats] = {}
+    for scoring, columns in passes:
+        if scoring.reward not in table.versions:
             continue
         places = np.searchsorted(table.ids, columns.ids)
         there = (places < len(table)) & (columns.status == "s")
         there[there] = table.ids[places[there]] == columns.ids[there]
-        there[there] = table.versions[one.reward][places[there]] == one.version
+        there[there] = table.versions[scoring.reward][places[there]] == scoring.version
         if there.any():
-            second = found.setdefault(one.reward, np.full(len(table), np.nan))
+            second = scores.setdefault(scoring.reward, np.full(len(table), np.nan))
             second[places[there]] = columns.scores[there]
-    return found
+    return scores

@@ -53,10 +53,10 @@ class RunReader(RecordedSums):
 
     def __repr__(self) -> str:
         try:
-            words = f"{self.count():,} completions, {len(self.steps())} steps"
+            size = f"{self.count():,} completions, {len(self.steps())} steps"
         except RecordError:  # closed, of another thread, or damaged: its reader is told
-            words = "cannot be read here"
-        return f"<{type(self).__name__} {self.name!r}: {words}>"
+            size = "cannot be read here"
+        return f"<{type(self).__name__} {self.name!r}: {size}>"
 
     @property
     def rewards(self) -> list[str]:
@@ -77,7 +77,7 @@ class RunReader(RecordedSums):
     @property
     def own_versions(self) -> list[Version]:
         """The versions that the run itself scored with, oldest first; without those of a rescore."""
-        return [one for one in self.versions if one.origin == "run"]
+        return [version for version in self.versions if version.origin == "run"]
 
     @property
     def sessions(self) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ class RunReader(RecordedSums):
     @property
     def running(self) -> bool:
         """Whether a process still records: one that did not end, and is alive as far as this machine can tell."""
-        return any(is_alive(one) for one in self.sessions)
+        return any(is_alive(session) for session in self.sessions)
 
     @property
     def data_version(self) -> int:
@@ -146,19 +146,21 @@ class RunReader(RecordedSums):
 
     def again(self, table: CompletionTable) -> dict[str, Floats]:
         """Return the second scores of a table's completions, by reward and by the very version that gave the first."""
-        return second_scores(table, [(one, self.pass_columns(one.id)) for one in self.passes])
+        return second_scores(table, [(scoring, self.pass_columns(scoring.id)) for scoring in self.passes])
 
     def rescored(self, number: int, ids: Sequence[int]) -> dict[int, Outcome]:
         """Return what a pass said of completions, by their numbers; without those that it did not score."""
-        found: dict[int, Outcome] = {}
+        outcomes: dict[int, Outcome] = {}
         for start in range(0, len(ids), PAGE):
             some = ids[start : start + PAGE]
             marks = ",".join("?" * len(some))
-            said = self._rows(f"{questions.SAID} WHERE said.pass = ? AND said.completion IN ({marks})", number, *some)
-            by_completion = {one["completion"]: one for one in said}
+            details = self._rows(
+                f"{questions.SAID} WHERE said.pass = ? AND said.completion IN ({marks})", number, *some
+            )
+            by_completion = {row["completion"]: row for row in details}
             rows = self._rows(f"{questions.RESCORED} AND rescored.completion IN ({marks})", number, *some)
             with self._decoding():
-                found |= {
+                outcomes |= {
                     row["completion"]: outcome_of(
                         row["status"],
                         math.nan if row["score"] is None else row["score"],
@@ -168,7 +170,7 @@ class RunReader(RecordedSums):
                     )
                     for row in rows
                 }
-        return found
+        return outcomes
 
     def completions(
         self,
@@ -215,17 +217,17 @@ class RunReader(RecordedSums):
 
     def by_id(self, ids: Sequence[int]) -> list[Completion]:
         """Return completions by their numbers in the record, in that order; those that are not there are left out."""
-        found: dict[int, Completion] = {}
+        completions: dict[int, Completion] = {}
         for start in range(0, len(ids), PAGE):
             some = ids[start : start + PAGE]
             marks = ",".join("?" * len(some))
             rows = self._rows(f"{questions.COMPLETION} WHERE completion.id IN ({marks})", *some)
-            said = self._rows(f"{questions.SAID} WHERE said.pass = 0 AND said.completion IN ({marks})", *some)
-            by_call = {(one["completion"], one["version"]): one for one in said}
+            details = self._rows(f"{questions.SAID} WHERE said.pass = 0 AND said.completion IN ({marks})", *some)
+            by_call = {(row["completion"], row["version"]): row for row in details}
             unpack = functools.cache(unpacked)  # the completions of a group share their prompt
             with self._decoding():
-                found |= {row["id"]: self._completion(row, by_call, unpack) for row in rows}
-        return [found[one] for one in ids if one in found]
+                completions |= {row["id"]: self._completion(row, by_call, unpack) for row in rows}
+        return [completions[number] for number in ids if number in completions]
 
     def weights_of(self, completion: int) -> dict[str, float]:
         """Return how much each reward of a completion weighed in its batch, by name; empty if there is no such one."""
@@ -248,8 +250,8 @@ class RunReader(RecordedSums):
             best: Whether the best, else the worst.
             split: ``"train"`` or ``"eval"``.
         """
-        found = self._rows(questions.BEST if best else questions.WORST, split, step, limit)
-        return [number for (number,) in found]
+        rows = self._rows(questions.BEST if best else questions.WORST, split, step, limit)
+        return [number for (number,) in rows]
 
     def prompts(self, after: int = -1) -> Iterator[RecordedPrompt]:
         """Yield the prompts in the order in which they were first seen.
@@ -259,19 +261,19 @@ class RunReader(RecordedSums):
         """
         while rows := self._rows(questions.PROMPT, after, PAGE):
             with self._decoding():
-                found = [_prompt(row) for row in rows]
-            yield from found
+                batch = [_prompt(row) for row in rows]
+            yield from batch
             after = rows[-1]["id"]
 
     def prompts_by_index(self, indices: Sequence[int]) -> list[RecordedPrompt]:
         """Return prompts by their indices, in order of these; those that are not there are left out."""
-        found: list[RecordedPrompt] = []
+        prompts: list[RecordedPrompt] = []
         for start in range(0, len(indices), PAGE):
             some = sorted(indices)[start : start + PAGE]
             rows = self._rows(questions.PROMPTS.format(",".join("?" * len(some))), *some)
             with self._decoding():
-                found += [_prompt(row) for row in rows]
-        return found
+                prompts += [_prompt(row) for row in rows]
+        return prompts
 
     def prompt(self, index: int) -> RecordedPrompt:
         """Return a prompt by its index.
@@ -279,33 +281,33 @@ class RunReader(RecordedSums):
         Raises:
             RecordError: There is no such prompt.
         """
-        found = self.prompts_by_index([index])
-        if not found:
+        prompts = self.prompts_by_index([index])
+        if not prompts:
             count = self.prompt_count
             those = f"it has those from 0 to {count - 1}" if count else "it has none yet"
             raise RecordError(f"{self.name}: no prompt {index}; {those}")
-        return found[0]
+        return prompts[0]
 
     def rollouts(self, ids: Sequence[int]) -> list[Rollout | None]:
         """Return completions as they can be scored again; ``None`` for one whose text was left out, or that is gone."""
-        found = {one.id: one for one in self.by_id(ids)}
+        completions = {completion.id: completion for completion in self.by_id(ids)}
         return [
             None
-            if (one := found.get(number)) is None or one.completion is None
-            else Rollout(one.prompt, one.completion, one.columns)
+            if (row := completions.get(number)) is None or row.completion is None
+            else Rollout(row.prompt, row.completion, row.columns)
             for number in ids
         ]
 
     def texts(self, ids: Sequence[int]) -> list[str | None]:
         """Return completions' texts, messages as the text of the last one; ``None`` for one that was left out."""
-        found: dict[int, str] = {}
+        texts: dict[int, str] = {}
         read = functools.cache(lambda body: completion_text(text_back(unpacked(body))))
         for start in range(0, len(ids), PAGE):
-            some = [int(one) for one in ids[start : start + PAGE]]
+            some = [int(number) for number in ids[start : start + PAGE]]
             rows = self._rows(f"{questions.TEXT} WHERE completion.id IN ({','.join('?' * len(some))})", *some)
             with self._decoding():
-                found |= {number: read(body) for number, body in rows}
-        return [found.get(int(one)) for one in ids]
+                texts |= {number: read(body) for number, body in rows}
+        return [texts.get(int(number)) for number in ids]
 
     def table(
         self, steps: tuple[int, int] | None = None, split: str | None = "train", *, prompt: int | None = None
@@ -382,13 +384,13 @@ class RunReader(RecordedSums):
                 rows = [row for row in rows if row["completion"] < last] or rows
             with self._decoding():
                 entries = [entry_of(row, self._named) for row in rows]
-            for one in entries:
-                outcome = one.outcome
+            for entry in entries:
+                outcome = entry.outcome
                 if wanted not in (None, outcome.status):
                     continue
-                words = (outcome.logs, outcome.error, outcome.traceback, outcome.reason)
-                if pattern is None or any(pattern.search(text) for text in words if text):
-                    yield one
+                texts = (outcome.logs, outcome.error, outcome.traceback, outcome.reason)
+                if pattern is None or any(pattern.search(text) for text in texts if text):
+                    yield entry
             if whole:
                 return
             after = rows[-1]["completion"]
@@ -431,17 +433,17 @@ class RunReader(RecordedSums):
         while rows := self._tuples(query, prompt=prompt, after=after, step=step, split=split, most=PAGE):
             keyed = itertools.groupby(rows, lambda row: str(row[-1]))
             with self._decoding():
-                found = [one for versions, some in keyed for one in fits.ids(list(some), self._names(versions))]
-            yield found
+                numbers = [number for versions, some in keyed for number in fits.ids(list(some), self._names(versions))]
+            yield numbers
             after = rows[-1][0]
 
     def _of_batches(self, step: int | None, split: str | None, fits: Fits, after: int) -> Iterator[list[int]]:
         """Yield the ids of completions that fit, batch by batch; what a batch's sums rule out is not opened."""
-        found = self._tuples("SELECT batch FROM completion WHERE id > ? ORDER BY id LIMIT 1", after)
-        if not found:
+        rows = self._tuples("SELECT batch FROM completion WHERE id > ? ORDER BY id LIMIT 1", after)
+        if not rows:
             return
         query = questions.FAILED_OF_BATCH if fits.only_failed else questions.OF_BATCH.format(fits.column)
-        first, many = found[0][0], 1
+        first, many = rows[0][0], 1
         while batches := self._tuples(
             questions.BATCHES,
             first=first,
@@ -465,18 +467,20 @@ class RunReader(RecordedSums):
 
     def _named(self, versions: Sequence[int]) -> list[tuple[str, int, str]]:
         """Return the reward's name, number and digits of versions."""
-        if any(one not in self._versions for one in versions):
+        if any(version not in self._versions for version in versions):
             rows = self._rows("SELECT id, reward, number, digits FROM version")
             self._versions = {row["id"]: (row["reward"], row["number"], row["digits"]) for row in rows}
-        return [self._versions[one] for one in versions]
+        return [self._versions[version] for version in versions]
 
-    def _completion(self, row: Any, said: Mapping[tuple[int, int], Any], unpack: Callable[[bytes], str]) -> Completion:
+    def _completion(
+        self, row: Any, details: Mapping[tuple[int, int], Any], unpack: Callable[[bytes], str]
+    ) -> Completion:
         versions = json.loads(row["versions"])
         named = self._named(versions)
         scores = struct.unpack(f"<{len(named)}d", row["scores"])
         seconds = struct.unpack(f"<{len(named)}f", row["seconds"])
         outcomes = {
-            name: outcome_of(letter, score, took, digits, said.get((row["id"], version)))
+            name: outcome_of(letter, score, took, digits, details.get((row["id"], version)))
             for (name, _, digits), version, letter, score, took in zip(
                 named, versions, row["status"], scores, seconds, strict=True
             )

@@ -21,8 +21,8 @@ from typing import Any
 
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
-from rewardkit.record.batch_rows import BatchRows, Said, rows_of, storable
-from rewardkit.record.batch_tables import KeptWords, prompt_ids, prompt_texts, rewind, said_row
+from rewardkit.record.batch_rows import BatchRows, CallDetails, rows_of, storable
+from rewardkit.record.batch_tables import prompt_ids, prompt_texts, rewind
 from rewardkit.record.description import Description, describe, plain
 from rewardkit.record.place import ConnectionT, RecordPlace
 from rewardkit.record.places import place_of_record
@@ -134,11 +134,11 @@ class Recorder:
             layout: The other arguments of :func:`~rewardkit.record.batch_rows.rows_of`.
         """
         with self._counted(len(batch.rollouts)):
-            versions = {name: one.version for name, one in (rewards or {}).items()}
+            versions = {name: reward.version for name, reward in (rewards or {}).items()}
             rows = rows_of(batch, versions=versions, **layout)
-            for name, one in (rewards or {}).items():
+            for name, reward in (rewards or {}).items():
                 if (name, versions[name]) not in self._described:
-                    self._described[name, versions[name]] = describe(one)
+                    self._described[name, versions[name]] = describe(reward)
             count, text_bytes, number_bytes = len(rows.completions), rows.text_bytes, rows.number_bytes
             texts = None
             if self._writer.room_for(text_bytes):
@@ -189,11 +189,13 @@ class Recorder:
         def write(connection: RecordConnection) -> None:
             query = "SELECT max(id) FROM batch WHERE session = ? AND step IS ? AND split = ?"
             (batch,) = connection.execute(query, (self._session, _whole(step), split)).fetchone()
-            found = connection.execute("SELECT id FROM completion WHERE batch = ? ORDER BY id", (batch,)).fetchall()
-            if len(found) == len(values):
+            completions = connection.execute(
+                "SELECT id FROM completion WHERE batch = ? ORDER BY id", (batch,)
+            ).fetchall()
+            if len(completions) == len(values):
                 rows = [
                     (None if value is None else float(value), row["id"])
-                    for value, row in zip(values, found, strict=True)
+                    for value, row in zip(values, completions, strict=True)
                 ]
                 connection.change_all("UPDATE completion SET advantage = ? WHERE id = ?", rows)
 
@@ -203,7 +205,7 @@ class Recorder:
     def event(self, kind: str, body: Mapping[str, Any], step: int | None = None) -> None:
         """Hand over something that happened: a version that changed, a flag of the health checks."""
         with self._counted():
-            text = storable(self._secrets.hidden(_json(dict(body))))
+            text = storable(self._secrets.hide(_json(dict(body))))
             row = {"time": time.time(), "step": _whole(step), "kind": kind, "body": text}
             self._writer.put(_alone(lambda connection: connection.insert("event", row)))
 
@@ -217,12 +219,12 @@ class Recorder:
             if self._waits:
                 return
             text = self._about_text()
-            words = "UPDATE session SET about = ? WHERE id = ?"
-            job = _alone(lambda connection: connection.execute(words, (text, self._session)))
+            statement = "UPDATE session SET about = ? WHERE id = ?"
+            job = _alone(lambda connection: connection.execute(statement, (text, self._session)))
             self._writer.put(job, number_bytes=len(text))
 
     def _about_text(self) -> str:
-        return storable(self._secrets.hidden(_json(self._about)))
+        return storable(self._secrets.hide(_json(self._about)))
 
     def rewind(self, step: int) -> None:
         """Take away what a run that goes on from a checkpoint will do again: all from a step on, of every process.
@@ -243,11 +245,11 @@ class Recorder:
     def close(self, timeout_s: float = 60.0) -> bool:
         """Write what was handed over and end; ``False`` where something was not written. A second call does nothing."""
         end = time.time()
-        words = "UPDATE session SET ended = ?, seen = ? WHERE id = ?"
+        statement = "UPDATE session SET ended = ?, seen = ? WHERE id = ?"
         if self._finalizer.alive and not self._waits:
             if self.lost:
                 self.event("lost", {"completions": self.lost})
-            self._writer.put(_alone(lambda connection: connection.execute(words, (end, end, self._session))))
+            self._writer.put(_alone(lambda connection: connection.execute(statement, (end, end, self._session))))
         written = self._writer.close(timeout_s)
         self._finalizer()
         return written
@@ -273,8 +275,8 @@ class Recorder:
         connection = connect()
         self._make_after = 0.0
         try:
-            known = connection.execute("SELECT 1 FROM session WHERE id = ? AND began = ?", (self._session, self._began))
-            if known.fetchone() is None:
+            query = connection.execute("SELECT 1 FROM session WHERE id = ? AND began = ?", (self._session, self._began))
+            if query.fetchone() is None:
                 row = {
                     "rank": self.rank, "purpose": self._purpose, "began": self._began, "seen": time.time(),
                     "about": self._about_text(),
@@ -298,9 +300,9 @@ class Recorder:
         What is long, the texts, is written before other writers are kept away.
         """
         step, epoch, split, scored = where
-        known = Texts(connection)
-        completions = [None] * len(rows.completions) if texts is None else known.stored(texts())
-        said = self._said(known, rows.said)
+        store = Texts(connection)
+        completions = [None] * len(rows.completions) if texts is None else store.stored(texts())
+        details = self._store_details(store, rows.details)
         pairs = prompt_texts(connection, rows)
         count = len(completions)
         connection.execute("UPDATE session SET seen = ? WHERE id = ?", (scored, self._session))
@@ -309,7 +311,7 @@ class Recorder:
             self.version(connection, name, self._described.get((name, digits)) or _unknown(digits), step, "run")
             for name, digits in zip(rows.rewards, rows.versions, strict=True)
         ]
-        totals = [one for one in rows.totals if one is not None]
+        totals = [total for total in rows.totals if total is not None]
         batch, ids = connection.insert_batch({
             "session": self._session, "step": step, "epoch": epoch, "split": split, "scored": scored,
             "versions": json.dumps(versions), "weights": json.dumps(rows.weights),
@@ -324,14 +326,14 @@ class Recorder:
                 rows.scores, rows.seconds, strict=True,
             )
         ))  # fmt: skip
-        connection.insert_all("said", [said_row(one, ids, versions, 0) for one in said])
-        summaries = [(batch, version, *one) for version, one in zip(versions, rows.summaries, strict=True)]
+        connection.insert_all("said", _detail_rows(rows.details, details, ids, versions, 0))
+        summaries = [(batch, version, *summary) for version, summary in zip(versions, rows.summaries, strict=True)]
         connection.insert_all("summary", summaries)
 
-    def say(
+    def write_details(
         self,
         connection: RecordConnection,
-        said: Sequence[Said],
+        calls: Sequence[CallDetails],
         ids: Sequence[int],
         versions: Sequence[int],
         number: int,
@@ -340,43 +342,40 @@ class Recorder:
 
         Args:
             connection: Where; a transaction is open.
-            said: What they said.
-            ids: The completions' ids, by place.
+            calls: What they said.
+            ids: The completions' ids, by row.
             versions: The versions' ids, by column.
             number: The pass that they belong to; 0 for the run's own.
         """
-        found = self._said(Texts(connection), said)
-        connection.insert_all("said", [said_row(one, ids, versions, number) for one in found])
+        details = self._store_details(Texts(connection), calls)
+        connection.insert_all("said", _detail_rows(calls, details, ids, versions, number))
 
-    def _said(self, texts: Texts, said: Sequence[Said]) -> list[KeptWords]:
-        """Return what calls said with their texts stored, and secrets hidden."""
-        hide = self._secrets.hidden
-        trace = iter(texts.ids([hide(one.traceback) for one in said if one.traceback is not None]))
-        logs = iter(texts.ids([hide(one.logs) for one in said if one.logs is not None]))
+    def _store_details(self, texts: Texts, calls: Sequence[CallDetails]) -> list[tuple[Any, ...]]:
+        """Return the columns of the table ``said`` behind its key, with their texts stored and secrets hidden."""
+        hide = self._secrets.hide
+        trace = iter(texts.ids([hide(call.traceback) for call in calls if call.traceback is not None]))
+        logs = iter(texts.ids([hide(call.logs) for call in calls if call.logs is not None]))
         return [
-            KeptWords(
-                one.place, one.column,
-                (
-                    None if one.reason is None else hide(one.reason), one.metrics, one.cause,
-                    None if one.error is None else hide(one.error),
-                    None if one.traceback is None else next(trace), None if one.logs is None else next(logs),
-                    one.attempts, None if one.unanswered is None else hide(one.unanswered),
-                ),
+            (
+                None if call.reason is None else hide(call.reason), call.metrics, call.cause,
+                None if call.error is None else hide(call.error),
+                None if call.traceback is None else next(trace), None if call.logs is None else next(logs),
+                call.attempts, None if call.unanswered is None else hide(call.unanswered),
             )
-            for one in said
+            for call in calls
         ]  # fmt: skip
 
     def version(
         self, connection: RecordConnection, name: str, described: Description, step: int | None, origin: str
     ) -> int:
         """Return the id of a reward's version, which is stored where it is new; a transaction is open."""
-        known: dict[tuple[str, str], int] = connection.cache.setdefault("versions", {})
+        numbers: dict[tuple[str, str], int] = connection.cache.setdefault("versions", {})
         key = (name, described.digits)
-        if key not in known:
+        if key not in numbers:
             query = "SELECT id FROM version WHERE reward = ? AND digits = ?"
-            found = connection.execute(query, key).fetchone()
-            known[key] = self._new_version(connection, name, described, step, origin) if found is None else found[0]
-        return known[key]
+            row = connection.execute(query, key).fetchone()
+            numbers[key] = self._new_version(connection, name, described, step, origin) if row is None else row[0]
+        return numbers[key]
 
     def _new_version(
         self, connection: RecordConnection, name: str, described: Description, step: int | None, origin: str
@@ -384,13 +383,13 @@ class Recorder:
         texts = Texts(connection)
         (number,) = connection.execute("SELECT count(*) + 1 FROM version WHERE reward = ?", (name,)).fetchone()
         source, module = (
-            None if text is None else texts.ids([self._secrets.hidden(text)])[0]
+            None if text is None else texts.ids([self._secrets.hide(text)])[0]
             for text in (described.source, described.module)
         )
         return connection.insert("version", {
             "reward": name, "digits": described.digits, "number": number, "origin": origin,
             "reference": described.reference, "source": source, "module": module,
-            "settings": self._secrets.hidden(described.settings), "began": time.time(), "first_step": step,
+            "settings": self._secrets.hide(described.settings), "began": time.time(), "first_step": step,
         })  # fmt: skip
 
 
@@ -422,6 +421,18 @@ def _alone(job: Job) -> Job:
         job(connection)
 
     return done
+
+
+def _detail_rows(
+    calls: Sequence[CallDetails],
+    details: Sequence[tuple[Any, ...]],
+    ids: Sequence[int],
+    versions: Sequence[int],
+    number: int,
+) -> list[tuple[Any, ...]]:
+    return [
+        (ids[call.row], versions[call.column], number, *values) for call, values in zip(calls, details, strict=True)
+    ]
 
 
 def _whole(step: int | None) -> int | None:

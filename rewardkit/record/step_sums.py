@@ -20,10 +20,10 @@ def summed_step(key: tuple[Any, ...], parts: Sequence[Any]) -> StepSummary:
         for cause, number in json.loads(part["causes"]).items():
             causes[cause] = causes.get(cause, 0) + number
     scored = sum(part["scored"] for part in parts)
-    known = [part for part in parts if part["counted"] and scored]
-    sizes = [part["counted"] for part in known]
-    mean = sum(part["mean"] * size for part, size in zip(known, sizes, strict=True)) / sum(sizes) if known else None
-    std = known[0]["std"] if len(known) == 1 else _pooled(known, sizes, mean)
+    counted = [part for part in parts if part["counted"] and scored]
+    sizes = [part["counted"] for part in counted]
+    mean = sum(part["mean"] * size for part, size in zip(counted, sizes, strict=True)) / sum(sizes) if counted else None
+    std = counted[0]["std"] if len(counted) == 1 else _pooled(counted, sizes, mean)
     step, split, reward, version = key
     return StepSummary(
         step=step,

@@ -24,8 +24,8 @@ class RecordedSums(OpenedRecord):
 
     def steps(self, split: str = "train") -> list[int]:
         """Return the steps at which something was scored, in order."""
-        found = self._rows("SELECT DISTINCT step FROM batch WHERE split = ? AND step IS NOT NULL ORDER BY step", split)
-        return [step for (step,) in found]
+        rows = self._rows("SELECT DISTINCT step FROM batch WHERE split = ? AND step IS NOT NULL ORDER BY step", split)
+        return [step for (step,) in rows]
 
     def summaries(
         self, reward: str | None = None, split: str | None = "train", *, since: int | None = None
@@ -96,8 +96,8 @@ class RecordedSums(OpenedRecord):
         """
         query = "SELECT step, value FROM metric WHERE split = ? AND name = ?"
         between = "" if steps is None else " AND step BETWEEN ? AND ?"
-        found = self._rows(f"{query}{between} ORDER BY step", split, name, *(steps or ()))
-        return [(step, math.nan if value is None else value) for step, value in found]
+        rows = self._rows(f"{query}{between} ORDER BY step", split, name, *(steps or ()))
+        return [(step, math.nan if value is None else value) for step, value in rows]
 
     def metric_names(self, split: str = "train") -> list[str]:
         """Return the names of the trainer's metrics."""
@@ -124,8 +124,8 @@ class RecordedSums(OpenedRecord):
     def batches_until(self, last: int) -> tuple[int, int]:
         """Return how many batches there are up to that of a completion, and the number of that batch; 0 without one."""
         query = "SELECT batch FROM completion WHERE id <= ? ORDER BY id DESC LIMIT 1"
-        found = self._tuples(query, last)
-        greatest = found[0][0] if found else 0
+        rows = self._tuples(query, last)
+        greatest = rows[0][0] if rows else 0
         ((count,),) = self._tuples("SELECT count(*) FROM batch WHERE id <= ?", greatest)
         return count, greatest
 

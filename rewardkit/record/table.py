@@ -59,12 +59,12 @@ class CompletionTable:
     def where(self, chosen: NDArray[Any]) -> CompletionTable:
         """Return the completions at some places, or where a mask holds."""
         parts: dict[str, Any] = {}
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for part in fields(self):
+            value = getattr(self, part.name)
             taken = (
                 {name: column[chosen] for name, column in value.items()}
                 if isinstance(value, Mapping)
                 else value[chosen]
             )
-            parts[one.name] = taken
+            parts[part.name] = taken
         return CompletionTable(**parts)

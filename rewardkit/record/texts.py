@@ -97,11 +97,11 @@ class KnownDigests:
 
     def find(self, digests: Whole) -> Whole:
         """Return the texts' ids; 0 where a text is new."""
-        found = np.zeros(len(digests), np.int64)
-        for known, ids in self._runs:
-            places = np.minimum(np.searchsorted(known, digests), len(known) - 1)
-            found = np.where(known[places] == digests, ids[places], found)
-        return found
+        ids_of = np.zeros(len(digests), np.int64)
+        for run, ids in self._runs:
+            places = np.minimum(np.searchsorted(run, digests), len(run) - 1)
+            ids_of = np.where(run[places] == digests, ids[places], ids_of)
+        return ids_of
 
     def _add(self, digests: Whole, ids: Whole) -> None:
         while self._runs and len(self._runs[-1][0]) <= len(digests):
@@ -135,18 +135,18 @@ class Texts:
         self._known.refresh(self._connection)
         wanted = np.fromiter(texts.bodies, np.int64, len(texts.bodies))
         ids = self._known.find(wanted)
-        for place in np.flatnonzero(ids == 0).tolist():
-            ids[place] = self._unnoted.get(int(wanted[place]), 0)
+        for index in np.flatnonzero(ids == 0).tolist():
+            ids[index] = self._unnoted.get(int(wanted[index]), 0)
         new = np.flatnonzero(ids == 0)
         if len(new):
             ids[new] = self._connection.reserve("text", len(new))
-            bodies = (texts.bodies[one] for one in wanted[new].tolist())
+            bodies = (texts.bodies[digest] for digest in wanted[new].tolist())
             self._connection.insert_all("text", list(zip(ids[new].tolist(), bodies, strict=True)))
             self._unnoted.update(zip(wanted[new].tolist(), ids[new].tolist(), strict=True))
             if self._connection.is_alone:
                 self.note()
         places = dict(zip(wanted.tolist(), ids.tolist(), strict=True))
-        return [places[one] for one in texts.digests]
+        return [places[digest] for digest in texts.digests]
 
     def note(self) -> None:
         """Let others find the texts that were added, once nobody else writes: they read digests in that order."""

@@ -241,4 +241,4 @@ class LogEntry:
     @property
     def call(self) -> dict[str, Any]:
         """Which call it was, by the names above: all but the outcome."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "outcome"}
+        return {part.name: getattr(self, part.name) for part in fields(self) if part.name != "outcome"}

@@ -33,14 +33,14 @@ def curves_of(run: RunReader, split: str = "train", metrics: Sequence[str] = ())
 
 def version_markers(run: RunReader) -> list[Marker]:
     """Return the marks of :func:`later_versions`."""
-    return [Marker(step, one.label, of=one.reward) for step, one in later_versions(run)]
+    return [Marker(step, version.label, of=version.reward) for step, version in later_versions(run)]
 
 
 def later_versions(run: RunReader) -> list[tuple[int, Version]]:
     """Return at which steps versions of rewards first scored that were not there from the run's first step on."""
-    starts = [(one.first_step, one) for one in run.own_versions if one.first_step is not None]
+    starts = [(version.first_step, version) for version in run.own_versions if version.first_step is not None]
     begin = min((step for step, _ in starts), default=None)
-    return [(step, one) for step, one in starts if step != begin]
+    return [(step, version) for step, version in starts if step != begin]
 
 
 def reward_charts(part: Part, rewards: Sequence[str], markers: Sequence[Marker]) -> Iterator[Chart]:
@@ -48,13 +48,13 @@ def reward_charts(part: Part, rewards: Sequence[str], markers: Sequence[Marker])
     total = _lines(part, "total_reward")
     if total.get("weighted") == {VALUES: total.get("total", {}).get(VALUES)}:
         del total["weighted"]
-    if _known(total):
+    if _has_values(total):
         curves = _curves(total, total="plain sum", weighted="weighted sum")
         yield Chart("total_reward", part.steps, curves, [*markers, *_gaps(part, "total_reward")])
     for name in rewards:
-        lines = {key: one for key, one in _lines(part, f"reward/{name}").items() if key == "mean"}
+        lines = {key: line for key, line in _lines(part, f"reward/{name}").items() if key == "mean"}
         if lines:
-            own = [one for one in markers if one.of in (None, name)]
+            own = [marker for marker in markers if marker.of in (None, name)]
             yield Chart(name, part.steps, _curves(lines, mean=name), [*own, *_gaps(part, f"reward/{name}")])
 
 
@@ -70,21 +70,21 @@ def other_charts(
         seconds: How a time is written.
     """
     std = _lines(part, "total_reward_std")
-    if _known(std):
+    if _has_values(std):
         yield Chart("total_reward_std", part.steps, _curves(std, total="std"), markers, bounds=(0.0,))
     for key, title in _SHARES.items():
-        lines = {name: one for name, one in _lines(part, key).items() if name in rewards}
+        lines = {name: line for name, line in _lines(part, key).items() if name in rewards}
         if key != "flat_groups":
-            lines = {name: one for name, one in lines.items() if any(one[VALUES])}
+            lines = {name: line for name, line in lines.items() if any(line[VALUES])}
         if lines:
             most = 1.0 if key == "flat_groups" else 0.1
             yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, told=_percent, bounds=(0.0, most))
     for key, title in _TIMES.items():
         if lines := _lines(part, key):
             yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, told=seconds, bounds=(0.0,))
-    if _known(lengths := _lines(part, "length")):
+    if _has_values(lengths := _lines(part, "length")):
         yield Chart("completion length in tokens", part.steps, _curves(lengths), markers, bounds=(0.0,))
-    if _known(cut := _lines(part, "truncated")):
+    if _has_values(cut := _lines(part, "truncated")):
         yield Chart("truncated", part.steps, _curves(cut), markers, told=_percent, bounds=(0.0, 1.0))
     for name, values in part.metrics.items():
         if any(value is not None for value in values):
@@ -93,18 +93,18 @@ def other_charts(
 
 def _gaps(part: Part, graph: str) -> Iterator[Marker]:
     """Yield a mark for each step at which a graph has no value, with the reason."""
-    values = {line: one[VALUES] for line, one in _lines(part, graph).items() if line in ("total", "mean")}
-    known = {step for column in values.values() for step, value in zip(part.steps, column, strict=True)
+    values = {line: line_parts[VALUES] for line, line_parts in _lines(part, graph).items() if line in ("total", "mean")}
+    with_value = {step for column in values.values() for step, value in zip(part.steps, column, strict=True)
              if value is not None}  # fmt: skip
-    return (Marker(step, words, "gap") for step, words in part.notes.get(graph, ()) if step not in known)
+    return (Marker(step, note, "gap") for step, note in part.notes.get(graph, ()) if step not in with_value)
 
 
 def _lines(part: Part, graph: str) -> _Lines:
-    found: _Lines = {}
+    lines: _Lines = {}
     for (key, line, which), column in part.columns.items():
         if key == graph:
-            found.setdefault(line, {})[which] = column
-    return found
+            lines.setdefault(line, {})[which] = column
+    return lines
 
 
 def _titled(title: str, lines: _Lines) -> str:
@@ -112,14 +112,14 @@ def _titled(title: str, lines: _Lines) -> str:
     return f"{title}: {next(iter(lines))}" if len(lines) == 1 else title
 
 
-def _known(lines: _Lines) -> bool:
+def _has_values(lines: _Lines) -> bool:
     return any(value is not None for line in lines.values() for value in line.get(VALUES, ()))
 
 
 def _curves(lines: Mapping[str, Mapping[str, Sequence[float | None]]], **names: str) -> list[Curve]:
     return [
-        Curve(names.get(name, name), one.get(VALUES, ()), one.get(LOW, ()), one.get(HIGH, ()))
-        for name, one in lines.items()
+        Curve(names.get(name, name), line.get(VALUES, ()), line.get(LOW, ()), line.get(HIGH, ()))
+        for name, line in lines.items()
     ]
 
 

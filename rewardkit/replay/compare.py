@@ -45,8 +45,10 @@ class Column:
     @classmethod
     def of(cls, outcomes: Sequence[Outcome]) -> Column:
         """Return the column of outcomes."""
-        scores = [np.nan if one.score is None else one.score for one in outcomes]
-        return cls(np.array(scores, dtype=float), np.array([LETTERS[one.status] for one in outcomes], dtype="<U1"))
+        scores = [np.nan if outcome.score is None else outcome.score for outcome in outcomes]
+        return cls(
+            np.array(scores, dtype=float), np.array([LETTERS[outcome.status] for outcome in outcomes], dtype="<U1")
+        )
 
     @property
     def own(self) -> Floats:
@@ -86,16 +88,16 @@ class Setting:
 
     def __post_init__(self) -> None:
         """Refuse unknown words."""
-        for name, value, known in (("formula", self.formula, FORMULAS), ("partial", self.partial, PARTIAL)):
-            if value not in known:
-                raise RewardDefinitionError(f"{name}={value!r}: expected {', '.join(map(repr, known))}")
+        for name, value, choices in (("formula", self.formula, FORMULAS), ("partial", self.partial, PARTIAL)):
+            if value not in choices:
+                raise RewardDefinitionError(f"{name}={value!r}: expected {', '.join(map(repr, choices))}")
 
     def rewards(self, column: Column) -> Floats:
         """Return what the trainer sums up of a version of the reward and the others; ``nan`` where there is nothing."""
         columns, weights = self._beside(column)
-        weighted = np.stack([weight * one.scores for one, weight in zip(columns, weights, strict=True)])
+        weighted = np.stack([weight * each.scores for each, weight in zip(columns, weights, strict=True)])
         total: Floats = np.nansum(weighted, axis=0)
-        total[np.isnan([one.scores for one in columns]).all(axis=0)] = np.nan
+        total[np.isnan([each.scores for each in columns]).all(axis=0)] = np.nan
         if self.partial == "leave_out":
             total[self._left_out(columns, weights)] = np.nan
         return total
@@ -105,21 +107,21 @@ class Setting:
         rewards = self.rewards(column)
         if self.formula == "gdpo":
             columns, weights = self._beside(column)
-            known = ~np.isnan(rewards)
-            parts = [np.where(known, one.scores, np.nan) for one in columns]
+            has_reward = ~np.isnan(rewards)
+            parts = [np.where(has_reward, each.scores, np.nan) for each in columns]
             return _by_batch(self, lambda places, shape: _gdpo(parts, weights, places, shape))
         if self.formula == "batch":
             return _by_batch(
                 self, lambda places, shape: group_advantages(_laid(rewards, places), shape[1], scale="batch")
             )
-        found = np.zeros(len(rewards))
+        advantages = np.zeros(len(rewards))
         for places in _same_size(self.groups):
             flat, size = rewards[places.reshape(-1)], places.shape[1]
             if self.formula == "leave_one_out":
-                found[places.reshape(-1)] = leave_one_out_advantages(flat, size)
+                advantages[places.reshape(-1)] = leave_one_out_advantages(flat, size)
             else:
-                found[places.reshape(-1)] = group_advantages(flat, size, scale=self.formula)
-        return found
+                advantages[places.reshape(-1)] = group_advantages(flat, size, scale=self.formula)
+        return advantages
 
     def _beside(self, column: Column) -> tuple[list[Column], list[Floats]]:
         names = list(self.others)
@@ -128,8 +130,8 @@ class Setting:
     def _left_out(self, columns: Sequence[Column], weights: Sequence[Floats]) -> Places:
         """Return where a reward with weight failed with nothing to stand in, or none with weight gave a score."""
         counts = np.stack(weights) != 0
-        lost = (counts & np.stack([one.lost for one in columns])).any(axis=0)
-        silent = (np.isnan([one.scores for one in columns]) | ~counts).all(axis=0) & counts.any(axis=0)
+        lost = (counts & np.stack([each.lost for each in columns])).any(axis=0)
+        silent = (np.isnan([each.scores for each in columns]) | ~counts).all(axis=0) & counts.any(axis=0)
         return np.asarray(lost | silent)
 
 
@@ -205,7 +207,7 @@ def compare(old: Column, new: Column, setting: Setting) -> Comparison:
     before, after = setting.advantages(old), setting.advantages(new)
     numbers = np.unique(setting.groups, return_inverse=True)[1]
     sizes = np.bincount(numbers)
-    signal_old, signal_new = (_with_signal(one, numbers, len(sizes)) for one in (before, after))
+    signal_old, signal_new = (_with_signal(side, numbers, len(sizes)) for side in (before, after))
     change = np.abs(new.own - old.own)
     both = ~np.isnan(change)
     changed = both & (np.nan_to_num(change) > ZERO)
@@ -253,9 +255,9 @@ def rank_correlation(first: Floats, second: Floats, groups: Whole) -> tuple[floa
         return None, 0, 0
     numbers = np.unique(groups, return_inverse=True)[1]
     sizes = np.bincount(numbers)
-    one, two = (_centred(_ranks(values, numbers), numbers, sizes) for values in (first, second))
-    shared = np.bincount(numbers, one * two)
-    spread = np.bincount(numbers, one * one) * np.bincount(numbers, two * two)
+    left, right = (_centred(_ranks(values, numbers), numbers, sizes) for values in (first, second))
+    shared = np.bincount(numbers, left * right)
+    spread = np.bincount(numbers, left * left) * np.bincount(numbers, right * right)
     ranked = spread > 0
     without = int(((sizes > 1) & ~ranked).sum())
     if not ranked.any():
@@ -271,24 +273,24 @@ def formula_of(rewards: Setting, column: Column, advantages: Floats) -> str | No
         column: What the reward said.
         advantages: The recorded ones; ``nan`` where they are not known.
     """
-    known = ~np.isnan(advantages)
+    is_recorded = ~np.isnan(advantages)
     for formula in FORMULAS:
-        found = replace(rewards, formula=formula).advantages(column)
-        if known.any() and np.allclose(found[known], advantages[known], rtol=1e-3, atol=1e-3):
+        candidate = replace(rewards, formula=formula).advantages(column)
+        if is_recorded.any() and np.allclose(candidate[is_recorded], advantages[is_recorded], rtol=1e-3, atol=1e-3):
             return formula
     return None
 
 
 def _side(column: Column, signal: Places) -> Side:
-    known = column.own[~np.isnan(column.own)]
+    own_scores = column.own[~np.isnan(column.own)]
     failed = column.status == "f"
     return Side(
         scored=int((column.status == "s").sum()),
         skipped=int((column.status == "k").sum()),
         failed=int(failed.sum()),
         stand_ins=int((failed & ~np.isnan(column.scores)).sum()),
-        mean=float(known.mean()) if len(known) else None,
-        std=float(known.std(ddof=1)) if len(known) > 1 else None,
+        mean=float(own_scores.mean()) if len(own_scores) else None,
+        std=float(own_scores.std(ddof=1)) if len(own_scores) > 1 else None,
         groups_with_signal=int(signal.sum()),
     )
 
@@ -329,7 +331,7 @@ def _same_size(groups: Whole) -> list[Whole]:
 
 def _by_batch(setting: Setting, make: Any) -> Floats:
     """Return advantages made batch by batch; groups of unlike sizes are filled up with completions without a reward."""
-    found = np.zeros(len(setting.groups))
+    advantages = np.zeros(len(setting.groups))
     for batch in np.unique(setting.batches):
         inside = np.flatnonzero(setting.batches == batch)
         numbers = np.unique(setting.groups[inside], return_inverse=True)[1]
@@ -340,8 +342,8 @@ def _by_batch(setting: Setting, make: Any) -> Floats:
         laid[numbers[order], column] = inside[order]
         made = make(laid.reshape(-1), laid.shape)
         there = laid.reshape(-1) >= 0
-        found[laid.reshape(-1)[there]] = made[there]
-    return found
+        advantages[laid.reshape(-1)[there]] = made[there]
+    return advantages
 
 
 def _laid(values: Floats, places: Whole) -> Floats:
@@ -351,5 +353,5 @@ def _laid(values: Floats, places: Whole) -> Floats:
 def _gdpo(parts: Sequence[Floats], weights: Sequence[Floats], places: Whole, shape: tuple[int, int]) -> Floats:
     columns = [_laid(part, places) for part in parts]
     first = places[places >= 0][0]
-    found: Floats = gdpo_advantages(columns, [float(weight[first]) for weight in weights], shape[1])
-    return found
+    advantages: Floats = gdpo_advantages(columns, [float(weight[first]) for weight in weights], shape[1])
+    return advantages

@@ -88,9 +88,9 @@ class Curves:
             return Part(
                 first,
                 steps,
-                {place: column[first:] for place, column in self._columns.items() if place != WEIGHTED or self._weighs},
+                {key: column[first:] for key, column in self._columns.items() if key != WEIGHTED or self._weighs},
                 [step for step in steps if step not in self._summaries],
-                {name: [one for one in notes.items() if one[0] >= since] for name, notes in self._notes.items()},
+                {name: [note for note in notes.items() if note[0] >= since] for name, notes in self._notes.items()},
                 {name: [self._metrics[name].get(step) for step in steps] for name in metrics},
                 self._mark,
                 len(self._waiting),
@@ -143,8 +143,8 @@ class Curves:
         since = min(steps, default=None)
         if since is None:
             return
-        found = (one for one in run.summaries(split=self._split, since=since) if one.step is not None)
-        for step, parts in itertools.groupby(found, lambda one: one.step):
+        summaries = (summary for summary in run.summaries(split=self._split, since=since) if summary.step is not None)
+        for step, parts in itertools.groupby(summaries, lambda summary: summary.step):
             if step is not None:
                 self._summaries[step] = list(parts)
                 yield step
@@ -154,11 +154,11 @@ class Curves:
         read, most = 0, AT_ONCE if self._sums else AT_FIRST
         while self._waiting and read < most:
             some, self._waiting = self._waiting[:_BATCHES], self._waiting[_BATCHES:]
-            for one in run.batch_sums(some[0], some[-1], self._split):
-                if one.batch in self._step_of:
-                    self._sums[self._step_of[one.batch]].append(one)
-                    read += one.completions
-                    yield self._step_of[one.batch]
+            for sums in run.batch_sums(some[0], some[-1], self._split):
+                if sums.batch in self._step_of:
+                    self._sums[self._step_of[sums.batch]].append(sums)
+                    read += sums.completions
+                    yield self._step_of[sums.batch]
 
     def _read_metrics(self, run: RunReader, names: Sequence[str]) -> Iterator[int]:
         """Read the new values of the trainer's metrics, and all values of those that are wanted for the first time.
@@ -167,30 +167,30 @@ class Curves:
         """
         late = 1 if self._split == "train" else 0
         for name in dict.fromkeys([*self._metrics, *names]):
-            kept = self._metrics.get(name, {})
-            since = max(kept, default=0) + late if kept else 0
+            before = self._metrics.get(name, {})
+            since = max(before, default=0) + late if before else 0
             new = metric_shown(run, name, self._split, (since, _LAST))
             values = {step - late: _rounded(value) for step, value in new}
-            yield from (step for step, value in values.items() if step not in kept or kept[step] != value)
-            self._metrics[name] = kept | values
+            yield from (step for step, value in values.items() if step not in before or before[step] != value)
+            self._metrics[name] = before | values
 
     def _fill(self, since: int) -> None:
         """Fill the columns anew from a step on."""
-        known = sorted({*self._summaries, *itertools.chain.from_iterable(self._metrics.values())})
-        first = bisect.bisect_left(known, since)
-        self._steps = known
+        steps = sorted({*self._summaries, *itertools.chain.from_iterable(self._metrics.values())})
+        first = bisect.bisect_left(steps, since)
+        self._steps = steps
         for column in self._columns.values():
             del column[first:]
         for notes in self._notes.values():
-            for step in [one for one in notes if one >= since]:
+            for step in [step_after for step_after in notes if step_after >= since]:
                 del notes[step]
-        for place in range(first, len(known)):
-            for key, value in self._cells(known[place]):
+        for index in range(first, len(steps)):
+            for key, value in self._cells(steps[index]):
                 column = self._columns.setdefault(key, [])
-                column += [None] * (place - len(column))
+                column += [None] * (index - len(column))
                 column.append(_rounded(value))
         for column in self._columns.values():
-            column += [None] * (len(known) - len(column))
+            column += [None] * (len(steps) - len(column))
 
     def _cells(self, step: int) -> Iterator[tuple[Place, Number]]:
         """Yield what is known of a step."""
@@ -198,58 +198,58 @@ class Curves:
             cells = dict(_total_cells(self._sums[step]))
             yield from cells.items()
             if cells[TOTAL] is None:
-                some = any(one.scored for one in self._sums[step])
-                words = "no completion has a total" if some else "no reward that counts gave a score"
-                self._notes["total_reward"][step] = words
-        parts = sorted(self._summaries.get(step, ()), key=lambda one: one.reward)
-        for name, those in itertools.groupby(parts, lambda one: one.reward):
+                some = any(sums.scored for sums in self._sums[step])
+                note = "no completion has a total" if some else "no reward that counts gave a score"
+                self._notes["total_reward"][step] = note
+        parts = sorted(self._summaries.get(step, ()), key=lambda summary: summary.reward)
+        for name, those in itertools.groupby(parts, lambda summary: summary.reward):
             of_reward = list(those)
             yield from _reward_cells(name, of_reward)
-            if words := _note(of_reward):
-                self._notes[f"reward/{name}"][step] = words
+            if note := _note(of_reward):
+                self._notes[f"reward/{name}"][step] = note
 
 
 def _total_cells(batches: Sequence[BatchSums]) -> Iterator[tuple[Place, Number]]:
-    scored = batches if any(one.scored for one in batches) else ()  # defaults alone are no total
-    total = _mean((one.totals, one.total) for one in scored)
+    scored = batches if any(batch.scored for batch in batches) else ()  # defaults alone are no total
+    total = _mean((batch.totals, batch.total) for batch in scored)
     std = _std(scored, total)
     yield TOTAL, total
-    lowest = min((one.low for one in scored if one.low is not None), default=None)
-    highest = max((one.high for one in scored if one.high is not None), default=None)
+    lowest = min((batch.low for batch in scored if batch.low is not None), default=None)
+    highest = max((batch.high for batch in scored if batch.high is not None), default=None)
     yield from _band(("total_reward", "total"), total, std, lowest, highest)
-    yield WEIGHTED, _mean((one.rewards, one.reward) for one in scored)
+    yield WEIGHTED, _mean((batch.rewards, batch.reward) for batch in scored)
     yield ("total_reward_std", "total", VALUES), std
-    length = _mean((one.lengths, one.tokens) for one in batches)
+    length = _mean((batch.lengths, batch.tokens) for batch in batches)
     if length is not None:
         yield ("length", "mean", VALUES), length
-        yield ("length", "mean", LOW), min(one.shortest for one in batches if one.shortest is not None)
-        yield ("length", "mean", HIGH), max(one.longest for one in batches if one.longest is not None)
-    cut = _mean((one.endings, one.truncated) for one in batches)
+        yield ("length", "mean", LOW), min(batch.shortest for batch in batches if batch.shortest is not None)
+        yield ("length", "mean", HIGH), max(batch.longest for batch in batches if batch.longest is not None)
+    cut = _mean((batch.endings, batch.truncated) for batch in batches)
     if cut is not None:
         yield ("truncated", "share", VALUES), cut
 
 
 def _reward_cells(name: str, parts: Sequence[StepSummary]) -> Iterator[tuple[Place, Number]]:
-    mean = _mean((one.counted, one.mean) for one in parts)
+    mean = _mean((part.counted, part.mean) for part in parts)
     std = parts[0].std if len(parts) == 1 else None  # over two versions it is unknown
-    lowest = min((one.low for one in parts if one.low is not None), default=None)
-    highest = max((one.high for one in parts if one.high is not None), default=None)
+    lowest = min((part.low for part in parts if part.low is not None), default=None)
+    highest = max((part.high for part in parts if part.high is not None), default=None)
     yield (f"reward/{name}", "mean", VALUES), mean
     yield from _band((f"reward/{name}", "mean"), mean, std, lowest, highest)
     yield (f"reward/{name}", "lowest", VALUES), lowest
     yield (f"reward/{name}", "highest", VALUES), highest
-    failed = sum(sum(one.failed.values()) for one in parts)
-    skipped = sum(one.skipped for one in parts)
-    calls = failed + skipped + sum(one.scored for one in parts)
+    failed = sum(sum(part.failed.values()) for part in parts)
+    skipped = sum(part.skipped for part in parts)
+    calls = failed + skipped + sum(part.scored for part in parts)
     if calls:
         yield ("failed", name, VALUES), failed / calls
-        yield ("timeouts", name, VALUES), sum(one.failed.get(Cause.TIMEOUT, 0) for one in parts) / calls
+        yield ("timeouts", name, VALUES), sum(part.failed.get(Cause.TIMEOUT, 0) for part in parts) / calls
         yield ("skipped", name, VALUES), skipped / calls
-    yield ("time_p50", name, VALUES), max((one.p50_s for one in parts if one.p50_s is not None), default=None)
-    yield ("time_p95", name, VALUES), max((one.p95_s for one in parts if one.p95_s is not None), default=None)
-    groups = sum(one.groups for one in parts)
+    yield ("time_p50", name, VALUES), max((part.p50_s for part in parts if part.p50_s is not None), default=None)
+    yield ("time_p95", name, VALUES), max((part.p95_s for part in parts if part.p95_s is not None), default=None)
+    groups = sum(part.groups for part in parts)
     if groups:
-        yield ("flat_groups", name, VALUES), sum(one.flat_groups for one in parts) / groups
+        yield ("flat_groups", name, VALUES), sum(part.flat_groups for part in parts) / groups
 
 
 def _band(
@@ -264,38 +264,40 @@ def _band(
 
 def _note(parts: Sequence[StepSummary]) -> str:
     """Return why a reward has no mean at a step, or what of its mean no call gave; nothing where all is as usual."""
-    told = sum(one.counted for one in parts if one.mean is not None)
-    if told:
-        instead = sum(one.stand_ins for one in parts if one.mean is not None)
-        return f"{instead:,} of {told:,} stand in for failed calls" if instead else ""
+    total = sum(part.counted for part in parts if part.mean is not None)
+    if total:
+        stand_ins = sum(part.stand_ins for part in parts if part.mean is not None)
+        return f"{stand_ins:,} of {total:,} stand in for failed calls" if stand_ins else ""
     causes: dict[str, int] = defaultdict(int)
-    for cause, number in itertools.chain.from_iterable(one.failed.items() for one in parts):
+    for cause, number in itertools.chain.from_iterable(part.failed.items() for part in parts):
         causes[cause] += number
     counts = {
-        "scored, which the trainer left out": sum(one.scored for one in parts),
+        "scored, which the trainer left out": sum(part.scored for part in parts),
         **{f"failed ({cause})": number for cause, number in sorted(causes.items())},
-        "skipped": sum(one.skipped for one in parts),
+        "skipped": sum(part.skipped for part in parts),
     }
-    words = [(number, what) for what, number in counts.items() if number]
-    if len(words) == 1:
-        return f"all {words[0][0]:,} {words[0][1]}"
-    return ", ".join(f"{number:,} {what}" for number, what in words) or "no call"
+    phrases = [(number, what) for what, number in counts.items() if number]
+    if len(phrases) == 1:
+        return f"all {phrases[0][0]:,} {phrases[0][1]}"
+    return ", ".join(f"{number:,} {what}" for number, what in phrases) or "no call"
 
 
 def _mean(parts: Iterable[tuple[int, Number]]) -> Number:
-    known = [(size, value) for size, value in parts if size and value is not None]
-    return sum(size * value for size, value in known) / sum(size for size, _ in known) if known else None
+    pairs = [(size, value) for size, value in parts if size and value is not None]
+    return sum(size * value for size, value in pairs) / sum(size for size, _ in pairs) if pairs else None
 
 
 def _std(batches: Sequence[BatchSums], mean: Number) -> Number:
     """Return the standard deviation (``ddof=1``) of the totals of several batches."""
-    size = sum(one.totals for one in batches)
+    size = sum(batch.totals for batch in batches)
     if mean is None or size < 2:
         return None
     squares = 0.0
-    for one in batches:
-        if one.total is not None and one.squares is not None and one.above is not None:
-            squares += max(0.0, one.squares - one.totals * one.above**2) + one.totals * (one.total - mean) ** 2
+    for batch in batches:
+        if batch.total is not None and batch.squares is not None and batch.above is not None:
+            squares += (
+                max(0.0, batch.squares - batch.totals * batch.above**2) + batch.totals * (batch.total - mean) ** 2
+            )
     return without_noise(math.sqrt(squares / (size - 1)), mean)
 
 

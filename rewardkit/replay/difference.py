@@ -80,16 +80,16 @@ class Difference:
     @property
     def told_notes(self) -> list[str]:
         """What a reader has to know beside the numbers, each a sentence."""
-        one = self.comparison
+        numbers = self.comparison
         beside = ", ".join(f"{weight:g} {name}" for name, weight in self.beside.items())
-        notes = [f"{counted(one.completions, 'completion')} in {counted(one.groups, 'group')}"]
+        notes = [f"{counted(numbers.completions, 'completion')} in {counted(numbers.groups, 'group')}"]
         if beside:
             notes[0] += f"; the total has weight {self.weight:g} for this reward, and beside it {beside}"
-        if not one.grouped:
+        if not numbers.grouped:
             notes.append("no prompt has two completions or more, so there are no advantages")
-        if one.weightless:
+        if numbers.weightless:
             notes.append("the reward has the weight 0, so no advantage changes")
-        if one.old.stand_ins + one.new.stand_ins:
+        if numbers.old.stand_ins + numbers.new.stand_ins:
             notes.append("a failed call counts in the advantages with its reward's default, and nowhere else")
         notes += [f"left out: {counted(count, 'completion')}: {why}" for why, count in self.left_out.items()]
         return [*notes, *self.notes]
@@ -102,15 +102,15 @@ class Difference:
         return {
             **numbers, "old_version": self.old, "new_version": self.new, **setting, **costs,
             "left_out": dict(self.left_out), "notes": list(self.notes),
-            "examples": [one.as_json() for one in self.examples],
+            "examples": [example.as_json() for example in self.examples],
         }  # fmt: skip
 
 
 class Both:
     """Both versions' outcomes as they come in: the numbers of all, the words of those whose score changes most."""
 
-    def __init__(self, shown: int = SHOWN) -> None:
-        self._shown = shown
+    def __init__(self, limit: int = SHOWN) -> None:
+        self._limit = limit
         self._columns: tuple[list[Column], list[Column]] = [], []
         self._ids: list[int] = []
         self._examples: list[tuple[float, int, ChangedCompletion]] = []
@@ -123,13 +123,15 @@ class Both:
     @property
     def examples(self) -> list[ChangedCompletion]:
         """The completions that change most, the largest change first."""
-        return [one for *_, one in sorted(self._examples, key=lambda entry: (-entry[0], -entry[1]))]
+        return [example for *_, example in sorted(self._examples, key=lambda entry: (-entry[0], -entry[1]))]
 
     @property
     def columns(self) -> tuple[Column, Column]:
         """The column of each version."""
         old, new = (
-            Column(np.concatenate([one.scores for one in parts]), np.concatenate([one.status for one in parts]))
+            Column(
+                np.concatenate([column.scores for column in parts]), np.concatenate([column.status for column in parts])
+            )
             for parts in self._columns
         )
         return old, new
@@ -151,7 +153,7 @@ class Both:
             if change > ZERO:
                 example = ChangedCompletion(number, step, rollout, before, after)
                 heapq.heappush(self._examples, (change, -number, example))
-                if len(self._examples) > self._shown:
+                if len(self._examples) > self._limit:
                     heapq.heappop(self._examples)
 
 
@@ -161,7 +163,7 @@ def of_data(
     rollouts: Sequence[Rollout],
     *,
     tick: Tick = lambda *numbers: None,
-    shown: int = SHOWN,
+    examples: int = SHOWN,
     **lane: Any,
 ) -> Difference:
     """Return what changes on the rollouts of a file, whose groups are those of one prompt and row.
@@ -171,11 +173,11 @@ def of_data(
         new: The reward after, alone in its set.
         rollouts: The rollouts.
         tick: Is called with the calls done, those known and those failed.
-        shown: Completions to name.
+        examples: Completions to name.
         lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
     """
     groups = np.array(group_numbers(rollouts), np.int64)
-    both = Both(shown)
+    both = Both(examples)
     with SingleScorer(old, **lane) as first, SingleScorer(new, **lane) as second:
         size = len(rollouts) if first.grouped or second.grouped else PORTION_ROWS
         count = Count(tick, 2 * len(rollouts))

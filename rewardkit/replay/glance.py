@@ -31,13 +31,13 @@ def metric_shown(
         split: ``"train"`` or ``"eval"``.
         steps: From this step of the trainer's to that one, both included; all unless given.
     """
-    found = run.metrics(name, split, steps)
+    points = run.metrics(name, split, steps)
     ends = {"reward_std": "reward", "/std": "/mean"}
-    end = next((one for one in ends if name.endswith(one)), None)
+    end = next((suffix for suffix in ends if name.endswith(suffix)), None)
     if end is None:
-        return found
+        return points
     means = dict(run.metrics(name.removesuffix(end) + ends[end], split, steps))
-    return [(step, without_noise(value, means.get(step, 0.0), _FLOAT32)) for step, value in found]
+    return [(step, without_noise(value, means.get(step, 0.0), _FLOAT32)) for step, value in points]
 
 
 def head_of(run: RunReader) -> dict[str, Any]:
@@ -48,8 +48,8 @@ def head_of(run: RunReader) -> dict[str, Any]:
         "name": run.name,
         "path": str(run.path),
         "running": run.running,
-        "began": min((one["began"] for one in sessions), default=None),
-        "seen": max((one["seen"] for one in sessions), default=None),
+        "began": min((session["began"] for session in sessions), default=None),
+        "seen": max((session["seen"] for session in sessions), default=None),
         "processes": len(sessions),
         "machine": first.get("machine", {}),
         "python": first.get("python"),

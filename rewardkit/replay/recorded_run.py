@@ -111,7 +111,7 @@ class Run(RunReader):
         """Return the kinds and the values of all columns, by name."""
         last = self.last_id
         columns = export_columns(self)
-        return {one.name: one.kind for one in columns}, turned(columns, export_rows(self, columns, last))
+        return {column.name: column.kind for column in columns}, turned(columns, export_rows(self, columns, last))
 
     def _repr_html_(self) -> str:
         """Return the run's graphs and its rewards as a table, for notebooks."""
@@ -121,11 +121,11 @@ class Run(RunReader):
         title = f"{self.name}: {self.count():,} completions of {self.prompt_count:,} prompts, {span}, {state}"
         rows = [
             [
-                one.reward, sparkline(one.means), *map(number_cell, (one.first, one.last, one.std)),
-                ", ".join(f"{cause} {number:,}" for cause, number in one.failed.items()) or "-", f"{one.skipped:,}",
-                "-" if one.flat_share is None else f"{one.flat_share:.0%}",
+                reward.reward, sparkline(reward.means), *map(number_cell, (reward.first, reward.last, reward.std)),
+                ", ".join(f"{cause} {number:,}" for cause, number in reward.failed.items()) or "-",
+                f"{reward.skipped:,}", "-" if reward.flat_share is None else f"{reward.flat_share:.0%}",
             ]
-            for one in overviews(self.summaries())
+            for reward in overviews(self.summaries())
         ]  # fmt: skip
         head = ["reward", "mean", "first", "last", "std", "failed", "skipped", "zero variance"]
         return f"<div>{self._graphs() if steps else ''}{table_html(title, head, rows)}</div>"
@@ -136,7 +136,7 @@ class Run(RunReader):
         from rewardkit.shown.svg import STYLE, chart_svg
 
         charts = itertools.islice(reward_charts(curves_of(self), self.rewards, version_markers(self)), _GRAPHS)
-        drawn = "".join(f"<div>{chart_svg(one)}</div>" for one in charts)
+        drawn = "".join(f"<div>{chart_svg(chart)}</div>" for chart in charts)
         grid = "display:grid;grid-template-columns:repeat(auto-fill,minmax(280px,1fr));gap:12px"
         return f'<style>{STYLE}</style><div style="{grid}">{drawn}</div>'
 
@@ -147,5 +147,5 @@ def _pandas_type(kind: str, values: list[Any]) -> str | None:
         return "float64"
     if kind == "text":
         return "object"
-    missing = any(one is None for one in values)
+    missing = any(value is None for value in values)
     return {"int": "Int64" if missing else "int64", "bool": "boolean" if missing else "bool"}[kind]

@@ -16,7 +16,7 @@ from rewardkit.record.passes import PassWriter
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Whole
 from rewardkit.record.values import Completion
-from rewardkit.replay.single_scorer import Count, Portion, SingleScorer, Tick, UnitCost, why_not
+from rewardkit.replay.single_scorer import Count, Portion, SingleScorer, Tick, UnitCost, obstacle
 from rewardkit.replay.stored import Stored, needs_of, portions, with_their_groups
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.runtime.plan import check_rollouts
@@ -55,7 +55,7 @@ class Rescored:
 def rescore(
     run: RunReader,
     name: str,
-    found: RewardSet,
+    rewards: RewardSet,
     stored: Stored,
     *,
     wanted: Whole | None = None,
@@ -68,7 +68,7 @@ def rescore(
     Args:
         run: The run.
         name: The reward's name in the run.
-        found: The reward, alone in its set.
+        rewards: The reward, alone in its set.
         stored: The completions.
         wanted: The numbers of those to score; all of them unless given.
         about: What is asked, for the record.
@@ -79,17 +79,17 @@ def rescore(
         RecordError: Nothing can be scored, or the record cannot be written.
         MissingColumnError: The reward needs a column that the run's rows lack.
     """
-    kept = stored.table.ids if wanted is None else wanted
+    numbers = stored.table.ids if wanted is None else wanted
     left_out: Counter[str] = Counter()
     outcomes = _Outcomes()
-    with SingleScorer(found, **lane) as scorer, contextlib.ExitStack() as stack:
+    with SingleScorer(rewards, **lane) as scorer, contextlib.ExitStack() as stack:
         writer: PassWriter | None = None
-        for read, said in scored(run, scorer, stored, kept, left_out, tick):
+        for read, answers in scored(run, scorer, stored, numbers, left_out, tick):
             if writer is None:  # not before something was scored: what does not load leaves no pass
-                made = PassWriter(run.path, name, scorer.reward, about=about, env=found.env)
+                made = PassWriter(run.path, name, scorer.reward, about=about, env=rewards.env)
                 writer = stack.enter_context(made)
-            writer.add([one.id for one in read], said)
-            outcomes.add([one.outcomes.get(name) for one in read], said)
+            writer.add([completion.id for completion in read], answers)
+            outcomes.add([completion.outcomes.get(name) for completion in read], answers)
         if writer is None:
             why = "; ".join(f"{count:,}: {why}" for why, count in left_out.items()) or "it has no completions there"
             raise RecordError(f"{run.name}: no completions to score with {name!r}: {why}")
@@ -113,7 +113,7 @@ def scored(
         RecordError: The reward reads what a record does not keep.
         MissingColumnError: The reward needs a column that the run's rows lack.
     """
-    wrong = why_not(scorer.reward)
+    wrong = obstacle(scorer.reward)
     if wrong is not None:
         raise RecordError(f"{run.name}: {wrong}")
     needs = needs_of(scorer.reward)
@@ -122,9 +122,13 @@ def scored(
     count = Count(tick, len(chosen))
     for read in portions(run, chosen, needs, left_out):
         outcomes = score(run, scorer, read.portion, count)
-        pairs = [(one, said) for one, said in zip(read.completions, outcomes, strict=True) if one.id in keep]
+        pairs = [
+            (completion, answer)
+            for completion, answer in zip(read.completions, outcomes, strict=True)
+            if completion.id in keep
+        ]
         if pairs:
-            yield [one for one, _ in pairs], [said for _, said in pairs]
+            yield [completion for completion, _ in pairs], [answer for _, answer in pairs]
 
 
 def score(run: RunReader, scorer: SingleScorer, portion: Portion, count: Count) -> list[Outcome]:
@@ -151,11 +155,13 @@ def unanswered(run: RunReader, stored: Stored, name: str, version: int | None = 
     lost = stored.where(table.causes[name] == Cause.INFRASTRUCTURE.value)
     ids = lost.table.ids
     answered = np.zeros(len(ids), dtype=bool)
-    for one in (one for one in run.passes if one.reward == name):
-        said = run.rescored(one.id, ids.tolist())
-        by_this = lost.table.versions[name] == one.version if version is None else version == one.version
-        known = [number in said and said[number].cause is not Cause.INFRASTRUCTURE for number in ids.tolist()]
-        answered |= np.array(known, dtype=bool) & by_this
+    for scoring in (scoring for scoring in run.passes if scoring.reward == name):
+        answers = run.rescored(scoring.id, ids.tolist())
+        by_this = lost.table.versions[name] == scoring.version if version is None else version == scoring.version
+        has_answer = [
+            number in answers and answers[number].cause is not Cause.INFRASTRUCTURE for number in ids.tolist()
+        ]
+        answered |= np.array(has_answer, dtype=bool) & by_this
     return lost.where(~answered)
 
 
@@ -189,7 +195,7 @@ def ask_again(
     lost = unanswered(run, stored, name)
     lost = lost.of(lost.table.ids[:limit])
     numbers = lost.table.versions[name]
-    versions = {one.number: one for one in run.versions if one.reward == name}
+    versions = {version.number: version for version in run.versions if version.reward == name}
     passes = []
     with VersionFinder() as finder:
         rewards = {}
@@ -214,10 +220,10 @@ class _Outcomes:
         self._counts = [0, 0]
 
     def add(self, before: Sequence[Outcome | None], now: Sequence[Outcome]) -> None:
-        self._status.update(one.status for one in now)
-        self._causes.update(one.cause.value for one in now if one.cause is not None)
+        self._status.update(outcome.status for outcome in now)
+        self._causes.update(outcome.cause.value for outcome in now if outcome.cause is not None)
         for side, column in enumerate((before, now)):
-            own = [one.score for one in column if one is not None and one.status is Status.SCORED]
+            own = [outcome.score for outcome in column if outcome is not None and outcome.status is Status.SCORED]
             self._sums[side] += sum(score for score in own if score is not None)
             self._counts[side] += len(own)
 

@@ -23,7 +23,7 @@ from rewardkit.record.values import Version
 from rewardkit.replay.compare import PARTIAL, Column, Places, Setting, compare, formula_of
 from rewardkit.replay.difference import SHOWN, Both, Difference
 from rewardkit.replay.rescore import score
-from rewardkit.replay.single_scorer import CostSum, Count, Portion, SingleScorer, Tick, group_sizes, why_not
+from rewardkit.replay.single_scorer import CostSum, Count, Portion, SingleScorer, Tick, group_sizes, obstacle
 from rewardkit.replay.stored import (
     Needs,
     Read,
@@ -42,55 +42,55 @@ _BATCHES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Subject:
     """One side of a difference as a caller names it.
 
     Attributes:
         label: What it is called: ``format@2``, or a reference.
         version: The recorded version; ``None`` for a reward that is scored now.
-        found: The reward that is scored now; ``None`` for a recorded version.
+        rewards: The reward that is scored now, alone in its set; ``None`` for a recorded version.
     """
 
     label: str
     version: Version | None = None
-    found: RewardSet | None = None
+    rewards: RewardSet | None = None
 
 
-def given(run: RunReader, words: str, load: Callable[[str], RewardSet]) -> Given:
+def subject_of(run: RunReader, text: str, load: Callable[[str], RewardSet]) -> Subject:
     """Return the side that words name: a version of the run, such as ``format@2``, or a reward that is scored now.
 
     Args:
         run: The run.
-        words: What a person wrote.
+        text: What a person wrote.
         load: Returns the reward of a reference, alone in its set.
 
     Raises:
         RewardError: They name neither, or a reward that recorded completions cannot be scored by.
     """
-    if is_label(run, words):
-        version = version_of(run, words)
-        return Given(version.label, version=version)
+    if is_label(run, text):
+        version = version_of(run, text)
+        return Subject(version.label, version=version)
     try:
-        found = load(words)
+        rewards = load(text)
     except RewardLoadError as absent:
-        if any(one in words for one in ":/") or words.endswith(".py"):
+        if any(letter in text for letter in ":/") or text.endswith(".py"):
             raise
-        raise ConfigError(f"{words}: no reward of the run, which has {', '.join(run.rewards)}; {absent}") from None
-    wrong = why_not(next(iter(found.rewards.values())))
+        raise ConfigError(f"{text}: no reward of the run, which has {', '.join(run.rewards)}; {absent}") from None
+    wrong = obstacle(next(iter(rewards.rewards.values())))
     if wrong is not None:
-        raise ConfigError(f"{words}: {wrong}")
-    return Given(words, found=found)
+        raise ConfigError(f"{text}: {wrong}")
+    return Subject(text, rewards=rewards)
 
 
 @dataclass(slots=True)
 class _VersionSide:
     """One side while it is being read: what the record has of it, and what scores the rest."""
 
-    given: Given
+    subject: Subject
     passes: Sequence[int] = ()
-    known: Places = field(default_factory=lambda: np.zeros(0, bool))
+    has_outcome: Places = field(default_factory=lambda: np.zeros(0, bool))
     """Where the record has an outcome."""
-    found: RewardSet | None = None
+    rewards: RewardSet | None = None
     """What scores completions without a recorded outcome; ``None`` where nothing can."""
     why: str = ""
     """Why nothing can."""
@@ -102,44 +102,52 @@ class _VersionSide:
         """Whether one call scores a group."""
         if self.scorer is not None:
             return self.scorer.grouped
-        return self.given.version is not None and self.given.version.settings.get("kind") == "group"
+        return self.subject.version is not None and self.subject.version.settings.get("kind") == "group"
 
     def outcomes(self, run: RunReader, read: Read, count: Count) -> list[Outcome | None]:
         """Return what this version says of a portion."""
-        said = self._recorded(run, read)
-        lacking = [place for place, one in enumerate(said) if one is None]
+        outcomes = self._recorded(run, read)
+        lacking = [index for index, outcome in enumerate(outcomes) if outcome is None]
         if lacking and self.scorer is not None:
-            places = range(len(said)) if self.scorer.grouped else lacking
-            for place, outcome in zip(places, score(run, self.scorer, _part(read, places), count), strict=True):
-                said[place] = said[place] or outcome
-        there = [one for one in said if one is not None]
-        if len(there) == len(said):
+            places = range(len(outcomes)) if self.scorer.grouped else lacking
+            for index, outcome in zip(places, score(run, self.scorer, _part(read, places), count), strict=True):
+                outcomes[index] = outcomes[index] or outcome
+        there = [outcome for outcome in outcomes if outcome is not None]
+        if len(there) == len(outcomes):
             self.cost.add(there, group_sizes(read.portion.rollouts) if self.grouped else None)
-        return said
+        return outcomes
 
     def _recorded(self, run: RunReader, read: Read) -> list[Outcome | None]:
-        version = self.given.version
+        version = self.subject.version
         if version is None:
             return [None] * len(read.completions)
         name, number = version.reward, version.number
-        said = [one.outcomes[name] if one.versions.get(name) == number else None for one in read.completions]
+        outcomes = [
+            completion.outcomes[name] if completion.versions.get(name) == number else None
+            for completion in read.completions
+        ]
         for each in self.passes:
-            lacking = [one.id for one, known in zip(read.completions, said, strict=True) if known is None]
-            found = run.rescored(each, lacking) if lacking else {}
-            said = [known or found.get(one.id) for one, known in zip(read.completions, said, strict=True)]
-        return said
+            lacking = [
+                completion.id for completion, outcome in zip(read.completions, outcomes, strict=True) if outcome is None
+            ]
+            rescored = run.rescored(each, lacking) if lacking else {}
+            outcomes = [
+                outcome or rescored.get(completion.id)
+                for completion, outcome in zip(read.completions, outcomes, strict=True)
+            ]
+        return outcomes
 
 
 def of_run(
     run: RunReader,
-    old: Given,
-    new: Given,
+    old: Subject,
+    new: Subject,
     stored: Stored,
     *,
     weight: float | None = None,
     limit: int | None = None,
     tick: Tick = lambda *numbers: None,
-    shown: int = SHOWN,
+    examples: int = SHOWN,
     **lane: Any,
 ) -> Difference:
     """Return what changes in a run where one version of a reward takes the place of another.
@@ -152,7 +160,7 @@ def of_run(
         weight: The reward's weight; ``None`` for that of the run, and 1 for a reward that the run has not.
         limit: Only the groups among the first so many completions; ``None`` for all.
         tick: Is called with the calls done, those known and those failed.
-        shown: Completions to name.
+        examples: Completions to name.
         lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
 
     Raises:
@@ -161,18 +169,18 @@ def of_run(
     """
     name = _name(run, old, new)
     left_out: Counter[str] = Counter()
-    both = Both(shown)
+    both = Both(examples)
     with VersionFinder() as finder, contextlib.ExitStack() as stack:
-        sides = [_side(run, given, stored, finder) for given in (old, new)]
+        sides = [_side(run, subject, stored, finder) for subject in (old, new)]
         mask = _compared(run, sides, stored, left_out)
         left_out.update(_unasked(sides) if not mask.any() else {})
         if limit is not None:
             mask &= np.isin(stored.table.groups, stored.table.groups[mask][:limit])
         calls = 0
         for side in sides:
-            lacking = int((mask & ~side.known).sum())
-            if lacking and side.found is not None:
-                side.scorer = stack.enter_context(SingleScorer(side.found, **lane))
+            lacking = int((mask & ~side.has_outcome).sum())
+            if lacking and side.rewards is not None:
+                side.scorer = stack.enter_context(SingleScorer(side.rewards, **lane))
                 calls += lacking
         _read(run, sides, stored, stored.table.ids[mask], both, left_out, Count(tick, calls))
     if not both.ids:
@@ -186,7 +194,7 @@ def of_run(
         examples=both.examples,
         old_cost=sides[0].cost.total(),
         new_cost=sides[1].cost.total(),
-        beside={one: float(weights[-1]) for one, weights in setting.other_weights.items() if weights[-1]},
+        beside={other: float(weights[-1]) for other, weights in setting.other_weights.items() if weights[-1]},
         weight=float(setting.weights[-1]),
         formula=setting.formula,
         partial=setting.partial,
@@ -195,58 +203,59 @@ def of_run(
     )
 
 
-def _name(run: RunReader, old: Given, new: Given) -> str:
+def _name(run: RunReader, old: Subject, new: Subject) -> str:
     """Return the name of the reward that is compared, under which the run has the one whose place is taken.
 
     Raises:
         RecordError: The versions are of two rewards.
     """
-    recorded = [one.version for one in (old, new) if one.version is not None]
+    recorded = [subject.version for subject in (old, new) if subject.version is not None]
     if len(recorded) == 2 and recorded[0].reward != recorded[1].reward:
         raise RecordError(f"{old.label} and {new.label} are versions of two rewards; name two versions of one")
     if recorded:
         return recorded[0].reward
-    names = [next(iter(one.found.rewards)) for one in (old, new) if one.found is not None]
+    names = [next(iter(subject.rewards.rewards)) for subject in (old, new) if subject.rewards is not None]
     return next((name for name in names if name in run.rewards), names[0])
 
 
-def _side(run: RunReader, given: Given, stored: Stored, finder: VersionFinder) -> _VersionSide:
+def _side(run: RunReader, subject: Subject, stored: Stored, finder: VersionFinder) -> _VersionSide:
     """Return a side with what the record has of it, and what can score the rest."""
-    if given.version is None:
-        return _VersionSide(given, known=np.zeros(len(stored), bool), found=given.found)
-    version = given.version
+    if subject.version is None:
+        return _VersionSide(subject, has_outcome=np.zeros(len(stored), bool), rewards=subject.rewards)
+    version = subject.version
     table = stored.table
-    known = table.versions.get(version.reward, np.zeros(len(table), np.int64)) == version.number
-    passes = [one.id for one in run.passes if (one.reward, one.version) == (version.reward, version.number)][::-1]
+    has_outcome = table.versions.get(version.reward, np.zeros(len(table), np.int64)) == version.number
+    passes = [
+        scoring.id for scoring in run.passes if (scoring.reward, scoring.version) == (version.reward, version.number)
+    ][::-1]
     for number in passes:
-        known = known | np.isin(table.ids, run.pass_columns(number).ids)
-    if known.all():
-        return _VersionSide(given, passes, known)
+        has_outcome = has_outcome | np.isin(table.ids, run.pass_columns(number).ids)
+    if has_outcome.all():
+        return _VersionSide(subject, passes, has_outcome)
     reward, why = finder.find(version)
-    found = None if reward is None else RewardSet({version.reward: reward})
-    return _VersionSide(given, passes, known, found, why)
+    rewards = None if reward is None else RewardSet({version.reward: reward})
+    return _VersionSide(subject, passes, has_outcome, rewards, why)
 
 
 def _compared(run: RunReader, sides: Sequence[_VersionSide], stored: Stored, left_out: Counter[str]) -> Places:
     """Return which completions are compared: those of which the record knows a side, and the other can be had."""
-    recorded = [side.known for side in sides if side.given.version is not None]
+    recorded = [side.has_outcome for side in sides if side.subject.version is not None]
     mask = np.logical_or.reduce(recorded) if recorded else np.ones(len(stored), bool)
     for side in sides:
-        if side.found is None:
-            lacking = int((mask & ~side.known).sum())
+        if side.rewards is None:
+            lacking = int((mask & ~side.has_outcome).sum())
             if lacking:
-                left_out[f"{side.given.label} has not scored them and cannot be had: {side.why}"] += lacking
-            mask = mask & side.known
+                left_out[f"{side.subject.label} has not scored them and cannot be had: {side.why}"] += lacking
+            mask = mask & side.has_outcome
     return np.asarray(mask)
 
 
 def _unasked(sides: Sequence[_VersionSide]) -> dict[str, int]:
     """Return which recorded versions have scored none of the completions, to explain an empty difference."""
-    absent = [side for side in sides if side.given.version is not None and not side.known.any()]
-    return {
-        f"{side.given.label} has scored none of these completions; choose steps at which it did": len(side.known)
-        for side in absent
-    }
+    count = len(sides[0].has_outcome)
+    absent = [side for side in sides if side.subject.version is not None and not side.has_outcome.any()]
+    reason = "has scored none of these completions; choose steps at which it did"
+    return {f"{side.subject.label} {reason}": count for side in absent}
 
 
 def _read(
@@ -260,20 +269,22 @@ def _read(
 ) -> None:
     """Read or score what both versions say of the completions that are wanted."""
     scorers = [side.scorer for side in sides if side.scorer is not None]
-    every = [needs_of(one.reward) for one in scorers]
-    needs = Needs(any(one.position for one in every), any(one.groups for one in every))
+    every = [needs_of(scorer.reward) for scorer in scorers]
+    needs = Needs(any(need.position for need in every), any(need.groups for need in every))
     chosen = with_their_groups(stored, wanted) if needs.groups else stored.of(wanted)
     keep = set(wanted.tolist())
     for read in portions(run, chosen, needs, left_out):
         old, new = (side.outcomes(run, read, count) for side in sides)
         rows = [
-            (one, rollout, before, after)
-            for one, rollout, before, after in zip(read.completions, read.portion.rollouts, old, new, strict=True)
-            if one.id in keep and before is not None and after is not None
+            (completion, rollout, before, after)
+            for completion, rollout, before, after in zip(
+                read.completions, read.portion.rollouts, old, new, strict=True
+            )
+            if completion.id in keep and before is not None and after is not None
         ]
         if rows:
-            portion = Portion([one.id for one, *_ in rows], [rollout for _, rollout, *_ in rows])
-            steps = [one.step for one, *_ in rows]
+            portion = Portion([completion.id for completion, *_ in rows], [rollout for _, rollout, *_ in rows])
+            steps = [completion.step for completion, *_ in rows]
             both.add(portion, [before for *_, before, _ in rows], [after for *_, after in rows], steps)
 
 
@@ -284,8 +295,10 @@ def _setting(stored: Stored, compared: Stored, name: str, weight: float | None) 
     notes = [] if formula is not None else ["the recorded advantages follow none of TRL's formulas; GRPO's is used"]
     weights = np.full(len(table), 1.0 if weight is None else weight)
     if weight is None and name in table.weights:
-        asked = table.versions[name] > 0
-        weights = np.where(asked, table.weights[name], table.weights[name][asked][-1] if asked.any() else 1.0)
+        has_reward = table.versions[name] > 0
+        weights = np.where(
+            has_reward, table.weights[name], table.weights[name][has_reward][-1] if has_reward.any() else 1.0
+        )
     setting = _of_table(compared, name, weights, over_ranks=over_ranks)
     return dataclasses.replace(setting, formula=formula or "group", partial=partial), notes
 
@@ -293,13 +306,13 @@ def _setting(stored: Stored, compared: Stored, name: str, weight: float | None) 
 def _of_table(stored: Stored, name: str, weights: Floats, *, over_ranks: bool = False) -> Setting:
     """Return the setting of completions; where groups lie over several ranks, those of a step and prompt are one."""
     table = stored.table
-    others = {one: Column(table.scores[one], table.status[one]) for one in table.scores if one != name}
+    others = {other: Column(table.scores[other], table.status[other]) for other in table.scores if other != name}
     groups, batches = table.groups, stored.batches
     if over_ranks:
         pairs = np.stack([table.steps, table.prompts])
         groups = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
         batches = table.steps
-    return Setting(groups, batches, weights, others, {one: table.weights[one] for one in others})
+    return Setting(groups, batches, weights, others, {other: table.weights[other] for other in others})
 
 
 def _as_recorded(stored: Stored) -> tuple[str | None, str, bool]:
@@ -312,7 +325,7 @@ def _as_recorded(stored: Stored) -> tuple[str | None, str, bool]:
     whole = _of_table(stored, name, table.weights[name])
     every = Column(table.scores[name], table.status[name])
     partial = next(
-        (one for one in PARTIAL if _alike(dataclasses.replace(whole, partial=one).rewards(every), table.rewards)),
+        (rule for rule in PARTIAL if _alike(dataclasses.replace(whole, partial=rule).rewards(every), table.rewards)),
         PARTIAL[0],
     )
     first = np.unique(stored.batches[telling])[:_BATCHES]
@@ -321,19 +334,19 @@ def _as_recorded(stored: Stored) -> tuple[str | None, str, bool]:
         some = stored.where(np.isin(table.steps, table.steps[inside]) if over_ranks else inside)
         column = Column(some.table.scores[name], some.table.status[name])
         setting = _of_table(some, name, some.table.weights[name], over_ranks=over_ranks)
-        found = formula_of(dataclasses.replace(setting, partial=partial), column, some.table.advantages)
-        if found is not None:
-            return found, partial, over_ranks
+        formula = formula_of(dataclasses.replace(setting, partial=partial), column, some.table.advantages)
+        if formula is not None:
+            return formula, partial, over_ranks
     return None, partial, False
 
 
-def _alike(one: Floats, two: Floats) -> bool:
-    return bool(np.allclose(one, two, rtol=1e-5, atol=1e-6, equal_nan=True))
+def _alike(left: Floats, right: Floats) -> bool:
+    return bool(np.allclose(left, right, rtol=1e-5, atol=1e-6, equal_nan=True))
 
 
 def _parts(run: RunReader, name: str, setting: Setting) -> Iterator[str]:
     """Yield what is to be known of compositions that the compared reward is a part of."""
-    counting = {one for one, weights in setting.other_weights.items() if weights.any()}
+    counting = {other for other, weights in setting.other_weights.items() if weights.any()}
     for version in run.versions:
         parts = version.settings.get("parts")
         if version.reward in counting and isinstance(parts, dict) and name in parts:
@@ -344,5 +357,5 @@ def _parts(run: RunReader, name: str, setting: Setting) -> Iterator[str]:
 def _part(read: Read, places: Sequence[int]) -> Portion:
     portion = read.portion
     return portion._replace(
-        ids=[portion.ids[place] for place in places], rollouts=[portion.rollouts[place] for place in places]
+        ids=[portion.ids[index] for index in places], rollouts=[portion.rollouts[index] for index in places]
     )

@@ -61,28 +61,28 @@ class CostSum:
 
     def add(self, outcomes: Sequence[Outcome], shares: Sequence[int] | None = None) -> None:
         """Add a portion's outcomes; ``shares`` says how many completions each outcome's call scored, 1 by default."""
-        for place, one in enumerate(outcomes):
-            if not one.cached:
-                self._seconds += one.duration_s / (shares[place] if shares is not None else 1)
+        for index, outcome in enumerate(outcomes):
+            if not outcome.cached:
+                self._seconds += outcome.duration_s / (shares[index] if shares is not None else 1)
                 self._timed += 1
         self._rows += len(outcomes)
-        asked = per_1000(outcomes)
-        if asked or any(one.metrics.get("requests") for one in outcomes):
-            self._asked.append((len(outcomes), asked))
+        costs = per_1000(outcomes)
+        if costs or any(outcome.metrics.get("requests") for outcome in outcomes):
+            self._asked.append((len(outcomes), costs))
 
     def total(self) -> UnitCost:
         """Return what 1,000 completions take; a metric that only some portions tell is left out."""
-        told = set.intersection(*(set(asked) for _, asked in self._asked)) if self._asked else set()
-        names = [name for name in (self._asked[0][1] if self._asked else ()) if name in told]
-        metrics = {name: sum(rows * asked[name] for rows, asked in self._asked) / self._rows for name in names}
+        shared = set.intersection(*(set(costs) for _, costs in self._asked)) if self._asked else set()
+        names = [name for name in (self._asked[0][1] if self._asked else ()) if name in shared]
+        metrics = {name: sum(rows * costs[name] for rows, costs in self._asked) / self._rows for name in names}
         return UnitCost(1000 * self._seconds / self._timed if self._timed else None, metrics)
 
 
 class Count:
     """Counts outcomes as they become known, and tells of them."""
 
-    def __init__(self, tick: Tick, known: int) -> None:
-        self._tick, self._known = tick, known
+    def __init__(self, tick: Tick, total: int) -> None:
+        self._tick, self._known = tick, total
         self.done = self.failed = 0
 
     def __call__(self, outcome: Outcome) -> None:
@@ -104,16 +104,16 @@ class SingleScorer:
 
     def __init__(
         self,
-        found: RewardSet,
+        rewards: RewardSet,
         *,
         workers: int | None = None,
         lane: str = "worker",
         load_timeout_s: float = 60.0,
         scorer_of: Callable[..., Scorer] = Runtime,
     ) -> None:
-        ((self.name, self.reward),) = found.rewards.items()
+        ((self.name, self.reward),) = rewards.rewards.items()
         self._scorer = scorer_of(
-            found, workers=workers, lane=lane, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0
+            rewards, workers=workers, lane=lane, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0
         )
         self.cost = CostSum()
 
@@ -122,13 +122,13 @@ class SingleScorer:
         """Whether a group's completions must be scored together."""
         return any(leaf.spec.kind is Kind.GROUP for leaf in self.reward.leaves)
 
-    def score(self, portion: Portion, told: Callable[[Outcome], None] = lambda outcome: None) -> list[Outcome]:
-        """Return the outcomes of a portion in its order; ``told`` is called with each as it becomes known."""
-        found: dict[int, Outcome] = {}
+    def score(self, portion: Portion, tell: Callable[[Outcome], None] = lambda outcome: None) -> list[Outcome]:
+        """Return the outcomes of a portion in its order; ``tell`` is called with each as it becomes known."""
+        by_row: dict[int, Outcome] = {}
         for finished in self._scorer.stream(portion.rollouts, step=portion.step, epoch=portion.epoch):
-            found[finished.row] = finished.outcome
-            told(finished.outcome)
-        outcomes = [found[row] for row in range(len(portion.rollouts))]
+            by_row[finished.row] = finished.outcome
+            tell(finished.outcome)
+        outcomes = [by_row[row] for row in range(len(portion.rollouts))]
         self.cost.add(outcomes, group_sizes(portion.rollouts) if self.grouped else None)
         return outcomes
 
@@ -140,12 +140,12 @@ class SingleScorer:
         self._scorer.close()
 
 
-def why_not(reward: Composable) -> str | None:
+def obstacle(reward: Composable) -> str | None:
     """Return why recorded completions cannot be scored by a reward; ``None`` where they can.
 
     A record keeps prompt, columns, completion, step and epoch, and of the token ids only how many there are.
     """
-    names = [leaf.name for leaf in reward.leaves for one in (leaf, *leaf.inner) if one.spec.wants_completion_ids]
+    names = [leaf.name for leaf in reward.leaves for part in (leaf, *leaf.inner) if part.spec.wants_completion_ids]
     return f"{names[0]!r} reads completion_ids, which a record does not keep" if names else None
 
 

@@ -73,20 +73,20 @@ class Read(NamedTuple):
     portion: Portion
 
 
-def steps_of(words: str | None) -> tuple[int, int] | None:
+def steps_of(text: str | None) -> tuple[int, int] | None:
     """Return the first and the last step that ``--steps`` names, such as ``10-20`` or ``7``; ``None`` for all.
 
     Raises:
         ConfigError: The words name no steps.
     """
-    if words is None:
+    if text is None:
         return None
-    match = _STEPS.fullmatch(words.strip())
+    match = _STEPS.fullmatch(text.strip())
     if match is None:
-        raise ConfigError(f"--steps {words}: expected a step or two, such as 7 or 10-20")
+        raise ConfigError(f"--steps {text}: expected a step or two, such as 7 or 10-20")
     first, last = int(match[1]), int(match[2] or match[1])
     if first > last:
-        raise ConfigError(f"--steps {words}: the first step is after the last")
+        raise ConfigError(f"--steps {text}: the first step is after the last")
     return first, last
 
 
@@ -96,9 +96,9 @@ def choose(run: RunReader, steps: tuple[int, int] | None = None, split: str = "t
     Raises:
         RecordError: The run has no steps, or lacks one of these; the message says which it has.
     """
-    known = run.steps(split)
-    if steps is not None and (not known or steps[0] < known[0] or steps[1] > known[-1]):
-        has = f"steps {known[0]} to {known[-1]}" if known else "no steps"
+    recorded = run.steps(split)
+    if steps is not None and (not recorded or steps[0] < recorded[0] or steps[1] > recorded[-1]):
+        has = f"steps {recorded[0]} to {recorded[-1]}" if recorded else "no steps"
         word = f"step {steps[0]}" if steps[0] == steps[1] else f"steps {steps[0]}-{steps[1]}"
         raise RecordError(f"{run.name}: no {word} in it; of the split {split} it has {has}")
     table = run.table(steps, split)
@@ -116,28 +116,28 @@ def version_of(run: RunReader, label: str) -> Version:
     """
     match = _LABEL.fullmatch(label)
     name = match["reward"] if match is not None and match["reward"] in run.rewards else label
-    versions = [one for one in run.versions if one.reward == name]
+    versions = [version for version in run.versions if version.reward == name]
     if not versions:
         wanted = match["reward"] if match is not None else label
         raise RecordError(f"{run.name}: no reward {wanted!r}; it has {', '.join(run.rewards) or 'none'}")
     if name == label:
-        return ([one for one in versions if one.origin == "run"] or versions)[-1]
+        return ([version for version in versions if version.origin == "run"] or versions)[-1]
     assert match is not None
-    found = [one for one in versions if one.number == int(match["number"])]
-    if not found:
-        raise RecordError(f"{run.name}: no version {label}; it has {', '.join(one.label for one in versions)}")
-    return found[0]
+    matches = [version for version in versions if version.number == int(match["number"])]
+    if not matches:
+        raise RecordError(f"{run.name}: no version {label}; it has {', '.join(version.label for version in versions)}")
+    return matches[0]
 
 
-def is_label(run: RunReader, words: str) -> bool:
+def is_label(run: RunReader, text: str) -> bool:
     """Whether words name a version in the run and not a place where a reward is defined."""
-    return words in run.rewards or (_LABEL.fullmatch(words) is not None and ":" not in words and "/" not in words)
+    return text in run.rewards or (_LABEL.fullmatch(text) is not None and ":" not in text and "/" not in text)
 
 
 def needs_of(reward: Composable) -> Needs:
     """Return what scoring a reward needs; a composition may have a schedule, whose weight depends on the step."""
-    every = [one for leaf in reward.leaves for one in (leaf, *leaf.inner)]
-    asks = any(parameter.name in ("step", "epoch") for one in every for parameter in one.spec.parameters)
+    every = [part for leaf in reward.leaves for part in (leaf, *leaf.inner)]
+    asks = any(parameter.name in ("step", "epoch") for part in every for parameter in part.spec.parameters)
     groups = any(leaf.spec.kind is Kind.GROUP for leaf in reward.leaves)
     return Needs(asks or isinstance(reward, Composite), groups)
 
@@ -159,14 +159,16 @@ def portions(run: RunReader, stored: Stored, needs: Needs, left_out: Counter[str
         left_out: Is told how many cannot be scored, and why.
     """
     for places in _cut(stored, needs):
-        found = run.by_id(stored.table.ids[places].tolist())
-        usable = _usable(found, needs)
-        if len(usable) < len(found):
-            left_out[NO_TEXT] += len(found) - len(usable)
+        completions = run.by_id(stored.table.ids[places].tolist())
+        usable = _usable(completions, needs)
+        if len(usable) < len(completions):
+            left_out[NO_TEXT] += len(completions) - len(usable)
         if usable:
-            rollouts = [Rollout(one.prompt, one.completion or "", one.columns) for one in usable]
-            one = usable[0]
-            yield Read(usable, Portion([one.id for one in usable], rollouts, one.step, one.epoch))
+            rollouts = [
+                Rollout(completion.prompt, completion.completion or "", completion.columns) for completion in usable
+            ]
+            first = usable[0]
+            yield Read(usable, Portion([completion.id for completion in usable], rollouts, first.step, first.epoch))
 
 
 def _cut(stored: Stored, needs: Needs) -> Iterator[Whole]:
@@ -181,9 +183,9 @@ def _cut(stored: Stored, needs: Needs) -> Iterator[Whole]:
         yield from (np.arange(first, min(first + size, stop)) for first in range(start, stop, size))
 
 
-def _usable(found: Sequence[Completion], needs: Needs) -> list[Completion]:
+def _usable(completions: Sequence[Completion], needs: Needs) -> list[Completion]:
     """Return the completions with a text; of groups that are scored together, those that are whole."""
     if not needs.groups:
-        return [one for one in found if one.completion is not None]
-    broken = {one.prompt_index for one in found if one.completion is None}
-    return [one for one in found if one.prompt_index not in broken]
+        return [completion for completion in completions if completion.completion is not None]
+    broken = {completion.prompt_index for completion in completions if completion.completion is None}
+    return [completion for completion in completions if completion.prompt_index not in broken]

@@ -16,6 +16,7 @@ from typing import Any
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import reward
 from rewardkit.errors import RecordError, RewardDefinitionError, UpdateRefusedError
+from rewardkit.loading.carried import carry, load
 from rewardkit.loading.config import RewardFunctionsRuntimeConfig
 from rewardkit.loading.registry import RewardLike, RewardSet, as_named
 from rewardkit.record.changes import (
@@ -32,12 +33,11 @@ from rewardkit.record.reader import RunReader
 from rewardkit.record.sqlite_file import explain
 from rewardkit.record.store import RecordConnection, transaction
 from rewardkit.record.values import Version
-from rewardkit.replay.carried import carried, loaded
 from rewardkit.replay.difference import Difference
-from rewardkit.replay.run_difference import Given, of_run
-from rewardkit.replay.single_scorer import why_not
+from rewardkit.replay.reward_state import check_change, is_taken, shadow_of, untaken_reason
+from rewardkit.replay.run_difference import Subject, of_run
+from rewardkit.replay.single_scorer import obstacle
 from rewardkit.replay.stored import Stored, choose
-from rewardkit.replay.updates import refuse, shadow_of, takes, unattached
 from rewardkit.runtime.runtime import Runtime
 
 TRIED = 64
@@ -166,16 +166,16 @@ def running(run: RunReader) -> Trainer:
             f"{run.path}: {ended}no training has taken changes in it; one does that records into it with `rewardkit "
             "train` or RewardAdapter(record=...), or a LiveRuntime"
         )
-    lacking = sorted(set(range(trainers[0].ranks)) - {one.rank for one in trainers})
+    lacking = sorted(set(range(trainers[0].ranks)) - {trainer.rank for trainer in trainers})
     if lacking:
         raise UpdateRefusedError(
             f"{run.path}: rank {lacking[0]} of the training's {trainers[0].ranks} processes takes no part; all of "
             "them record into the run, or it cannot change"
         )
-    for one in trainers:
-        if one.gone is not None:
-            rank = f" (rank {one.rank})" if one.ranks > 1 else ""
-            raise UpdateRefusedError(f"{run.path}: the training{rank} {one.gone}; nothing is changed")
+    for trainer in trainers:
+        if trainer.gone is not None:
+            rank = f" (rank {trainer.rank})" if trainer.ranks > 1 else ""
+            raise UpdateRefusedError(f"{run.path}: the training{rank} {trainer.gone}; nothing is changed")
     return trainers[0]
 
 
@@ -186,7 +186,7 @@ def config_of(run: RunReader) -> RunConfig:
         UpdateRefusedError: The training has ended, or takes no changes.
     """
     trainer = running(run)
-    versions = {(one.reward, one.digits): one for one in run.versions}
+    versions = {(version.reward, version.digits): version for version in run.versions}
     standing, digits = _standing(run, trainer), _digits(run, trainer)
     rewards = {
         name: RunningReward(name, digits[name], weight, versions.get((name, digits[name])))
@@ -213,31 +213,31 @@ def wishes(config: RunConfig, now: RunConfig, *, shadow: bool = False) -> list[W
     strange = [name for name in weights if name not in after and name not in before]
     if strange:
         raise RewardDefinitionError(f"reward_weights name {strange[0]!r}, but the rewards are {', '.join(after)}")
-    found = []
+    changes = []
     for name, like in after.items():
         weight = weights.get(name)
-        kept = weight is None or weight == now.reward_weights.get(name)
+        is_kept = weight is None or weight == now.reward_weights.get(name)
         if isinstance(like, RunningReward):
             if like.name != name:
                 raise RewardDefinitionError(f"functions[{name!r}] is the running {like.name!r}; give a function")
-            if not kept:
-                found.append(Wish(name, Action.WEIGHT, None, weight))
+            if not is_kept:
+                changes.append(Wish(name, Action.WEIGHT, None, weight))
         elif name not in before:
-            found.append(Wish(name, Action.ADD, like, weight))
+            changes.append(Wish(name, Action.ADD, like, weight))
         else:
             action = Action.SHADOW if shadow else Action.REPLACE
-            found.append(Wish(name, action, like, None if kept else weight))
-    return [*found, *(Wish(name, Action.REMOVE) for name in before if name not in after)]
+            changes.append(Wish(name, action, like, None if is_kept else weight))
+    return [*changes, *(Wish(name, Action.REMOVE) for name in before if name not in after)]
 
 
 def update(
-    run: RunReader, asked: Sequence[Wish], *, wait_s: float = WAIT_S, tried: int = TRIED, workers: int | None = None
+    run: RunReader, wishes: Sequence[Wish], *, wait_s: float = WAIT_S, tried: int = TRIED, workers: int | None = None
 ) -> list[Update]:
     """Check changes, ask the training for them, and wait for its answer; where one check fails, nothing is asked.
 
     Args:
         run: The run.
-        asked: The changes, which take effect one after another.
+        wishes: The changes, which take effect one after another.
         wait_s: Seconds to wait for the answer.
         tried: The most completions on which a new reward is tried.
         workers: Worker processes of the trial.
@@ -246,12 +246,12 @@ def update(
         UpdateRefusedError: The training has ended, or refused a change; says why.
         RewardError: A change does not pass its check.
     """
-    if not asked:
+    if not wishes:
         raise RewardDefinitionError("nothing is changed: the configuration is the training's own")
     trainer = running(run)
     standing = _standing(run, trainer)
     checked = []
-    for wish in asked:
+    for wish in wishes:
         _fits(wish, trainer, standing)
         checked.append(_check(run, wish, tried, workers))
         _after(standing, wish.action, wish.name, wish.weight)
@@ -259,12 +259,12 @@ def update(
     with contextlib.closing(run.path.connect_to_write()) as connection:
         try:
             with transaction(connection):  # all are asked for, or none
-                numbers = [ask(connection, one.wish.name, one.wish.action, one.body) for one in checked]
+                numbers = [ask(connection, change.wish.name, change.wish.action, change.body) for change in checked]
         except sqlite3.Error as reason:
             raise RecordError(f"{run.path}: {explain(reason)}; nothing is asked") from reason
         with run.path.errors():
             answers = _answers(connection, numbers, wait_s)
-    refused = [one for one in answers if one.state is ChangeState.REFUSED]
+    refused = [answer for answer in answers if answer.state is ChangeState.REFUSED]
     if refused:
         first = refused[0]
         raise UpdateRefusedError(
@@ -273,16 +273,16 @@ def update(
         )
     return [
         Update(
-            one.wish.name, one.wish.action, answer.state, answer.step, one.body.get("digits"), answer.id,
-            one.difference, one.notes,
+            change.wish.name, change.wish.action, answer.state, answer.step, change.body.get("digits"), answer.id,
+            change.difference, change.notes,
         )
-        for one, answer in zip(checked, answers, strict=True)
+        for change, answer in zip(checked, answers, strict=True)
     ]  # fmt: skip
 
 
 def _standing(run: RunReader, trainer: Trainer) -> dict[str, tuple[float, bool]]:
     """Return weight and whether it is a shadow, of each reward that there is when all that was asked is applied."""
-    standing = {name: (one.weight, one.shadow) for name, one in trainer.rewards.items()}
+    standing = {name: (reward.weight, reward.shadow) for name, reward in trainer.rewards.items()}
     for change in _coming(run, trainer):
         _after(standing, change.action, change.reward, change.body.get("weight"))
     return standing
@@ -290,12 +290,12 @@ def _standing(run: RunReader, trainer: Trainer) -> dict[str, tuple[float, bool]]
 
 def _digits(run: RunReader, trainer: Trainer) -> dict[str, str]:
     """Return the version of each reward that there is when all that was asked is applied."""
-    found = {name: one.digits for name, one in trainer.rewards.items()}
+    digits = {name: reward.digits for name, reward in trainer.rewards.items()}
     for change in _coming(run, trainer):
         if "digits" in change.body:
             name = shadow_of(change.reward) if change.action is Action.SHADOW else change.reward
-            found[name] = change.body["digits"]
-    return found
+            digits[name] = change.body["digits"]
+    return digits
 
 
 def _coming(run: RunReader, trainer: Trainer) -> list[RewardChange]:
@@ -317,18 +317,18 @@ def _after(standing: dict[str, tuple[float, bool]], action: Action, name: str, w
     if action is Action.REMOVE:
         standing.pop(name, None)
     else:
-        known = standing.get(name, (1.0, False))[0]
-        standing[name] = known if weight is None else weight, False
+        weight_before = standing.get(name, (1.0, False))[0]
+        standing[name] = weight_before if weight is None else weight, False
 
 
 def _fits(wish: Wish, trainer: Trainer, standing: Mapping[str, tuple[float, bool]]) -> None:
     """Raise where a change does not fit the rewards, or the training does not take it."""
     shadows = frozenset(name for name, (_, shadow) in standing.items() if shadow)
-    refuse(wish.action, wish.name, standing, shadows)
+    check_change(wish.action, wish.name, standing, shadows)
     weighed = wish.weight is not None and wish.action is not Action.ADD
     for action in (wish.action, *([Action.WEIGHT] if weighed else [])):
-        if not takes(action, wish.name, trainer.actions, shadows):
-            raise UpdateRefusedError(unattached(action))
+        if not is_taken(action, wish.name, trainer.actions, shadows):
+            raise UpdateRefusedError(untaken_reason(action))
     if wish.weight is not None and not abs(wish.weight) < math.inf:
         raise RewardDefinitionError(f"weight of {wish.name!r} is {wish.weight!r}: expected a finite number")
     if wish.action is Action.WEIGHT and wish.weight is None:
@@ -342,9 +342,9 @@ def _check(run: RunReader, wish: Wish, tried: int, workers: int | None) -> _Chec
         return _Checked(wish, weight, None, ())
     name = shadow_of(wish.name) if wish.action is Action.SHADOW else wish.name
     with contextlib.redirect_stdout(sys.stderr):
-        body = carried(wish.like, name)
+        body = carry(wish.like, name)
         with tempfile.TemporaryDirectory(prefix="rewardkit-update-") as folder, _path_kept():
-            coming = loaded(body, name, Path(folder))
+            coming = load(body, name, Path(folder))
             body = {**body, "digits": coming.version, **weight}
             difference, notes = _trial(run, wish, coming, tried, workers)
     return _Checked(wish, body, difference, notes)
@@ -359,16 +359,16 @@ def _trial(
         UpdateRefusedError: Every call failed.
         MissingColumnError: It needs a column that the run lacks.
     """
-    unable = why_not(coming)
+    unable = obstacle(coming)
     if unable is not None:
         return None, [f"not tried: {unable}"]
     steps = run.steps()
     if not steps:
         return None, ["not tried: nothing is recorded yet"]
     stored = choose(run, (steps[-1], steps[-1]))
-    new = Given("new", found=RewardSet({wish.name: as_named(coming, wish.name)}))
-    found = of_run(run, _old(run, wish, stored), new, stored, weight=wish.weight, limit=tried, workers=workers)
-    numbers = found.comparison
+    new = Subject("new", rewards=RewardSet({wish.name: as_named(coming, wish.name)}))
+    difference = of_run(run, _old(run, wish, stored), new, stored, weight=wish.weight, limit=tried, workers=workers)
+    numbers = difference.comparison
     if numbers.new.failed == numbers.completions:
         raise UpdateRefusedError(
             f"reward {wish.name!r} failed on all of the {numbers.completions} completions of step {steps[-1]} that it "
@@ -377,17 +377,17 @@ def _trial(
     notes = []
     if wish.action is Action.SHADOW:
         notes = ["as a shadow it changes nothing: this is what it would do in the place of the other"]
-    return found, notes
+    return difference, notes
 
 
-def _old(run: RunReader, wish: Wish, stored: Stored) -> Given:
+def _old(run: RunReader, wish: Wish, stored: Stored) -> Subject:
     """Return the version that the training has, or one that skips everything for a reward that is new."""
     numbers = stored.table.versions.get(wish.name)
     last = 0 if numbers is None else int(numbers[-1])
-    recorded = [one for one in run.versions if (one.reward, one.number) == (wish.name, last)]
+    recorded = [version for version in run.versions if (version.reward, version.number) == (wish.name, last)]
     if recorded:
-        return Given(recorded[-1].label, version=recorded[-1])
-    return Given("none", found=RewardSet({wish.name: reward(_nothing).with_options(name=wish.name)}))
+        return Subject(recorded[-1].label, version=recorded[-1])
+    return Subject("none", rewards=RewardSet({wish.name: reward(_nothing).with_options(name=wish.name)}))
 
 
 def _nothing(completion: str) -> float | None:
@@ -397,20 +397,20 @@ def _nothing(completion: str) -> float | None:
 
 def _error(run: RunReader, coming: Composable, completion: int) -> str:
     """Return the error of a reward on one completion, asked once more."""
-    rollouts = [one for one in run.rollouts([completion]) if one is not None]
+    rollouts = [rollout for rollout in run.rollouts([completion]) if rollout is not None]
     with Runtime([coming], workers=1, max_infrastructure_rate=1.0) as runtime:
         outcomes = [outcome for column in runtime.score(rollouts).outcomes.values() for outcome in column]
-    return next((one.error for one in outcomes if one.error), "no reason is known")
+    return next((outcome.error for outcome in outcomes if outcome.error), "no reason is known")
 
 
 def _answers(connection: RecordConnection, numbers: Sequence[int], wait_s: float) -> list[RewardChange]:
     """Return the changes as they are when the last one is answered, or the wait is over."""
     end = time.monotonic() + wait_s
     while True:
-        found = [one for one in (change_of(connection, number) for number in numbers) if one is not None]
-        open_ones = [one for one in found if one.state is ChangeState.ASKED]
-        if not open_ones or time.monotonic() >= end or any(one.gone for one in trainers_of(connection)):
-            return found
+        answers = [change for change in (change_of(connection, number) for number in numbers) if change is not None]
+        open_ones = [change for change in answers if change.state is ChangeState.ASKED]
+        if not open_ones or time.monotonic() >= end or any(trainer.gone for trainer in trainers_of(connection)):
+            return answers
         time.sleep(_POLL_S)
 
 

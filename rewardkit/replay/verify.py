@@ -128,12 +128,12 @@ def verify(
                 yield VersionCheck(version.label, Holds.NOT_REPRODUCIBLE, len(mine), why=why)
                 continue
             chosen, not_judged = _chosen(mine, version.reward, sample, seed)
-            found = RewardSet({version.reward: reward})
             try:
-                yield _checked(run, version, found, stored, chosen, not_judged, len(mine), tick, lane)
+                reward_set = RewardSet({version.reward: reward})
+                yield _checked(run, version, reward_set, stored, chosen, not_judged, len(mine), tick, lane)
             except (RewardLoadError, RewardTransportError, RewardDefinitionError, DataError) as fault:
-                said = str(fault).strip().splitlines()[-1]
-                yield VersionCheck(version.label, Holds.NOT_REPRODUCIBLE, len(mine), why=f"it cannot be run: {said}")
+                message = str(fault).strip().splitlines()[-1]
+                yield VersionCheck(version.label, Holds.NOT_REPRODUCIBLE, len(mine), why=f"it cannot be run: {message}")
 
 
 def _of_version(stored: Stored, version: Version) -> Stored:
@@ -155,7 +155,7 @@ def _chosen(mine: Stored, name: str, sample: int | None, seed: int) -> tuple[Who
 def _checked(
     run: RunReader,
     version: Version,
-    found: RewardSet,
+    rewards: RewardSet,
     stored: Stored,
     chosen: Whole,
     not_judged: Counter[str],
@@ -166,7 +166,7 @@ def _checked(
     same, different, left_out = 0, 0, Counter[str]()
     differing: list[Differing] = []
     steady = True
-    with SingleScorer(found, **lane) as scorer:
+    with SingleScorer(rewards, **lane) as scorer:
         for completions, outcomes in scored(run, scorer, stored, chosen, left_out, tick):
             for completion, now in zip(completions, outcomes, strict=True):
                 recorded = completion.outcomes[version.reward]
@@ -190,12 +190,12 @@ def _checked(
 
 def _steady(run: RunReader, scorer: SingleScorer, stored: Stored, differing: Sequence[Differing], tick: Tick) -> bool:
     """Return whether a further try of the completions that differ gives what the last one gave."""
-    now = {one.completion.id: one.now for one in differing}
+    now = {example.completion.id: example.now for example in differing}
     again = scored(run, scorer, stored, np.array(sorted(now), np.int64), Counter(), tick)
     return all(
-        said.cause in BY_CHANCE or _equal(now[one.id], said)
+        outcome.cause in BY_CHANCE or _equal(now[completion.id], outcome)
         for completions, outcomes in again
-        for one, said in zip(completions, outcomes, strict=True)
+        for completion, outcome in zip(completions, outcomes, strict=True)
     )
 
 

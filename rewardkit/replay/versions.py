@@ -10,7 +10,6 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from rewardkit.declare.compose import Composable, Composite
@@ -18,14 +17,15 @@ from rewardkit.declare.decorator import Reward
 from rewardkit.declare.options import RewardOptions
 from rewardkit.declare.text_reward import reward_from_source
 from rewardkit.errors import RewardError
+from rewardkit.loading.carried import write_module
 from rewardkit.loading.registry import as_named, resolve
-from rewardkit.replay.single_scorer import why_not
+from rewardkit.replay.single_scorer import obstacle
 
 _NOT_IMPORTED = " cannot be imported: "
 
 
 class Described(Protocol):
-    """What a record keeps of a version."""
+    """What a record has of a version."""
 
     @property
     def reward(self) -> str:
@@ -69,15 +69,15 @@ class FoundVersion(NamedTuple):
 
 
 class VersionFinder:
-    """Finds recorded versions; use it in a ``with`` statement, which keeps the files that it writes out.
+    """Finds recorded versions; use it in a ``with`` statement, at whose end the files that it wrote are removed.
 
-    A file that changed is written out as it was recorded, to a folder of its own, and imported from there.
+    A file that changed is written as it was recorded, to a folder of its own, and imported from there.
     """
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._known: dict[tuple[str, str], FoundVersion] = {}
-        self._origins: dict[str, str] = {}
+        self._versions: dict[tuple[str, str], FoundVersion] = {}
+        self._originals: dict[str, str] = {}
         self._path = list(sys.path)
 
     def __enter__(self) -> VersionFinder:
@@ -91,16 +91,16 @@ class VersionFinder:
     def find(self, version: Described) -> FoundVersion:
         """Return a recorded version, or why it cannot be had; each is looked for once."""
         key = version.reward, version.digits
-        if key not in self._known:
-            found = self._found(version)
-            wrong = None if found.reward is None else why_not(found.reward)
-            self._known[key] = found if wrong is None else FoundVersion(None, wrong)
-        return self._known[key]
+        if key not in self._versions:
+            match = self._search(version)
+            reason = None if match.reward is None else obstacle(match.reward)
+            self._versions[key] = match if reason is None else FoundVersion(None, reason)
+        return self._versions[key]
 
     def find_now(self, version: Described) -> FoundVersion:
         """Return what a version's reference leads to now, under its recorded name; or else the version as recorded."""
         if version.reference is not None:
-            now, _ = self._resolved(version.reference, version)
+            now, _ = self._resolve(version.reference, version)
             if now is not None:
                 as_recorded = now.version == version.digits
                 with contextlib.redirect_stdout(sys.stderr):
@@ -109,77 +109,71 @@ class VersionFinder:
 
     def written_from(self, file: str) -> str:
         """Return the file whose recorded text a file is; the file itself if it was not recorded."""
-        return self._origins.get(file, file)
+        return self._originals.get(file, file)
 
-    def _found(self, version: Described) -> FoundVersion:
+    def _search(self, version: Described) -> FoundVersion:
         if not version.digits:
             return FoundVersion(None, "its fingerprint was not recorded")
         if version.reference is None:
-            return self._of_text(version)
-        now, why = self._resolved(version.reference, version)
+            return self._from_text(version)
+        now, why = self._resolve(version.reference, version)
         if now is not None and now.version == version.digits:
             return FoundVersion(now)
         if now is not None:
             why = f"{version.reference} has changed: it is version {now.version} now, and was {version.digits}"
         if version.module is None:
             return FoundVersion(None, why)
-        then, wrong = self._resolved(self._as_it_was(version), version)
+        then, problem = self._resolve(self._write_recorded(version), version)
         if then is not None and then.version == version.digits:
             return FoundVersion(then)
         besides = "gives another version, too"
         if then is None:
-            besides = f"does not import: {wrong.rpartition(_NOT_IMPORTED)[2]}"
+            besides = f"does not import: {problem.rpartition(_NOT_IMPORTED)[2]}"
         return FoundVersion(None, f"{why}; its recorded text {besides}")
 
-    def _of_text(self, version: Described) -> FoundVersion:
+    def _from_text(self, version: Described) -> FoundVersion:
         """Return a reward that was given as text, whose source is all of it."""
         if version.source is not None:
             with contextlib.suppress(RewardError):
                 options = {key: value for key, value in _options(version).items() if key != "name"}
-                made = reward_from_source(version.source, version.reward, **options)
-                if made.version == version.digits:
-                    return FoundVersion(made)
+                reward = reward_from_source(version.source, version.reward, **options)
+                if reward.version == version.digits:
+                    return FoundVersion(reward)
         return FoundVersion(None, "it was defined in a script, a notebook or a function, where no reference leads")
 
-    def _resolved(self, reference: str, version: Described) -> tuple[Composable | None, str]:
+    def _resolve(self, reference: str, version: Described) -> tuple[Composable | None, str]:
         """Return what a reference leads to, with the recorded name and options; or why it leads nowhere."""
         try:
             with contextlib.redirect_stdout(sys.stderr):
                 return _as_recorded(resolve(reference), version), ""
-        except Exception as fault:  # whatever an import raises
-            said = (str(fault).strip() or type(fault).__name__).splitlines()[-1]
-            named = reference.rpartition(":")[0] in said
-            return None, said if named else f"{reference}{_NOT_IMPORTED}{said}"
+        except Exception as error:  # whatever an import raises
+            message = (str(error).strip() or type(error).__name__).splitlines()[-1]
+            has_name = reference.rpartition(":")[0] in message
+            return None, message if has_name else f"{reference}{_NOT_IMPORTED}{message}"
 
-    def _as_it_was(self, version: Described) -> str:
+    def _write_recorded(self, version: Described) -> str:
         """Write a version's file as it was recorded, and return the reference into it."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="rewardkit-versions-")
-        place, _, name = str(version.reference).rpartition(":")
-        beside = Path(place).parent
-        if place.endswith(".py") and beside.is_dir() and str(beside) not in sys.path:
-            sys.path.append(str(beside))  # what the file imports lies there
-        stem = Path(place).stem if place.endswith(".py") else place.rpartition(".")[2]
-        folder = Path(self._folder.name) / f"{version.number}-{version.digits}"
-        folder.mkdir(exist_ok=True)
-        file = folder / f"{stem}.py"
-        file.write_text(version.module or "", encoding="utf-8")
-        self._origins[str(file)] = place if place.endswith(".py") else f"{stem}.py"
+        origin, _, name = str(version.reference).rpartition(":")
+        original = origin if origin.endswith(".py") else f"{origin.rpartition('.')[2]}.py"
+        file = write_module(version.module or "", original, self._folder.name)
+        self._originals[str(file)] = original
         return f"{file}:{name}"
 
 
-def _as_recorded(found: Composable, version: Described) -> Composable:
+def _as_recorded(reward: Composable, version: Described) -> Composable:
     """Return a reward under the name, and with the options, that the record has."""
-    if found.version == version.digits:
-        return found
-    if isinstance(found, Composite):
-        return as_named(found, version.reward)
-    assert isinstance(found, Reward)
+    if reward.version == version.digits:
+        return reward
+    if isinstance(reward, Composite):
+        return as_named(reward, version.reward)
+    assert isinstance(reward, Reward)
     options = _options(version)
-    return found.with_options(**options) if options else found
+    return reward.with_options(**options) if options else reward
 
 
 def _options(version: Described) -> dict[str, Any]:
     options = version.settings.get("options")
-    known = RewardOptions.__dataclass_fields__
-    return {key: value for key, value in options.items() if key in known} if isinstance(options, Mapping) else {}
+    names = RewardOptions.__dataclass_fields__
+    return {key: value for key, value in options.items() if key in names} if isinstance(options, Mapping) else {}

@@ -14,7 +14,8 @@ from typing import Any
 from rewardkit import reward
 from rewardkit.record.changes import trainers_of
 from rewardkit.record.places import place_of_record
-from rewardkit.replay.updates import RewardState, Updates
+from rewardkit.replay.reward_state import RewardState
+from rewardkit.replay.updates import Updates
 
 
 @reward
@@ -60,7 +61,7 @@ class Scoring:
 
     def told(self) -> list[Any]:
         """Return what tells the rewards and weights from others."""
-        return sorted((name, *standing) for name, standing in self.state.told.items())
+        return sorted((name, *standing) for name, standing in self.state.standings.items())
 
 
 def _wait_for_all(run: str, ranks: int) -> None:

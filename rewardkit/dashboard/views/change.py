@@ -24,9 +24,9 @@ from rewardkit.record.changes import Action, ChangeState, RewardChange, Trainer
 from rewardkit.record.sqlite_file import FILE
 from rewardkit.record.values import Version
 from rewardkit.replay.recorded_run import Run
+from rewardkit.replay.reward_state import is_taken, shadow_of, untaken_reason
 from rewardkit.replay.stored import version_of
 from rewardkit.replay.update import RunningReward, config_of, running, trainers_in
-from rewardkit.replay.updates import shadow_of, takes, unattached
 from rewardkit.shown.text import shortened
 
 MOST_TRIED = 2_000
@@ -154,9 +154,9 @@ def _step(run: Run, trainer: Trainer) -> int:
 def _blocked(trainer: Trainer) -> dict[str, str]:
     """Return why actions are not possible in this training."""
     return {
-        action.value: unattached(action, button)
+        action.value: untaken_reason(action, button)
         for action, button in _BUTTONS.items()
-        if not takes(action, "", trainer.actions, frozenset())
+        if not is_taken(action, "", trainer.actions, frozenset())
     }
 
 

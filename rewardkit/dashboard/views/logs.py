@@ -78,7 +78,7 @@ def _page(run: RunReader, query: Query) -> dict[str, Any]:
         backwards=backwards,
         limit=query.integer("limit", 50, low=1, high=_MOST_ROWS),
     )
-    position = max(page.place, head) if page.ended and not backwards else page.place  # all up to the head was looked at
+    position = max(page.end, head) if page.ended and not backwards else page.end  # all up to the head was looked at
     return {
         "entries": [_row(position, entry) for position, entry in page.entries],
         "next": _key(position),

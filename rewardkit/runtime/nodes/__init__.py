@@ -2,7 +2,6 @@
 
     schedule.py     which call goes to which node, who is given up, what goes out again: from values and times alone
     orders.py       what a node is told and what it says of itself; whether it may take part
-    carried.py      the files of one's own that travel, since their paths lead nowhere on another machine
     host.py         the node's side: a worker pool that takes calls as bytes and hands back plain values
     members.py      the nodes as the driver knows them, from their first sight to their loss; recruiting.py asks them
     pool.py         the driver's side: a pool like :class:`~sandbox.workers.WorkerPool`, over a cluster of nodes

@@ -8,7 +8,7 @@ from typing import Any
 
 from rewardkit.declare.decorator import Reward
 from rewardkit.function import described as function_of
-from rewardkit.runtime.nodes.carried import carried_with
+from rewardkit.loading.carried import carried_with
 from rewardkit.runtime.nodes.cluster import NodeCluster
 from rewardkit.runtime.nodes.host import described
 from rewardkit.runtime.nodes.orders import DescribedRewards, HostOrder

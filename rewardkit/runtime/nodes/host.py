@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rewardkit.runtime.nodes.carried import unpack
+from rewardkit.loading.carried import unpack
 from rewardkit.runtime.nodes.orders import CallOrder, HostOrder, HostReady, NodeAnswers, NodeFacts, facts
 from sandbox import cores
 from sandbox.errors import SandboxError, WorkerStartError

@@ -50,7 +50,7 @@ def _walked(run: RunReader, wanted: Wanted, *, backwards: bool, limit: int, budg
         page = run.log_page(wanted, place, backwards=backwards, limit=limit, budget_s=budget_s)
         assert len(page.entries) <= limit
         found += [entry for _, entry in page.entries]
-        place = page.place
+        place = page.end
         if page.ended:
             return found
     raise AssertionError("the pages do not end")

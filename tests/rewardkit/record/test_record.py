@@ -284,5 +284,5 @@ def test_a_secret_is_hidden_as_json_writes_it() -> None:
     key = 'p"w\\d-schlüssel'
     secrets = Secrets({"KEY": key}, {})
     for text in (key, json.dumps({"a": key}), json.dumps({"a": key}, ensure_ascii=False)):
-        assert "<KEY>" in secrets.hidden(text)
-        assert "schl" not in secrets.hidden(text)
+        assert "<KEY>" in secrets.hide(text)
+        assert "schl" not in secrets.hide(text)

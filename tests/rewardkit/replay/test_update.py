@@ -29,8 +29,8 @@ from rewardkit.cli.program import app
 from rewardkit.record import changes
 from rewardkit.record.changes import Action, ChangeState
 from rewardkit.replay import update as module
+from rewardkit.replay.live_runtime import LiveRuntime
 from rewardkit.replay.update import RunConfig, RunningReward, RunningRewards, wishes
-from rewardkit.replay.updates import LiveRuntime
 
 ROWS = [
     Rollout(f"{prompt}+1=", completion, {"answer": str(prompt + 1)})

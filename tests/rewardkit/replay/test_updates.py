@@ -19,6 +19,7 @@ import pytest
 from databases import STORES, Server, place_on
 
 from rewardkit import RecordError, Rollout, Run, Runtime, UpdateRefusedError, reward
+from rewardkit.loading.carried import carry
 from rewardkit.record import changes, silence
 from rewardkit.record.changes import Action, ChangeState, RewardChange
 from rewardkit.record.places import place_of_record
@@ -27,8 +28,7 @@ from rewardkit.record.schema import TABLES
 from rewardkit.record.sqlite_file import Connection
 from rewardkit.record.store import RecordConnection
 from rewardkit.replay import updates
-from rewardkit.replay.carried import carried
-from rewardkit.replay.updates import LiveRuntime
+from rewardkit.replay.live_runtime import LiveRuntime
 
 HELPER = Path(__file__).parents[2] / "helpers" / "stepping.py"
 ROWS = [Rollout("2+2=", completion, {"answer": "4"}) for completion in ("4", "5", "4", "44")]
@@ -118,7 +118,7 @@ def _play(drawn: random.Random) -> None:
             match drawn.randrange(4):
                 case 0 if drawn.random() < 0.5:
                     changes.ask(connection, "brief", Action.WEIGHT, {"weight": 1.0})
-                case 1 if not voted[rank] and (asked := changes.next_asked(connection)) is not None:
+                case 1 if not voted[rank] and (asked := changes.next_open(connection)) is not None:
                     voted[rank] = asked.id
                     words = "cannot" if drawn.random() < 0.2 else None
                     hear(rank, changes.vote(connection, asked.id, joined[rank], step[rank], words))
@@ -309,8 +309,8 @@ def test_a_server_that_freezes_holds_up_no_step(
     monkeypatch.setattr(updates, "BUSY_S", 1.5)
     url = f"{own_postgres.url('frozen')}&connect_timeout=2"
     looks: list[int] = []
-    real = changes.next_asked
-    monkeypatch.setattr(changes, "next_asked", lambda connection: (looks.append(1), real(connection))[1])
+    real = changes.next_open
+    monkeypatch.setattr(changes, "next_open", lambda connection: (looks.append(1), real(connection))[1])
     with LiveRuntime(Runtime([brief], lane="inline", record=url)) as live:
         live.score(ROWS, step=0)
         until(lambda: looks)
@@ -364,10 +364,10 @@ def test_a_file_is_carried_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Its text is what counts, not what the file says later; a secret in it is refused."""
     file = tmp_path / "mine.py"
     file.write_text("def brief(completion: str) -> float:\n    return 3.0\n")
-    body = carried(f"{file}:brief", "brief")
+    body = carry(f"{file}:brief", "brief")
     file.write_text("broken(")
     assert body["text"].endswith("return 3.0\n")
     monkeypatch.setenv("JUDGE_API_KEY", "sk-very-secret")
     file.write_text("KEY = 'sk-very-secret'\n")
     with pytest.raises(Exception, match="the value of JUDGE_API_KEY stands in it"):
-        carried(f"{file}:brief", "brief")
+        carry(f"{file}:brief", "brief")

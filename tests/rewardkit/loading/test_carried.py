@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from rewardkit import RewardTransportError
+from rewardkit.loading import carried
+from rewardkit.loading.carried import carried_with, unpack
 from rewardkit.loading.registry import resolve_all
-from rewardkit.runtime.nodes import carried
-from rewardkit.runtime.nodes.carried import carried_with, unpack
 
 REWARDS = """
 import json

@@ -1,0 +1,368 @@
+"""How a reward's text travels: through a record to a running training, to other machines, from a browser to a file.
+
+A path leads nowhere on another machine, or to another file, and a file may be edited later. So the text travels, and is
+written where no other text is, to a path named by its content: a new text is a new module, in the training as in its
+workers. What a written file imports is looked for beside the original. Installed packages do not travel. What no file
+defines goes through a record as its pickled value.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import dataclasses
+import hashlib
+import os
+import pickle
+import re
+import shutil
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rewardkit.declare.compose import Composable, Composite
+from rewardkit.declare.decorator import Reward
+from rewardkit.declare.options import RewardOptions
+from rewardkit.declare.text_reward import TextReward, reward_from_source
+from rewardkit.errors import RewardDefinitionError, RewardError, RewardLoadError, RewardTransportError
+from rewardkit.function import described
+from rewardkit.loading.registry import RewardLike, as_named, resolve
+from rewardkit.record.description import Description, describe
+from rewardkit.record.secrets import Secrets
+from rewardkit.transport import FILE_MODULES, dumps
+from rewardkit.versions.names_used import ImportTarget
+from rewardkit.versions.own_modules import BUILTINS, find_from, home_of, is_own
+
+FOLDER = "rewards"
+"""The folder beside a record that has the files of changed rewards."""
+MOST_BYTES = 32 << 20
+"""Bytes of all files that travel to another machine."""
+_REWARD_FILES = "rewardkit_carried"  # of reward files, which no import finds by name
+
+
+def write_file(file: Path, data: bytes) -> Path:
+    """Write a file in one step, unless it is there with this content; a link in its place is replaced."""
+    if file.is_symlink() or not file.is_file() or file.read_bytes() != data:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = file.with_name(f".{file.name}.{os.getpid()}")
+        fresh.unlink(missing_ok=True)
+        with fresh.open("xb") as stream:
+            stream.write(data)
+        fresh.replace(file)
+    return file
+
+
+def write_module(text: str, original: str, folder: Path | str) -> Path:
+    """Write the text of a module below a folder, where no other text is, and let it import what the original could.
+
+    Args:
+        text: The text.
+        original: Its file's path, whose name it keeps.
+        folder: The folder.
+    """
+    path = Path(original)
+    data = text.encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(original.encode("utf-8", "surrogatepass") + b"\0" + data).hexdigest()[:12]
+    file = write_file(Path(folder).resolve() / digest / path.name, data)
+    if path.is_absolute() and path.parent.is_dir() and str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    return file
+
+
+# Through a record.
+
+
+def carry(like: RewardLike | Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a reward as the record carries it, ready for JSON.
+
+    Args:
+        like: A reference such as ``"file.py:name"``, a function, a reward, or one given as text.
+        name: The reward's name in the run.
+
+    Raises:
+        RewardError: It leads nowhere, is not a reward, or cannot be carried.
+    """
+    if isinstance(like, Mapping):
+        return _text_body(like, name)
+    if isinstance(like, str):
+        path, _, attribute = like.rpartition(":")
+        if path.endswith(".py"):
+            return {"kind": "file", "reference": f"{Path(path).resolve()}:{attribute}", "text": _read(Path(path))}
+        if like.endswith(".py"):
+            raise RewardLoadError(f"{like!r}: name the function, as {like}:correct")
+    reward = as_named(resolve(like), name)
+    if isinstance(reward, TextReward):
+        source = described(reward.spec.function).source_text
+        function = reward.spec.function.__name__
+        return {"kind": "text", "source": source, "name": function, "options": _options(reward)}
+    return {**_body(reward, describe(reward)), "options": _options(reward), "digits": reward.version}
+
+
+def load(body: Mapping[str, Any], name: str, folder: Path) -> Composable:
+    """Return a carried reward under its name in the run.
+
+    Args:
+        body: What :func:`carry` returned; with ``digits`` it must be that very version.
+        name: The reward's name in the run.
+        folder: Where files are written.
+
+    Raises:
+        RewardError: It does not import, or is another version here.
+    """
+    reward = as_named(_reward_of(body, folder), name)
+    digits, options = body.get("digits"), body.get("options")
+    if digits is not None and reward.version != digits and options and isinstance(reward, Reward):
+        reward = reward.with_options(**{**options, "name": name})
+    if digits is not None and reward.version != digits:
+        raise RewardLoadError(
+            f"reward {name!r} is version {reward.version} here, and {digits} was asked for: a file that it imports is "
+            "different, or was changed since"
+        )
+    return reward
+
+
+def _body(reward: Composable, about: Description) -> dict[str, Any]:
+    """Return how to find a reward that exists: by its file's text, by an installed module, or by its value."""
+    reference, text = about.reference, about.module
+    if reference is None:
+        return _value_body(reward, about)
+    origin, _, attribute = reference.rpartition(":")
+    if not origin.endswith(".py"):
+        file = getattr(sys.modules.get(origin), "__file__", None)
+        if file is None or not is_own(Path(file)) or text is None:
+            return {"kind": "import", "reference": reference}
+        reference = f"{Path(file).resolve()}:{attribute}"
+    if text is None:
+        raise RewardLoadError(f"reward {reward.name!r}: {origin} cannot be read")
+    return {"kind": "file", "reference": reference, "text": _without_secrets(text, reference)}
+
+
+def _value_body(reward: Composable, about: Description) -> dict[str, Any]:
+    if not isinstance(reward, Reward):
+        raise RewardDefinitionError(
+            f"{reward.name!r} is a composition that no file defines; define it in a file and name it, as file.py:name"
+        )
+    value = dumps(reward, reward)
+    _without_secrets(value.decode("latin-1"), f"reward {reward.name!r}")
+    return {
+        "kind": "value", "reference": None, "value": base64.b64encode(value).decode(), "python": _python(),
+        "source": about.source,
+    }  # fmt: skip
+
+
+def _text_body(like: Mapping[str, Any], name: str) -> dict[str, Any]:
+    if not isinstance(like.get("source"), str):
+        raise RewardDefinitionError(f"reward {name!r} given as text: expected a mapping with 'source', got {like!r}")
+    source = _without_secrets(like["source"], f"reward {name!r}")
+    return {
+        "kind": "text",
+        "source": source,
+        "name": like.get("name") or name,
+        "options": dict(like.get("options") or {}),
+    }
+
+
+def _reward_of(body: Mapping[str, Any], folder: Path) -> Composable:
+    match body["kind"]:
+        case "file":
+            original, _, attribute = body["reference"].rpartition(":")
+            file = write_module(body["text"], original, folder)
+            try:
+                return resolve(f"{file}:{attribute}")
+            except RewardError as error:  # it names the file that the user knows
+                raise RewardLoadError(str(error).replace(str(file), original)) from error
+        case "import":
+            return resolve(body["reference"])
+        case "text":
+            options = {key: value for key, value in body["options"].items() if key != "name"}
+            return reward_from_source(body["source"], body["name"], **options)
+    if body["python"] != _python():
+        raise RewardLoadError(
+            f"the reward comes from Python {body['python']}, and here is {_python()}; put it in a file"
+        )
+    reward = pickle.loads(base64.b64decode(body["value"]))  # noqa: S301 - as its file's text, which is run as well
+    assert isinstance(reward, Composable)
+    return reward
+
+
+def _python() -> str:
+    return ".".join(map(str, sys.version_info[:2]))
+
+
+def _options(reward: Composable) -> dict[str, Any] | None:
+    """Return the options as JSON can hold them; ``None`` for a composition."""
+    if isinstance(reward, Composite) or not isinstance(reward, Reward):
+        return None
+    options = {field.name: getattr(reward.options, field.name) for field in dataclasses.fields(RewardOptions)}
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in options.items()
+        if isinstance(value, str | int | float | bool | tuple | None)
+    }
+
+
+def _read(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise RewardLoadError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise RewardLoadError(f"{path}: not text in UTF-8") from None
+    return _without_secrets(text, str(path))
+
+
+def _without_secrets(text: str, source: str) -> str:
+    """Return a text in which no secret of the environment stands: a record is not the place for one."""
+    hidden = Secrets({}).hide(text)
+    if hidden != text:
+        pairs = zip(text.splitlines(), hidden.splitlines(), strict=False)
+        name = re.search(r"<(\w+)>", next(changed for line, changed in pairs if line != changed))
+        variable = name[1] if name else "a variable"
+        raise RewardDefinitionError(f"{source}: the value of {variable} stands in it; read it from the environment")
+    return text
+
+
+# To another machine.
+
+
+@dataclass(slots=True)
+class Carried:
+    """Files of one's own that travel: reward files, and the modules and packages that they import.
+
+    Attributes:
+        files: Their content, by the path below the folder in which they will lie.
+        places: Of reward files, that path by the one here.
+    """
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+
+    def add(self, path: str, file: Path) -> None:
+        """Read a file.
+
+        Raises:
+            RewardTransportError: It cannot be read, or all files are more than 32 MB.
+        """
+        try:
+            self.files[path] = file.read_bytes()
+        except OSError as error:
+            raise RewardTransportError(f"{file} cannot travel to other machines: {error.strerror or error}") from error
+        size = sum(map(len, self.files.values()))
+        if size > MOST_BYTES:
+            raise RewardTransportError(
+                f"the reward's own files cannot travel to other machines: with {file} they have {size:,} bytes, more "
+                f"than {MOST_BYTES:,}. Install their package on every machine"
+            )
+
+    def add_module(self, file: Path) -> None:
+        """Read a module, or the whole package that it is in: a package may read its own files."""
+        home = home_of(file)
+        top = _path_below(home)
+        if home.is_file():
+            self.add(top, home)
+        elif f"{top}/__init__.py" not in self.files:
+            for part in sorted(home.rglob("*")):
+                if part.is_file() and "__pycache__" not in part.parts:
+                    self.add(f"{top}/{part.relative_to(home)}", part)
+
+
+def carried_with(functions: Iterable[object]) -> Carried:
+    """Return the files that functions need on another machine.
+
+    Raises:
+        RewardTransportError: They are more than 32 MB; names the largest package.
+    """
+    carried = Carried()
+    queue: deque[Path] = deque()
+    for function in functions:
+        for name, file in _modules_of(function):
+            if name.startswith(FILE_MODULES):
+                digest = hashlib.sha256(str(file).encode()).hexdigest()[:12]
+                carried.places[str(file)] = f"{_REWARD_FILES}/{digest}/{file.name}"
+                carried.add(carried.places[str(file)], file)
+            elif name != "__main__":
+                carried.add_module(file)
+            queue.append(file)
+    visited: set[Path] = set()
+    while queue:
+        file = queue.popleft()
+        if file not in visited:
+            visited.add(file)
+            for module in _imported_by(file):
+                carried.add_module(module)
+                queue.append(module)
+    return carried
+
+
+def _modules_of(function: object) -> Iterator[tuple[str, Path]]:
+    """Return the modules of one's own that a function is from, or the object that is called like one."""
+    inner = getattr(function, "func", function)
+    for name in {getattr(inner, "__module__", None), type(inner).__module__}:
+        module: ModuleType | None = sys.modules.get(name or "")
+        file = getattr(module, "__file__", None)
+        if module is not None and isinstance(file, str) and file.endswith(".py") and _travels(Path(file)):
+            yield module.__name__, Path(file)
+
+
+def _travels(file: Path) -> bool:
+    return is_own(file) and not os.path.realpath(file).startswith(BUILTINS)
+
+
+def _imported_by(file: Path) -> Iterator[Path]:
+    """Return the files of one's own that a file imports, also inside its functions."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        for target in _targets(node):
+            module = find_from(file, target)
+            if module is not None and module.file is not None and _travels(module.file):
+                yield module.file
+
+
+def _targets(node: ast.AST) -> Iterator[ImportTarget]:
+    if isinstance(node, ast.Import):
+        yield from (ImportTarget(alias.name) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        yield ImportTarget(node.module or "", node.level)
+        dotted = f"{node.module}." if node.module else ""
+        yield from (ImportTarget(dotted + alias.name, node.level) for alias in node.names if alias.name != "*")
+
+
+def _path_below(home: Path) -> str:
+    """Return a module's or package's path below the folder on ``sys.path`` that it was found in.
+
+    For one inside folders without ``__init__.py`` that is not its name alone.
+    """
+    entries = {os.path.realpath(entry or os.getcwd()) for entry in sys.path}
+    return next((str(home.relative_to(folder)) for folder in home.parents if str(folder) in entries), home.name)
+
+
+def unpack(files: Mapping[str, bytes], folder: Path) -> Path:
+    """Write files that travelled below a folder, once for the same content, and return where they lie."""
+    digest = hashlib.sha256()
+    for path, content in sorted(files.items()):
+        digest.update(f"{path}\0{len(content)}\0".encode())
+        digest.update(content)
+    home = folder / digest.hexdigest()[:24]
+    if home.is_dir():
+        return home
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix="new-", dir=folder))
+    try:
+        for path, content in files.items():
+            (fresh / path).parent.mkdir(parents=True, exist_ok=True)
+            (fresh / path).write_bytes(content)
+        fresh.rename(home)
+    except OSError:
+        if not home.is_dir():  # another process wrote the same meanwhile
+            raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return home
