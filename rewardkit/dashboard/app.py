@@ -74,8 +74,8 @@ class Dashboard:
         self.folder = folder
         self.shared, self.jobs = RunCaches(), Jobs()
         self.workers = Workers(_VIEW_THREADS, self._readers, "rewardkit-view")
-        self.doers = Workers(_ACTION_THREADS, self._readers, "rewardkit-action")
-        self.live = Live(lambda: Readers(self.folder, RunCaches(), wait_s=LOOK_S))
+        self.doers = Workers(_ACTION_THREADS, self._readers, "rewardkit-action")  # actions must not hold up views
+        self.live = Live(lambda: Readers(self.folder, RunCaches(), wait_s=LOOK_S))  # states come from the run alone
         self.listing = Listing(self.folder, self.shared)
 
     def _readers(self) -> Readers:
@@ -111,7 +111,7 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names
     routes = [
         Route("/api/runs", endpoints.runs),
         Route("/api/write", endpoints.write, methods=["POST"]),
-        Route("/api/runs/{run:path}/live", endpoints.live),
+        Route("/api/runs/{run:path}/live", endpoints.live),  # before {view}, which would match it
         Route("/api/runs/{run:path}/state", endpoints.state),
         Route("/api/runs/{run:path}/{view}", endpoints.view),
         Route("/api/runs/{run:path}/change/{action}", endpoints.action, methods=["POST"]),
@@ -255,7 +255,7 @@ async def _body(request: Request) -> Response | dict[str, Any]:
         async with asyncio.timeout(BODY_S):
             async for part in request.stream():
                 size += len(part)
-                if size > BODY_BYTES:
+                if size > BODY_BYTES:  # counted as it comes: its length may be wrong or not given
                     return _error(f"expected at most {BODY_BYTES:,} bytes", 413)
                 parts.append(part)
     except (TimeoutError, ClientDisconnect):

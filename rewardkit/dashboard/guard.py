@@ -98,7 +98,7 @@ class Guard:
         return name in self._hosts or is_loopback(name) or (self._is_open and _is_address(name))
 
     def _is_token(self, text: str) -> bool:
-        return compare_digest(text.encode("utf-8", "replace"), self._token.encode())
+        return compare_digest(text.encode("utf-8", "replace"), self._token.encode())  # in equal time for every token
 
     def _entrance(self, request: Request, *, has_cookie: bool) -> Response:
         """Answer a request with the token in its address: with a cookie, and the address without the token."""
@@ -109,7 +109,7 @@ class Guard:
         path = "/" + quote(request.scope["path"], safe="/").lstrip("/")  # two slashes would lead to another host
         cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
         headers = {"location": f"{path}?{query}" if query else path, "set-cookie": cookie}
-        return Response(status_code=303, headers=headers)
+        return Response(status_code=303, headers=headers)  # the browser's history keeps no token
 
 
 def _is_address(name: str) -> bool:
@@ -125,7 +125,7 @@ def _foreign(request: Request) -> Response | None:
     is_post, headers = request.method == "POST", request.headers
     if is_post or request.scope["path"].startswith("/api/"):
         origin = headers.get("origin")
-        is_cross = headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
+        is_cross = headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")  # old browsers send none
         if is_cross or (origin is not None and _netloc(origin) != headers["host"]):
             return _refused(request, 403, "a request from another page")
     if is_post and headers.get("content-type", "").partition(";")[0].strip() != "application/json":

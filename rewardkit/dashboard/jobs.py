@@ -197,7 +197,12 @@ def _run(job: _Job, request: Mapping[str, Any]) -> None:
     pipe, variables = subprocess.PIPE, {**os.environ, _MARK: job.mark}
     try:
         process = subprocess.Popen(  # noqa: S603 - this package, in this Python
-            command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, env=variables
+            command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
+            env=variables,  # killed as a group
         )
     except OSError as error:
         job.end("failed", problem=f"cannot start {sys.executable}: {error}")
@@ -223,7 +228,7 @@ def _run(job: _Job, request: Mapping[str, Any]) -> None:
         timer.cancel()
         _stop(job)
         process.stdout.close()
-        reader.join(1.0)
+        reader.join(1.0)  # what the process left behind may hold its pipe open
         last = next((line.strip() for line in reversed(job.printed) if line.strip()), "no reason is known")
         job.end("failed", problem=f"its process ended with exit status {process.returncode}: {last}")
 
@@ -231,7 +236,7 @@ def _run(job: _Job, request: Mapping[str, Any]) -> None:
 def _keep_printed(process: subprocess.Popen[bytes], printed: deque[str]) -> None:
     assert process.stderr is not None
     with process.stderr as lines:
-        while line := lines.readline(_LINE_BYTES):
+        while line := lines.readline(_LINE_BYTES):  # a line without end must not fill the memory
             printed.append(line.decode("utf-8", "replace")[:500])
 
 
@@ -247,7 +252,7 @@ def _kill(group: int, mark: str) -> None:
     variable = f"{_MARK}={mark}".encode()
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if variable in environ.read_bytes().split(b"\0"):
+            if variable in environ.read_bytes().split(b"\0"):  # it left the group, and still has the variable
                 os.kill(int(environ.parent.name), signal.SIGKILL)
 
 
@@ -264,7 +269,7 @@ def _stop(job: _Job) -> None:
         return
     with contextlib.suppress(OSError):
         assert process.stdin is not None
-        process.stdin.close()
+        process.stdin.close()  # tells it to end
     try:
         process.wait(_GRACE_S)
     except subprocess.TimeoutExpired:

@@ -64,7 +64,7 @@ class Live:
 
     def __init__(self, readers: Callable[[], Readers]) -> None:
         self._readers = readers
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # guards the runs that are watched and their listeners
         self._watched: dict[str, WatchedRun] = {}
         self._woken, self._end = threading.Event(), threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -119,9 +119,9 @@ class Live:
                         yield dict(run.state)
                     while not change.is_set() and not self._end.is_set():
                         with contextlib.suppress(TimeoutError):
-                            await asyncio.wait_for(change.wait(), HEARTBEAT_S)
+                            await asyncio.wait_for(change.wait(), HEARTBEAT_S)  # proxies close a silent stream
                             break
-                        yield None
+                        yield None  # the heartbeat
                     change.clear()
         finally:
             self._streams[browser] -= 1

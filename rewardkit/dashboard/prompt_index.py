@@ -166,7 +166,7 @@ class PromptIndex:
             return
         prompts, epochs, counts, scored, best, sums = zip(*rows, strict=True)
         where = np.array(prompts, np.int64)
-        np.add.at(self.completions, where, np.array(counts, np.int64))
+        np.add.at(self.completions, where, np.array(counts, np.int64))  # += counts a repeated prompt once
         np.add.at(self._scored, where, np.array(scored, np.int64))
         totals = np.array([total or 0.0 for total in sums])
         np.add.at(self._sums, where, totals)
@@ -180,7 +180,7 @@ class PromptIndex:
         pairs = _pairs_of(prompts, epochs)
         places = np.searchsorted(self._pairs, pairs)
         is_present = places < len(self._pairs)
-        is_present[is_present] = self._pairs[places[is_present]] == pairs[is_present]
+        is_present[is_present] = self._pairs[places[is_present]] == pairs[is_present]  # absent pairs get a place too
         fresh = np.unique(pairs[~is_present])
         new = np.searchsorted(self._pairs, fresh)
         self._pairs = np.insert(self._pairs, new, fresh)
@@ -258,7 +258,7 @@ def _cached(cache: dict[K, V], key: K, compute: Callable[[], V], limit: int) -> 
 
 
 def _pairs_of(prompts: Whole, epochs: Whole) -> Whole:
-    pairs: Whole = prompts * _EPOCHS + np.minimum(epochs, _EPOCHS - 1)
+    pairs: Whole = prompts * _EPOCHS + np.minimum(epochs, _EPOCHS - 1)  # sorted by prompt, then epoch
     return pairs
 
 

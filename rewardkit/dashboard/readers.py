@@ -58,11 +58,11 @@ class RunCache:
         """
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
-            self._entries.move_to_end(key)
+            self._entries.move_to_end(key)  # so that it is dropped last
             while len(self._entries) > MOST_VALUES:
                 self._entries.popitem(last=False)
         with entry.lock:
-            if entry.version != (version,):
+            if entry.version != (version,):  # in a tuple, because None is a version as well
                 entry.value = compute()
                 entry.version = (version,)
             value: T = entry.value
@@ -194,7 +194,7 @@ class Readers:
         if run is None or identity != self._folder.identity(name):
             self.drop(name)
             return None
-        self._open.move_to_end(name)
+        self._open.move_to_end(name)  # so that it is closed last
         return run
 
     def _opened(self, name: str) -> Run:

@@ -45,7 +45,7 @@ def main() -> None:
     end_with_server()
     job = json.loads(sys.stdin.readline())
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+    os.dup2(2, 1)  # what the reward prints must not mix with the answers
     threading.Thread(target=_end_with_input, daemon=True).start()
 
     def tell(message: Mapping[str, Any]) -> None:
@@ -142,7 +142,7 @@ def _end_with_input() -> None:
     """End this process when nobody waits for it any more."""
     while os.read(0, 1024):
         pass
-    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # lets it end its workers
     time.sleep(_GRACE_S)
     os._exit(130)
 

@@ -74,14 +74,14 @@ class Workers:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _start(self) -> None:
-        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+        thread = threading.Thread(target=self._work, name=self._name, daemon=True)  # a hung read must not stop the exit
         self._threads = [*(existing for existing in self._threads if existing.is_alive()), thread]
         thread.start()
 
     def _give_up(self, future: Future[Any]) -> None:
         """Put another thread in the place of one whose task takes too long; that one ends with its task."""
         with self._lock:
-            if future in self._at_work and len(self._late) < MOST_LATE:
+            if future in self._at_work and len(self._late) < MOST_LATE:  # one that only waits has no thread to replace
                 self._late.add(future)
                 self._start()
 

@@ -120,7 +120,7 @@ class Evidence:
         numbers, sizes = np.unique(self.table.groups, return_counts=True)
         count = max(1, int(SAMPLED / max(float(sizes.mean()), 1.0))) if len(numbers) else 0
         groups = numbers[np.linspace(0, len(numbers) - 1, min(count, len(numbers))).astype(int)]
-        table = self.table.where(np.isin(self.table.groups, groups))
+        table = self.table.where(np.isin(self.table.groups, groups))  # whole groups: detectors compare inside them
         texts = self.texts(table.ids.tolist())
         has_text = np.array([text is not None for text in texts], dtype=bool)
         return Sampled(table.where(has_text), [text for text in texts if text is not None])
@@ -147,7 +147,7 @@ class Evidence:
             high += np.where(counts, np.maximum(weight * bottom, weight * top), 0.0)
         room = high - low
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(has_score & (room > 1e-12), (total - low) / room, np.nan)
+            return np.where(has_score & (room > 1e-12), (total - low) / room, np.nan)  # no room: nothing varies
 
 
 def extremes(windows: Sequence[Evidence], reward: str) -> tuple[float, float]:

@@ -162,7 +162,7 @@ def _parts(run: RunReader, steps: list[int], every: int, most: int | None) -> tu
     if most is None:
         return [], steps
     windows = max(_LEAST_WINDOWS, most * len(steps) // (run.count() * every))
-    if len(steps) <= windows * every + BASELINE_STEPS:
+    if len(steps) <= windows * every + BASELINE_STEPS:  # what would be left out is less than a baseline
         return [], steps
     newest = steps[-windows * every :]
     firsts = (version.first_step for version in run.own_versions if version.first_step is not None)

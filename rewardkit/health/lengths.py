@@ -25,7 +25,7 @@ def length_drift(window: Evidence, baseline: Evidence) -> Finding | None:
         return None
     moved = change(before, after)
     distance = (moved.after - moved.before) / max(float(before.std(ddof=1)), 1e-9)
-    ratio = moved.after / max(moved.before, 1e-9)
+    ratio = moved.after / max(moved.before, 1e-9)  # empty completions at first are no division by 0
     grown = distance > 3 and moved.errors > 4 and ratio > 1.5 and _gain(window, baseline) < 0.2
     shrunk = distance < -3 and moved.errors < -4 and ratio < 0.25
     if not (grown or shrunk):

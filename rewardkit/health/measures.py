@@ -132,7 +132,7 @@ def change(before: ArrayLike, after: ArrayLike) -> Shift:
     first, second = without_nan(before), without_nan(after)
     if len(first) < 3 or len(second) < 3:
         return Shift(mean_of(first), mean_of(second), 0.0)
-    error = math.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))
+    error = math.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))  # Welch
     moved = float(second.mean() - first.mean())
     return Shift(float(first.mean()), float(second.mean()), moved / error if error > 0 else math.copysign(1e6, moved))
 
@@ -185,9 +185,9 @@ def inside_groups(left: ArrayLike, right: ArrayLike, groups: Whole) -> Correlati
     a, b = grouped(first, labels), grouped(second, labels)
     x, y = first - a.means[a.places], second - b.means[b.places]
     size = math.sqrt(float((x**2).sum()) * float((y**2).sum()))
-    freedom = len(x) - len(a.means) - 2
+    freedom = len(x) - len(a.means) - 2  # the mean of each group takes one
     if size < 1e-12 or freedom < 10:
         return None
-    r = min(max(float((x * y).sum()) / size, -0.999999), 0.999999)
+    r = min(max(float((x * y).sum()) / size, -0.999999), 0.999999)  # atanh of 1 is infinite
     error = Z / math.sqrt(freedom)
     return Correlation(r, math.tanh(math.atanh(r) - error), math.tanh(math.atanh(r) + error))

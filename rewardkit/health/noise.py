@@ -94,7 +94,7 @@ def generations_needed(reliability: float) -> int | None:
     """Return the completions that a group needs for three right signs of four; ``None`` where none are enough."""
     if not reliability > 0.5:
         return None
-    return max(2, math.ceil(1 / (1 - 0.5 / reliability) - 1e-9))
+    return max(2, math.ceil(1 / (1 - 0.5 / reliability) - 1e-9))  # a rounding error must not add one
 
 
 def scorings_needed(reliability: float, generations: float) -> int | None:

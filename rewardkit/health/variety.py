@@ -179,7 +179,7 @@ def _packed(evidence: Evidence) -> list[float]:
     def work() -> list[float]:
         ratios = []
         for text in evidence.sampled().texts:
-            raw = text[:PACKED_CHARS].encode("utf-8", "replace")
+            raw = text[:PACKED_CHARS].encode("utf-8", "replace")  # a text may hold half of a surrogate pair
             if len(text) >= 200:
                 ratios.append(len(raw) / len(zlib.compress(raw, 1)))
         return ratios

@@ -117,7 +117,7 @@ class Watch:
             versions = _versions(table)
             if self._versions is not None and versions != self._versions:
                 flags += self._look() if self._recent else []
-                self._restart(versions)
+                self._restart(versions)  # scores of two versions cannot be compared
             elif len(self._recent) >= self._every:
                 flags += self._look()
             self._versions = versions
@@ -163,7 +163,7 @@ class Watch:
         for name, scores in table.scores.items():
             series = self._series.setdefault(name, [])
             series.extend(by_step(scores, table).tolist())
-            del series[:-HISTORY_STEPS]
+            del series[:-HISTORY_STEPS]  # a run of any length takes the same memory
 
     def _steps_of_baseline(self) -> int:
         return sum(len(np.unique(table.steps)) for table in self._first_tables)

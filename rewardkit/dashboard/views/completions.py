@@ -148,7 +148,7 @@ def prompt(opened: OpenRun, query: Query) -> dict[str, Any]:
     offset, limit = query.integer("offset", 0, low=0), query.integer("limit", PAGE, low=1, high=MOST)
     matches = np.flatnonzero(_Filter.of(query, run.rewards).mask(table))
     values = _values(table, epochs, rewards, sort)[matches]
-    ordered = matches[np.argsort(-values if down else values, kind="stable")]
+    ordered = matches[np.argsort(-values if down else values, kind="stable")]  # equal ones as they were recorded
     page = ordered[offset : offset + limit]
     best, other = _compared(table, epochs)
     return {
@@ -403,7 +403,7 @@ def _groups(table: CompletionTable, first: str) -> list[tuple[int, Whole]]:
     prompts, totals = table.prompts[ordered[starts]], table.totals[ordered]
     low, high = np.fmin.reduceat(totals, starts), np.fmax.reduceat(totals, starts)
     value = {"best": -high, "worst": low, "spread": low - high}[first]
-    parts = np.split(ordered, starts[1:])
+    parts = np.split(ordered, starts[1:])  # one array a prompt
     return [(int(prompts[group]), parts[group]) for group in np.lexsort((prompts, np.nan_to_num(value, nan=np.inf)))]
 
 

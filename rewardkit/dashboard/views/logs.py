@@ -243,7 +243,7 @@ def _position(key: str | None) -> LogPlace | None:
     completion, _, version = key.partition(":")
     if not (completion.isdecimal() and version.isdecimal() and len(key) < 40):
         raise RecordError(f"key {key[:40]!r}: expected an entry's key, such as 12:1")
-    return LogPlace(min(int(completion), 2**62), min(int(version), 2**62))
+    return LogPlace(min(int(completion), 2**62), min(int(version), 2**62))  # SQLite's integers have 64 bits
 
 
 def _key(position: LogPlace) -> str:
