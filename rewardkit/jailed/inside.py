@@ -36,9 +36,9 @@ def _leave(value: Any) -> dict[str, Any]:
     if odd is not None:
         return {"odd": f"Score with the value {odd}"}
     if not isinstance(value.metrics, dict):
-        return {"odd": f"Score with metrics={_shown(value.metrics)}"}
+        return {"odd": f"Score with metrics={_preview(value.metrics)}"}
     for name, metric in value.metrics.items():
-        odd = _shown(metric) if metric is None else _oddness(metric)
+        odd = _preview(metric) if metric is None else _oddness(metric)
         if odd is not None:
             return {"odd": f"Score with the metric {name!r}={odd}"}
     reason = None if value.reason is None else str(value.reason)[:REASON_CHARS]
@@ -51,13 +51,13 @@ def _oddness(value: Any) -> str | None:
     if value is None or isinstance(value, int | float):
         return None
     if not isinstance(value, Fraction | Decimal):
-        return _shown(value)
+        return _preview(value)
     try:
         endless = float(value) in (float("inf"), float("-inf"))
     except OverflowError:
         endless = True
     except ValueError:  # a signaling NaN
-        return _shown(value)
+        return _preview(value)
     if endless and (isinstance(value, Fraction) or value.is_finite()):
         return f"{type(value).__name__} too large for a float (at most 1.8e308)"
     return None
@@ -67,6 +67,6 @@ def _number(value: Any) -> Any:
     return float(value) if isinstance(value, Fraction | Decimal) else value
 
 
-def _shown(value: Any) -> str:
+def _preview(value: Any) -> str:
     text = repr(value[:_MAX_SHOWN_CHARS]) if isinstance(value, str | bytes | list | tuple) else repr(value)
     return f"{type(value).__name__} {text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + '...'}"

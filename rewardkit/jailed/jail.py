@@ -69,30 +69,30 @@ def shared_sandbox(width: int = 1) -> RewardSandbox:
         InfrastructureError: This machine does not have the level, or a variable names an unknown level or profile.
     """
     width = min(width, cores())
-    place = (os.getpid(), width)  # a fork makes its own, and must not end its parent's
+    key = (os.getpid(), width)  # a fork makes its own, and must not end its parent's
     with _lock:
-        made = _made.get(place)
+        made = _made.get(key)
         try:
             if made is not None:
                 made.start()
                 return made
         except PoolClosedError:  # a reward closed it
             pass
-        made = _made[place] = _new(width)
+        made = _made[key] = _new(width)
         return made
 
 
 def close_shared() -> None:
     """End this process's jails. A call that needs one makes another."""
     with _lock:
-        mine = [_made.pop(place) for place in list(_made) if place[0] == os.getpid()]
+        mine = [_made.pop(key) for key in list(_made) if key[0] == os.getpid()]
     for sandbox in mine:
         sandbox.close()
 
 
 def _new(width: int) -> RewardSandbox:
-    profile = _asked(PROFILE_VARIABLE, "python", tuple(PROFILES))
-    level = _asked(LEVEL_VARIABLE, "auto", ("auto", *map(str, Level)))
+    profile = _setting(PROFILE_VARIABLE, "python", tuple(PROFILES))
+    level = _setting(LEVEL_VARIABLE, "auto", ("auto", *map(str, Level)))
     try:
         sandbox = RewardSandbox(profile, level, width)
         sandbox.start()
@@ -101,7 +101,7 @@ def _new(width: int) -> RewardSandbox:
     return sandbox
 
 
-def _asked(variable: str, default: str, choices: tuple[str, ...]) -> str:
+def _setting(variable: str, default: str, choices: tuple[str, ...]) -> str:
     value = os.environ.get(variable, "") or default
     if value not in choices:
         raise InfrastructureError(f"{variable}={value!r}: expected one of {', '.join(choices)}")

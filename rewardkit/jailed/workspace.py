@@ -55,19 +55,19 @@ class Workspace:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        given = os.fspath(path)
-        if not isinstance(given, str) or not given.strip() or "\0" in given:
-            raise WorkspaceError(f"workspace {given!r:.80}: expected the path of a folder")
-        found = os.path.realpath(given)
-        if not os.path.isdir(found):
-            raise WorkspaceError(f"workspace {given!r:.200}: no such folder")
+        text = os.fspath(path)
+        if not isinstance(text, str) or not text.strip() or "\0" in text:
+            raise WorkspaceError(f"workspace {text!r:.80}: expected the path of a folder")
+        target = os.path.realpath(text)
+        if not os.path.isdir(target):
+            raise WorkspaceError(f"workspace {text!r:.200}: no such folder")
         roots = workspace_roots()
-        if not any(found == root or found.startswith(root.rstrip("/") + "/") for root in roots):
+        if not any(target == root or target.startswith(root.rstrip("/") + "/") for root in roots):
             raise WorkspaceError(
-                f"workspace {given!r:.200}: outside the folders of workspaces, {', '.join(roots)}; "
+                f"workspace {text!r:.200}: outside the folders of workspaces, {', '.join(roots)}; "
                 f"name its folder in the environment variable {ROOTS_VARIABLE}"
             )
-        self.path = Path(found)
+        self.path = Path(target)
 
     def __repr__(self) -> str:
         return f"Workspace({str(self.path)!r})"
@@ -110,12 +110,12 @@ class Workspace:
                 ``most_bytes``.
         """
         with self._opened(name) as descriptor:
-            found = bytearray()
-            while len(found) <= most_bytes:
-                more = os.read(descriptor, min(1 << 20, most_bytes + 1 - len(found)))
+            content = bytearray()
+            while len(content) <= most_bytes:
+                more = os.read(descriptor, min(1 << 20, most_bytes + 1 - len(content)))
                 if not more:
-                    return bytes(found)
-                found += more
+                    return bytes(content)
+                content += more
         raise WorkspaceError(f"workspace file {name!r:.200}: more than {most_bytes:,} bytes (most_bytes)")
 
     def read_text(self, name: str, *, most_bytes: int = MOST_BYTES) -> str:
@@ -172,9 +172,11 @@ class Workspace:
 
     def _program(self, command: Sequence[str]) -> str:
         """Return the source that does what a command says."""
-        for one in command:
-            if not isinstance(one, str):
-                raise WorkspaceError(f"workspace command {one!r:.80}: expected strings, as in run('python', 'main.py')")
+        for argument in command:
+            if not isinstance(argument, str):
+                raise WorkspaceError(
+                    f"workspace command {argument!r:.80}: expected strings, as in run('python', 'main.py')"
+                )
         if len(command) == 1 and " " in command[0]:
             raise WorkspaceError(f"workspace command {command[0]!r:.200}: give its words one by one")
         program, *rest = command or ("",)
@@ -280,14 +282,14 @@ def workspace_roots() -> list[str]:
     Raises:
         WorkspaceError: The variable names something else than absolute paths.
     """
-    given = os.environ.get(ROOTS_VARIABLE, "")
-    if not given:
+    variable = os.environ.get(ROOTS_VARIABLE, "")
+    if not variable:
         usual = (os.getcwd(), tempfile.gettempdir())
-        return [found for found in dict.fromkeys(map(os.path.realpath, usual)) if found != os.sep]
-    folders = [folder for folder in given.split(os.pathsep) if folder]
+        return [root for root in dict.fromkeys(map(os.path.realpath, usual)) if root != os.sep]
+    folders = [folder for folder in variable.split(os.pathsep) if folder]
     for folder in folders:
         if not os.path.isabs(folder):
-            raise WorkspaceError(f"{ROOTS_VARIABLE}={given!r:.200}: {folder!r:.200} is not an absolute path")
+            raise WorkspaceError(f"{ROOTS_VARIABLE}={variable!r:.200}: {folder!r:.200} is not an absolute path")
     return [os.path.realpath(folder) for folder in folders]
 
 

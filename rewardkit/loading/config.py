@@ -28,7 +28,9 @@ class RewardFunctionsRuntimeConfig:
 
     def __post_init__(self) -> None:
         """Check both fields and raise :class:`ConfigError` naming the one that is wrong."""
-        if isinstance(self.packages, str) or not all(isinstance(one, str) and one.strip() for one in self.packages):
+        if isinstance(self.packages, str) or not all(
+            isinstance(package, str) and package.strip() for package in self.packages
+        ):
             raise ConfigError(f"runtime.packages: expected a list of requirements, got {self.packages!r}")
         if not isinstance(self.env, Mapping):
             raise ConfigError(f"runtime.env: expected a mapping, got {self.env!r}")
@@ -67,7 +69,7 @@ class RewardFunctionsConfig:
             RewardLoadError: A reference leads nowhere.
             PackageInstallError: pip could not install the packages.
         """
-        found = resolve_set(
+        rewards = resolve_set(
             {
                 name: reward_from_source(like["source"], like.get("name") or name, **(like.get("options") or {}))
                 if isinstance(like, Mapping)
@@ -80,7 +82,7 @@ class RewardFunctionsConfig:
             from rewardkit.loading.packages import overlay_for  # it brings subprocess and tempfile along
 
             overlay = [str(overlay_for(self.runtime.packages))]
-        return RewardSet(found.rewards, overlay, dict(self.runtime.env), tuple(self.runtime.packages))
+        return RewardSet(rewards.rewards, overlay, dict(self.runtime.env), tuple(self.runtime.packages))
 
     @classmethod
     def from_dict(
@@ -137,8 +139,8 @@ def read_yaml(path: Path) -> Any:
     except OSError as reason:
         raise ConfigError(f"{path}: {reason.strerror or reason}") from reason
     except (yaml.YAMLError, UnicodeDecodeError) as reason:
-        said = " ".join(str(reason).split()).replace('in "<unicode string>", ', "in ")
-        raise ConfigError(f"{path}: not YAML: {said}") from reason
+        message = " ".join(str(reason).split()).replace('in "<unicode string>", ', "in ")
+        raise ConfigError(f"{path}: not YAML: {message}") from reason
 
 
 def key_twice(root: Any) -> Any:
@@ -164,33 +166,33 @@ def key_twice(root: Any) -> Any:
     return None
 
 
-def _check_text(where: str, given: Mapping[str, Any]) -> None:
+def _check_text(where: str, entry: Mapping[str, Any]) -> None:
     """Refuse a reward given as text whose fields are wrong."""
-    held = _only(given, {"source", "name", "options"}, where)
-    if not isinstance(held.get("source"), str):
-        raise ConfigError(f"{where}.source: expected the text of a function, got {held.get('source')!r}")
-    if not isinstance(held.get("name"), str | None):
-        raise ConfigError(f"{where}.name: expected the name of a function, got {held['name']!r}")
-    _only(held.get("options") or {}, _names(RewardOptions) - {"name"}, f"{where}.options")
+    entries = _only(entry, {"source", "name", "options"}, where)
+    if not isinstance(entries.get("source"), str):
+        raise ConfigError(f"{where}.source: expected the text of a function, got {entries.get('source')!r}")
+    if not isinstance(entries.get("name"), str | None):
+        raise ConfigError(f"{where}.name: expected the name of a function, got {entries['name']!r}")
+    _only(entries.get("options") or {}, _names(RewardOptions) - {"name"}, f"{where}.options")
 
 
 def _from(base: Path, like: Any) -> Any:
     """Return a reference to a relative file as seen from a folder; anything else as it is."""
     if isinstance(like, str):
-        place, colon, name = like.partition(":")
-        if place.endswith(".py") and not Path(place).is_absolute():
-            return f"{base / place}{colon}{name}"
+        file, colon, name = like.partition(":")
+        if file.endswith(".py") and not Path(file).is_absolute():
+            return f"{base / file}{colon}{name}"
     return like
 
 
 def _names(kind: type) -> set[str]:
-    return {one.name for one in fields(kind)}
+    return {field.name for field in fields(kind)}
 
 
-def _only(data: Any, known: set[str], where: str) -> dict[str, Any]:
+def _only(data: Any, keys: set[str], where: str) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise ConfigError(f"{where}: expected a mapping, got {data!r}")
     for name in data:
-        if name not in known:
-            raise ConfigError(f"{where}: unknown field {name!r}; the fields are {', '.join(sorted(known))}")
+        if name not in keys:
+            raise ConfigError(f"{where}: unknown field {name!r}; the fields are {', '.join(sorted(keys))}")
     return dict(data)

@@ -58,5 +58,5 @@ def _install(packages: list[str], folder: Path) -> None:
     except subprocess.TimeoutExpired:
         raise PackageInstallError(f"{', '.join(packages)}: pip took longer than {INSTALL_TIMEOUT_S} s") from None
     if done.returncode != 0:
-        words = "\n".join((done.stderr or done.stdout).strip().splitlines()[-6:])
-        raise PackageInstallError(f"{', '.join(packages)} cannot be installed for the workers:\n{words}")
+        message = "\n".join((done.stderr or done.stdout).strip().splitlines()[-6:])
+        raise PackageInstallError(f"{', '.join(packages)} cannot be installed for the workers:\n{message}")

@@ -82,10 +82,12 @@ def _resolved(reference: Any, where: str) -> Composable:
     if isinstance(reference, Composable):
         return reference
     if isinstance(reference, str):
-        found = resolve_all(reference)
-        if len(found) != 1:
-            raise RewardLoadError(f"{reference!r} holds {len(found)} rewards; name one: {reference}:{found[0].name}")
-        return found[0]
+        rewards = resolve_all(reference)
+        if len(rewards) != 1:
+            raise RewardLoadError(
+                f"{reference!r} holds {len(rewards)} rewards; name one: {reference}:{rewards[0].name}"
+            )
+        return rewards[0]
     if not callable(reference):
         raise RewardDefinitionError(
             f"{where}{': ' if where else ''}{shorten(reference)} is not a reward; expected a reward, a function, a "
@@ -102,16 +104,16 @@ def resolve_all(reference: str) -> list[Composable]:
         RewardLoadError: The reference leads nowhere; near names are offered.
     """
     _refuse_settings(reference)
-    place, _, name = reference.rpartition(":") if ":" in reference else (reference, "", "")
-    if not place:
+    source, _, name = reference.rpartition(":") if ":" in reference else (reference, "", "")
+    if not source:
         raise RewardLoadError(f"{reference!r}: expected file.py, file.py:name, module:name or a built-in's name")
-    if not name and "/" not in place and not place.endswith(".py"):
-        offered = entry_points().get(place)
+    if not name and "/" not in source and not source.endswith(".py"):
+        offered = entry_points().get(source)
         if offered is not None:
             return [_checked(offered.load(), reference)]
-    if (place.startswith(".") or "/" in place) and Path(place).is_dir():
-        raise RewardLoadError(f"{reference!r} is a folder; name a file in it, such as {Path(place, 'my_rewards.py')}")
-    module = load_file(Path(place)) if place.endswith(".py") or "/" in place else _import(place, reference)
+    if (source.startswith(".") or "/" in source) and Path(source).is_dir():
+        raise RewardLoadError(f"{reference!r} is a folder; name a file in it, such as {Path(source, 'my_rewards.py')}")
+    module = load_file(Path(source)) if source.endswith(".py") or "/" in source else _import(source, reference)
     if name:
         return [_member(module, name, reference)]
     rewards = rewards_in(module)
@@ -155,8 +157,8 @@ def rewards_in(module: ModuleType) -> list[Composable]:
     """
     own = list(dict.fromkeys(value for value in vars(module).values() if _is_own(value, module)))
     parts = {leaf for reward in own if isinstance(reward, Composite) for leaf in reward.leaves}
-    asked = {inner for reward in own for leaf in reward.leaves for inner in leaf.inner}
-    return [reward for reward in own if reward not in asked or reward in parts]
+    inner_rewards = {inner for reward in own for leaf in reward.leaves for inner in leaf.inner}
+    return [reward for reward in own if reward not in inner_rewards or reward in parts]
 
 
 def _is_own(value: object, module: ModuleType) -> bool:
@@ -188,21 +190,21 @@ def _import(name: str, reference: str) -> ModuleType:
 
 
 def _member(module: ModuleType, name: str, reference: str) -> Composable:
-    found: Any = module
+    value: Any = module
     for part in name.split("."):
-        if not hasattr(found, part):
-            names = [name for name, value in vars(module).items() if _is_own(value, module)]
+        if not hasattr(value, part):
+            names = [name for name, member in vars(module).items() if _is_own(member, module)]
             near = " or ".join(map(repr, difflib.get_close_matches(part, [*names, *_functions(module)], n=2)))
             hint = f"did you mean {near}?" if near else f"it has {', '.join(names) or 'no reward'}"
             raise RewardLoadError(f"{reference!r}: no {part!r} in it; {hint}")
-        found = getattr(found, part)
-    return _checked(found, reference)
+        value = getattr(value, part)
+    return _checked(value, reference)
 
 
-def _checked(found: Any, reference: str) -> Composable:
-    if isinstance(found, Composable) or callable(found):
-        return _resolved(found, "")
-    raise RewardLoadError(f"{reference!r} is a {type(found).__name__}, not a reward or a function")
+def _checked(value: Any, reference: str) -> Composable:
+    if isinstance(value, Composable) or callable(value):
+        return _resolved(value, "")
+    raise RewardLoadError(f"{reference!r} is a {type(value).__name__}, not a reward or a function")
 
 
 def resolve_set(rewards: Any) -> RewardSet:
@@ -224,15 +226,15 @@ def resolve_set(rewards: Any) -> RewardSet:
     if isinstance(rewards, Composable | str) or callable(rewards):
         rewards = [rewards]
     named: dict[str, Composable] = {}
-    for place, like in enumerate(_some(rewards)):
-        for found in resolve_all(like) if isinstance(like, str) else [_resolved(like, f"rewards[{place}]")]:
-            if found.name in named:
-                renamed = ".named(...)" if isinstance(found, Composite) else ".with_options(name=...)"
+    for index, like in enumerate(_some(rewards)):
+        for resolved in resolve_all(like) if isinstance(like, str) else [_resolved(like, f"rewards[{index}]")]:
+            if resolved.name in named:
+                renamed = ".named(...)" if isinstance(resolved, Composite) else ".with_options(name=...)"
                 raise RewardDefinitionError(
-                    f"two rewards are named {found.name!r}; give one another name: @reward(name=...) where it is "
+                    f"two rewards are named {resolved.name!r}; give one another name: @reward(name=...) where it is "
                     f"defined, {renamed} where it is not yours"
                 )
-            named[found.name] = found
+            named[resolved.name] = resolved
     return RewardSet(named)
 
 

@@ -31,7 +31,7 @@ def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], c
     """
     wide = len(head) > COLUMNS
     names = [*head[: COLUMNS - 1], f"and {len(head) - COLUMNS + 1} more"] if wide else list(head)
-    lines = [f"<tr>{''.join(f'<th>{_escaped(shortened(one, _CELL_CHARS))}</th>' for one in names)}</tr>"]
+    lines = [f"<tr>{''.join(f'<th>{_escaped(shortened(name, _CELL_CHARS))}</th>' for name in names)}</tr>"]
     for row in rows[:ROWS]:
         cells = [*row[: COLUMNS - 1], "…"] if wide else row
         lines.append(f"<tr>{''.join(map(_cell, cells))}</tr>")

@@ -21,22 +21,22 @@ def sparkline(values: Sequence[float | None], width: int = 20) -> str:
         width: The most places.
     """
     places = _in_places(values, width)
-    known = [one for one in places if one is not None]
-    if not known:
+    numbers = [value for value in places if value is not None]
+    if not numbers:
         return _GAP * len(places)
-    low, high = min(known), max(known)
-    return "".join(_GAP if one is None else _bar(one, low, high) for one in places)
+    low, high = min(numbers), max(numbers)
+    return "".join(_GAP if value is None else _bar(value, low, high) for value in places)
 
 
 def _in_places(values: Sequence[float | None], width: int) -> list[float | None]:
     count = min(width, len(values))
-    edges = [round(place * len(values) / count) for place in range(count + 1)] if count else []
+    edges = [round(index * len(values) / count) for index in range(count + 1)] if count else []
     return [_mean(values[start:end]) for start, end in itertools.pairwise(edges)]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [one for one in values if one is not None and math.isfinite(one)]
-    return math.fsum(one / len(known) for one in known) if known else None
+    numbers = [value for value in values if value is not None and math.isfinite(value)]
+    return math.fsum(number / len(numbers) for number in numbers) if numbers else None
 
 
 def _bar(value: float, low: float, high: float) -> str:

@@ -35,8 +35,8 @@ STYLE = (
     ".rk-chart .dash2{stroke-dasharray:6 3}.rk-chart .dash3{stroke-dasharray:2 3}"
     ".rk-chart .dash4{stroke-dasharray:8 3 2 3}"
 ) + "".join(
-    f".rk-chart .s{place}{{stroke:var(--s{place},{colour})}}.rk-chart .f{place}{{fill:var(--s{place},{colour})}}"
-    for place, colour in enumerate(
+    f".rk-chart .s{index}{{stroke:var(--s{index},{colour})}}.rk-chart .f{index}{{fill:var(--s{index},{colour})}}"
+    for index, colour in enumerate(
         ("#1f86c4", "#d9660f", "#0f9d76", "#c2689b", "#b8860b", "#3f9fdc", "#8a8a1f", "#808080"), start=1
     )
 )
@@ -116,18 +116,18 @@ class Chart:
 
 def chart_svg(chart: Chart) -> str:
     """Return the chart as one ``<svg>``; :data:`STYLE` has to be in the same page."""
-    chart = replace(chart, curves=[_known(one) for one in chart.curves])
-    words = _in_words(chart)
+    chart = replace(chart, curves=[_finite(curve) for curve in chart.curves])
+    description = _in_words(chart)
     drawn = _thinned(replace(chart, curves=chart.curves[:CURVES]))
     rows = -(-len(drawn.curves) // _LEGEND_COLUMNS) if len(chart.curves) > 1 else 0
-    lines = any(one.kind == "version" for one in chart.markers)
+    lines = any(marker.kind == "version" for marker in chart.markers)
     plot = _Plot.of(drawn, _TOP + rows * _ROW + (_ROW if lines else 0))
     body = "".join([
         _title(chart), _legend(chart) if rows else "", _axes(plot, drawn), _markers(plot, drawn.markers),
-        *(_curve(plot, drawn, place) for place in range(len(drawn.curves))),
-        "" if plot.known else _text(plot.left + 8, plot.top + 20, "no values are known", "none"),
+        *(_curve(plot, drawn, index) for index in range(len(drawn.curves))),
+        "" if plot.has_values else _text(plot.left + 8, plot.top + 20, "no values are known", "none"),
     ])  # fmt: skip
-    head = f'class="rk-chart" viewBox="0 0 {_WIDTH} {plot.bottom + _BOTTOM:.0f}" role="img" aria-label="{words}"'
+    head = f'class="rk-chart" viewBox="0 0 {_WIDTH} {plot.bottom + _BOTTOM:.0f}" role="img" aria-label="{description}"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {head}>{body}</svg>'
 
 
@@ -145,7 +145,7 @@ def nice_ticks(low: float, high: float, count: int) -> list[float]:
         return [low] if low == high else [low, high]
     size = 10.0 ** math.floor(math.log10(span / count))
     steps = (size * many for many in (10, 5, 2, 1, 0.5, 0.2, 0.1))
-    return next((found for step in steps if len(found := _multiples(low, high, step, 4 * count)) >= count), [low, high])
+    return next((ticks for step in steps if len(ticks := _multiples(low, high, step, 4 * count)) >= count), [low, high])
 
 
 def _multiples(low: float, high: float, step: float, most: int) -> list[float]:
@@ -153,7 +153,7 @@ def _multiples(low: float, high: float, step: float, most: int) -> list[float]:
     if not step:
         return []
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [place * step for place in range(first, last + 1)] if last - first <= most else []
+    return [index * step for index in range(first, last + 1)] if last - first <= most else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +166,15 @@ class _Plot:
     bottom: float
     x: tuple[float, float]
     y: tuple[float, float]
-    known: bool
+    has_values: bool
 
     @classmethod
     def of(cls, chart: Chart, top: float) -> _Plot:
         values = [
-            one
+            value
             for curve in chart.curves
-            for one in itertools.chain(curve.values, curve.low, curve.high)
-            if one is not None
+            for value in itertools.chain(curve.values, curve.low, curve.high)
+            if value is not None
         ]
         low, high = _room([*values, *chart.bounds] if values else [*chart.bounds, 0.0, 1.0])
         places = chart.x or [0.0]
@@ -204,11 +204,11 @@ def _room(values: Sequence[float]) -> tuple[float, float]:
     return low, high
 
 
-def _known(curve: Curve) -> Curve:
+def _finite(curve: Curve) -> Curve:
     """Return the curve with ``None`` for anything but a finite number."""
 
     def clean(values: Iterable[float | None]) -> list[float | None]:
-        return [one if one is not None and math.isfinite(one) else None for one in values]
+        return [value if value is not None and math.isfinite(value) else None for value in values]
 
     return Curve(curve.name, clean(curve.values), clean(curve.low), clean(curve.high))
 
@@ -218,17 +218,21 @@ def _thinned(chart: Chart) -> Chart:
     count = len(chart.x)
     if count <= POINTS:
         return chart
-    edges = list(itertools.pairwise(round(place * count / POINTS) for place in range(POINTS + 1)))
+    edges = list(itertools.pairwise(round(index * count / POINTS) for index in range(POINTS + 1)))
 
     def means(values: Sequence[float | None]) -> list[float | None]:
-        return [_mean([one for one in values[start:end] if one is not None]) for start, end in edges] if values else []
+        return (
+            [_mean([value for value in values[start:end] if value is not None]) for start, end in edges]
+            if values
+            else []
+        )
 
-    curves = [Curve(one.name, means(one.values), means(one.low), means(one.high)) for one in chart.curves]
+    curves = [Curve(curve.name, means(curve.values), means(curve.low), means(curve.high)) for curve in chart.curves]
     return replace(chart, x=[math.fsum(chart.x[start:end]) / (end - start) for start, end in edges], curves=curves)
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(one / len(values) for one in values) if values else None
+    return math.fsum(value / len(values) for value in values) if values else None
 
 
 def _in_words(chart: Chart) -> str:
@@ -236,18 +240,18 @@ def _in_words(chart: Chart) -> str:
     span = f"{len(chart.x):,} places of {chart.axis}"
     span += f" from {chart.x[0]:g} to {chart.x[-1]:g}" if chart.x else ""
     parts = [f"{chart.title}: line chart over {span}"]
-    for one in chart.curves[:CURVES]:
-        known = [value for value in one.values if value is not None]
-        name = "" if len(chart.curves) == 1 else f"{one.name} "
-        ends = f"from {chart.told(known[0])} to {chart.told(known[-1])}" if known else "not known"
-        lacking = len(one.values) - len(known)
-        parts.append(f"{name}{ends}{f', {lacking:,} not known' if known and lacking else ''}")
-    parts += [f"{one.words} at {one.at:g}" for one in chart.markers]
+    for curve in chart.curves[:CURVES]:
+        numbers = [value for value in curve.values if value is not None]
+        name = "" if len(chart.curves) == 1 else f"{curve.name} "
+        ends = f"from {chart.told(numbers[0])} to {chart.told(numbers[-1])}" if numbers else "not known"
+        lacking = len(curve.values) - len(numbers)
+        parts.append(f"{name}{ends}{f', {lacking:,} not known' if numbers and lacking else ''}")
+    parts += [f"{marker.words} at {marker.at:g}" for marker in chart.markers]
     return _escaped(shortened("; ".join(parts), 600))
 
 
 def _title(chart: Chart) -> str:
-    values = [one for one in chart.curves[0].values if one is not None] if len(chart.curves) == 1 else []
+    values = [value for value in chart.curves[0].values if value is not None] if len(chart.curves) == 1 else []
     last = _text(_WIDTH - _RIGHT, 14, chart.told(values[-1]), "tick", "end") if values else ""
     return f"{_text(2, 14, shortened(chart.title, _TITLE_CHARS), 'title')}{last}"
 
@@ -255,20 +259,20 @@ def _title(chart: Chart) -> str:
 def _legend(chart: Chart) -> str:
     parts = []
     wide = (_WIDTH - 4) / _LEGEND_COLUMNS
-    for place, one in enumerate(chart.curves[:CURVES]):
-        row, column = divmod(place, _LEGEND_COLUMNS)
+    for index, curve in enumerate(chart.curves[:CURVES]):
+        row, column = divmod(index, _LEGEND_COLUMNS)
         x, y = 2 + column * wide, _TOP + row * _ROW
-        line = f'<path class="line {_classes(place)}" d="M{x:.0f} {y - 4}h14"/>'
+        line = f'<path class="line {_classes(index)}" d="M{x:.0f} {y - 4}h14"/>'
         more = len(chart.curves) - CURVES
-        last = place == CURVES - 1 and more > 0
-        name = f"{shortened(one.name, 8)}, {more} more" if last else shortened(one.name, _LEGEND_CHARS)
-        parts.append(f"<g>{_hint(one.name)}{line}{_text(x + 18, y, name, 'tick')}</g>")
+        last = index == CURVES - 1 and more > 0
+        name = f"{shortened(curve.name, 8)}, {more} more" if last else shortened(curve.name, _LEGEND_CHARS)
+        parts.append(f"<g>{_hint(curve.name)}{line}{_text(x + 18, y, name, 'tick')}</g>")
     return "".join(parts)
 
 
-def _classes(place: int) -> str:
+def _classes(index: int) -> str:
     """Return a curve's classes: its colour, and from the second on dashes too, for those who see no colours."""
-    return f"s{place + 1}" + (f" dash{place % _DASHES + 1}" if place % _DASHES else "")
+    return f"s{index + 1}" + (f" dash{index % _DASHES + 1}" if index % _DASHES else "")
 
 
 def _axes(plot: _Plot, chart: Chart) -> str:
@@ -278,8 +282,8 @@ def _axes(plot: _Plot, chart: Chart) -> str:
         parts.append(f'<path class="rule" d="M{plot.left:.0f} {y:.1f}H{plot.right:.0f}"/>')
         parts.append(_text(plot.left - 5, y + 4, chart.told(value), "tick", "end"))
     for value in _places(plot.x, whole=chart.whole):
-        told = f"{value:,.0f}" if chart.whole else f"{value:.4g}"
-        parts.append(_text(plot.across(value), plot.bottom + 18, told, "tick", "middle"))
+        text = f"{value:,.0f}" if chart.whole else f"{value:.4g}"
+        parts.append(_text(plot.across(value), plot.bottom + 18, text, "tick", "middle"))
     parts.append(_text(2, plot.bottom + 18, chart.axis, "tick"))
     return "".join(parts)
 
@@ -289,62 +293,62 @@ def _places(span: tuple[float, float], *, whole: bool) -> list[float]:
     if span[0] == span[1]:
         return [span[0]]
     ticks = nice_ticks(*span, _TICKS_X)
-    return [one for one in ticks if one == round(one) or not whole]
+    return [tick for tick in ticks if tick == round(tick) or not whole]
 
 
 def _markers(plot: _Plot, markers: Sequence[Marker]) -> str:
-    inside = sorted((one for one in markers if plot.x[0] <= one.at <= plot.x[1]), key=lambda one: one.at)
-    lines = [one for one in inside if one.kind == "version"]
-    ends = [plot.across(one.at) for one in lines[1:]] + [float(plot.right)]
+    inside = sorted((marker for marker in markers if plot.x[0] <= marker.at <= plot.x[1]), key=lambda marker: marker.at)
+    lines = [marker for marker in inside if marker.kind == "version"]
+    ends = [plot.across(marker.at) for marker in lines[1:]] + [float(plot.right)]
     parts, free = [], 0.0
-    for one, end in zip(lines, ends, strict=False):
-        x = plot.across(one.at)
-        words = shortened(one.words, _LABEL_CHARS)
-        wide = len(words) * _LABEL_PX
+    for marker, end in zip(lines, ends, strict=False):
+        x = plot.across(marker.at)
+        text = shortened(marker.words, _LABEL_CHARS)
+        wide = len(text) * _LABEL_PX
         label = ""
         if x + 3 + wide <= end and x + 3 >= free:
-            label, free = _text(x + 3, plot.top - 7, words, "tick"), x + 3 + wide
+            label, free = _text(x + 3, plot.top - 7, text, "tick"), x + 3 + wide
         elif x - 3 - wide >= free:
-            label, free = _text(x - 3, plot.top - 7, words, "tick", "end"), x
+            label, free = _text(x - 3, plot.top - 7, text, "tick", "end"), x
         line = f'<path class="version" d="M{x:.1f} {plot.top - 15:.1f}V{plot.bottom:.1f}"/>'
-        parts.append(f"<g>{_hint(f'{one.words} from {one.at:g} on')}{line}{label}</g>")
-    for one in inside:
-        if one.kind == "flag":
-            path = f"M{plot.across(one.at) - 4:.1f} {plot.bottom + 1:.1f}h8l-4 -7z"
-            parts.append(f'<g>{_hint(f"{one.words}, at {one.at:g}")}<path class="flag" d="{path}"/></g>')
-    return "".join([*parts, *_gaps(plot, [one for one in inside if one.kind == "gap"])])
+        parts.append(f"<g>{_hint(f'{marker.words} from {marker.at:g} on')}{line}{label}</g>")
+    for marker in inside:
+        if marker.kind == "flag":
+            path = f"M{plot.across(marker.at) - 4:.1f} {plot.bottom + 1:.1f}h8l-4 -7z"
+            parts.append(f'<g>{_hint(f"{marker.words}, at {marker.at:g}")}<path class="flag" d="{path}"/></g>')
+    return "".join([*parts, *_gaps(plot, [marker for marker in inside if marker.kind == "gap"])])
 
 
 def _gaps(plot: _Plot, gaps: Sequence[Marker]) -> Iterator[str]:
     """Yield hollow circles below the axis; of those that would lie on each other, the first tells of all."""
     while gaps:
         x = plot.across(gaps[0].at)
-        near = [one for one in gaps if plot.across(one.at) < x + _GAP_PX]
+        near = [gap for gap in gaps if plot.across(gap.at) < x + _GAP_PX]
         gaps = gaps[len(near) :]
-        words = f"{near[0].words}, at {near[0].at:g}"
-        words += f"; {len(near) - 1} more up to {near[-1].at:g}" if len(near) > 1 else ""
-        yield f'<g>{_hint(words)}<circle class="gap" cx="{x:.1f}" cy="{plot.bottom + 5:.1f}" r="2.75"/></g>'
+        label = f"{near[0].words}, at {near[0].at:g}"
+        label += f"; {len(near) - 1} more up to {near[-1].at:g}" if len(near) > 1 else ""
+        yield f'<g>{_hint(label)}<circle class="gap" cx="{x:.1f}" cy="{plot.bottom + 5:.1f}" r="2.75"/></g>'
 
 
-def _curve(plot: _Plot, chart: Chart, place: int) -> str:
-    curve = chart.curves[place]
+def _curve(plot: _Plot, chart: Chart, index: int) -> str:
+    curve = chart.curves[index]
     parts = []
     if curve.low and curve.high:
         both = zip(chart.x, curve.low, curve.high, strict=True)
         edges = [(x, (low, high)) if low is not None and high is not None else None for x, low, high in both]
-        parts += [f'<path class="band f{place + 1}" d="{_band(plot, run)}"/>' for run in _runs(edges) if len(run) > 1]
+        parts += [f'<path class="band f{index + 1}" d="{_band(plot, run)}"/>' for run in _runs(edges) if len(run) > 1]
     points = [None if value is None else (x, value) for x, value in zip(chart.x, curve.values, strict=True)]
     for run in _runs(points):
         if len(run) == 1:
             x, y = plot.across(run[0][0]), plot.up(run[0][1])
-            parts.append(f'<circle class="f{place + 1}" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>')
+            parts.append(f'<circle class="f{index + 1}" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>')
         else:
             path = "L".join(f"{plot.across(x):.1f} {plot.up(value):.1f}" for x, value in run)
-            parts.append(f'<path class="line {_classes(place)}" d="M{path}"/>')
-    known = [one for one in points if one is not None]
-    if len(known) * len(chart.curves) <= _DOTS:
+            parts.append(f'<path class="line {_classes(index)}" d="M{path}"/>')
+    drawn = [point for point in points if point is not None]
+    if len(drawn) * len(chart.curves) <= _DOTS:
         name = "" if len(chart.curves) == 1 else f"{curve.name}, "
-        for x, value in known:
+        for x, value in drawn:
             hint = _hint(f"{name}{chart.axis} {x:g}: {chart.told(value)}")
             centre = f'cx="{plot.across(x):.1f}" cy="{plot.up(value):.1f}"'
             parts.append(f'<circle class="hit" {centre} r="8">{hint}</circle>')
@@ -359,18 +363,18 @@ def _band(plot: _Plot, run: Sequence[tuple[float, tuple[float, float]]]) -> str:
 
 def _runs(points: Iterable[T | None]) -> list[list[T]]:
     """Return the points that follow one another without a gap."""
-    found = itertools.groupby(points, lambda one: one is not None)
-    return [[one for one in part if one is not None] for known, part in found if known]
+    runs = itertools.groupby(points, lambda point: point is not None)
+    return [[point for point in part if point is not None] for is_drawn, part in runs if is_drawn]
 
 
-def _text(x: float, y: float, words: str, kind: str, anchor: str = "start") -> str:
+def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
     where = f'x="{x:.1f}" y="{y:.1f}"' + ("" if anchor == "start" else f' text-anchor="{anchor}"')
-    return f'<text class="{kind}" {where}>{_escaped(shortened(words))}</text>'
+    return f'<text class="{kind}" {where}>{_escaped(shortened(text))}</text>'
 
 
-def _hint(words: str) -> str:
+def _hint(text: str) -> str:
     """Return what is told where the mouse rests."""
-    return f"<title>{_escaped(shortened(words, 200))}</title>"
+    return f"<title>{_escaped(shortened(text, 200))}</title>"
 
 
 def _escaped(text: str) -> str:

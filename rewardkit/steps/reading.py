@@ -27,14 +27,14 @@ from rewardkit.types import STEP_KINDS, Message, Step, Text
 
 MOST_STEPS = 1_000
 """A completion of more steps fails, or it would cost a judge's fee for each."""
-_Reader: TypeAlias = Callable[[Sequence[Message], int], Iterator["_Found"]]
+_Reader: TypeAlias = Callable[[Sequence[Message], int], Iterator["_Located"]]
 
 
-class _Found(NamedTuple):
+class _Located(NamedTuple):
     """A step: which message it is of, and how many characters of its turn stand before it."""
 
     step: Step
-    place: int
+    turn: int
     chars: int = 0
 
 
@@ -51,10 +51,10 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
         CoercionError: Prompt or completion is neither text nor a list of chat messages, or a role is not known.
         ValueError: There are more than :data:`MOST_STEPS`.
     """
-    for of, given in (("prompt", prompt), ("completion", completion)):
-        if (wrong := why_no_text(given)) is not None:
+    for of, text in (("prompt", prompt), ("completion", completion)):
+        if (wrong := why_no_text(text)) is not None:
             raise CoercionError(f"{of}: {wrong}")
-        _refuse_unknown_roles(of, given)
+        _refuse_unknown_roles(of, text)
     whole = conversation(prompt, completion)
     first = 1 if isinstance(prompt, str) else len(prompt)
     readers: dict[str, _Reader] = {
@@ -63,60 +63,60 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
         "span": functools.partial(_spans, labels=labels),
     }
     read = readers[each]
-    turns = [place for place in range(first, len(whole)) if whole[place]["role"] == "assistant"]
-    every = (one for place in turns for one in read(whole, place))
-    found = list(itertools.islice(every, MOST_STEPS + 1))
-    if len(found) > MOST_STEPS:
+    turns = [turn for turn in range(first, len(whole)) if whole[turn]["role"] == "assistant"]
+    every = (entry for turn in turns for entry in read(whole, turn))
+    entries = list(itertools.islice(every, MOST_STEPS + 1))
+    if len(entries) > MOST_STEPS:
         raise ValueError(f"the completion has more than {MOST_STEPS:,} {STEP_KINDS[each]}; no more are scored")
-    for index, (step, place, chars) in enumerate(found):
-        said = content_text(whole[place].get("content"))[:chars] if chars else ""
-        begun = [{"role": "assistant", "content": said}] if said.strip() else []
-        yield replace(step, index=index, count=len(found), before=(*whole[:place], *begun))
+    for index, (step, turn, chars) in enumerate(entries):
+        text = content_text(whole[turn].get("content"))[:chars] if chars else ""
+        begun = [{"role": "assistant", "content": text}] if text.strip() else []
+        yield replace(step, index=index, count=len(entries), before=(*whole[:turn], *begun))
 
 
-def _refuse_unknown_roles(of: str, given: Text) -> None:
+def _refuse_unknown_roles(of: str, text: Text) -> None:
     """Raise where a role is not known: a turn whose role is misspelt would be passed over."""
-    for place, message in enumerate(() if isinstance(given, str) else given):
+    for index, message in enumerate(() if isinstance(text, str) else text):
         if message["role"] not in ROLES:
             raise CoercionError(
-                f"{of}, message {place}: unknown role {message['role']!r}; the roles are {', '.join(ROLES)}"
+                f"{of}, message {index}: unknown role {message['role']!r}; the roles are {', '.join(ROLES)}"
             )
 
 
-def _turn(whole: Sequence[Message], place: int) -> Iterator[_Found]:
-    message = whole[place]
-    yield _Found(Step(content_text(message.get("content")), "turn", messages=(message,)), place)
+def _turn(whole: Sequence[Message], turn: int) -> Iterator[_Located]:
+    message = whole[turn]
+    yield _Located(Step(content_text(message.get("content")), "turn", messages=(message,)), turn)
 
 
-def _spans(whole: Sequence[Message], place: int, labels: Sequence[str]) -> Iterator[_Found]:
-    text = content_text(whole[place].get("content"))
+def _spans(whole: Sequence[Message], turn: int, labels: Sequence[str]) -> Iterator[_Located]:
+    text = content_text(whole[turn].get("content"))
     names = "|".join(map(re.escape, labels))
     for span in re.finditer(rf"<({names})(?:\s[^<>]*)?>(.*?)(?:</\1\s*>|\Z)", text, re.DOTALL):
         inner = span[2].strip()
         own = {"role": "assistant", "content": inner}
-        yield _Found(Step(inner, "span", label=span[1], messages=(own,)), place, span.start())
+        yield _Located(Step(inner, "span", label=span[1], messages=(own,)), turn, span.start())
 
 
-def _tool_calls(whole: Sequence[Message], place: int) -> Iterator[_Found]:
-    answers = list(_answers(whole[place + 1 :]))
-    for number, (call, own) in enumerate(_calls(whole[place])):
-        named = (one for one in answers if one.id is not None and one.id == call.get("id"))
-        placed = (one for one in answers[number : number + 1] if one.id is None or call.get("id") is None)
+def _tool_calls(whole: Sequence[Message], turn: int) -> Iterator[_Located]:
+    answers = list(_answers(whole[turn + 1 :]))
+    for number, (call, own) in enumerate(_calls(whole[turn])):
+        named = (answer for answer in answers if answer.id is not None and answer.id == call.get("id"))
+        placed = (answer for answer in answers[number : number + 1] if answer.id is None or call.get("id") is None)
         answer = next(itertools.chain(named, placed), None)
         name, text = _name_and_arguments(call)
         step = Step(text, "tool_call", name=name, arguments=_object(text or "{}"), messages=(own,))
         if answer is not None:
             step = replace(step, result=answer.text, messages=(own, answer.message))
-        yield _Found(step, place)
+        yield _Located(step, turn)
 
 
 def _name_and_arguments(call: Mapping[str, Any]) -> tuple[str | None, str]:
     """Return the name of the tool that is called, and the arguments as they are written; objects as JSON."""
     inner = next((call[key] for key in ("function", "custom") if isinstance(call.get(key), Mapping)), call)
-    arguments = (inner[key] for key in ("arguments", "input", "parameters") if inner.get(key) is not None)
-    given: Any = next(arguments, {})
+    candidates = (inner[key] for key in ("arguments", "input", "parameters") if inner.get(key) is not None)
+    arguments: Any = next(candidates, {})
     name = inner.get("name")
-    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
     return name if isinstance(name, str) else None, text
 
 
@@ -124,7 +124,7 @@ def _calls(message: Message) -> Iterator[tuple[Mapping[str, Any], Message]]:
     """Return each tool call of a message, and the message without the others."""
     calls, called, content = message.get("tool_calls") or (), message.get("function_call"), message.get("content")
     blocks = content if isinstance(content, list | tuple) else ()
-    others = [one for one in blocks if not _is_block("tool_use", one)]
+    others = [block for block in blocks if not _is_block("tool_use", block)]
     bare = {key: value for key, value in message.items() if key not in ("tool_calls", "function_call")}
     bare |= {"content": others} if blocks else {}
     for call in calls if isinstance(calls, list | tuple) else (calls,):
@@ -153,7 +153,7 @@ class _Answer(NamedTuple):
 
 def _answers(following: Sequence[Message]) -> Iterator[_Answer]:
     """Return each tool's answer before the next turn of the assistant."""
-    for message in itertools.takewhile(lambda one: one["role"] != "assistant", following):
+    for message in itertools.takewhile(lambda message: message["role"] != "assistant", following):
         content = message.get("content")
         if message["role"] in ("tool", "function"):
             yield _Answer(message.get("tool_call_id"), content_text(content), message)

@@ -42,7 +42,7 @@ class StepPlan:
         """Return the plan for these settings; raise RewardDefinitionError where one makes no sense."""
         labels = (label,) if isinstance(label, str) else () if label is None else label
         named = isinstance(labels, list | tuple) and all(
-            isinstance(one, str) and _LABEL.fullmatch(one) for one in labels
+            isinstance(label, str) and _LABEL.fullmatch(label) for label in labels
         )
         number = isinstance(discount, int | float) and not isinstance(discount, bool) and 0 < discount <= 1
         checks = (
@@ -60,9 +60,9 @@ class StepPlan:
                 f"discount={discount!r}: leave it out, or reduce='discounted' instead of {reduce!r}",
             ),
         )
-        for fits, words in checks:
+        for fits, message in checks:
             if not fits:
-                raise RewardDefinitionError(f"{where}: {words}")
+                raise RewardDefinitionError(f"{where}: {message}")
         used = float(_DISCOUNT if discount is None else discount) if reduce == "discounted" else 1.0
         return cls(each, tuple(labels), reduce, used)
 
@@ -70,33 +70,33 @@ class StepPlan:
         """Return one score, within the range of these."""
         if self.reduce in ("min", "last"):
             return min(scores) if self.reduce == "min" else scores[-1]
-        weights = [self.discount**place for place in range(len(scores))]
+        weights = [self.discount**index for index in range(len(scores))]
         whole = math.fsum(weights)
         mean = math.fsum(weight / whole * score for weight, score in zip(weights, scores, strict=True))
         return max(min(scores), min(max(scores), mean))  # rounding may lead outside
 
-    def combined(self, said: Sequence[tuple[Step, Score]]) -> Score:
+    def combined(self, pairs: Sequence[tuple[Step, Score]]) -> Score:
         """Return one score of all, with a metric and a line of the reason for each; skipped where no step is scored."""
         plural = STEP_KINDS[self.each]
-        if not said:
+        if not pairs:
             hint = _NO_CALLS if self.each == "tool_call" else ""
             return Score(None, f"the completion has no {plural}{hint}", {"steps": 0})
-        shown = said[:MOST_SHOWN]
-        scores = [score.value for _, score in said if score.value is not None]
-        lines = [f"{self.reduce} over {len(scores)} of {len(said)} {plural}"]
-        for step, score in shown:
+        listed = pairs[:MOST_SHOWN]
+        scores = [score.value for _, score in pairs if score.value is not None]
+        lines = [f"{self.reduce} over {len(scores)} of {len(pairs)} {plural}"]
+        for step, score in listed:
             number = "left out" if score.value is None else f"{score.value:.4g}"
             line = f"{head_of(step)}: {number}{', ' if score.reason else ''}{' '.join((score.reason or '').split())}"
-            lines.append(line[: _REASON_CHARS // len(shown)])
-        lines += [f"and {len(said) - len(shown):,} more"] if len(said) > len(shown) else []
-        each = {f"step/{step.index}": score.value for step, score in shown if score.value is not None}
-        metrics = {**_together([score.metrics for _, score in said]), "steps": len(said), **each}
-        unanswered = [one for _, score in said for one in score.unanswered]
+            lines.append(line[: _REASON_CHARS // len(listed)])
+        lines += [f"and {len(pairs) - len(listed):,} more"] if len(pairs) > len(listed) else []
+        each = {f"step/{step.index}": score.value for step, score in listed if score.value is not None}
+        metrics = {**_together([score.metrics for _, score in pairs]), "steps": len(pairs), **each}
+        unanswered = [record for _, score in pairs for record in score.unanswered]
         return Score(self.score(scores) if scores else None, "\n".join(lines), metrics, unanswered)
 
 
-def _either(words: Iterable[str]) -> str:
-    *rest, last = map(repr, words)
+def _either(names: Iterable[str]) -> str:
+    *rest, last = map(repr, names)
     return f"{', '.join(rest)} or {last}"
 
 
@@ -108,12 +108,12 @@ def head_of(step: Step) -> str:
 
 def _together(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the steps' own metrics as one: what they took is summed, where it is known of all; the rest is a mean."""
-    took = [one for one in metrics if any(name in one for name in COST_METRICS)]
-    found: dict[str, float] = {}
-    for name in dict.fromkeys(name for one in metrics for name in one):
-        values = [one[name] for one in metrics if name in one]
+    took = [step_metrics for step_metrics in metrics if any(name in step_metrics for name in COST_METRICS)]
+    sums: dict[str, float] = {}
+    for name in dict.fromkeys(name for step_metrics in metrics for name in step_metrics):
+        values = [step_metrics[name] for step_metrics in metrics if name in step_metrics]
         if name not in COST_METRICS:
-            found[name] = math.fsum(value / len(values) for value in values)
+            sums[name] = math.fsum(value / len(values) for value in values)
         elif len(values) == len(took):
-            found[name] = math.fsum(values)
-    return found
+            sums[name] = math.fsum(values)
+    return sums

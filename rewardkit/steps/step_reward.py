@@ -72,9 +72,14 @@ class Stepwise(RewardFunction, Versioned):
         kind = inspect.Parameter.KEYWORD_ONLY
         ours = [inspect.Parameter("prompt", kind, default=""), inspect.Parameter("completion", kind)]
         taken = {"prompt", "completion", self.part, *set_by_partials(self.function)}
-        theirs = [one for name, one in inspect.signature(self.function).parameters.items() if name not in taken]
-        named = [one.replace(kind=kind) if one.kind is one.POSITIONAL_OR_KEYWORD else one for one in theirs]
-        return inspect.Signature(sorted([*ours, *named], key=lambda one: one.kind))
+        theirs = [
+            parameter for name, parameter in inspect.signature(self.function).parameters.items() if name not in taken
+        ]
+        named = [
+            parameter.replace(kind=kind) if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else parameter
+            for parameter in theirs
+        ]
+        return inspect.Signature(sorted([*ours, *named], key=lambda parameter: parameter.kind))
 
     @property
     def hints(self) -> Mapping[str, Any]:
@@ -110,15 +115,15 @@ class Stepwise(RewardFunction, Versioned):
         return Fingerprint(self.scored, self.plan).digits
 
     def __call__(self, /, **columns: Any) -> Score:
-        said = []
+        pairs = []
         for step in self.steps(columns):
             try:
                 score = self.checked(self.function(**self.arguments(step, columns)))
             except BaseException as error:
                 self.name_in(error, step)
                 raise
-            said.append((replace(step, before=()), score))  # what is before all of them is long
-        return self.plan.combined(said)
+            pairs.append((replace(step, before=()), score))  # what is before all of them is long
+        return self.plan.combined(pairs)
 
     def steps(self, columns: Mapping[str, Any]) -> Iterator[Step]:
         """Return the steps of the rollout that a call is given."""
@@ -126,15 +131,15 @@ class Stepwise(RewardFunction, Versioned):
 
     def arguments(self, step: Step, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the function is called with: its columns, and the step; a reward gets the step as a rollout."""
-        given = dict(columns)
-        texts: dict[str, Any] = {"prompt": given.pop("prompt", ""), "completion": given.pop("completion")}
+        arguments = dict(columns)
+        texts: dict[str, Any] = {"prompt": arguments.pop("prompt", ""), "completion": arguments.pop("completion")}
         if self.part is not None:
-            given[self.part] = step
+            arguments[self.part] = step
         else:
             as_text = "completion" in self.texts and self.texts["completion"].form is Form.TEXT
             texts = {"prompt": [*step.before], "completion": step.text if as_text else [*step.messages]}
-            given |= {"messages": [*step.before, *step.messages]} if "messages" in given else {}
-        return given | {name: taken.form_value(texts[name]) for name, taken in self.texts.items()}
+            arguments |= {"messages": [*step.before, *step.messages]} if "messages" in arguments else {}
+        return arguments | {name: taken.form_value(texts[name]) for name, taken in self.texts.items()}
 
     def name_in(self, error: BaseException, step: Step) -> None:
         """Note the step in an error, in place of what was noted when the same error was raised before."""
@@ -142,7 +147,10 @@ class Stepwise(RewardFunction, Versioned):
         note.of = self.scored
         with suppress(Exception):  # a class of errors may be frozen, or have notes of its own; the error counts then
             others = getattr(error, "__notes__", ())
-            error.__notes__ = [*(one for one in others if getattr(one, "of", None) is not self.scored), note]
+            error.__notes__ = [
+                *(note_before for note_before in others if getattr(note_before, "of", None) is not self.scored),
+                note,
+            ]
 
     def checked(self, value: Any) -> Score:
         """Return what a step's function returned as a score; raise BadReturnError where it is not a score."""
@@ -172,7 +180,7 @@ class AsyncStepwise(Stepwise):
 
         line = turns(self, self.options.concurrency or DEFAULT_ASYNC_CONCURRENCY)
 
-        async def one(step: Step) -> tuple[Step, Score]:
+        async def score(step: Step) -> tuple[Step, Score]:
             try:
                 async with line:
                     return step, self.checked(await self.function(**self.arguments(step, columns)))
@@ -185,7 +193,7 @@ class AsyncStepwise(Stepwise):
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(one(step)) for step in self.steps(columns)]
+                tasks = [group.create_task(score(step)) for step in self.steps(columns)]
         except BaseExceptionGroup as failed:  # the first that failed ends the others
             first = failed.exceptions[0]
             raise (first.__cause__ or first if isinstance(first, _Ending) else first) from None
@@ -223,8 +231,8 @@ class StepReward(Reward[..., Any]):
         return finished(scored)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        place = locate(self, self._steps)
-        return (find, place) if place is not None else (StepReward, (self._steps, self.version))
+        location = locate(self, self._steps)
+        return (find, location) if location is not None else (StepReward, (self._steps, self.version))
 
 
 class Settings(NamedOptions, total=False):
@@ -272,10 +280,10 @@ def step_reward(function: Any = _NOT_GIVEN, /, **settings: Any) -> Any:
     """
 
     def mark(scored: Any) -> StepReward:
-        given = {**_own_settings(scored, settings.get("name")), **settings}
-        name = name_of(scored) if given["name"] is None else given["name"]
-        planned = [given.pop(one, usual) for one, usual in _USUAL.items()]
-        options = make_options(name, {**given, "name": name}, settings=_USUAL)
+        choices = {**_own_settings(scored, settings.get("name")), **settings}
+        name = name_of(scored) if choices["name"] is None else choices["name"]
+        planned = [choices.pop(key, usual) for key, usual in _USUAL.items()]
+        options = make_options(name, {**choices, "name": name}, settings=_USUAL)
         plan = StepPlan.of(f"step reward {name!r}", *planned)
         of_reward = isinstance(scored, Reward)
         hints = scored.spec.hints if of_reward else hints_of(scored, name)
@@ -305,14 +313,16 @@ def _own_settings(scored: Any, name: str | None) -> dict[str, Any]:
 def _refuse_unfit(scored: Any, name: str, hints: Mapping[str, Any]) -> None:
     """Raise where something cannot score one step."""
     parts = [parameter for parameter, annotation in hints.items() if annotation is Step]
-    words = None
+    problem = None
     if not isinstance(scored, Reward):
         if len(parts) != 1:
-            found = f"{' and '.join(parts)} are" if parts else "none is"
-            words = f"one parameter takes the step, and is annotated Step: {found}; write def {name}(part: Step, ...)"
+            counted = f"{' and '.join(parts)} are" if parts else "none is"
+            problem = (
+                f"one parameter takes the step, and is annotated Step: {counted}; write def {name}(part: Step, ...)"
+            )
     elif scored.spec.kind is Kind.GROUP:
-        words = "it scores groups; only a reward of one completion scores a step"
+        problem = "it scores groups; only a reward of one completion scores a step"
     elif scored.spec.wants_completion_ids:
-        words = "it takes completion_ids, and which token ids are a step's is not known"
-    if words is not None:
-        raise RewardDefinitionError(f"step reward {name!r}: {words}")
+        problem = "it takes completion_ids, and which token ids are a step's is not known"
+    if problem is not None:
+        raise RewardDefinitionError(f"step reward {name!r}: {problem}")

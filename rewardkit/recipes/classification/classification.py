@@ -14,15 +14,15 @@ def calibrated(completion: str, label: str) -> Score:
 
     Source: Brier, 1950. Reads one JSON object at the end: {"label": ..., "confidence": 0 to 1}.
     """
-    found = re.search(r"\{[^{}]*\}\s*$", completion)
+    match = re.search(r"\{[^{}]*\}\s*$", completion)
     try:
-        given = json.loads(found[0]) if found else {}
+        answer = json.loads(match[0]) if match else {}
     except (ValueError, RecursionError):  # lists in lists without end
-        given = {}
-    said, confidence = given.get("label"), given.get("confidence")
-    if said not in LABELS or isinstance(confidence, bool) or not isinstance(confidence, int | float):
+        answer = {}
+    predicted, confidence = answer.get("label"), answer.get("confidence")
+    if predicted not in LABELS or isinstance(confidence, bool) or not isinstance(confidence, int | float):
         return Score(0.0, "no label with a confidence at its end")
     if not 0 <= confidence <= 1:
         return Score(0.0, f"confidence {confidence}: expected 0 to 1")
-    right = float(said == label)
-    return Score(1 - (confidence - right) ** 2, f"{said} at {confidence}, is {label}", {"accuracy": right})
+    right = float(predicted == label)
+    return Score(1 - (confidence - right) ** 2, f"{predicted} at {confidence}, is {label}", {"accuracy": right})

@@ -10,13 +10,13 @@ from rewardkit import Score, reward
 @reward(score_range=(0, 1))
 def faithful(completion: str, sources: list[str], prompt: str) -> Score | None:
     """The share of the completion's numbers and names that a source or the question has."""
-    known = " ".join([*sources, prompt]).casefold()
+    evidence = " ".join([*sources, prompt]).casefold()
     text = re.sub(r"\[[\d, -]+\]", "", completion)  # its marks of sources are no claims
     claims = re.findall(r"\d[\d.,]*\d|\d|(?<=[a-z,;] )[A-Z]\w+", text)
     if not claims:
         return None
-    held = [claim for claim in claims if re.search(rf"(?<!\w){re.escape(claim.casefold())}(?!\w)", known)]
-    return Score(len(held) / len(claims), f"{len(held)} of {len(claims)} claims stand in a source")
+    supported = [claim for claim in claims if re.search(rf"(?<!\w){re.escape(claim.casefold())}(?!\w)", evidence)]
+    return Score(len(supported) / len(claims), f"{len(supported)} of {len(claims)} claims stand in a source")
 
 
 right = contains_all.with_options(name="right")

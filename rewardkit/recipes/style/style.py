@@ -16,9 +16,9 @@ short = length_between(5, 60).with_options(name="short")
 @reward(score_range=(0, 1))
 def sentences(completion: str) -> Score:
     """The share of sentences with at most 20 words."""
-    found = [one for one in re.split(r"(?<=[.!?])\s+", completion.strip()) if one]
-    good = sum(len(one.split()) <= 20 for one in found)
-    return Score(good / len(found) if found else 0.0, f"{good} of {len(found)} sentences are short")
+    sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+", completion.strip()) if sentence]
+    good = sum(len(sentence.split()) <= 20 for sentence in sentences)
+    return Score(good / len(sentences) if sentences else 0.0, f"{good} of {len(sentences)} sentences are short")
 
 
 @reward(score_range=(0, 1))

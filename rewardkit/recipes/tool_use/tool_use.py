@@ -17,8 +17,8 @@ def clean(part: Step) -> Score:
 def closed(completion: list[Message], final: str) -> Score:
     """The last turn is the assistant's, calls nothing, and has the answer in it."""
     last = completion[-1] if completion else {}
-    said = "" if last.get("tool_calls") or last.get("role") != "assistant" else str(last.get("content") or "")
-    return Score(float(final.casefold() in said.casefold()), said[:80] or "no closing answer")
+    answer = "" if last.get("tool_calls") or last.get("role") != "assistant" else str(last.get("content") or "")
+    return Score(float(final.casefold() in answer.casefold()), answer[:80] or "no closing answer")
 
 
 agent = (0.4 * tool_call + 0.2 * clean + 0.4 * closed).named("agent")
