@@ -12,6 +12,7 @@ from builtin_rewards.ifeval import KINDS, LEAST, LESS, known_languages
 from builtin_rewards.reading.normalisation import shows
 from builtin_rewards.reading.thoughts import after_thinking, strip_frame
 from rewardkit import Reward, Score, reward
+from rewardkit.extending import shortened
 
 DEADLINE_S = 60.0
 """Seconds that one call may take; loading langdetect's profiles is part of a worker's first one."""
@@ -74,7 +75,7 @@ def _describe(values: Mapping[str, Any]) -> str:
     """Return the arguments that are given on one line, cut to a width."""
     arguments = sorted(name for name, value in values.items() if value is not None)
     line = ", ".join(f"{name}={repr(values[name])[:_SHOWN_CHARS]}" for name in arguments)
-    return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 3] + "..."
+    return shortened(line, _SHOWN_CHARS)
 
 
 class Instruction(NamedTuple):

@@ -12,6 +12,7 @@ import orjson
 
 from rewardkit.forms import why_no_text
 from rewardkit.rows.strict_json import decode, reason_of
+from rewardkit.shown.text import shortened
 from rewardkit.types import Outcome, Rollout, Status
 
 DEPTH = 32
@@ -110,8 +111,7 @@ def dumps(value: object) -> bytes:
 
 def preview(value: object) -> str:
     """Return a value for an error, cut where it is long."""
-    text = json.dumps(value)
-    return text if len(text) <= _PREVIEW_CHARS else text[:_PREVIEW_CHARS] + "…"
+    return shortened(json.dumps(value), _PREVIEW_CHARS)
 
 
 def an_object(value: object, where: str = "the body") -> dict[str, Any]:

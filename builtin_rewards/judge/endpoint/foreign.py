@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
 from builtin_rewards.judge.messages import Reply, Token, Usage
+from rewardkit.extending import shortened
 
 # The fault of what a transport or client raises, by its class or the nearest base class. A closed event loop raises
 # ``RuntimeError``. Anything else is not tried again: most likely the client does not know an option.
@@ -172,8 +173,7 @@ def _error_text(body: object) -> str:
 
 
 def _shorten(text: str) -> str:
-    text = " ".join(text[: 20 * _MAX_WORDS].split()).rstrip(".")
-    return text if len(text) <= _MAX_WORDS else text[:_MAX_WORDS] + "..."
+    return shortened(text.rstrip(" .\n"), _MAX_WORDS)
 
 
 def parse_completion(completion: object, addressee: Addressee) -> Reply:
