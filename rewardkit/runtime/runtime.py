@@ -147,7 +147,7 @@ class Runtime:
         self.spared: Collection[str] = frozenset()
         self._leaves = leaves_of(self._rewards.values())
         for leaf in self._leaves:
-            leaf.set_up()
+            leaf.set_up()  # before workers start, so that what is missing is told here
         self._most_lost: float = checked(
             "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
         )

@@ -49,7 +49,7 @@ def loads(body: bytes) -> Any:
     Raises:
         RefusedError: It is not JSON, holds a number that is not finite, or lists and objects too deep or too many.
     """
-    if _may_have_many(body) and _may_have_many(_STRING.sub(b"", body)):
+    if _may_have_many(body) and _may_have_many(_STRING.sub(b"", body)):  # before they are made, which takes memory
         raise RefusedError(
             413, f"the body has more than {MOST_CONTAINERS:,} lists and objects; send fewer rows at once"
         )

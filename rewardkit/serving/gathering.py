@@ -107,7 +107,7 @@ class Gathering:
         self._joining.runtime.check(rollouts)
         labels = [None] * len(rollouts) if samples is None else samples
         digests = [_digest(rollout, label, (step, epoch)) for rollout, label in zip(rollouts, labels, strict=True)]
-        self._joining.admit(len(rollouts))
+        self._joining.admit(len(rollouts))  # before a seat is taken, so that a full server changes no group
         seats = [
             self._seat(rollout, digest, (step, epoch), is_named=label is not None)
             for rollout, digest, label in zip(rollouts, digests, labels, strict=True)
@@ -115,7 +115,7 @@ class Gathering:
         try:
             async with asyncio.timeout(within_s):
                 if seats:
-                    await asyncio.wait({seat.answer for seat in seats})
+                    await asyncio.wait({seat.answer for seat in seats})  # not gather: it would cancel others' answers
         except TimeoutError:
             raise InfrastructureError(f"{len(rollouts):,} rows were not scored within {within_s:g} s") from None
         finally:
@@ -135,7 +135,7 @@ class Gathering:
         """Return the seat of a row: that of the first time, if it is sent again, else the next in its group."""
         seat = self._earlier_seat(digest, is_named=is_named)
         if seat is not None:
-            self._joining.release(1)
+            self._joining.release(1)  # the first time still counts
         else:
             seat = self._new_seat(rollout, digest, context)
             if is_named:

@@ -239,7 +239,7 @@ class Joining:
         except DataError as error:
             if len(callers) == 1:
                 return [error]
-            answers = await asyncio.gather(*(self._answers([caller]) for caller in callers))
+            answers = await asyncio.gather(*(self._answers([caller]) for caller in callers))  # to find whose rows
             return [answer for (answer,) in answers]
         except Exception as error:
             return [_copy(error) for _ in callers]  # each is raised in its caller, with frames of its own

@@ -51,7 +51,7 @@ _PARTS = ("rewards", "weights", "versions")
 """What all servers tell alike."""
 _Reply = TypeVar("_Reply")
 _RowOutcomes: TypeAlias = Mapping[str, Outcome]
-_jitter = random.SystemRandom()
+_jitter = random.SystemRandom()  # a training's seed would have all of its processes retry at once
 
 
 class _Row(NamedTuple):
@@ -268,7 +268,7 @@ class RemoteRuntime:
         encoded = [[_encode(rollout) for rollout in part.rollouts] for part in parts]
         requests = [request.rows for request in _requests(parts, encoded, self._most_rows)]
         bodies = [_body([encoded[row.part][row.row] for row in rows], step, epoch) for rows in requests]
-        del encoded
+        del encoded  # the bodies hold all of it once more
         waiting = {
             self._threads.submit(self._outcomes, number, body, len(rows)): rows
             for number, (rows, body) in enumerate(zip(requests, bodies, strict=True))

@@ -76,13 +76,10 @@ def serve(
 
     Args:
         runtime: What scores; it is loaded before the first request is answered, and left open.
-        host: The address to listen on.
+        host: The address to listen on; where others reach it, a token is needed.
         port: The port.
-        token: What clients must send; needed where others reach the address.
-        group_size: Rows that make a group; ``None`` where requests hold whole groups.
-        group_wait_s: Seconds until a group is late.
-        most_rows: Rows that may wait or be scored at once.
-        tell: Told the server's address once it is ready.
+        token: As ``group_size``, ``group_wait_s`` and ``most_rows``, see :class:`~rewardkit.serving.app.RewardApp`.
+        tell: Called with the server's address once it is ready.
 
     Raises:
         ConfigError: The port is taken, or others could ask without a token.
@@ -112,7 +109,7 @@ def spare_collections() -> None:
     libraries.
     """
     gc.collect()
-    gc.freeze()
+    gc.freeze()  # what is loaded by now lives as long as the process
     gc.set_threshold(*_COLLECTED_AFTER)
 
 

@@ -44,7 +44,7 @@ class ServerLink:
         self._headers = {"content-type": "application/json"}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
-        self._of_thread = threading.local()
+        self._of_thread = threading.local()  # a connection has one request at a time
         self._open: list[http.client.HTTPConnection] = []
         self._asking: set[http.client.HTTPConnection] = set()
         self._is_closed = False
@@ -87,9 +87,9 @@ class ServerLink:
             except ValueError:
                 raise AgainError("answered something that is not JSON") from None
         message = f"answered {status}: {_error_in(answer)}"
-        if status in (400, 413, 422):
+        if status in (400, 413, 422):  # no other server would take these rows
             raise DataError(f"{self.url} {message}")
-        if status in (401, 403, 404, 405):
+        if status in (401, 403, 404, 405):  # nor this client
             raise ConfigError(f"{self.url} {message}")
         raise AgainError(message)
 

@@ -104,13 +104,13 @@ def config_of(app: ASGIApp, *, connections: int, end_s: int) -> uvicorn.Config:
     """
     return uvicorn.Config(
         app,
-        http="h11",
+        http="h11",  # PatientServer reads the state of its connections
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="off",
         ws="none",
-        proxy_headers=False,
+        proxy_headers=False,  # anybody could send them
         limit_concurrency=connections,
         timeout_keep_alive=math.ceil(IDLE_S),  # longer than clients keep theirs: else a request meets a closed door
         timeout_graceful_shutdown=end_s,
@@ -180,7 +180,7 @@ def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a restarted server need not wait a minute
         listener.bind((host, port))
         listener.listen(_BACKLOG)
     except BaseException:
