@@ -26,9 +26,10 @@ _text = build_coercer(str | None)
 def passages(value: object) -> str | None:
     """Return a column's text, or of a list of texts all that are not empty, numbered; refuse other values."""
     texts = value if isinstance(value, str) else from_json(value)
-    if not isinstance(texts, list | tuple):
+    if not isinstance(texts, list | tuple | Mapping):
         return _text(texts)  # type: ignore[return-value]  # as annotated
-    if not all(isinstance(text, str) for text in texts):
+    # An object would pass as JSON text, but a judge is to be shown passages.
+    if isinstance(texts, Mapping) or not all(isinstance(text, str) for text in texts):
         raise ColumnValueError.of("text or a list of texts", value)
     coerced = [_text(text) for text in texts]
     if len(coerced) == 1:

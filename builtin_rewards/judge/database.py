@@ -47,6 +47,7 @@ class Database:
         schema: The statements that make its tables.
         busy_s: Seconds to wait for another process's transaction.
         readable: Whether a file that can only be read is of use.
+        is_private: Whether only processes of this host can use the file, because it has no path of its own.
 
     Raises:
         JudgeSetupError: ``path`` is not a path, or the first use fails as :meth:`set_up`; later uses raise
@@ -66,7 +67,7 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._end: Callable[[], object] | None = None
         try:
-            self._is_private = path is None
+            self.is_private = path is None
             self._path = None if path is None else Path(path).expanduser().absolute()
         except (TypeError, RuntimeError) as error:
             raise JudgeSetupError(f"{self.setting}: expected a path, got {path!r}") from error
@@ -87,11 +88,6 @@ class Database:
             if self._path is None:
                 self._path = _private_file() if local_ranks() == 1 else _shared_file(self._purpose)
             return self._path
-
-    @property
-    def is_private(self) -> bool:
-        """Whether only processes of this host can use the file, because it has no place that was named."""
-        return self._is_private
 
     @property
     def is_read_only(self) -> bool:

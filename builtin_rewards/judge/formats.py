@@ -93,10 +93,10 @@ def object_text(text: str, format: Format) -> str:
     if before.startswith("<think>") and "</think>" not in before:
         raise ValueError("the object stands in reasoning that has no </think>")
     if len(bare) < len(text):
-        opened = _FENCE_OPENS.search(before)
-        if opened is None:
+        fence = _FENCE_OPENS.search(before)
+        if fence is None:
             raise ValueError("a closing fence follows the object, and no fence opens before it")
-        before = before[: opened.start()].rstrip()
+        before = before[: fence.start()].rstrip()
     if format is not Format.TEXT and before and not before.endswith("</think>"):
         raise ValueError("there is more than the JSON object; format='text' lets words stand before it")
     return bare[start:]
@@ -171,8 +171,8 @@ class Negotiator:
 def apply_changes(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
     """Return a request's options as a server takes them; if two get one name, the user's stays."""
     users = "max_completion_tokens"
-    ordered = sorted(options.items(), key=lambda option: option[0] == users)
-    sent = {changes.get(name, name): value for name, value in ordered}
+    items = sorted(options.items(), key=lambda option: option[0] == users)
+    sent = {changes.get(name, name): value for name, value in items}
     if users not in options and users in (options.get("extra_body") or {}):
         sent.pop(users, None)
     return {name: value for name, value in sent.items() if name is not None}

@@ -193,11 +193,11 @@ class LLMJudge(PromptedReward):
                 f"samples={samples} at temperature=0 are one answer {samples} times; "
                 f"set temperature={_SAMPLING_TEMPERATURE}"
             )
-        usual = "rubric" if settings.get("reference") is None else "correctness"
-        usual_scale = (1, 5) if criteria_column is None else (0, 1)  # a row's are met or not, as in HealthBench
-        shared = function_fields(LLMJudge, model, settings, "judge", usual)
+        default = "rubric" if settings.get("reference") is None else "correctness"
+        default_scale = (1, 5) if criteria_column is None else (0, 1)  # a row's are met or not, as in HealthBench
+        shared = function_fields(LLMJudge, model, settings, "judge", default)
         criteria = _criteria(criteria, criteria_column, shared["template"])
-        rubric = Rubric(criteria, usual_scale if scale is None else scale, not_applicable=not_applicable, cap=cap)
+        rubric = Rubric(criteria, default_scale if scale is None else scale, not_applicable=not_applicable, cap=cap)
         if likelihoods and not 0 <= rubric.scale.low < rubric.scale.high <= 9:
             raise JudgeSetupError(
                 f"likelihoods=True with scale={tuple(rubric.scale)}: a grade's likelihood is that of one token, so "

@@ -240,13 +240,13 @@ def open_bill() -> Iterator[Bill]:
 def cost_metrics(answers: Bill) -> dict[str, float]:
     """Return what replies took: requests, tokens, USD if the price is known, and the share that the cache had."""
     sent = [answer for answer in answers if answer.requests]
-    used = [answer.reply.usage for answer in sent if answer.reply.usage is not None]
+    usages = [answer.reply.usage for answer in sent if answer.reply.usage is not None]
     costs = [answer.cost_usd for answer in sent if answer.cost_usd is not None]
     cached = 1 - len(sent) / len(answers) if answers else 0.0
     metrics = {"requests": float(sum(answer.requests for answer in sent)), "cached": cached}
-    if len(used) == len(sent):
-        metrics["prompt_tokens"] = float(sum(usage.prompt_tokens for usage in used))
-        metrics["completion_tokens"] = float(sum(usage.completion_tokens for usage in used))
+    if len(usages) == len(sent):
+        metrics["prompt_tokens"] = float(sum(usage.prompt_tokens for usage in usages))
+        metrics["completion_tokens"] = float(sum(usage.completion_tokens for usage in usages))
     return metrics | ({"cost_usd": sum(costs)} if len(costs) == len(sent) else {})
 
 

@@ -50,7 +50,7 @@ class ModelGrade:
         self._name = config.get("name") or config["type"]
         self._model = JudgeModel(config["model"], **arguments)
         self._passing = config.get("passing_labels")
-        self._reply = _labels(config["labels"]) if self._passing is not None else _number(*config["range"])
+        self._reply = _reply_model(config)
 
     @property
     def version(self) -> str:
@@ -94,11 +94,11 @@ class _Graded(BaseModel):
     reasoning: str
 
 
-def _number(low: float, high: float) -> type[BaseModel]:
-    wanted: Any = (Annotated[float, Field(ge=low, le=high)], ...)
-    return create_model("ScoreReply", __base__=_Graded, result=wanted)
-
-
-def _labels(labels: list[str]) -> type[BaseModel]:
-    wanted: Any = (Literal[tuple(labels)], ...)
-    return create_model("LabelReply", __base__=_Graded, result=wanted)
+def _reply_model(config: Mapping[str, Any]) -> type[BaseModel]:
+    """Return the form of a reply: one of the grader's labels, or a number of its range."""
+    if config.get("passing_labels") is not None:
+        label: Any = Literal[tuple(config["labels"])]
+        return create_model("LabelReply", __base__=_Graded, result=(label, ...))
+    low, high = config["range"]
+    number: Any = Annotated[float, Field(ge=low, le=high)]
+    return create_model("ScoreReply", __base__=_Graded, result=(number, ...))

@@ -178,8 +178,8 @@ def mean_move(moves: Sequence[float]) -> Interval:
     The interval counts two more moves, -1 and 1, so that a few equal moves do not look certain. Agresti and Coull,
     American Statistician 52 (1998), do so for shares.
     """
-    counted = [*moves, -1.0, 1.0]
-    middle, half = statistics.fmean(counted), Z_95 * statistics.stdev(counted) / math.sqrt(len(counted))
+    points = [*moves, -1.0, 1.0]
+    middle, half = statistics.fmean(points), Z_95 * statistics.stdev(points) / math.sqrt(len(points))
     rate = statistics.fmean(moves) if moves else None
     return Interval(rate, max(-1.0, middle - half), min(1.0, middle + half), len(moves))
 
@@ -226,8 +226,8 @@ def auc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
 
     ``None`` where all labels are the same. Source: Hanley and McNeil, Radiology 143 (1982), 29-36.
     """
-    judged = list(zip(scores, labels, strict=True))
-    good, bad = [score for score, label in judged if label], sorted(score for score, label in judged if not label)
+    pairs = list(zip(scores, labels, strict=True))
+    good, bad = [score for score, label in pairs if label], sorted(score for score, label in pairs if not label)
     if not good or not bad:
         return None
     above = sum(bisect.bisect_left(bad, score) + bisect.bisect_right(bad, score) for score in good) / 2

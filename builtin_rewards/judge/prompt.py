@@ -129,18 +129,18 @@ class Template:
         answers = [name for name in values if name.startswith("answer-")] if _LIST in self.uses else []
         texts = {name: self._text(name, values, max_chars) for name in (self.uses - {_LIST}).union(answers)}
         low_texts = [text.lower() for text in texts.values()]
-        filled = dict(texts)
+        fields = dict(texts)
         for name in texts.keys() - set(_OURS):
             code = _code(name, texts[name], low_texts)
-            filled[name] = f"<{name}-{code}>\n{self._text(name, values, max_chars, code)}\n</{name}-{code}>"
-        filled[_LIST] = "\n\n".join(filled[name] for name in answers)
-        user: Any = self.user.format_map(filled)
+            fields[name] = f"<{name}-{code}>\n{self._text(name, values, max_chars, code)}\n</{name}-{code}>"
+        fields[_LIST] = "\n\n".join(fields[name] for name in answers)
+        user: Any = self.user.format_map(fields)
         if images:
             user = [{"type": "text", "text": user}]
         for image in dict.fromkeys(images):
             user.append({"type": "text", "text": f"[image {image.name}]:"})
             user.append({"type": "image_url", "image_url": {"url": image.url}})
-        messages = (("system", self.system.format_map(filled)), ("user", user))
+        messages = (("system", self.system.format_map(fields)), ("user", user))
         return tuple({"role": role, "content": content} for role, content in messages if content)
 
     def _text(self, name: str, values: Mapping[str, Value], max_chars: int, code: str = "") -> str:

@@ -302,16 +302,16 @@ def judging_options(judging: PromptedFunction, default: float | None) -> RewardO
 
 
 def function_fields(
-    kind: type[PromptedReward], model: str, settings: JudgeSettings, name: str, usual: str, more: Sequence[Never] = ()
+    kind: type[PromptedReward], model: str, settings: JudgeSettings, name: str, default: str, more: Sequence[Never] = ()
 ) -> dict[str, Any]:
     """Return the fields of a :class:`PromptedFunction`, with this name and template by default; refuse ``more``."""
     judges = [*PromptedReward.__subclasses__(), *JudgeReward.__subclasses__()]
     check_names([*settings, *(["criteria"] if more else [])], kind, judges)
-    default, template = builtin_template(usual), settings.get("template")
+    own, template = builtin_template(default), settings.get("template")
     if not isinstance(template, Template):
-        template = default if template is None else builtin_template(template)
-    if template.judge != default.judge:
-        raise JudgeSetupError(f"template {template.name!r} is for {template.judge}, and this is {default.judge}")
+        template = own if template is None else builtin_template(template)
+    if template.judge != own.judge:
+        raise JudgeSetupError(f"template {template.name!r} is for {template.judge}, and this is {own.judge}")
     columns = columns_for(template, settings.get("reference"), settings.get("columns"), kind.kind is Kind.GROUP)
     showing = {setting: value for setting, value in settings.items() if setting in _SHOWING}
     asking: Any = {setting: value for setting, value in settings.items() if setting in AskingSettings.__annotations__}

@@ -242,12 +242,12 @@ def likelihoods(token: Token, position: int, scale: Scale) -> dict[int, float]:
     Some servers list the sampled token among the alternatives, even twice, and some never do.
     """
     head = token.text[:position].rstrip()
-    spelled: dict[str, float] = {}
+    probabilities: dict[str, float] = {}
     for text, logprob in ((token.text, token.logprob), *token.top) if token.top else ():
         probability = 0.0 if math.isnan(logprob) else math.exp(min(0.0, logprob))
-        spelled[text] = max(probability, spelled.get(text, 0.0))
+        probabilities[text] = max(probability, probabilities.get(text, 0.0))
     masses: dict[int, float] = {}
-    for text, probability in spelled.items():
+    for text, probability in probabilities.items():
         grade = _GRADE.match(text.removeprefix(head)) if text.startswith(head) else None
         if grade and scale.low <= int(grade[1]) <= scale.high and probability:
             masses[int(grade[1])] = masses.get(int(grade[1]), 0.0) + probability

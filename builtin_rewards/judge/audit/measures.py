@@ -155,9 +155,9 @@ class JudgeAudit:
             if rate > limit:
                 messages.append(f"{message.format(rate)} (at most {limit:.0%})")
         drifts = {name: result.benign_drift.rate or 0.0 for name, result in self.families.items()}
-        moved = {name: mean for name, mean in drifts.items() if abs(mean) > limits["benign_drift"]}
-        if moved:
-            worst, names = max(moved.values(), key=abs), ", ".join(moved)
+        moves = {name: mean for name, mean in drifts.items() if abs(mean) > limits["benign_drift"]}
+        if moves:
+            worst, names = max(moves.values(), key=abs), ", ".join(moves)
             messages.append(f"benign drift up to {worst:+.2f} in {names} (at most {limits['benign_drift']:g})")
         if not any(self.families[name].accepted.of for name in INJECTIONS):
             messages.append("no injection could be measured")

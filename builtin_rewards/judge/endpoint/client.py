@@ -188,7 +188,7 @@ def verify(server: Server, model: str) -> None:
 async def _verify(server: Server, model: str) -> None:
     await prepare(server)
     url, off = server.base_url, "verify=False leaves this check out"
-    status, listed = await _probe(server, "models")
+    status, models = await _probe(server, "models")
     if status == 401:
         raise JudgeSetupError(f"{url} refuses the key in the environment variable {server.key_env}; {off}")
     if status == 404 and not url.endswith("/v1"):
@@ -197,8 +197,8 @@ async def _verify(server: Server, model: str) -> None:
         if (await _probe(there, "models"))[1] and (await _probe(server, "chat/completions", {}))[0] == 404:
             raise JudgeSetupError(f"base_url={url!r}: no API is served there; set it to {there.base_url!r}; {off}")
     itself = re.compile(rf"(.*/)?{re.escape(model)}([:@-].*)?")  # or a tag or date of it, or it in a folder
-    if listed and not any(map(itself.fullmatch, listed)):
-        raise JudgeSetupError(f"{url} has no model {model!r}; {near_names(model, sorted(listed)[:20])}; {off}")
+    if models and not any(map(itself.fullmatch, models)):
+        raise JudgeSetupError(f"{url} has no model {model!r}; {near_names(model, sorted(models)[:20])}; {off}")
 
 
 async def _probe(server: Server, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, set[str]]:

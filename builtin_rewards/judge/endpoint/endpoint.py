@@ -130,12 +130,14 @@ class Endpoint:
     async def _wait(self, pending: _PendingQuestion, error: JudgeError) -> None:
         """Wait before the next try, or raise the error with what became of the tries."""
         wait_s = self._retry.wait_s(pending.tries, error.retry_after_s)
-        why = self._retry.why_no_more(error, pending.tries, wait_s, pending.left_s)
-        if why is None:
+        reason = self._retry.why_no_more(error, pending.tries, wait_s, pending.left_s)
+        if reason is None:
             await asyncio.sleep(wait_s)
             return
         is_late = error.fault is Fault.DEADLINE
-        notes = "; ".join([f"tried {pending.tries} times"] * (pending.tries > 1 and not is_late) + [why] * bool(why))
+        notes = "; ".join(
+            [f"tried {pending.tries} times"] * (pending.tries > 1 and not is_late) + [reason] * bool(reason)
+        )
         last = error.with_message(f"{error.message} ({notes})" if notes else error.message)
         last.requests = pending.sent
         raise last from None
@@ -183,8 +185,10 @@ class Endpoint:
     def _deadline_error(self, pending: _PendingQuestion) -> JudgeError:
         tries = f"{pending.tries} {'try was' if pending.tries == 1 else 'tries were'} made"
         before = f", the last that failed: {pending.last.message}" if pending.last else ", none ended before it"
-        late = f"no reply within {pending.deadline_s:.3g} s; {tries}{before}"
+        problem = f"no reply within {pending.deadline_s:.3g} s; {tries}{before}"
         help = "raise deadline_s, or allow fewer requests at once"
-        error = JudgeUnavailableError(f"{self._name}, model {pending.request.model!r}: {late}; {help}", Fault.DEADLINE)
+        error = JudgeUnavailableError(
+            f"{self._name}, model {pending.request.model!r}: {problem}; {help}", Fault.DEADLINE
+        )
         error.requests = pending.sent
         return error
