@@ -114,7 +114,7 @@ def _group_of(answer: dict[str, object], rollouts: int) -> CallFinding | None:
 
 
 def _finding_of(fields: object) -> CallFinding | None:
-    """Return the finding of one rollout; ``None`` where the fields are none."""
+    """Return the finding of one rollout; ``None`` for fields that make no finding."""
     if type(fields) is not dict or not all(name in _CHECKS and _CHECKS[name](value) for name, value in fields.items()):
         return None
     expected = _OF_FAILURE if "cause" in fields else _OF_SCORE
