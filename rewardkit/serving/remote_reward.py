@@ -76,12 +76,16 @@ class RemoteReward(Reward[..., float]):
     def misfits(self, examples: Sequence[Mapping[str, Any]]) -> list[ColumnMisfit]:
         return self._ask_misfits(examples)
 
+    def set_up(self) -> None:
+        """Refuse a runtime here, whose workers have no function to run."""
+        raise RewardDefinitionError(f"reward {self.name!r} is scored by a server; score it with its RemoteRuntime")
+
 
 def _stub(name: str, signature: Mapping[str, Any]) -> Callable[..., float]:
     """Return a function with a served reward's parameters, which raises and has no source that could be read."""
 
     def refuse(**arguments: object) -> float:
-        raise RewardDefinitionError(f"reward {name!r} is scored by a server; score it with its RemoteRuntime")
+        raise RewardDefinitionError(f"reward {name!r} is scored by a server, and cannot be called here")
 
     async def refuse_async(**arguments: object) -> float:
         return refuse(**arguments)

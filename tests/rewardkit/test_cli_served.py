@@ -15,8 +15,9 @@ from serve_processes import serving
 from served import free_port
 from typer.testing import CliRunner
 
-from rewardkit import Rollout, Runtime
+from rewardkit import InfrastructureError, RewardDefinitionError, Rollout, Runtime
 from rewardkit.cli.program import app
+from rewardkit.serving import RemoteRuntime
 
 REWARDS = """
 import sys
@@ -176,6 +177,7 @@ COMMANDS = [
     ("diagnose", "broken.jsonl", "--rewards", "ADDRESS"),
     ("diff", "mine.py:right", "ADDRESS", "--data", "broken.jsonl"),
     ("rescore", "no_run", "--reward", "ADDRESS"),
+    ("rm", "eval", "ADDRESS", "broken.jsonl"),
 ]
 
 
@@ -272,5 +274,19 @@ def test_adapters_take_an_address(url: str) -> None:
     row = core.score_one("2+2=", "4", {"answer": "4", "other": "not sent"})
     assert (1.0, frozenset({"answer", "unit"})) == (core.number(row), core.columns)
     core.close()
+    with pytest.raises(RewardDefinitionError, match="'right' is scored by a server"):
+        Runtime(RemoteRuntime(url).rewards)
     with Runtime(["mine.py:right"], workers=1) as runtime:
         assert runtime.score([Rollout("2+2=", "4", {"answer": "4"})]).totals == [row.number]
+
+
+def test_a_training_takes_an_address(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its configuration; without its server the training ends before it reads the data."""
+    from trainer_adapter import GRPOConfig, train
+
+    config = GRPOConfig(base_model="builtin:smollm2-135m", reward_fns=[url], train_steps=1)
+    assert url == config.reward_fns == GRPOConfig.model_validate(config.model_dump()).reward_fns
+    monkeypatch.setattr("rewardkit.serving.choice.CONNECT_S", 0.2)
+    dead = GRPOConfig(base_model="builtin:smollm2-135m", reward_fns=f"http://127.0.0.1:{free_port()}", train_steps=1)
+    with pytest.raises(InfrastructureError, match="does not answer"):
+        train(dead, "broken.jsonl", "out")

@@ -73,9 +73,9 @@ def eval_command(
 
     if out is not None:
         check_writable(out, [pairs, Path(model.partition(":")[0])])
+    found = found_reward(model, timeout)
     rows = read_preferences(pairs, limit=limit)
     column = subset_of(rows, subset)
-    found = found_reward(model, timeout)
     scored, report = evaluated(
         found, rows, subset_column=column, scale=scale, bins=bins, seed=seed, workers=workers, inline=inline
     )

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from builtin_rewards.reward_model import Calibrated, PreferenceRow, RewardModelReward
-from rewardkit import Composable, ConfigError, Outcome, Reward, Rollout, Runtime
+from rewardkit import Composable, ConfigError, Outcome, Reward, Rollout, Scorer
 from rewardkit.commands import Leaves, RewardSet, one_of, told_progress
+from rewardkit.serving import scorer_of
 from trainer_adapter.reward_evaluation.preference_report import PreferenceReport, evaluate_preferences
 from trainer_adapter.reward_evaluation.scored_row import ScoredRow, scored_row
 
@@ -66,10 +67,9 @@ def score_rows(
     rollouts = [rollout for row in rows for rollout in row.rollouts]
     leaves = Leaves(found)
     columns: dict[str, list[Outcome | None]] = {leaf.name: [None] * len(rollouts) for leaf in leaves.leaves}
-    with Runtime(
-        leaves, workers=workers, lane="inline" if inline else "worker", max_infrastructure_rate=1.0
-    ) as runtime:
-        _stream(runtime, rollouts, columns, tick)
+    lane = "inline" if inline else "worker"
+    with scorer_of(leaves, workers=workers, lane=lane, max_infrastructure_rate=1.0) as scorer:
+        _stream(scorer, rollouts, columns, tick)
     outcomes = iter(_combined(reward, columns, len(rollouts)))
     counts = [len(row.chosen) + len(row.rejected) for row in rows]
     return [
@@ -79,13 +79,13 @@ def score_rows(
 
 
 def _stream(
-    runtime: Runtime,
+    scorer: Scorer,
     rollouts: Sequence[Rollout],
     columns: dict[str, list[Outcome | None]],
     tick: Callable[[int, int, int], None],
 ) -> None:
     failed, known = 0, len(columns) * len(rollouts)
-    for done, finished in enumerate(runtime.stream(rollouts), 1):
+    for done, finished in enumerate(scorer.stream(rollouts), 1):
         columns[finished.reward][finished.row] = finished.outcome
         failed += finished.outcome.cause is not None
         tick(done, known, failed)
