@@ -57,9 +57,6 @@ def split(references: str) -> list[str]:
         ConfigError: One of them is empty.
     """
     parts = [part.strip() for part in _COMMA.split(references)]
-    address = next(filter(is_address, parts), None)
-    if address is not None:
-        raise ConfigError(f"{address}: the address of a server; this needs the rewards themselves, as file.py:name")
     if not all(parts):
         raise ConfigError(f"{references!r}: expected file.py, file.py:name or module:name, separated by commas")
     data = [part for part in parts if part.endswith(_DATA)]

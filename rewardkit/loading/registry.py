@@ -104,6 +104,10 @@ def resolve_all(reference: str) -> list[Composable]:
         RewardLoadError: The reference leads nowhere; near names are offered.
     """
     _refuse_settings(reference)
+    if reference.startswith(("http://", "https://")):
+        raise RewardLoadError(
+            f"{reference}: the address of a server; this needs the rewards themselves, as file.py:name"
+        )
     source, _, name = reference.rpartition(":") if ":" in reference else (reference, "", "")
     if not source:
         raise RewardLoadError(f"{reference!r}: expected file.py, file.py:name, module:name or a built-in's name")
