@@ -19,7 +19,7 @@ from rewardkit.cli.arguments import (
     check_share,
     data_path,
 )
-from rewardkit.cli.exits import FAILED, INTERRUPTED, finish
+from rewardkit.cli.exits import FAILED, INTERRUPTED, audit_code, finish
 from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import counts, excerpt, print_labelled, print_reasons, screen
@@ -47,6 +47,7 @@ __all__ = [
     "Tick",
     "Timeout",
     "Workers",
+    "audit_code",
     "check_share",
     "check_writable",
     "counts",

@@ -12,7 +12,7 @@ from rewardkit.audit.honest import untagged
 from rewardkit.audit.lint import Mistake
 from rewardkit.audit.probe import NEEDS_FRAME, Family, Probe
 from rewardkit.audit.programs import LAZY
-from rewardkit.audit.result import Audit, Example, FamilyCounts, Finding, PayRange, RewardAudit, Traits
+from rewardkit.audit.result import Audit, AuditFinding, Example, FamilyCounts, PayRange, RewardAudit, Traits
 from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, ChosenRows
 from rewardkit.audit.rules_of_thumb import KINDS, rule_of
 from rewardkit.declare.compose import Composable
@@ -254,27 +254,29 @@ class Assessment(ABC, Generic[A]):
             counts.lost += 1
         return example
 
-    def _findings(self) -> list[Finding]:
-        findings: list[Finding] = []
+    def _findings(self) -> list[AuditFinding]:
+        findings: list[AuditFinding] = []
         if self._is_of_groups:
             return findings
         scores = {o.score for o in self._all_outcomes() if o.score is not None}
         silent = any(base[BASE.index("")].score is not None for base in self._trials.base)
         if self._levels and len(scores) == 1 and silent:
-            findings.append(Finding("constant", f"it pays {scores.pop():g} for everything that was tried, also for ''"))
+            findings.append(
+                AuditFinding("constant", f"it pays {scores.pop():g} for everything that was tried, also for ''")
+            )
         traits = self.traits
         compared = any(index in self._levels for index in self._trials.swapped)
         if traits.declares_gold and compared and not traits.depends:
             column = self._rows.gold_column
             reason = f"it takes the column {column!r}, but a right answer is paid under another row's gold as well"
-            findings.append(Finding("ignores_gold", reason))
+            findings.append(AuditFinding("ignores_gold", reason))
         unsteady = [repeat for repeat in self._trials.again if _differ(repeat[2], repeat[3])]
         if unsteady:
             index, form, was, now = unsteady[0]
             share = f"{len(unsteady)} of {len(self._trials.again)} completions got another score when asked again"
             where = f"{form.name!r} on {self._rows.unit} {self._rows.rows[index].line}"
             findings.append(
-                Finding("unsteady", f"{share}; the first: {_describe(was)}, then {_describe(now)} for {where}")
+                AuditFinding("unsteady", f"{share}; the first: {_describe(was)}, then {_describe(now)} for {where}")
             )
         return findings
 

@@ -17,26 +17,9 @@ from rewardkit.audit.probe import Family, Probe, Wrong
 _MEGABYTE = 1_000_000
 _DEEP = 20_000
 FORMULAS = (
-    "9**9**9**9",
-    "9^9^9^9",
-    "1e999999999",
-    "-1e-999999999",
-    "nan",
-    "NaN",
-    "inf",
-    "-inf",
-    "Infinity",
-    "1e999",
-    "1/0",
-    "0/0",
-    "True",
-    "null",
-    "[]",
-    "{}",
-    "\\frac{1}{0}",
-    "10**10**8",
-    "float('nan')",
-)
+    "9**9**9**9", "9^9^9^9", "1e999999999", "-1e-999999999", "nan", "NaN", "inf", "-inf", "Infinity", "1e999", "1/0",
+    "0/0", "True", "null", "[]", "{}", "\\frac{1}{0}", "10**10**8", "float('nan')",
+)  # fmt: skip
 EXITS = (
     "__import__('os')._exit(0)",
     "exit()",

@@ -6,11 +6,12 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from rewardkit.audit.lint import Mistake
 from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB, rule_of
+from rewardkit.shown.text import counted
 from rewardkit.types import Outcome
 
 JSON_EXAMPLES = 10  # examples of a kind that are in the JSON for a family; the counts tell of all
@@ -113,7 +114,7 @@ class FamilyCounts:
         }
 
 
-class Finding(NamedTuple):
+class AuditFinding(NamedTuple):
     """A fault of the reward as a whole: ``constant``, ``ignores_gold`` or ``unsteady``, and what was seen."""
 
     name: str
@@ -147,6 +148,20 @@ class Traits:
         return self.declares_gold or self.depends or self.tells_apart or self.tests
 
 
+class AuditResult(Protocol):
+    """What every audit comes to, be it of a reward or of a judge; the limits are those of its kind."""
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the user ended it before it was done."""
+
+    def breaches(self, limits: AuditLimits) -> list[str]:
+        """Return what keeps it from passing, in words."""
+
+    def as_json(self, limits: AuditLimits) -> dict[str, Any]:
+        """Return everything about it, ready for JSON."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Audit(ABC):
     """What an audit found of one reward, by its name, be it on rows or on a run's completions.
@@ -166,7 +181,7 @@ class Audit(ABC):
     gold_column: str | None
     traits: Traits
     unaudited: dict[int, str]
-    findings: list[Finding]
+    findings: list[AuditFinding]
     lint: list[Mistake]
     unread: list[str]
     untried: int
@@ -210,16 +225,23 @@ class Audit(ABC):
         """Rows that tell something about it."""
         return self.rows - len(self.unaudited)
 
+    is_interrupted: ClassVar[bool] = False  # the time limit is no interruption: the audit does not pass
+
+    def breaches(self, limits: AuditLimits) -> list[str]:
+        """Return what exceeds the limits ``false_accept``, ``false_reject`` and ``failed``, or was not tried."""
+        checks = {
+            "nothing was audited": not self.audited,
+            f"{self.untried:,} not tried": self.untried > 0,
+            counted(len(self.findings), "finding"): bool(self.findings),
+            f"{self.false_accepts:,} wrongly paid": self.false_accepts > limits["false_accept"],
+            f"{self.false_reject_share:.0%} refused": self.false_reject_share > limits["false_reject"],
+            f"{self.failed:,} slow or crashed": self.failed > limits["failed"],
+        }
+        return [text for text, is_breach in checks.items() if is_breach]
+
     def passed(self, limits: AuditLimits) -> bool:
-        """Whether it tried all that it has, within the limits ``false_accept``, ``false_reject`` and ``failed``."""
-        return (
-            self.audited > 0
-            and not self.untried
-            and not self.findings
-            and self.false_accepts <= limits["false_accept"]
-            and self.false_reject_share <= limits["false_reject"]
-            and self.failed <= limits["failed"]
-        )
+        """Whether it tried all that it has, within the limits."""
+        return not self.breaches(limits)
 
     def as_json(self, limits: AuditLimits) -> dict[str, Any]:
         """Return everything, ready for JSON."""

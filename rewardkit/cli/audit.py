@@ -16,7 +16,7 @@ from rewardkit.audit.rows import chosen as chosen_rows
 from rewardkit.cli import arguments
 from rewardkit.cli.arguments import option, seconds_option, share_option
 from rewardkit.cli.audit_report import print_each, print_exploits, print_reward_audit
-from rewardkit.cli.exits import FAILED, finish
+from rewardkit.cli.exits import FAILED, audit_code, finish
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.rewards import Leaves, chosen, with_timeout
 from rewardkit.declare.compose import Composable
@@ -35,7 +35,7 @@ A = TypeVar("A", bound=Audit)
 _ONCE_EACH = {"cache_entries": 0, "max_infrastructure_rate": 1.0}  # options of a runtime here; a server keeps its own
 
 
-def audit_command(
+def audit_command(  # long because typer reads the options from the signature, and the help from the docstring
     rewards: Annotated[str | None, arguments.argument(_REWARDS, "REWARDS")] = None,
     data: arguments.Data = None,
     data_option: arguments.DataOption = None,
@@ -103,9 +103,9 @@ def audit_command(
 
     def end(audits: Sequence[A], show: Callable[[A], None]) -> None:
         """End with what the limits decide."""
-        sound = all(audit.passed(limits) and not (fail_on_lint and audit.lint) for audit in audits)
-        ready = {"rewards": [audit.as_json(limits) for audit in audits]}
-        finish(ready, lambda: print_each(audits, show), as_json=as_json, code=0 if sound else FAILED)
+        code = FAILED if fail_on_lint and any(audit.lint for audit in audits) else audit_code(audits, limits)
+        result = {"rewards": [audit.as_json(limits) for audit in audits]}
+        finish(result, lambda: print_each(audits, show), as_json=as_json, code=code)
 
     if run is not None:
         if data is not None or data_option:

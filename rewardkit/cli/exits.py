@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from rewardkit.errors import InfrastructureError, RewardError
+
+if TYPE_CHECKING:
+    from rewardkit.audit.result import AuditResult
 
 FAILED = 1  # the work was done, but something failed that the user asked to be told of
 MISTAKE = 2  # the user's mistake: bad data, an unknown option, a reward file that does not import
@@ -34,6 +37,12 @@ def finish(result: Mapping[str, Any], show: Callable[[], None], *, as_json: bool
         show()
     if code:
         raise typer.Exit(code)
+
+
+def audit_code(audits: Iterable[AuditResult], limits: Mapping[str, float]) -> int:
+    """Return the exit code of audits of rewards or judges: whether one was interrupted, or exceeds a limit."""
+    codes = [INTERRUPTED if audit.is_interrupted else FAILED if audit.breaches(limits) else 0 for audit in audits]
+    return max(codes, default=0)
 
 
 def code_of(error: BaseException) -> int:

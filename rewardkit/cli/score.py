@@ -37,7 +37,7 @@ from sandbox import LOAD_TIMEOUT_S
 _CHUNK_ROWS = 1000
 
 
-def score_command(
+def score_command(  # long because typer reads the options from the signature, and the help from the docstring
     rewards: Rewards,
     data: Data = None,
     data_option: DataOption = None,

@@ -24,7 +24,7 @@ from sandbox import LOAD_TIMEOUT_S
 _NEEDED = {"starlette": "starlette", "uvicorn": "uvicorn", "orjson": "orjson", "prometheus_client": "prometheus-client"}
 
 
-def serve_command(
+def serve_command(  # long because typer reads the options from the signature, and the help from the docstring
     rewards: RewardsHere,
     host: Annotated[str, option("The address to listen on.", "HOST")] = "127.0.0.1",
     port: Annotated[int, option("The port.", "PORT", min=1, max=65535)] = 8000,
