@@ -63,17 +63,17 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return the parameters that are passed by keyword and that no partial has set, by name."""
     taken = set_by_partials(function)
     every = inspect.signature(function).parameters
-    return {name: one for name, one in every.items() if one.kind in _BY_KEYWORD and name not in taken}
+    return {name: parameter for name, parameter in every.items() if parameter.kind in _BY_KEYWORD and name not in taken}
 
 
 def takes_all(function: Callable[..., Any]) -> bool:
     """Return whether a function takes any keyword."""
-    return any(one.kind is one.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in inspect.signature(function).parameters.values())
 
 
 def required_of(function: Callable[..., Any]) -> set[str]:
     """Return the names of the parameters without a default."""
-    return {name for name, one in parameters_of(function).items() if one.default is one.empty}
+    return {name for name, parameter in parameters_of(function).items() if parameter.default is parameter.empty}
 
 
 def signature_of(optional: Sequence[str], required: Sequence[str], *, rest: bool = False) -> inspect.Signature:
@@ -98,9 +98,9 @@ def check_function(function: Any, move: str) -> None:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as reason:
         raise RewardDefinitionError(f"{move}: the signature of {function!r} cannot be read: {reason}") from reason
-    odd = next((one for one in parameters if one.kind is one.POSITIONAL_ONLY and one.default is one.empty), None)
-    if odd is not None:
-        raise RewardDefinitionError(f"{move}: {name_of(function)}() takes {odd.name!r} by position alone")
+    for parameter in parameters:
+        if parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty:
+            raise RewardDefinitionError(f"{move}: {name_of(function)}() takes {parameter.name!r} by position alone")
 
 
 def reward_of(function: MovedFunction, kind: Kind, options: Mapping[str, Any]) -> Reward[..., Any]:
@@ -126,26 +126,26 @@ def scores_from(value: Any, count: int, tool: str) -> list[Any]:
     if isinstance(value, Iterator):
         value = list(itertools.islice(value, count + 1))
     if not isinstance(value, list | tuple):
-        words = shortened(repr(value), 80)
-        raise BadReturnError(f"returned {words}; {tool} expects a list with a score for each completion, {count} here")
+        text = shortened(repr(value), 80)
+        raise BadReturnError(f"returned {text}; {tool} expects a list with a score for each completion, {count} here")
     if len(value) != count:
         raise BadReturnError(
             f"returned a list of {len(value)} for {count} completion{'s' * (count != 1)}; {tool} expects one score each"
         )
-    return [score_from(one) for one in value]
+    return [score_from(score) for score in value]
 
 
 def told_of(numbers: Mapping[str, Any]) -> tuple[dict[str, float], str | None]:
     """Return what was said beside a score: the finite numbers as metrics, and everything else in words."""
     metrics: dict[str, float] = {}
-    words = []
+    notes = []
     for name, value in numbers.items():
         plain = score_from(value)
         if isinstance(plain, int | float) and math.isfinite(plain):
             metrics[str(name)] = float(plain)
         elif plain is not None:
-            words.append(f"{name}: {shortened(plain if isinstance(plain, str) else repr(plain), 200)}")
-    return metrics, "; ".join(words) or None
+            notes.append(f"{name}: {shortened(plain if isinstance(plain, str) else repr(plain), 200)}")
+    return metrics, "; ".join(notes) or None
 
 
 def scored(value: Any, metrics: Mapping[str, float], reason: str | None = None) -> Any:

@@ -95,34 +95,34 @@ class GraderFunction(RewardFunction, Versioned):
 
     @property
     def version(self) -> str:
-        asked = {name: one.version for name, one in self.models.items()}
-        return repr((self.grader.model_dump(mode="json", by_alias=True), asked))
+        versions = {name: model.version for name, model in self.models.items()}
+        return repr((self.grader.model_dump(mode="json", by_alias=True), versions))
 
     @property
     def on_one_host(self) -> bool:
-        return any(one.on_one_host for one in self.models.values())
+        return any(model.on_one_host for model in self.models.values())
 
     def set_up(self) -> None:
-        for one in self.models.values():
-            one.set_up()
+        for model in self.models.values():
+            model.set_up()
 
     def load(self) -> None:
         self.grader.load()
 
-    def spaces(self, given: Mapping[str, Any]) -> Spaces:
+    def spaces(self, arguments: Mapping[str, Any]) -> Spaces:
         """Return what the grader reads of a call's arguments."""
-        columns = {name: value for name, value in given.items() if name not in ("completion", "prompt", "example")}
-        row = {**(given.get("example") or {}), **columns}
-        return Spaces(item_of(row, given.get("prompt")), sample_of(given["completion"]))
+        columns = {name: value for name, value in arguments.items() if name not in ("completion", "prompt", "example")}
+        row = {**(arguments.get("example") or {}), **columns}
+        return Spaces(item_of(row, arguments.get("prompt")), sample_of(arguments["completion"]))
 
     def combined(self, scores: Mapping[str, Any]) -> Score:
         """Return what a multi-grader's formula makes of the scores of its parts, which are its metrics."""
         assert isinstance(self.grader, MultiGrader)
         numbers: dict[str, float] = {}
         costs: dict[str, float] = {}
-        for name, one in scores.items():
+        for name, grade in scores.items():
             try:
-                score = score_of(RewardOptions(self.__name__), one)
+                score = score_of(RewardOptions(self.__name__), grade)
             except ValueError as reason:
                 raise BadReturnError(f"grader {name!r} {reason}") from None
             if score.value is None:
@@ -130,34 +130,34 @@ class GraderFunction(RewardFunction, Versioned):
             numbers[name] = score.value
             for cost in COST_METRICS & score.metrics.keys():
                 costs[cost] = costs.get(cost, 0.0) + score.metrics[cost]
-        grades = {f"grade/{name}": one for name, one in numbers.items()}
+        grades = {f"grade/{name}": number for name, number in numbers.items()}
         return Score(self.grader.formula.value(numbers), None, grades | costs)
 
-    def __call__(self, /, **given: Any) -> Any:
-        spaces = self.spaces(given)
+    def __call__(self, /, **arguments: Any) -> Any:
+        spaces = self.spaces(arguments)
         if not isinstance(self.grader, MultiGrader):
             return _graded(self.grader, spaces)
-        return self.combined({name: _graded(one, spaces) for name, one in self.grader.parts.items()})
+        return self.combined({name: _graded(part, spaces) for name, part in self.grader.parts.items()})
 
 
 class AskingGraderFunction(GraderFunction):
     """The same where models are asked, side by side."""
 
-    async def __call__(self, /, **given: Any) -> Any:
+    async def __call__(self, /, **arguments: Any) -> Any:
         import asyncio  # slow to import, and who awaits has it loaded
 
-        spaces = self.spaces(given)
+        spaces = self.spaces(arguments)
 
-        async def one(name: str, grader: Grader) -> Any:
+        async def grade(name: str, grader: Grader) -> Any:
             if isinstance(grader, ModelGrader):
                 return await self.models[name].grade(grader.messages(spaces))
             return await asyncio.to_thread(_graded, grader, spaces)
 
         if not isinstance(self.grader, MultiGrader):
-            return await one("", self.grader)
+            return await grade("", self.grader)
         parts = self.grader.parts
-        found = await asyncio.gather(*(one(name, part) for name, part in parts.items()))
-        return self.combined(dict(zip(parts, found, strict=True)))
+        grades = await asyncio.gather(*(grade(name, part) for name, part in parts.items()))
+        return self.combined(dict(zip(parts, grades, strict=True)))
 
 
 def _graded(grader: Grader, spaces: Spaces) -> Any:
@@ -200,12 +200,12 @@ def from_grader(
             "grader: objects are nested without end; a multi-grader's parts are plain"
         ) from None
     parts = grader.parts if isinstance(grader, MultiGrader) else {"": grader}
-    models = {name: _asked(one, asking or {}) for name, one in parts.items() if isinstance(one, ModelGrader)}
+    models = {name: _model(part, asking or {}) for name, part in parts.items() if isinstance(part, ModelGrader)}
     function = (AskingGraderFunction if models else GraderFunction)(grader, models)
     usual: dict[str, Any] = {"score_range": grader.range}
     if models:
-        usual["timeout_s"] = max(one.timeout_s for one in models.values())
-    elif any(isinstance(one, PythonGrader) for one in parts.values()):
+        usual["timeout_s"] = max(model.timeout_s for model in models.values())
+    elif any(isinstance(part, PythonGrader) for part in parts.values()):
         usual["timeout_s"] = 2 * PYTHON_TIMEOUT_S
     return Reward(function, Kind.SINGLE, make_options(function.__name__, {**usual, **options}))
 
@@ -229,9 +229,9 @@ def _config(config: Any) -> Any:
         raise RewardDefinitionError(f"grader: not JSON: {reason}") from None
 
 
-def _asked(grader: ModelGrader, asking: Mapping[str, Any]) -> AskedModel:
-    found = list(entry_points(group=MODELS, name=grader.type))
-    if not found:
+def _model(grader: ModelGrader, asking: Mapping[str, Any]) -> AskedModel:
+    offers = list(entry_points(group=MODELS, name=grader.type))
+    if not offers:
         raise ConfigError(f"{grader.where}: no installed package asks a model for a {grader.type} grader")
-    made: AskedModel = found[0].load()(grader.model_dump(mode="json", by_alias=True), asking)
+    made: AskedModel = offers[0].load()(grader.model_dump(mode="json", by_alias=True), asking)
     return made

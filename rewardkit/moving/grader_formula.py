@@ -82,7 +82,7 @@ def _depth(tree: ast.expr) -> int:
     while waiting:
         node, depth = waiting.pop()
         deepest = max(deepest, depth)
-        waiting += [(one, depth + 1) for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
+        waiting += [(child, depth + 1) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
     return deepest
 
 
@@ -115,5 +115,5 @@ def _value(node: ast.AST, numbers: Mapping[str, float]) -> float:
         case ast.UnaryOp(op=op, operand=operand):
             return float(_OPERATORS[type(op)](_value(operand, numbers)))
         case ast.Call(func=ast.Name(id=name), args=args):
-            return float(_FUNCTIONS[name](*(_value(one, numbers) for one in args)))
+            return float(_FUNCTIONS[name](*(_value(argument, numbers) for argument in args)))
     raise TypeError(f"{type(node).__name__} is not arithmetic")

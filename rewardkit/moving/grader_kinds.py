@@ -51,12 +51,13 @@ class Grader(BaseModel):
     @property
     def columns(self) -> list[str]:
         """The columns of the dataset without which it cannot be asked."""
-        return list(dict.fromkeys(name for one in self.templates for name in one.columns if name != "messages"))
+        names = dict.fromkeys(name for template in self.templates for name in template.columns)
+        return [name for name in names if name != "messages"]
 
     @property
     def reads_prompt(self) -> bool:
         """Whether it may read the prompt, which is the dataset's ``prompt`` and ``messages``."""
-        return any(name in ("prompt", "messages") for one in self.templates for name in one.columns)
+        return any(name in ("prompt", "messages") for template in self.templates for name in template.columns)
 
     @property
     def range(self) -> tuple[float, float] | None:
@@ -98,7 +99,7 @@ class StringCheck(Grader):
 
     def grade(self, spaces: Spaces) -> float:
         """Return 1.0 where it holds, else 0.0."""
-        text, reference = (one.fill(spaces._asdict()) for one in self.templates)
+        text, reference = (template.fill(spaces._asdict()) for template in self.templates)
         match self.operation:
             case "eq":
                 return float(text == reference)
@@ -134,7 +135,7 @@ class TextSimilarity(Grader):
 
     def grade(self, spaces: Spaces) -> float:
         """Return the similarity."""
-        text, reference = (one.fill(spaces._asdict()) for one in self.templates)
+        text, reference = (template.fill(spaces._asdict()) for template in self.templates)
         return similarity(self.evaluation_metric, text, reference)
 
 
@@ -167,8 +168,8 @@ class PythonGrader(Grader):
 
         jail = sandbox_of_process(1)
         limits = Limits(timeout_s=PYTHON_TIMEOUT_S)
-        given = [in_json(spaces.sample), {name: in_json(value) for name, value in spaces.item.items()}]
-        return self._returned(jail.call(self.source, "grade", [given], limits=limits))
+        arguments = [in_json(spaces.sample), {name: in_json(value) for name, value in spaces.item.items()}]
+        return self._returned(jail.call(self.source, "grade", [arguments], limits=limits))
 
     def _returned(self, result: ExecutionResult) -> Any:
         if result.stdout:
@@ -177,10 +178,10 @@ class PythonGrader(Grader):
         if value is not None and value.ok:
             return value.value
         cause = {"timeout": Cause.TIMEOUT, "memory": Cause.CRASHED, "killed": Cause.CRASHED}.get(str(result.status))
-        words = result.error or (value.error if value is not None else "") or "the jail ended without an answer"
-        if "ModuleNotFoundError" in words:
-            words += "; the jail has Python's standard library alone, with REWARDKIT_SANDBOX_PROFILE=numpy numpy too"
-        raise RewardTextError(f"{self.where}: {words}", cause or Cause.EXCEPTION)
+        message = result.error or (value.error if value is not None else "") or "the jail ended without an answer"
+        if "ModuleNotFoundError" in message:
+            message += "; the jail has Python's standard library alone, with REWARDKIT_SANDBOX_PROFILE=numpy numpy too"
+        raise RewardTextError(f"{self.where}: {message}", cause or Cause.EXCEPTION)
 
 
 class GraderMessage(BaseModel):
@@ -199,10 +200,10 @@ class GraderMessage(BaseModel):
             RewardDefinitionError: A part of it is an image or a sound.
         """
         parts = [self.content] if isinstance(self.content, str | dict) else self.content
-        texts = [one if isinstance(one, str) else one.get("text") for one in parts if isinstance(one, str | dict)]
-        if len(texts) != len(parts) or any(not isinstance(one, str) for one in texts):
+        texts = [part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, str | dict)]
+        if len(texts) != len(parts) or any(not isinstance(text, str) for text in texts):
             raise RewardDefinitionError(f"{where}: a message has a part that is not text; no images or sounds are sent")
-        return "".join(str(one) for one in texts)
+        return "".join(str(text) for text in texts)
 
 
 class ModelGrader(Grader):
@@ -215,12 +216,12 @@ class ModelGrader(Grader):
 
     @property
     def templates(self) -> list[GraderTemplate]:
-        return [GraderTemplate.of(one.text(self.where), f"{self.where}, input") for one in self.input]
+        return [GraderTemplate.of(message.text(self.where), f"{self.where}, input") for message in self.input]
 
     def messages(self, spaces: Spaces) -> list[dict[str, Any]]:
         """Return the messages with their variables filled in."""
-        roles = [one.role for one in self.input]
-        texts = [one.fill(spaces._asdict()) for one in self.templates]
+        roles = [message.role for message in self.input]
+        texts = [template.fill(spaces._asdict()) for template in self.templates]
         return [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
 
 
@@ -256,7 +257,7 @@ class LabelModel(ModelGrader):
 
     def check(self) -> None:
         super().check()
-        unknown = [one for one in self.passing_labels if one not in self.labels]
+        unknown = [label for label in self.passing_labels if label not in self.labels]
         if unknown:
             raise RewardDefinitionError(f"{self.where}: passing label {unknown[0]!r} is not one of {self.labels}")
 
@@ -271,15 +272,15 @@ class MultiGrader(Grader):
     @cached_property
     def parts(self) -> dict[str, Grader]:
         """The graders by name."""
-        read = {name: grader_of(one, f"{self.where}, graders[{name!r}]") for name, one in self.graders.items()}
-        nested = next((name for name, one in read.items() if isinstance(one, MultiGrader)), None)
+        read = {name: grader_of(grader, f"{self.where}, graders[{name!r}]") for name, grader in self.graders.items()}
+        nested = next((name for name, grader in read.items() if isinstance(grader, MultiGrader)), None)
         if nested is not None:
             raise RewardDefinitionError(f"{self.where}: {nested!r} is a multi-grader itself; write its parts here")
         return read
 
     @property
     def reads_prompt(self) -> bool:
-        return any(one.reads_prompt for one in self.parts.values())
+        return any(part.reads_prompt for part in self.parts.values())
 
     @property
     def formula(self) -> Formula:
@@ -288,16 +289,16 @@ class MultiGrader(Grader):
 
     @property
     def templates(self) -> list[GraderTemplate]:
-        return [template for one in self.parts.values() for template in one.templates]
+        return [template for part in self.parts.values() for template in part.templates]
 
     def check(self) -> None:
-        for one in self.parts.values():
-            one.check()
+        for part in self.parts.values():
+            part.check()
         self.formula.check(self.parts, f"{self.where}, calculate_output")
 
     def load(self) -> None:
-        for one in self.parts.values():
-            one.load()
+        for part in self.parts.values():
+            part.load()
 
 
 _KINDS: dict[str, type[Grader]] = {
@@ -325,7 +326,7 @@ def grader_of(config: Any, where: str = "grader") -> Grader:
         made = kind.model_validate(dict(config))
     except ValidationError as wrong:
         first = wrong.errors(include_url=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise RewardDefinitionError(f"{where}: {place}: {first['msg']}") from None
+        location = ".".join(map(str, first["loc"]))
+        raise RewardDefinitionError(f"{where}: {location}: {first['msg']}") from None
     made.check()
     return made

@@ -60,7 +60,7 @@ class GraderTemplate:
         """
         filled = [self.texts[0]]
         for path, text in zip(self.paths, self.texts[1:], strict=True):
-            filled += [_said(_found(spaces, path)), text]
+            filled += [_text_of(_value_at(spaces, path)), text]
         return "".join(filled)
 
 
@@ -73,8 +73,8 @@ def sample_of(completion: Any) -> dict[str, Any]:
         completion: A string, or a list of messages.
     """
     text = completion_text(completion)
-    said = [one for one in conversation("", completion) if one.get("role") == "assistant"]
-    calls = [call for one in said for call in one.get("tool_calls") or ()]
+    answers = [message for message in conversation("", completion) if message.get("role") == "assistant"]
+    calls = [call for message in answers for call in message.get("tool_calls") or ()]
     message: dict[str, Any] = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
     sample = {"output_text": text, "output_tools": calls, "choices": [{"index": 0, "message": message}]}
     try:
@@ -86,10 +86,10 @@ def sample_of(completion: Any) -> dict[str, Any]:
 
 def item_of(example: Mapping[str, Any], prompt: Any) -> dict[str, Any]:
     """Return the namespace ``item`` of a row; one without ``messages`` or ``prompt`` gets the prompt's."""
-    messages = prompt if isinstance(prompt, Sequence) and not isinstance(prompt, str) else None
-    messages = [{"role": "user", "content": prompt or ""}] if messages is None else [dict(one) for one in messages]
-    given = {} if prompt is None else {"prompt": prompt}
-    return {"messages": messages, **given, **example}
+    is_talk = isinstance(prompt, Sequence) and not isinstance(prompt, str)
+    messages = [dict(turn) for turn in prompt] if is_talk else [{"role": "user", "content": prompt or ""}]
+    extra = {} if prompt is None else {"prompt": prompt}
+    return {"messages": messages, **extra, **example}
 
 
 def in_json(value: Any) -> Any:
@@ -109,8 +109,8 @@ def _is_deep(value: Any) -> bool:
     """Whether a value is nested deeper than a python grader's jail takes."""
     level = [value]
     for _ in range(_DEEPEST):
-        inside = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
-        level = [one for some in inside for one in some]
+        inside = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
+        level = [part for parts in inside for part in parts]
         if not level:
             return False
     return True
@@ -120,33 +120,35 @@ def _as_plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def _said(value: Any) -> str:
+def _text_of(value: Any) -> str:
     value = in_json(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _path(text: str, where: str) -> tuple[str | int, ...]:
-    found = _PATH.fullmatch(text)
-    if found is None:
+    match = _PATH.fullmatch(text)
+    if match is None:
         raise RewardDefinitionError(
             f"{where}: {{{{{text}}}}} is not a variable; expected "
             f"{{{{ item.<column> }}}} or {{{{ sample.output_text }}}}"
         )
-    steps = tuple(name or int(place) for name, place in _STEP.findall(found[2]))
-    if found[1] == "sample" and steps[0] not in _OF_SAMPLE:
+    steps = tuple(name or int(index) for name, index in _STEP.findall(match[2]))
+    if match[1] == "sample" and steps[0] not in _OF_SAMPLE:
         raise RewardDefinitionError(
             f"{where}: {{{{{text}}}}}: a completion has sample.{', sample.'.join(_OF_SAMPLE)}; not sample.{steps[0]}"
         )
-    return found[1], *steps
+    return match[1], *steps
 
 
-def _found(spaces: Mapping[str, Any], path: tuple[str | int, ...]) -> Any:
+def _value_at(spaces: Mapping[str, Any], path: tuple[str | int, ...]) -> Any:
     value: Any = spaces
     for depth, step in enumerate(path):
         try:
             value = value[int(step)] if isinstance(value, list) else value[step]
         except (LookupError, TypeError, ValueError):
-            shown = ".".join(map(str, path[: depth + 1]))
-            hint = "; the completion is not JSON" if shown == "sample.output_json" else ""
-            raise LookupError(f"{{{{ {'.'.join(map(str, path))} }}}} has no value: there is no {shown}{hint}") from None
+            missing = ".".join(map(str, path[: depth + 1]))
+            hint = "; the completion is not JSON" if missing == "sample.output_json" else ""
+            raise LookupError(
+                f"{{{{ {'.'.join(map(str, path))} }}}} has no value: there is no {missing}{hint}"
+            ) from None
     return value

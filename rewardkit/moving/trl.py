@@ -37,7 +37,7 @@ _NOT_GIVEN: Any = object()
 
 
 @dataclass
-class _Told:
+class _Log:
     """What a call has told by ``log_metric`` and ``log_extra``."""
 
     metrics: dict[str, float] = field(default_factory=dict)
@@ -52,8 +52,8 @@ class _Told:
 
     def extra(self, column: str, values: Any) -> None:
         """Print a column of the trainer's table of completions; what a call prints is kept with its outcome."""
-        for one in values if isinstance(values, list | tuple) else [values]:
-            print(f"{column}: {one}")
+        for item in values if isinstance(values, list | tuple) else [values]:
+            print(f"{column}: {item}")
 
 
 class TrlFunction(MovedFunction):
@@ -66,11 +66,12 @@ class TrlFunction(MovedFunction):
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
-        own = {name: one for name, one in self.parameters.items() if names_column(name) and name not in _OWN}
-        required = [name for name, one in own.items() if one.default is one.empty]
+        parameters = self.parameters.items()
+        own = {name: parameter for name, parameter in parameters if names_column(name) and name not in _OWN}
+        required = [name for name, parameter in own.items() if parameter.default is parameter.empty]
         optional = [name for name in own if name not in required]
         theirs = {"prompt": "prompts", "completion_ids": "completion_ids"}
-        read = [one for one, passed in theirs.items() if self._wants(passed)]
+        read = [keyword for keyword, passed in theirs.items() if self._wants(passed)]
         needs_row = ["example"] if any(map(self._wants, _OURS)) else []
         completion = "completions" if self.in_groups else "completion"
         return signature_of(
@@ -87,9 +88,9 @@ class TrlFunction(MovedFunction):
     def _wants(self, name: str) -> bool:
         return self.takes_all or name in self.parameters
 
-    def arguments(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], int, _Told]:
+    def arguments(self, call: Mapping[str, Any]) -> tuple[dict[str, Any], int, _Log]:
         """Return what the author's function is called with, for how many completions, and what notes what it tells."""
-        columns, told = dict(given), _Told()
+        columns, log = dict(call), _Log()
         prompt, step, epoch = (columns.pop(name, None) for name in ("prompt", "step", "epoch"))
         ids, row = columns.pop("completion_ids", None), columns.pop("example", None) or {}
         columns |= {name: row[name] for name in _OURS if name in row}
@@ -101,30 +102,30 @@ class TrlFunction(MovedFunction):
             "completions": completions,
             "completion_ids": (ids if self.in_groups else [ids]) if ids is not None else [None] * count,
             "trainer_state": state,
-            "log_extra": told.extra,
-            "log_metric": told.metric,
+            "log_extra": log.extra,
+            "log_metric": log.metric,
             **{name: [value] * count for name, value in columns.items()},
         }
         if ENVIRONMENTS_COLUMN in columns and self.in_groups:
             every[ENVIRONMENTS_COLUMN] = list(columns[ENVIRONMENTS_COLUMN])
-        return {name: value for name, value in every.items() if self._wants(name)}, count, told
+        return {name: value for name, value in every.items() if self._wants(name)}, count, log
 
-    def read(self, value: Any, count: int, told: _Told) -> Any:
+    def read(self, value: Any, count: int, log: _Log) -> Any:
         """Return the score of one completion, or those of a group."""
-        scores = [scored(one, told.metrics) for one in scores_from(value, count, "TRL")]
+        scores = [scored(score, log.metrics) for score in scores_from(value, count, "TRL")]
         return scores if self.in_groups else scores[0]
 
     def __call__(self, /, **columns: Any) -> Any:
-        arguments, count, told = self.arguments(columns)
-        return self.read(self.moved(**arguments), count, told)
+        arguments, count, log = self.arguments(columns)
+        return self.read(self.moved(**arguments), count, log)
 
 
 class AsyncTrlFunction(TrlFunction):
     """The same for an ``async def``."""
 
     async def __call__(self, /, **columns: Any) -> Any:
-        arguments, count, told = self.arguments(columns)
-        return self.read(await self.moved(**arguments), count, told)
+        arguments, count, log = self.arguments(columns)
+        return self.read(await self.moved(**arguments), count, log)
 
 
 @overload

@@ -52,24 +52,26 @@ class VerifiersFunction(MovedFunction):
         example = {"answer": object, "example": Mapping[str, Any]}
         return {"prompt": object, "completion": object, "completions": list[object], **example}
 
-    def arguments(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    def arguments(self, columns: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
         """Return what the author's function is called with, and for how many rollouts."""
         own = ("prompt", "completion", "completions", "example")
-        row = {**(given.get("example") or {}), **{name: one for name, one in given.items() if name not in own}}
-        completions = list(given["completions"]) if self.in_groups else [given["completion"]]
+        row = {**(columns.get("example") or {}), **{name: value for name, value in columns.items() if name not in own}}
+        completions = list(columns["completions"]) if self.in_groups else [columns["completion"]]
         shared = {
-            "prompt": given.get("prompt"),
+            "prompt": columns.get("prompt"),
             "answer": row.get("answer", ""),
             "task": row.get("task", "default"),
             "info": _info(row.get("info")),
         }
-        rollouts = [{**row, **shared, "completion": one} for one in completions]
+        rollouts = [{**row, **shared, "completion": completion} for completion in completions]
         every: dict[str, Any] = {**shared, "completion": completions[0], "state": dict(rollouts[0])}
         if self.in_groups:
-            every = {many: [one[single] for one in rollouts] for many, single in _SINGULAR.items() if single != "state"}
-            every["states"] = [dict(one) for one in rollouts]
+            names = [(many, single) for many, single in _SINGULAR.items() if single != "state"]
+            every = {many: [rollout[single] for rollout in rollouts] for many, single in names}
+            every["states"] = [dict(rollout) for rollout in rollouts]
         every |= dict(self.settings)
-        return {name: one for name, one in every.items() if self.takes_all or name in self.parameters}, len(completions)
+        wanted = {name: value for name, value in every.items() if self.takes_all or name in self.parameters}
+        return wanted, len(completions)
 
     def read(self, value: Any, count: int) -> Any:
         """Return the score of one rollout, or those of a group."""
@@ -155,8 +157,8 @@ def _check(function: Any, objects: Mapping[str, Any]) -> None:
             f"from_verifiers: {name}() takes 'trace', of verifiers 1: mark a function of prompt and completion with "
             "@reward, and call it in both places"
         )
-    known = _SINGULAR.keys() if _in_groups(function) else _KNOWN
-    unfilled = sorted(required_of(function) - known - objects.keys())
+    names = _SINGULAR.keys() if _in_groups(function) else _KNOWN
+    unfilled = sorted(required_of(function) - names - objects.keys())
     if unfilled:
         raise RewardDefinitionError(
             f"from_verifiers: nothing fills {unfilled[0]!r} of {name}(); a rubric's own objects are given by "

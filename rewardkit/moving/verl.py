@@ -52,10 +52,10 @@ class VerlFunction(MovedFunction):
     def hints(self) -> Mapping[str, Any]:
         return {**dict.fromkeys(self.__signature__.parameters, object), "completion": str, "example": Mapping[str, Any]}
 
-    def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def arguments(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the author's function is called with."""
-        columns = {name: value for name, value in given.items() if name not in ("completion", "example")}
-        completion, example = given["completion"], {**(given.get("example") or {}), **columns}
+        columns = {name: value for name, value in call.items() if name not in ("completion", "example")}
+        completion, example = call["completion"], {**(call.get("example") or {}), **columns}
         info = _object(example.get("extra_info"))
         row = {
             "data_source": example.get("data_source", ""),
@@ -63,7 +63,7 @@ class VerlFunction(MovedFunction):
             **self._truth(example),
             "extra_info": dict(example) if info is None else info,
         }
-        passed = {many: [row[one]] for many, one in _MANY.items() if one in row} if self.in_batches else row
+        passed = {many: [row[single]] for many, single in _MANY.items() if single in row} if self.in_batches else row
         return {name: value for name, value in passed.items() if self.takes_all or name in self.parameters}
 
     @property
@@ -98,8 +98,8 @@ class VerlFunction(MovedFunction):
             return score_from(value[0] if isinstance(value, tuple) and value else value)
         if "score" not in value:
             raise BadReturnError(f"returned {shortened(repr(value), 80)}; verl expects a number under 'score'")
-        metrics, words = told_of({name: one for name, one in value.items() if name != "score"})
-        return scored(score_from(value["score"]), metrics, words)
+        metrics, reason = told_of({name: part for name, part in value.items() if name != "score"})
+        return scored(score_from(value["score"]), metrics, reason)
 
     def __call__(self, /, **columns: Any) -> Any:
         return self.read(self.moved(**self.arguments(columns)))

@@ -86,11 +86,11 @@ def accept(table: Table, verdicts: Iterable[CaseResult]) -> Acceptance:
 def _changes(verdict: CaseResult) -> Iterable[Change | str]:
     """Return the changes that make a case hold, or the reason against one."""
     entry = verdict.case.entry
-    for place, expected, outcome in verdict.differences():
+    for index, expected, outcome in verdict.differences():
         if outcome.status is Status.FAILED:
             yield NEVER
             continue
-        steps = _steps(verdict, place, outcome)
+        steps = _steps(verdict, index, outcome)
         span = entry.span(steps)
         if span is None:
             yield _BORROWED
@@ -98,18 +98,18 @@ def _changes(verdict: CaseResult) -> Iterable[Change | str]:
             yield Change(verdict, str(expected), outcome.score, steps, span)
 
 
-def _steps(verdict: CaseResult, place: int, outcome: Outcome) -> Steps:
+def _steps(verdict: CaseResult, index: int, outcome: Outcome) -> Steps:
     steps: Steps = ("expect",)
     value = verdict.case.entry.values["expect"]
     if verdict.case.group:
-        steps, value = (*steps, place), value[place]
+        steps, value = (*steps, index), value[index]
     if outcome.score is not None and isinstance(value, Mapping) and "score" in value:
         return (*steps, "score")  # its tolerance stays
     return steps
 
 
 def _edited(text: str, changes: Iterable[Change]) -> str:
-    for change in sorted(changes, key=lambda one: one.span, reverse=True):
+    for change in sorted(changes, key=lambda change: change.span, reverse=True):
         text = text[: change.span.start] + _room(text, change.span) + change.now + text[change.span.end :]
     return text
 
@@ -133,16 +133,16 @@ def _only_these(table: Table, changes: Sequence[Change]) -> bool:
         before = parse(table.path, table.text)
     except Exception:
         return False
-    entries = {case.where: place for place, case in enumerate(table.cases)}
+    entries = {case.where: index for index, case in enumerate(table.cases)}
     for change in changes:
         _put(before.entries[entries[change.verdict.case.where]], change.steps, change.score)
-    return [one.values for one in before.entries] == [one.values for one in after.entries] and (
+    return [entry.values for entry in before.entries] == [entry.values for entry in after.entries] and (
         before.settings.values == after.settings.values
     )
 
 
 def _put(entry: Entry, steps: Steps, score: float | None) -> None:
-    held: Any = entry.values
+    value: Any = entry.values
     for step in steps[:-1]:
-        held = held[step]
-    held[steps[-1]] = score
+        value = value[step]
+    value[steps[-1]] = score

@@ -50,8 +50,8 @@ def cases(
         loaded = read_table(folder / table, tolerance=tolerance)
     else:
         loaded = table_of(table, tolerance=tolerance)
-    found = resolve(reward)
-    loaded.check(found)
+    resolved = resolve(reward)
+    loaded.check(resolved)
     runs_in = loaded.lane(lane)  # a lane that cannot run a case is told before any of it runs
     open_benches: list[Bench] = []
 
@@ -59,7 +59,7 @@ def cases(
     def test(case: Case, request: pytest.FixtureRequest) -> None:
         """The outcome is the one that the table expects."""
         if not open_benches:
-            open_benches.append(Bench(found, runs_in))
+            open_benches.append(Bench(resolved, runs_in))
             module = request.node.getparent(pytest.Module)
             module.addfinalizer(lambda: open_benches.pop().close())
         verdict = open_benches[0].run(case)

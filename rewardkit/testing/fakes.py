@@ -91,7 +91,7 @@ class FakeJudge:
             return cls(json.dumps({"reason": "It is so.", "verdict": winner}))
         return cls(functools.partial(_verdict, grades))
 
-    def reply(self, asked: Asked) -> Reply:
+    def reply(self, question: Asked) -> Reply:
         """Return the script's reply to a request.
 
         Raises:
@@ -99,17 +99,17 @@ class FakeJudge:
         """
         script: Any = self._script
         if isinstance(script, list):
-            place = len(self.asked) - 1
-            if place >= len(script):
-                raise DataError(f"the fake judge has {len(script)} replies and was asked {place + 1} times")
-            return script[place]  # type: ignore[no-any-return]
+            index = len(self.asked) - 1
+            if index >= len(script):
+                raise DataError(f"the fake judge has {len(script)} replies and was asked {index + 1} times")
+            return script[index]  # type: ignore[no-any-return]
         if isinstance(script, Mapping):
             for part, reply in script.items():
-                if part in asked.text:
+                if part in question.text:
                     return reply  # type: ignore[no-any-return]
-            raise DataError(f"the fake judge has replies for {', '.join(map(repr, script))}; asked: {asked.text!r}")
+            raise DataError(f"the fake judge has replies for {', '.join(map(repr, script))}; asked: {question.text!r}")
         if callable(script) and not isinstance(script, type):
-            return script(asked)  # type: ignore[no-any-return]
+            return script(question)  # type: ignore[no-any-return]
         return script  # type: ignore[no-any-return]
 
     async def _create(
@@ -119,34 +119,34 @@ class FakeJudge:
             await asyncio.sleep(self.latency_s)
         return self.answer(Asked([dict(message) for message in messages], model, options))
 
-    def answer(self, asked: Asked) -> SimpleNamespace:
+    def answer(self, question: Asked) -> SimpleNamespace:
         """Record a request and return the response, or raise the error that the script has for it."""
-        self.asked.append(asked)
-        reply = self.reply(asked)
+        self.asked.append(question)
+        reply = self.reply(question)
         if isinstance(reply, BaseException) or (isinstance(reply, type) and issubclass(reply, BaseException)):
             raise reply
-        return _response(str(reply), asked)
+        return _response(str(reply), question)
 
 
-def _verdict(grades: Mapping[str, float | None], asked: Asked) -> str:
+def _verdict(grades: Mapping[str, float | None], question: Asked) -> str:
     """Return those of the grades that are asked for, where the request says which."""
-    form = asked.options.get("response_format") or {}
+    form = question.options.get("response_format") or {}
     wanted = form.get("json_schema", {}).get("schema", {}).get("properties", grades)
-    told = {name: {"reason": "It is so.", "score": grade} for name, grade in grades.items() if name in wanted}
-    for name, verdict in told.items():
+    answers = {name: {"reason": "It is so.", "score": grade} for name, grade in grades.items() if name in wanted}
+    for name, verdict in answers.items():
         asked_for = wanted[name].get("properties", verdict) if isinstance(wanted[name], Mapping) else verdict
-        told[name] = {key: value for key, value in verdict.items() if key in asked_for}
-    return json.dumps(told)
+        answers[name] = {key: value for key, value in verdict.items() if key in asked_for}
+    return json.dumps(answers)
 
 
-def _response(text: str, asked: Asked) -> SimpleNamespace:
+def _response(text: str, question: Asked) -> SimpleNamespace:
     """Return the part of a chat completion that rewards read; words stand in for tokens."""
-    prompt_tokens, completion_tokens = len(asked.text.split()), len(text.split())
+    prompt_tokens, completion_tokens = len(question.text.split()), len(text.split())
     message = SimpleNamespace(role="assistant", content=text, refusal=None, tool_calls=None)
     return SimpleNamespace(
         id="chatcmpl-fake",
         object="chat.completion",
-        model=asked.model,
+        model=question.model,
         choices=[SimpleNamespace(index=0, message=message, finish_reason="stop", logprobs=None)],
         usage=SimpleNamespace(
             prompt_tokens=prompt_tokens,
@@ -174,9 +174,9 @@ def rollouts_from_rows(rows: str | Path | Iterable[Mapping[str, Any]]) -> list[R
 
         return read_rollouts(rows)
     rollouts: list[Rollout] = []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise DataError(f"row {place}: expected a dict, got {type(row).__name__}")
+            raise DataError(f"row {index}: expected a dict, got {type(row).__name__}")
         example = {column: value for column, value in row.items() if column not in _NOT_COLUMNS}
-        rollouts += rollouts_of(Entry(f"row {place}", dict(row)), example)
+        rollouts += rollouts_of(Entry(f"row {index}", dict(row)), example)
     return rollouts

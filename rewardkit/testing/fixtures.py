@@ -27,13 +27,14 @@ class Runtimes:
             rewards: One argument that :class:`~rewardkit.Runtime` takes, or several rewards.
             options: Options of :class:`~rewardkit.Runtime`; ``workers`` is 1 unless given.
         """
-        asked = tuple(rewards[0]) if len(rewards) == 1 and isinstance(rewards[0], list | tuple) else rewards
-        for held, same, runtime in self._made:
-            if len(held) == len(asked) and all(map(operator.is_, held, asked)) and same == options and _open(runtime):
+        request = tuple(rewards[0]) if len(rewards) == 1 and isinstance(rewards[0], list | tuple) else rewards
+        for earlier, same, runtime in self._made:
+            is_equal = len(earlier) == len(request) and all(map(operator.is_, earlier, request)) and same == options
+            if is_equal and _open(runtime):
                 return runtime
-        given = rewards[0] if len(rewards) == 1 else list(rewards)
-        runtime = Runtime(given, **{"workers": 1, "lane": self._lane, **options}).start()
-        self._made.append((asked, options, runtime))
+        subject = rewards[0] if len(rewards) == 1 else list(rewards)
+        runtime = Runtime(subject, **{"workers": 1, "lane": self._lane, **options}).start()
+        self._made.append((request, options, runtime))
         return runtime
 
     def close(self) -> None:

@@ -44,8 +44,8 @@ def junit(suites: Iterable[Suite]) -> str:
     root = ElementTree.Element("testsuites", name="rewardkit test")
     made = [_suite(root, suite) for suite in suites]
     for count in ("tests", "failures", "errors", "skipped"):
-        root.set(count, str(sum(int(one.get(count, "0")) for one in made)))
-    root.set("time", f"{sum(float(one.get('time', '0')) for one in made):.6f}")
+        root.set(count, str(sum(int(suite.get(count, "0")) for suite in made)))
+    root.set("time", f"{sum(float(suite.get('time', '0')) for suite in made):.6f}")
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
@@ -62,8 +62,8 @@ def _suite(root: ElementTree.Element, suite: Suite) -> ElementTree.Element:
             continue
         kind = _kind(verdict)
         counts[kind] += 1
-        place, expected, outcome = next(verdict.differences())
-        where = f"completion {place}: " if verdict.case.group else ""
+        index, expected, outcome = next(verdict.differences())
+        where = f"completion {index}: " if verdict.case.group else ""
         got = outcome.error if kind == "error" else outcome.score
         wrong = ElementTree.SubElement(case, kind, message=_text(f"{where}expected {expected}, got {got}"))
         wrong.set("type", str(outcome.cause or outcome.status))

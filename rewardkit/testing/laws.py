@@ -79,8 +79,8 @@ class LawBroken(AssertionError):
         completions: What was scored when it broke, as small as was found, where hypothesis made it.
     """
 
-    def __init__(self, words: str, law: Law, completions: Sequence[Text]) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, law: Law, completions: Sequence[Text]) -> None:
+        super().__init__(message)
         self.law = law
         self.completions = tuple(completions)
 
@@ -128,26 +128,26 @@ def assert_laws(
         raise ImportError("assert_laws(...) needs hypothesis: pip install hypothesis") from missing
     chosen = _chosen(laws)
     subject = _Subject(resolve(reward), rows)
-    found = _first_broken(subject, chosen, max_examples, completions, lane)
-    if found is not None:
-        texts = [text for _, unit in found.units for text in unit]
-        raise LawBroken(_report(subject, found), Law(found.law), texts)
+    breach = _first_broken(subject, chosen, max_examples, completions, lane)
+    if breach is not None:
+        texts = [text for _, unit in breach.units for text in unit]
+        raise LawBroken(_report(subject, breach), Law(breach.law), texts)
 
 
 def _chosen(laws: Collection[str] | None) -> list[Law]:
-    asked = [laws] if isinstance(laws, str) else list(Law) if laws is None else list(laws)
-    for name in asked:
+    chosen = [laws] if isinstance(laws, str) else list(Law) if laws is None else list(laws)
+    for name in chosen:
         if name not in list(Law):
             raise ConfigError(f"laws: there is no law {name!r}; the laws are {', '.join(Law)}")
-    return [law for law in Law if law in asked]
+    return [law for law in Law if law in chosen]
 
 
 def _first_broken(
     subject: _Subject, chosen: Sequence[Law], max_examples: int, completions: Any, lane: str
 ) -> Found | None:
     """Return the first law that is broken, in an order in which each may rely on those before it."""
-    if Law.PICKLABLE in chosen and (found := _travels(subject)):
-        return found
+    if Law.PICKLABLE in chosen and (breach := _travels(subject)):
+        return breach
     texts = hostile_completions(subject.tokens()) if completions is None else completions
     units = subject.units(texts)
     with Runtime([subject.reward], workers=1, lane=lane, cache_entries=0) as runtime:
@@ -159,13 +159,13 @@ def _first_broken(
                 raise
             return Found(Law.PICKLABLE, (), str(refused))
         if trial.laws:
-            found = trial.unit(subject.unit("")) or trial.tokens() or _on_the_list(subject, trial.unit, LONG)
-            if found := found or search(units, trial.unit, max_examples):
-                return found
+            breach = trial.unit(subject.unit("")) or trial.tokens() or _on_the_list(subject, trial.unit, LONG)
+            if breach := breach or search(units, trial.unit, max_examples):
+                return breach
         if Law.INDEPENDENT in chosen:
-            found = search(subject.batches(units), trial.batch, max_examples) or trial.elsewhere(lane)
-            if found is not None:
-                return found
+            breach = search(subject.batches(units), trial.batch, max_examples) or trial.elsewhere(lane)
+            if breach is not None:
+                return breach
     if Law.KEEPS_INPUT not in chosen:
         return None
     return _on_the_list(subject, subject.changed, HOSTILE) or search(units, subject.changed, max_examples)
@@ -182,7 +182,7 @@ def _travels(subject: _Subject) -> Found | None:
 
 def _on_the_list(subject: _Subject, check: Callable[[Unit], Found | None], texts: Sequence[str]) -> Found | None:
     """Return what a row's own completions or a listed one breaks."""
-    units = (*subject.given(), *(subject.unit(text) for text in texts))
+    units = (*subject.row_units(), *(subject.unit(text) for text in texts))
     return next(filter(None, map(check, units)), None)
 
 
@@ -203,13 +203,13 @@ class _Subject:
         listed = [{}] if rows is None else list(rows)
         if not listed:
             raise DataError("rows: expected at least one row")
-        for place, row in enumerate(listed):
+        for index, row in enumerate(listed):
             if not isinstance(row, Mapping):
-                raise DataError(f"rows[{place}]: expected a dict of columns, got {type(row).__name__}")
+                raise DataError(f"rows[{index}]: expected a dict of columns, got {type(row).__name__}")
             for column in (column for column in needed if column not in row):
-                said = f"reward {self.reward.name!r} needs column {column!r}"
+                message = f"reward {self.reward.name!r} needs column {column!r}"
                 remedy = f"give assert_laws rows that have it: rows=[{{{column!r}: ...}}]"
-                raise DataError(f"{said}; {remedy}" if rows is None else f"rows[{place}]: {said}")
+                raise DataError(f"{message}; {remedy}" if rows is None else f"rows[{index}]: {message}")
         return listed
 
     def tokens(self) -> list[str]:
@@ -222,12 +222,12 @@ class _Subject:
         """Return a listed completion with the first row, in a group beside others."""
         return (0, (text, "a", text[::-1])) if self.group else (0, (text,))
 
-    def given(self) -> list[Unit]:
+    def row_units(self) -> list[Unit]:
         """Return the completions that rows came with, and those that give a column's value as the answer."""
         units: list[Unit] = []
-        for place, row in enumerate(self.rows):
+        for index, row in enumerate(self.rows):
             own = list(row.get("completions", ())) + ([row["completion"]] if "completion" in row else [])
-            units += ([(place, tuple(own))] if own else []) if self.group else [(place, (text,)) for text in own]
+            units += ([(index, tuple(own))] if own else []) if self.group else [(index, (text,)) for text in own]
         return units + [self.unit(text) for value in self.tokens() for text in dressed(value)]
 
     def units(self, texts: Any) -> Any:
@@ -247,8 +247,8 @@ class _Subject:
 
     def rollouts(self, unit: Unit) -> list[Rollout]:
         """Return the rollouts of a unit."""
-        place, texts = unit
-        row = self.rows[place]
+        index, texts = unit
+        row = self.rows[index]
         example = {column: value for column, value in row.items() if column not in _NOT_COLUMNS}
         ids = [[ord(c) % 32_000 for c in completion_text(t)[:_MAX_IDS]] if self._ids else None for t in texts]
         return [Rollout(row.get("prompt", ""), self._text(t), example, own) for t, own in zip(texts, ids, strict=True)]
@@ -277,13 +277,13 @@ class _Subject:
     def changed(self, unit: Unit) -> Found | None:
         """Return the argument that a reward changed, calling it as a plain function."""
         for leaf in self.leaves:
-            given = self.arguments(leaf, unit)
+            arguments = self.arguments(leaf, unit)
             supplied = {parameter.name for parameter in leaf.spec.parameters if parameter.supplied}
-            before = {name: copy.deepcopy(value) for name, value in given.items() if name not in supplied}
-            _call(leaf, given)
+            before = {name: copy.deepcopy(value) for name, value in arguments.items() if name not in supplied}
+            _call(leaf, arguments)
             for name, value in before.items():
-                if not _same(value, given[name]):
-                    was, left = quoted(value, 80), quoted(given[name], 80)
+                if not _same(value, arguments[name]):
+                    was, left = quoted(value, 80), quoted(arguments[name], 80)
                     return Found(Law.KEEPS_INPUT, (unit,), f"{leaf.name}() was given {name} = {was} and left {left}")
         return None
 
@@ -300,14 +300,14 @@ class _Trial:
         """Return the outcomes of units scored in one batch, by unit."""
         subject = self._subject
         rollouts = [subject.rollouts(unit) for unit in units]
-        scored = iter(self._runtime.score([one for part in rollouts for one in part])[subject.reward.name])
-        found = [[next(scored) for _ in part] for part in rollouts]
-        for unit, part in zip(units, found, strict=True):
+        scored = iter(self._runtime.score([rollout for part in rollouts for rollout in part])[subject.reward.name])
+        outcomes = [[next(scored) for _ in part] for part in rollouts]
+        for unit, part in zip(units, outcomes, strict=True):
             for odd in (outcome for outcome in part if outcome.cause is Cause.COERCION):
                 for leaf in subject.leaves:
                     subject.arguments(leaf, unit)  # names the row by its place in rows, not in the batch
                 raise subject.wrong_row(unit, odd.error or "")
-        return found
+        return outcomes
 
     def many(self, units: Sequence[Unit]) -> list[list[Outcome]]:
         """Return the outcomes of units of one row; one batch of groups would be one group."""
@@ -318,8 +318,8 @@ class _Trial:
     def unit(self, unit: Unit) -> Found | None:
         """Return what scoring a unit breaks."""
         (outcomes,) = self.outcomes(unit)
-        if found := self._in_itself(unit, outcomes):
-            return found
+        if breach := self._in_itself(unit, outcomes):
+            return breach
         return self._again(unit, outcomes, self.outcomes(unit)[0]) if Law.DETERMINISTIC in self.laws else None
 
     def tokens(self) -> Found | None:
@@ -327,8 +327,8 @@ class _Trial:
         units = [self._subject.unit(text) for text in ("", *TOKENS)]
         scored = self.many(units)
         for unit, outcomes in zip(units, scored, strict=True):
-            if found := self._in_itself(unit, outcomes):
-                return found
+            if breach := self._in_itself(unit, outcomes):
+                return breach
         again = self.many(units) if Law.DETERMINISTIC in self.laws else scored
         return next(filter(None, map(self._again, units, scored, again)), None)
 
@@ -349,14 +349,14 @@ class _Trial:
         units, random = drawn
         if self._subject.group:  # completions of one row would be one group
             rows = [row for row, _ in units]
-            units = [unit for place, unit in enumerate(units) if unit[0] not in rows[:place]]
+            units = [unit for index, unit in enumerate(units) if unit[0] not in rows[:index]]
         alone = [self.outcomes(unit)[0] for unit in units]
         order = _another_order(len(units), random)
-        together = self.outcomes(*(units[place] for place in order))
-        for place, beside in zip(order, together, strict=True):
+        together = self.outcomes(*(units[index] for index in order))
+        for index, beside in zip(order, together, strict=True):
             then = f"in a batch in the order {order}"
-            if found := _unlike(Law.INDEPENDENT, tuple(units), alone[place], beside, "alone", then):
-                return found
+            if breach := _unlike(Law.INDEPENDENT, tuple(units), alone[index], beside, "alone", then):
+                return breach
         return self._permuted(units[0], alone[0], random) if self._subject.group else None
 
     def elsewhere(self, lane: str) -> Found | None:
@@ -366,15 +366,15 @@ class _Trial:
         with Runtime([self._subject.reward], workers=1, lane=lane, cache_entries=0) as runtime:
             there = _Trial(self._subject, runtime, self.laws).many(units[::-1])
         then = "in another that had met other completions"
-        for unit, one, other in zip(units, here, reversed(there), strict=True):
-            if found := _unlike(Law.INDEPENDENT, (unit,), one, other, "in one process", then):
-                return found
+        for unit, before, other in zip(units, here, reversed(there), strict=True):
+            if breach := _unlike(Law.INDEPENDENT, (unit,), before, other, "in one process", then):
+                return breach
         return None
 
     def _permuted(self, unit: Unit, outcomes: Sequence[Outcome], random: Any) -> Found | None:
         order = _another_order(len(unit[1]), random)
-        (permuted,) = self.outcomes((unit[0], tuple(unit[1][place] for place in order)))
-        before = [outcomes[place] for place in order]
+        (permuted,) = self.outcomes((unit[0], tuple(unit[1][index] for index in order)))
+        before = [outcomes[index] for index in order]
         return _unlike(Law.INDEPENDENT, (unit,), before, permuted, "in this order", f"in the order {order}")
 
 
@@ -385,12 +385,12 @@ def _another_order(count: int, random: Any) -> list[int]:
 
 
 def _unlike(
-    law: Law, units: tuple[Unit, ...], outcomes: Sequence[Outcome], again: Sequence[Outcome], one: str, other: str
+    law: Law, units: tuple[Unit, ...], outcomes: Sequence[Outcome], again: Sequence[Outcome], label: str, other: str
 ) -> Found | None:
     """Return the first completion whose outcome was not the same again; the words say when each came."""
     for first, second in zip(outcomes, again, strict=True):
         if _essence(first) != _essence(second):
-            return Found(law, units, f"{one} {outcome_words(first)}, {other} {outcome_words(second)}")
+            return Found(law, units, f"{label} {outcome_words(first)}, {other} {outcome_words(second)}")
     return None
 
 
@@ -409,18 +409,18 @@ def _essence(outcome: Outcome) -> tuple[Status, float | None, Cause | None]:
 
 def _wants_messages(leaf: Reward[..., Any]) -> bool:
     """Whether a reward takes completions as lists of messages and not as text."""
-    taken = (one.taken for one in leaf.spec.parameters if one.name in ("completion", "completions"))
-    return any(one is not None and one.form is not Form.TEXT for one in taken)
+    taken = (parameter.taken for parameter in leaf.spec.parameters if parameter.name in ("completion", "completions"))
+    return any(parameter is not None and parameter.form is not Form.TEXT for parameter in taken)
 
 
-def _call(leaf: Reward[..., Any], given: dict[str, Any]) -> None:
+def _call(leaf: Reward[..., Any], arguments: dict[str, Any]) -> None:
     """Call the plain function, on a thread if it is awaited. That it raises is another law's concern."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
         if leaf.spec.is_async:
             with concurrent.futures.ThreadPoolExecutor(1) as thread:
-                thread.submit(lambda: asyncio.run(leaf.spec.function(**given))).result()
+                thread.submit(lambda: asyncio.run(leaf.spec.function(**arguments))).result()
         else:
-            leaf.spec.function(**given)
+            leaf.spec.function(**arguments)
 
 
 def _same(before: Any, after: Any) -> bool:
@@ -433,14 +433,14 @@ def _same(before: Any, after: Any) -> bool:
         return True  # it can be neither compared nor written out, so nothing is known of it
 
 
-def _report(subject: _Subject, found: Found) -> str:
-    said = [f"law {found.law!s} does not hold for reward {subject.reward.name!r}"]
-    for number, (place, texts) in enumerate(found.units):
-        if not number or place != found.units[number - 1][0]:
-            row = subject.rows[place]
-            said += row_lines(row.get("prompt"), {k: v for k, v in row.items() if k not in _NOT_COLUMNS})
-        said += [line("completion", quoted(text)) for text in texts]
-    said.append(line("happened", found.happened))
-    said += [line("", frame) for frame in (found.trace or "").splitlines()]
-    said.append(line("remedy", _REMEDIES[Law(found.law)]))
-    return "\n".join(said)
+def _report(subject: _Subject, breach: Found) -> str:
+    lines = [f"law {breach.law!s} does not hold for reward {subject.reward.name!r}"]
+    for number, (index, texts) in enumerate(breach.units):
+        if not number or index != breach.units[number - 1][0]:
+            row = subject.rows[index]
+            lines += row_lines(row.get("prompt"), {k: v for k, v in row.items() if k not in _NOT_COLUMNS})
+        lines += [line("completion", quoted(text)) for text in texts]
+    lines.append(line("happened", breach.happened))
+    lines += [line("", frame) for frame in (breach.trace or "").splitlines()]
+    lines.append(line("remedy", _REMEDIES[Law(breach.law)]))
+    return "\n".join(lines)

@@ -79,16 +79,16 @@ def search(values: Any, check: Check, max_examples: int) -> Found | None:
     def tried(value: Any) -> None:
         nonlocal until
         try:
-            found = check(value)
+            breach = check(value)
         except Exception as error:
             errors.append(error)
             raise _Enough from error
-        if found is None or (best and found.law != best[-1].law):
+        if breach is None or (best and breach.law != best[-1].law):
             return
         until = until or time.monotonic() + SHRINK_S
-        if not best or found.size <= best[-1].size:
-            best.append(found)
-        raise _Enough if found.slow or time.monotonic() > until else _Broken
+        if not best or breach.size <= best[-1].size:
+            best.append(breach)
+        raise _Enough if breach.slow or time.monotonic() > until else _Broken
 
     # Flaky: it broke a law once and not again; once is enough
     with contextlib.suppress(_Broken, _Enough, hypothesis.errors.Flaky):

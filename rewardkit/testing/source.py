@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -199,9 +200,9 @@ def _cases(path: Path, loader: Any, listed: Any) -> list[Entry]:
             raise DataError(f"{path}:{_line(node)}: expected a case, a mapping with 'completion' and 'expect'")
         expectations.append(_own(path, node).get("expect"))
         entries.append(_yaml_entry(path, loader, node))
-    shared = [one for one in expectations if one is not None and sum(one is other for other in expectations) > 1]
+    counts = Counter(id(node) for node in expectations if node is not None)  # an alias of YAML is one node
     return [
-        Entry(entry.where, entry.values, entry.lines) if any(node is one for one in shared) else entry
+        Entry(entry.where, entry.values, entry.lines) if counts[id(node)] > 1 else entry
         for entry, node in zip(entries, expectations, strict=True)
     ]
 
@@ -228,8 +229,8 @@ def _as_written(node: Any) -> Any:
     """Return a prompt or completion as text, 4 of ``completion: 4`` too; ``None`` for anything but text."""
     if node.id == "scalar":
         return node.value
-    if node.id == "sequence" and all(one.id == "scalar" for one in node.value):
-        return [one.value for one in node.value]
+    if node.id == "sequence" and all(item.id == "scalar" for item in node.value):
+        return [item.value for item in node.value]
     return None
 
 

@@ -53,7 +53,7 @@ class Case:
     @property
     def needs_worker(self) -> bool:
         """Whether it expects what only a worker process survives to tell."""
-        return any(one.cause in _KILLED for one in self.expected)
+        return any(expectation.cause in _KILLED for expectation in self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +86,17 @@ class Table:
             except MissingColumnError as missing:
                 raise MissingColumnError(f"{case.where}: {missing}") from None
 
-    def lane(self, asked: str | None) -> str:
+    def lane(self, request: str | None) -> str:
         """Return the lane to run in: the one asked for, or ``inline`` unless a case needs a worker process.
 
         Raises:
             ConfigError: The lane asked for cannot run a case.
         """
         needy = next((case for case in self.cases if case.needs_worker), None)
-        if asked == "inline" and needy is not None:
+        if request == "inline" and needy is not None:
             causes = " or ".join(map(repr, map(str, _KILLED)))
             raise ConfigError(f"{needy.where}: 'expect': a case that fails with {causes} needs the lane 'worker'")
-        return asked or ("inline" if needy is None else "worker")
+        return request or ("inline" if needy is None else "worker")
 
 
 def read_table(path: str | Path, *, tolerance: float | None = None) -> Table:
@@ -130,28 +130,28 @@ def table_of(rows: Iterable[Mapping[str, Any]], *, tolerance: float | None = Non
         DataError: A row is not a case; names its place and key.
     """
     rows = list(rows)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise DataError(f"cases[{place}]: expected a dict, got {type(row).__name__}")
-    entries = [Entry(f"cases[{place}]", dict(row)) for place, row in enumerate(rows)]
+            raise DataError(f"cases[{index}]: expected a dict, got {type(row).__name__}")
+    entries = [Entry(f"cases[{index}]", dict(row)) for index, row in enumerate(rows)]
     settings = Entry("cases", {})
     return Table("cases", _cases("cases", Source(settings, entries), _tolerance(settings, tolerance)))
 
 
-def _tolerance(settings: Entry, asked: float | None) -> float:
+def _tolerance(settings: Entry, request: float | None) -> float:
     try:
-        return parse_tolerance(settings.values.get("tolerance", TOLERANCE) if asked is None else asked)
+        return parse_tolerance(settings.values.get("tolerance", TOLERANCE) if request is None else request)
     except ValueError as wrong:
-        if asked is not None:
+        if request is not None:
             raise ConfigError(f"tolerance: {wrong}") from None
         settings.refuse("tolerance", str(wrong))
 
 
 def _beside(path: Path, reference: str) -> str:
     """Return a reference whose file is looked for from the table's folder."""
-    place, colon, name = reference.partition(":")
-    if place.endswith(".py") and not Path(place).is_absolute():
-        return f"{path.resolve().parent / place}{colon}{name}"
+    file, colon, name = reference.partition(":")
+    if file.endswith(".py") and not Path(file).is_absolute():
+        return f"{path.resolve().parent / file}{colon}{name}"
     return reference
 
 
@@ -164,21 +164,21 @@ def _cases(name: str, source: Source, tolerance: float) -> tuple[Case, ...]:
 
 def _ids(entries: Sequence[Entry]) -> list[str]:
     """Return an id for each case; completions that look alike when shortened get a number."""
-    given: dict[str, Entry] = {}
+    entries_by_id: dict[str, Entry] = {}
     labels: list[str | None] = [None] * len(entries)
-    for place, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         if "id" not in entry.values:
             continue
         label = shortened(str(entry.values["id"]), 4 * _ID_CHARS)
         if not label:
             entry.refuse("id", "expected some text")
-        if label in given:
-            entry.refuse("id", f"{label!r} is the id of {given[label].where} too")
-        given[label] = entry
-        labels[place] = label
-    taken = Counter(given)
+        if label in entries_by_id:
+            entry.refuse("id", f"{label!r} is the id of {entries_by_id[label].where} too")
+        entries_by_id[label] = entry
+        labels[index] = label
+    taken = Counter(entries_by_id)
     return [
-        _free(_shown(entry.values), taken) if own is None else own for entry, own in zip(entries, labels, strict=True)
+        _free(_listed(entry.values), taken) if own is None else own for entry, own in zip(entries, labels, strict=True)
     ]
 
 
@@ -192,7 +192,7 @@ def _free(label: str, taken: Counter[str]) -> str:
     return free
 
 
-def _shown(values: Mapping[str, Any]) -> str:
+def _listed(values: Mapping[str, Any]) -> str:
     completion = values.get("completion", values.get("completions", ""))
     if isinstance(completion, str) and not completion.strip():
         return "empty" if not completion else f"whitespace {completion[:8]!a}"
@@ -237,7 +237,7 @@ def _text(entry: Entry, key: str, value: Any) -> Text:
     if isinstance(value, list | tuple) and not value:
         entry.refuse(key, "expected a string or a list of messages with 'role'; an empty list holds no message")
     if not isinstance(value, list | tuple) or not all(
-        isinstance(one, Mapping) and isinstance(one.get("role"), str) for one in value
+        isinstance(message, Mapping) and isinstance(message.get("role"), str) for message in value
     ):
         entry.refuse(key, f"expected a string or a list of messages with 'role', got {shortened(repr(value), 60)}")
     return list(value)
@@ -261,7 +261,7 @@ def _completion_ids(entry: Entry, completions: int, *, group: bool) -> list[list
         return [None] * completions
     ids = value if group else [value]
     lists = isinstance(ids, list) and len(ids) == completions
-    if not lists or not all(isinstance(one, list) and all(type(x) is int for x in one) for one in ids):
+    if not lists or not all(isinstance(tokens, list) and all(type(x) is int for x in tokens) for tokens in ids):
         entry.refuse("completion_ids", f"expected a list of whole numbers{' a completion' if group else ''}")
     return list(ids)
 
@@ -275,7 +275,7 @@ def _expected(entry: Entry, completions: int, tolerance: float, *, group: bool) 
     if group and (not isinstance(value, list | tuple) or len(value) != completions):
         entry.refuse("expect", f"expected a list of {completions}, one a completion, got {value!r}")
     try:
-        return tuple(parse_expectation(one, tolerance) for one in (value if group else [value]))
+        return tuple(parse_expectation(expected, tolerance) for expected in (value if group else [value]))
     except ValueError as wrong:
         entry.refuse("expect", str(wrong))
 

@@ -34,26 +34,26 @@ class CaseResult:
 
     def differences(self) -> Iterator[tuple[int, Expectation, Outcome]]:
         """Return the places whose outcome is not as expected, with both."""
-        for place, (expected, outcome) in enumerate(zip(self.case.expected, self.outcomes, strict=True)):
+        for index, (expected, outcome) in enumerate(zip(self.case.expected, self.outcomes, strict=True)):
             if not expected.holds(outcome):
-                yield place, expected, outcome
+                yield index, expected, outcome
 
     def diff(self) -> str:
         """Return the report of a case that failed: what was scored, expected and got, the reason, the logs."""
-        wrong = {place for place, _, _ in self.differences()}
+        wrong = {index for index, _, _ in self.differences()}
         first = self.case.rollouts[0]
-        said = [f"{self.case.where}: case {self.case.id!r} of reward {self.reward!r}"]
-        said += row_lines(first.prompt, first.example)
-        for place, outcome in enumerate(self.outcomes):
-            label = f"completion {place}" if self.case.group else "completion"
-            if self.case.group and place not in wrong:
-                shown = quoted(self.case.rollouts[place].completion, 60)
-                said.append(line(label, f"{shown}: {outcome_words(outcome)}, as expected"))
+        lines = [f"{self.case.where}: case {self.case.id!r} of reward {self.reward!r}"]
+        lines += row_lines(first.prompt, first.example)
+        for index, outcome in enumerate(self.outcomes):
+            label = f"completion {index}" if self.case.group else "completion"
+            if self.case.group and index not in wrong:
+                preview = quoted(self.case.rollouts[index].completion, 60)
+                lines.append(line(label, f"{preview}: {outcome_words(outcome)}, as expected"))
                 continue
-            said.append(line(label, quoted(self.case.rollouts[place].completion)))
-            said += _compared(self.case.expected[place], outcome)
-        said += log_lines(list(dict.fromkeys(outcome.logs for outcome in self.outcomes)))
-        return "\n".join(said)
+            lines.append(line(label, quoted(self.case.rollouts[index].completion)))
+            lines += _compared(self.case.expected[index], outcome)
+        lines += log_lines(list(dict.fromkeys(outcome.logs for outcome in self.outcomes)))
+        return "\n".join(lines)
 
 
 def _compared(expected: Expectation, outcome: Outcome) -> Iterator[str]:

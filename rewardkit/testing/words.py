@@ -21,8 +21,8 @@ def quoted(text: Any, chars: int = _TEXT_CHARS) -> str:
         if unit is not None:
             return f"{unit!r} * {len(text) // len(unit):,}"
         return f"{text[:chars]!r}… ({len(text):,} characters)"
-    shown = repr(text)
-    return shown if len(shown) <= 2 * chars else f"{shown[:chars]}… ({len(shown):,} characters)"
+    preview = repr(text)
+    return preview if len(preview) <= 2 * chars else f"{preview[:chars]}… ({len(preview):,} characters)"
 
 
 def _repeated(text: str) -> str | None:
@@ -48,6 +48,6 @@ def row_lines(prompt: Any, example: Mapping[str, Any]) -> Iterator[str]:
 
 def log_lines(logs: Sequence[str]) -> Iterator[str]:
     """Return the lines that show what calls printed, the last of them where there are many."""
-    lines = [one for text in logs for one in text.splitlines() if one.strip()]
-    for one in lines[-_LOG_LINES:]:
-        yield line("logs", f"│ {shortened(one, _COLUMN_CHARS)}")
+    lines = [log_line for text in logs for log_line in text.splitlines() if log_line.strip()]
+    for log_line in lines[-_LOG_LINES:]:
+        yield line("logs", f"│ {shortened(log_line, _COLUMN_CHARS)}")
