@@ -76,7 +76,7 @@ def train_command(
     try:
         from trainer_adapter.train import train
 
-        with log_shown():
+        with info_log():
             result = train(
                 plan.config,
                 plan.dataset,
@@ -91,7 +91,7 @@ def train_command(
         raise
     except ModuleNotFoundError as missing:
         raise ConfigError(str(missing)) from missing
-    _tell(result, as_json=as_json)
+    _finish(result, as_json=as_json)
 
 
 def read_plan(path: Path) -> RunFile:
@@ -112,7 +112,7 @@ def read_plan(path: Path) -> RunFile:
         raise ConfigError(f"{path}: expected a mapping of fields, got {data!r}")
     base = path.resolve().parent
     dataset, eval_dataset, output_dir = (
-        _place(path, base, data, name) for name in ("dataset", "eval_dataset", "output_dir")
+        _path(path, base, data, name) for name in ("dataset", "eval_dataset", "output_dir")
     )
     if dataset is None:
         raise ConfigError(f"{path}: field 'dataset' is missing: the path of a JSONL file")
@@ -120,7 +120,7 @@ def read_plan(path: Path) -> RunFile:
     return RunFile(GRPOConfig.from_dict(fields, where=str(path), base=base), dataset, eval_dataset, output_dir)
 
 
-def _place(path: Path, base: Path, data: dict[str, Any], name: str) -> Path | None:
+def _path(path: Path, base: Path, data: dict[str, Any], name: str) -> Path | None:
     value = data.get(name)
     if value is None:
         return None
@@ -142,7 +142,7 @@ def watchers() -> list[Any]:
 
 
 @contextlib.contextmanager
-def log_shown() -> Iterator[None]:
+def info_log() -> Iterator[None]:
     """Show the trainer's log, such as where a run goes on; Python's default shows only warnings."""
     logger, handler = logging.getLogger("trainer_adapter"), logging.StreamHandler()
     level = logger.level
@@ -155,13 +155,13 @@ def log_shown() -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-def _tell(result: TrainResult, *, as_json: bool) -> None:
+def _finish(result: TrainResult, *, as_json: bool) -> None:
     from trainer_adapter.run_identity import counted
 
     metrics: dict[str, Any] = {}
     for entry in result.log_history:
         metrics.update({name: entry[name] for name in _SHOWN_METRICS if name in entry})
-    told = {
+    values = {
         "output_dir": str(result.output_dir),
         "trained": str(result.trained),
         "steps": result.steps,
@@ -171,12 +171,12 @@ def _tell(result: TrainResult, *, as_json: bool) -> None:
         "metrics": metrics,
     }
     # TRL logs no number where no completion of a step has a score.
-    shown = (f"{name} {'none' if value is None else format(value, '.4g')}" for name, value in metrics.items())
-    last = ", ".join(shown) or "no metrics were logged"
+    numbers = (f"{name} {'none' if value is None else format(value, '.4g')}" for name, value in metrics.items())
+    last = ", ".join(numbers) or "no metrics were logged"
     steps = counted(result.steps, "step")
-    words = f"{steps} in {result.seconds:,.0f} s; at the end {last}\nwrote {result.trained}"
+    message = f"{steps} in {result.seconds:,.0f} s; at the end {last}\nwrote {result.trained}"
     if result.record is not None:
-        words += f"\nwhat each reward said of each completion: rewardkit show {shlex.quote(result.record.label)}"
+        message += f"\nwhat each reward said of each completion: rewardkit show {shlex.quote(result.record.label)}"
     if result.already_finished:
-        words = f"already finished, nothing run: {steps} done, in {result.output_dir}\ntrained: {result.trained}"
-    finish(told, lambda: typer.echo(words), as_json=as_json)
+        message = f"already finished, nothing run: {steps} done, in {result.output_dir}\ntrained: {result.trained}"
+    finish(values, lambda: typer.echo(message), as_json=as_json)

@@ -20,8 +20,7 @@ from typing import Any, TypeAlias, Unpack
 
 from rewardkit import DataError
 from rewardkit.serving import completion_in
-from trainer_adapter.grpo import RuntimeOptions
-from trainer_adapter.trainer_rewards import GROUP_WAIT_S, TrainerAsks, TrainerRewards
+from trainer_adapter.trainer_rewards import TrainerAsks, TrainerOptions, TrainerRewards, check_lists
 from trainer_adapter.trainer_versions import TrainerVersions
 
 __all__ = ["RewardFunc", "openrlhf_reward", "reward_func"]
@@ -38,38 +37,21 @@ RewardFunc: TypeAlias = Callable[[Sequence[str], Sequence[str], Sequence[Any]], 
 """What OpenRLHF calls."""
 
 
-def openrlhf_reward(
-    rewards: Any = None,
-    *,
-    weights: Sequence[float] | Mapping[str, float] | None = None,
-    group_size: int | None = None,
-    group_wait_s: float = GROUP_WAIT_S,
-    **options: Unpack[RuntimeOptions],
-) -> RewardFunc:
+def openrlhf_reward(rewards: object = None, **options: Unpack[TrainerOptions]) -> RewardFunc:
     """Return OpenRLHF's ``reward_func`` of some rewards; the label is the column ``answer``, and ``label`` too.
 
     Args:
         rewards: As :class:`TrainerRewards` takes them.
-        weights: Each reward's weight in the total.
-        group_size: ``--n_samples_per_prompt``, where a reward scores groups.
-        group_wait_s: Seconds until a group is scored as it is.
-        options: The other options of :class:`rewardkit.Runtime`.
+        options: ``weights``, ``group_wait_s`` and ``group_size``, which is ``--n_samples_per_prompt`` where a reward
+            scores groups; and the other options of :class:`rewardkit.Runtime`.
 
     Raises:
         RewardError: As :class:`TrainerRewards`.
     """
-    core = TrainerRewards(
-        rewards,
-        asks=_ASKS,
-        on_unknown="zero",
-        weights=weights,
-        group_size=group_size,
-        group_wait_s=group_wait_s,
-        **options,
-    )
+    core = TrainerRewards(rewards, asks=_ASKS, on_unknown="zero", **options)
 
     def reward_func(
-        queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **keywords: Any
+        queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **keywords: object
     ) -> dict[str, Any]:
         _check_lists(queries=queries, prompts=prompts, labels=labels)
         rollouts = [
@@ -77,45 +59,41 @@ def openrlhf_reward(
             for query, prompt, label in zip(queries, prompts, labels, strict=True)
         ]
         rows = core.score(rollouts)
-        totals = [core.number(row) for row in rows]
-        known = [core.known(row) for row in rows]
-        logs = {name: [one[name] for one in known] for name in (known[0] if known else ())}
-        return _as_asked(totals, logs)
+        logs = [core.known(row) for row in rows]
+        columns = {name: [log[name] for log in logs] for name in (logs[0] if logs else ())}
+        return _reply([core.number(row) for row in rows], columns)
 
     return reward_func
 
 
-def _check_lists(**lists: Any) -> None:
+def _check_lists(**lists: Sequence[object]) -> None:
     """Refuse lists that do not belong together, by their names."""
-    for name, values in lists.items():
-        if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-            raise DataError(f"OpenRLHF: {name}: expected a list, got {type(values).__name__}")
-        if len(values) != len(lists["queries"]):
-            raise DataError(f"OpenRLHF: {name}: {len(values)} for {len(lists['queries'])} queries")
-        odd = next((place for place, one in enumerate(values) if name != "labels" and not isinstance(one, str)), None)
-        if odd is not None:
-            raise DataError(f"OpenRLHF: {name}[{odd}]: expected a string, got {type(values[odd]).__name__}")
+    check_lists("OpenRLHF", len(lists["queries"]), "queries", **lists)
+    for name in ("queries", "prompts"):
+        for index, value in enumerate(lists[name]):
+            if not isinstance(value, str):
+                raise DataError(f"OpenRLHF: {name}[{index}]: expected a string, got {type(value).__name__}")
 
 
-def _as_asked(totals: Sequence[float], logs: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+def _reply(totals: Sequence[float], logs: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """Return numbers for one completion, as OpenRLHF asks, and lists for any other count."""
-    scores = [min(1.0, max(0.0, one)) for one in totals]
+    scores = [min(1.0, max(0.0, total)) for total in totals]
     if len(totals) != 1:
         return {"rewards": list(totals), "scores": scores, "extra_logs": dict(logs)}
-    return {"rewards": totals[0], "scores": scores[0], "extra_logs": {name: one[0] for name, one in logs.items()}}
+    return {"rewards": totals[0], "scores": scores[0], "extra_logs": {name: column[0] for name, column in logs.items()}}
 
 
 @functools.cache
-def _made() -> RewardFunc:
+def _default() -> RewardFunc:
     return openrlhf_reward()
 
 
 def reward_func(
-    queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **keywords: Any
+    queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **keywords: object
 ) -> dict[str, Any]:
     """Score as :func:`openrlhf_reward` does, with the rewards that ``REWARDKIT_REWARDS`` names."""
-    return _made()(queries, prompts, labels)
+    return _default()(queries, prompts, labels)
 
 
-if __name__ == "reward_func":  # OpenRLHF runs this file under that name: what is wrong is told now, not with each call
-    _made()
+if __name__ == "reward_func":  # OpenRLHF runs this file under that name; a mistake is an error now, not with each call
+    _default()

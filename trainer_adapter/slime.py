@@ -1,7 +1,7 @@
 """Rewards as slime calls them: ``custom_rm(args, sample)``, or ``group_rm(args, samples)`` with ``--group-rm``.
 
 ``--custom-rm-path`` names one of them in a module of the user's: ``custom_rm = slime_rm("rewards.py")``. With
-``--reward-key`` the reward is an object that has the key, and the rest of what is known. Every sample gets that as
+``--reward-key`` the reward is an object that has the key, and the rest beside it. Every sample gets that as
 ``metadata["rewardkit"]`` as well.
 
 ======== ==========================================================================
@@ -19,12 +19,12 @@ import functools
 import statistics
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Protocol, TypeAlias, Unpack
 
 from rewardkit import ConfigError, Rollout
 from rewardkit.serving import ToldRow
 from trainer_adapter.grpo import RuntimeOptions
-from trainer_adapter.trainer_rewards import GROUP_WAIT_S, TrainerAsks, TrainerRewards
+from trainer_adapter.trainer_rewards import TrainerAsks, TrainerOptions, TrainerRewards
 
 __all__ = ["CustomRM", "custom_rm", "group_rm", "post_process", "slime_group_rm", "slime_rm"]
 
@@ -42,62 +42,56 @@ CustomRM: TypeAlias = Callable[..., Awaitable[Any]]
 """What slime calls, with its settings and a sample or a list of them."""
 
 
-def slime_rm(
-    rewards: Any = None,
-    *,
-    weights: Sequence[float] | Mapping[str, float] | None = None,
-    group_size: int | None = None,
-    group_wait_s: float = GROUP_WAIT_S,
-    **options: Unpack[RuntimeOptions],
-) -> CustomRM:
+def slime_rm(rewards: object = None, **options: Unpack[TrainerOptions]) -> CustomRM:
     """Return a ``custom_rm(args, sample)`` of some rewards.
 
     Args:
         rewards: As :class:`TrainerRewards` takes them.
-        weights: Each reward's weight in the total.
-        group_size: ``--n-samples-per-prompt``, where a reward scores groups.
-        group_wait_s: Seconds until a group is scored as it is.
-        options: The other options of :class:`rewardkit.Runtime`.
+        options: ``weights``, ``group_wait_s`` and ``group_size``, which is ``--n-samples-per-prompt`` where a reward
+            scores groups; and the other options of :class:`rewardkit.Runtime`.
 
     Raises:
         RewardError: As :class:`TrainerRewards`.
     """
-    core = TrainerRewards(
-        rewards,
-        asks=_ASKS,
-        on_unknown="zero",
-        weights=weights,
-        group_size=group_size,
-        group_wait_s=group_wait_s,
-        **options,
-    )
-    return _scoring(core)
+    return _custom_rm(TrainerRewards(rewards, asks=_ASKS, on_unknown="zero", **options))
 
 
 def slime_group_rm(
-    rewards: Any = None,
+    rewards: object = None,
     *,
     weights: Sequence[float] | Mapping[str, float] | None = None,
     **options: Unpack[RuntimeOptions],
 ) -> CustomRM:
     """Return a ``group_rm(args, samples)`` of some rewards, for ``--group-rm``: each call has whole groups."""
-    return _scoring(
+    return _custom_rm(
         TrainerRewards(rewards, asks=_ASKS, on_unknown="zero", weights=weights, whole_groups=True, **options)
     )
 
 
-def _scoring(core: TrainerRewards) -> CustomRM:
-    async def rm(args: Any, sample: Any, **keywords: Any) -> Any:
+class Sample(Protocol):
+    """A sample of slime's, as far as it is read and written."""
+
+    prompt: Any
+    response: str
+    label: object
+    metadata: object
+    remove_sample: bool
+
+    def get_reward_value(self, args: object) -> float: ...
+
+
+def _custom_rm(core: TrainerRewards) -> CustomRM:
+    async def rm(args: object, sample: Sample | list[Sample], **keywords: object) -> Any:
         samples = sample if isinstance(sample, list) else [sample]
         _check(core, args, isinstance(sample, list))
-        rows = await core.ascore([_rollout(core, one) for one in samples])
-        told = [_told(core, args, one, row) for one, row in zip(samples, rows, strict=True)]
-        return told if isinstance(sample, list) else told[0]
+        rows = await core.ascore([_rollout(core, sample) for sample in samples])
+        rewards = [_reward(core, args, sample, row) for sample, row in zip(samples, rows, strict=True)]
+        return rewards if isinstance(sample, list) else rewards[0]
 
     return rm
 
 
-def _check(core: TrainerRewards, args: Any, is_group: bool) -> None:
+def _check(core: TrainerRewards, args: object, is_group: bool) -> None:
     """Raise :class:`rewardkit.ConfigError` where slime's settings do not give whole groups."""
     count = getattr(args, "n_samples_per_prompt", core.group_size)
     if core.group_size is not None and count != core.group_size:
@@ -111,27 +105,29 @@ def _check(core: TrainerRewards, args: Any, is_group: bool) -> None:
         )
 
 
-def _rollout(core: TrainerRewards, sample: Any) -> Rollout:
-    metadata = sample.metadata if isinstance(sample.metadata, dict) else {}
+def _metadata(sample: Sample) -> dict[str, Any]:
+    return sample.metadata if isinstance(sample.metadata, dict) else {}
+
+
+def _rollout(core: TrainerRewards, sample: Sample) -> Rollout:
     truth = {} if sample.label is None else {"answer": sample.label, "label": sample.label}
-    columns = {**metadata, **truth}
+    columns = {**_metadata(sample), **truth}
     columns.pop(_MARK, None)
     group = getattr(sample, "group_index", None)
     return core.rollout(sample.prompt, sample.response, columns, group=group)
 
 
-def _told(core: TrainerRewards, args: Any, sample: Any, row: ToldRow) -> Any:
+def _reward(core: TrainerRewards, args: object, sample: Sample, row: ToldRow) -> Any:
     """Return slime's reward of a sample, and leave in the sample what a number cannot say."""
-    known = core.known(row)
-    metadata = sample.metadata if isinstance(sample.metadata, dict) else {}
-    sample.metadata = {**metadata, _MARK: known}
+    details = core.known(row)
+    sample.metadata = {**_metadata(sample), _MARK: details}
     if row.total is None:
         sample.remove_sample = True
     key = getattr(args, "reward_key", None)
-    return {**known, key: core.number(row)} if key else core.number(row)
+    return {**details, key: core.number(row)} if key else core.number(row)
 
 
-def post_process(args: Any, samples: Sequence[Any]) -> tuple[list[float], list[float]]:
+def post_process(args: Any, samples: Sequence[Sample]) -> tuple[list[float], list[float]]:  # slime's argparse.Namespace
     """Return slime's raw and normalised rewards, for ``--custom-reward-post-process-path``.
 
     They are slime's own, the mean of the group taken off and divided by its standard deviation + 1e-6 as the settings
@@ -143,39 +139,37 @@ def post_process(args: Any, samples: Sequence[Any]) -> tuple[list[float], list[f
         return raw, list(raw)
     is_scaled = estimator in _SCALED and bool(getattr(args, "grpo_std_normalization", True))
     groups: defaultdict[Any, list[int]] = defaultdict(list)
-    for place, sample in enumerate(samples):
+    for row, sample in enumerate(samples):
         index = getattr(sample, "group_index", None)
-        groups[place // args.n_samples_per_prompt if index is None else ("index", index)].append(place)
+        groups[row // args.n_samples_per_prompt if index is None else ("index", index)].append(row)
     normalised = [0.0] * len(raw)
-    for places in groups.values():
-        known = [place for place in places if not _is_without(samples[place])]
-        values = [raw[place] for place in known]
+    for group in groups.values():
+        rows = [row for row in group if _has_total(samples[row])]
+        values = [raw[row] for row in rows]
         mean = statistics.fmean(values) if values else 0.0
         scale = 1.0
         if is_scaled and len(values) > 1:
             scale = statistics.stdev(values) + 1e-6
-        for place in known:
-            normalised[place] = (raw[place] - mean) / scale
+        for row in rows:
+            normalised[row] = (raw[row] - mean) / scale
     return raw, normalised
 
 
-def _is_without(sample: Any) -> bool:
-    """Whether a sample has no total."""
-    metadata = sample.metadata if isinstance(sample.metadata, dict) else {}
-    known = metadata.get(_MARK, {})
-    return bool(known.get("unknown") or known.get("skipped"))
+def _has_total(sample: Sample) -> bool:
+    details = _metadata(sample).get(_MARK, {})
+    return not (details.get("unknown") or details.get("skipped"))
 
 
 @functools.cache
-def _made(group: bool) -> CustomRM:
+def _default(group: bool) -> CustomRM:
     return slime_group_rm() if group else slime_rm()
 
 
-async def custom_rm(args: Any, sample: Any, **keywords: Any) -> Any:
+async def custom_rm(args: object, sample: object, **keywords: object) -> Any:
     """Score as :func:`slime_rm` does, with the rewards that ``REWARDKIT_REWARDS`` names."""
-    return await _made(False)(args, sample)
+    return await _default(False)(args, sample)
 
 
-async def group_rm(args: Any, samples: Any, **keywords: Any) -> Any:
+async def group_rm(args: object, samples: object, **keywords: object) -> Any:
     """Score as :func:`slime_group_rm` does, with the rewards that ``REWARDKIT_REWARDS`` names."""
-    return await _made(True)(args, samples)
+    return await _default(True)(args, samples)

@@ -45,7 +45,7 @@ class _SwiftRewards:
     default: float = 0.0
     size: int | None = None
 
-    def __init__(self, args: Any = None, **keywords: Any) -> None:
+    def __init__(self, args: object = None, **keywords: object) -> None:
         self.args = args
         count = getattr(args, "num_generations", None)
         if self.rewards is None:  # those of the environment variable
@@ -69,7 +69,7 @@ class _SwiftRewards:
             columns = _same_in_groups(columns, groups)
         rollouts = [
             self._core.rollout(
-                _asked(conversations[row]),
+                _without_answer(conversations[row]),
                 completions[row],
                 {name: values[row] for name, values in columns.items()},
                 group=groups[row],
@@ -83,7 +83,7 @@ class _SwiftRewards:
         """Raise :class:`rewardkit.DataError` where a process has a part of a group that a reward scores."""
         if self.size is None or not self._core.groups:
             return
-        counts = Counter(repr(one.example.get(GROUP_COLUMN, one.prompt)) for one in rollouts)
+        counts = Counter(repr(rollout.example.get(GROUP_COLUMN, rollout.prompt)) for rollout in rollouts)
         if any(count % self.size for count in counts.values()):
             raise DataError(
                 f"ms-swift: reward {self._core.groups[0]!r} scores whole groups of {self.size}, and a process has a "
@@ -122,7 +122,7 @@ class AsyncORM(_SwiftRewards):
 
 
 def swift_orm(
-    rewards: Any = None,
+    rewards: object = None,
     *,
     default: float = 0.0,
     weights: Sequence[float] | Mapping[str, float] | None = None,
@@ -133,7 +133,7 @@ def swift_orm(
 
     Args:
         rewards: As :class:`TrainerRewards` takes them.
-        default: What ms-swift is told of a completion without a total.
+        default: The number that ms-swift gets for a completion without a total.
         weights: Each reward's weight in the total.
         group_size: ``--num_generations``, where a reward scores groups; a call has those of a process.
         options: The other options of :class:`rewardkit.Runtime`.
@@ -145,7 +145,7 @@ def swift_orm(
 
 
 def swift_async_orm(
-    rewards: Any = None,
+    rewards: object = None,
     *,
     default: float = 0.0,
     weights: Sequence[float] | Mapping[str, float] | None = None,
@@ -157,7 +157,11 @@ def swift_async_orm(
 
 
 def _members(
-    rewards: Any, default: float, weights: Any, group_size: int | None, options: RuntimeOptions
+    rewards: object,
+    default: float,
+    weights: Sequence[float] | Mapping[str, float] | None,
+    group_size: int | None,
+    options: RuntimeOptions,
 ) -> dict[str, Any]:
     core = TrainerRewards(
         rewards, asks=_ASKS, on_unknown="zero", weights=weights, whole_groups=group_size is not None, **options
@@ -169,15 +173,15 @@ def _same_in_groups(columns: Mapping[str, Sequence[Any]], groups: Sequence[Any])
     """Return the columns that all completions of a prompt share; what ms-swift adds to each would part its group."""
     first: dict[Any, int] = {}
     firsts = [first.setdefault(group, row) for row, group in enumerate(groups)]
-    found = {}
+    shared = {}
     for name, values in columns.items():
         contents = [Frozen.of(value).content for value in values]
-        if all(contents[row] == contents[place] for row, place in enumerate(firsts)):
-            found[name] = values
-    return found
+        if all(contents[row] == contents[leader] for row, leader in enumerate(firsts)):
+            shared[name] = values
+    return shared
 
 
-def _asked(conversation: Any) -> Any:
+def _without_answer(conversation: object) -> Any:
     """Return a conversation without the answer that it ends with."""
     if not isinstance(conversation, list):
         return conversation

@@ -26,7 +26,7 @@ from trainer_adapter.run_identity import RunIdentity, counted, identity_of, read
 from trainer_adapter.trl_settings import check_settings, make_config
 
 if TYPE_CHECKING:
-    from transformers import TrainerCallback
+    from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
     from trl import GRPOTrainer  # type: ignore[attr-defined]  # it is, lazily
 
     from rewardkit import Recorder
@@ -122,21 +122,21 @@ def train(
     start = choose_start(output_dir, trained, now, resume)
     if start.finished:
         return _finished(start, trained, output_dir, _record_of(config, output_dir))
-    _tell_start(start, config)
+    _log_start(start, config)
     with adapter:
         callbacks = [_identity_writer(start.identity), *callbacks]
         trainer = _trainer(config, adapter, rows, eval_rows, output_dir, callbacks)
-        if (place := _record_of(config, output_dir)) is not None:
-            adapter.record_in(_recorder(place, config, start, output_dir))
+        if (record := _record_of(config, output_dir)) is not None:
+            adapter.record_in(_recorder(record, config, start, output_dir))
         adapter.attach(trainer)
         write_identity(output_dir, start.identity)
-        began = time.monotonic()
+        start_s = time.monotonic()
         try:
             trainer.train(resume_from_checkpoint=None if start.checkpoint is None else str(start.checkpoint))
         except KeyboardInterrupt as stop:
             stop.add_note(_save_interrupted(trainer, start, output_dir, resume is True))
             raise
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start_s
         if trainer.state.global_step == 0:
             raise DataError(f"{called}: the trainer took no step on its {counted(len(rows), 'row')}; nothing was saved")
         trainer.save_model(str(trained))
@@ -144,15 +144,15 @@ def train(
         write_identity(output_dir, start.identity.model_copy(update={"finished_steps": state.global_step}))
         return TrainResult(
             output_dir, trained, state.global_step, list(state.log_history), list(adapter.timings), seconds,
-            record=place,
+            record=record,
         )  # fmt: skip
 
 
 def _finished(start: Start, trained: Path, output_dir: Path, record: RecordPlace | None) -> TrainResult:
     """Return the result of a run that already has all its steps."""
     log = [] if start.checkpoint is None else state_of(start.checkpoint)["log_history"]
-    place = trained if trained.is_dir() or start.checkpoint is None else start.checkpoint
-    return TrainResult(output_dir, place, start.steps_done, log, [], 0.0, already_finished=True, record=record)
+    folder = trained if trained.is_dir() or start.checkpoint is None else start.checkpoint
+    return TrainResult(output_dir, folder, start.steps_done, log, [], 0.0, already_finished=True, record=record)
 
 
 def _record_of(config: GRPOConfig, output_dir: Path) -> RecordPlace | None:
@@ -164,7 +164,7 @@ def _record_of(config: GRPOConfig, output_dir: Path) -> RecordPlace | None:
     return place_of_record(config.record)
 
 
-def _recorder(place: RecordPlace, config: GRPOConfig, start: Start, output_dir: Path) -> Recorder:
+def _recorder(record: RecordPlace, config: GRPOConfig, start: Start, output_dir: Path) -> Recorder:
     """Return what records the run: further in the record of the run that goes on, else in a new one."""
     from rewardkit import Recorder
     from trainer_adapter.capture import own_rank  # it brings numpy along
@@ -172,7 +172,7 @@ def _recorder(place: RecordPlace, config: GRPOConfig, start: Start, output_dir: 
     goes_on = start.checkpoint is not None and start.checkpoint.resolve().parent == output_dir.resolve()
     fns = config.reward_fns
     return Recorder(
-        place,
+        record,
         append=goes_on,
         anew=not goes_on,
         rank=own_rank(),
@@ -181,17 +181,17 @@ def _recorder(place: RecordPlace, config: GRPOConfig, start: Start, output_dir: 
     )
 
 
-def _tell_start(start: Start, config: GRPOConfig) -> None:
+def _log_start(start: Start, config: GRPOConfig) -> None:
     """Log that a run goes on, and which of its settings have changed."""
     if not start.changed:
         if start.checkpoint is not None:
             _log.info("goes on from step %s, of %s", f"{start.steps_done:,}", start.checkpoint)
         return
-    words = f"goes on from step {start.steps_done:,} with other settings: {'; '.join(start.changed)}"
+    message = f"goes on from step {start.steps_done:,} with other settings: {'; '.join(start.changed)}"
     schedule = config.trl.get("lr_scheduler_type", config.lr_scheduler_type)
     if any(line.startswith("train_steps") for line in start.changed) and schedule in ("linear", "cosine"):
-        words += f"\nfrom here on the learning rate is that of a run of {counted(config.train_steps, 'step')}"
-    _log.warning(words)
+        message += f"\nfrom here on the learning rate is that of a run of {counted(config.train_steps, 'step')}"
+    _log.warning(message)
 
 
 def _identity_writer(identity: RunIdentity) -> TrainerCallback:
@@ -199,7 +199,8 @@ def _identity_writer(identity: RunIdentity) -> TrainerCallback:
     from transformers import TrainerCallback
 
     class IdentityWriter(TrainerCallback):
-        def on_save(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+            assert args.output_dir is not None
             write_identity(Path(args.output_dir) / f"checkpoint-{state.global_step}", identity)
 
     return IdentityWriter()
@@ -281,9 +282,9 @@ def _check_loaded(config: GRPOConfig, loaded: Loaded, rows: Dataset) -> None:
     for target in config.target_modules or ():
         if not any(name.endswith(f".{target}") for name in layers):
             matrices = (name for name, weight in layers.items() if weight is not None and weight.ndim > 1)
-            known = sorted({name.rpartition(".")[2] for name in matrices})
-            near = difflib.get_close_matches(target, known, n=2)
-            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {', '.join(known)}"
+            names = sorted({name.rpartition(".")[2] for name in matrices})
+            near = difflib.get_close_matches(target, names, n=2)
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {', '.join(names)}"
             raise ConfigError(f"target_modules: {config.base_model!r} has no layer {target!r}; {hint}")
 
 
@@ -297,8 +298,8 @@ def _save_interrupted(trainer: GRPOTrainer, start: Start, output_dir: Path, resu
         return f"{stopped}; started again in the same way, it goes on from {start.checkpoint}"
     checkpoint = output_dir / f"checkpoint-{step}"
     try:
-        made = read_identity(checkpoint) if (checkpoint / STATE).is_file() else None
-        if made is None or made.run != start.identity.run:  # else the trainer has just saved it
+        written = read_identity(checkpoint) if (checkpoint / STATE).is_file() else None
+        if written is None or written.run != start.identity.run:  # else the trainer has just saved it
             # Not public. But the public ways leave out what resuming needs (optimizer, scheduler, random states),
             # and a callback's request to save takes effect only at the end of the next step.
             trainer._save_checkpoint(trainer.model, trial=None)  # type: ignore[no-untyped-call]

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 from rewardkit import (
     ConfigError,
+    DataError,
     MissingColumnError,
     RewardDefinitionError,
     RewardError,
@@ -33,6 +34,8 @@ from sandbox import cores, local_ranks
 from trainer_adapter.grpo import MOST_WORKERS, RuntimeOptions
 from trainer_adapter.trainer_versions import TrainerVersions
 
+Text: TypeAlias = str | Sequence[Mapping[str, Any]]
+"""A prompt or a completion: text, or chat messages."""
 VARIABLE = "REWARDKIT_REWARDS"
 """The environment variable that names the rewards where nothing else does."""
 GROUP_COLUMN = "rewardkit_group"
@@ -40,6 +43,21 @@ GROUP_COLUMN = "rewardkit_group"
 GROUP_WAIT_S = 120.0
 MOST_ROWS = 2**30
 """Rows that may be inside at once: in effect all of them, for a trainer holds its rows anyway, and cannot ask later."""
+
+
+class TrainerOptions(RuntimeOptions, total=False):
+    """The options that the adapter of a trainer passes on to :class:`TrainerRewards`.
+
+    Attributes:
+        weights: Each reward's weight in the total.
+        group_size: Completions of a prompt, where a reward scores groups.
+        group_wait_s: Seconds until a group is scored as it is.
+    """
+
+    weights: Sequence[float] | Mapping[str, float] | None
+    group_size: int | None
+    group_wait_s: float
+
 
 OnUnknown: TypeAlias = Literal["raise", "zero"]
 """What becomes of an unknown total: an error that the trainer sees, or 0.0 with ``unknown`` 1.0 beside it."""
@@ -102,7 +120,7 @@ class TrainerRewards:
 
     def __init__(
         self,
-        rewards: Any = None,
+        rewards: object = None,
         *,
         asks: TrainerAsks | str = "the trainer",
         on_unknown: OnUnknown = "raise",
@@ -127,14 +145,14 @@ class TrainerRewards:
         columns = [leaf.spec.wanted_columns for leaf in leaves]
         self.columns: frozenset[str] | None = None
         if None not in columns:
-            self.columns = frozenset().union(*(names or () for names in columns))
+            self.columns = frozenset().union(*filter(None, columns))
         """The columns that the rewards read; ``None`` for all of them."""
-        self.named = frozenset(one.name for leaf in leaves for one in leaf.spec.parameters)
+        self.named = frozenset(parameter.name for leaf in leaves for parameter in leaf.spec.parameters)
         """What the rewards name as parameters, such as ``prompt``, which some trainers do not send."""
         self.required = [name for leaf in leaves for name in leaf.spec.required_columns]
         """The columns without which no reward can be called."""
         self._check_columns(self.required)
-        self.groups = [name for name, one in runtime.rewards.items() if one.scores_groups]
+        self.groups = [name for name, reward in runtime.rewards.items() if reward.scores_groups]
         """The names of the rewards that score whole groups."""
         if self.groups and group_size is None and not whole_groups:
             raise ConfigError(
@@ -143,10 +161,17 @@ class TrainerRewards:
             )
         self.group_size = group_size if self.groups else None  # without rewards of groups no row need wait
         self._waits = None if whole_groups else self.group_size, group_wait_s
-        self._hold(runtime)
+        self._runtime: PartsScorer | None = runtime
+        self._owner = os.getpid()
+        try:
+            self._settings: bytes | None = pickle.dumps(runtime)
+        except Exception:  # rewards that run in this process alone
+            self._settings = None
+        identity = repr(id(self)).encode() if self._settings is None else self._settings
+        self._key = hashlib.blake2b(identity + repr(self._waits).encode(), digest_size=16).digest()
 
     def _runtime_of(
-        self, rewards: Any, weights: Sequence[float] | Mapping[str, float] | None, options: RuntimeOptions
+        self, rewards: object, weights: Sequence[float] | Mapping[str, float] | None, options: RuntimeOptions
     ) -> PartsScorer:
         """Return what scores, not started; an error names the trainer's setting."""
         if rewards is None:
@@ -162,10 +187,10 @@ class TrainerRewards:
         if options.get("workers") is None:
             options.pop("workers", None)
         try:
-            return scorer_of(_named(rewards), weights=weights, defaults=defaults, **options)
-        except (RewardLoadError, ConfigError) as wrong:
-            named = f"the rewards are named in the file of {self.asks.setting}, or by {VARIABLE}"
-            raise type(wrong)(f"{self.asks.trainer}: {wrong}; {named}") from wrong
+            return scorer_of(_from_text(rewards), weights=weights, defaults=defaults, **options)
+        except (RewardLoadError, ConfigError) as error:
+            hint = f"the rewards are named in the file of {self.asks.setting}, or by {VARIABLE}"
+            raise type(error)(f"{self.asks.trainer}: {error}; {hint}") from error
 
     def _check_columns(self, needed: Sequence[str]) -> None:
         if self.asks.more is not None:
@@ -177,18 +202,8 @@ class TrainerRewards:
                 f"{' and '.join(sorted(self.asks.columns))}; take the column from there, or put both into one"
             )
 
-    def _hold(self, runtime: PartsScorer) -> None:
-        """Note the runtime, and what tells equal ones."""
-        self._runtime, self._owner = runtime, os.getpid()
-        try:
-            self._settings: bytes | None = pickle.dumps(runtime)
-        except Exception:  # rewards that run in this process alone
-            self._settings = None
-        told = repr(id(self)).encode() if self._settings is None else self._settings
-        self._key = hashlib.blake2b(told + repr(self._waits).encode(), digest_size=16).digest()
-
     def score_one(
-        self, prompt: Any, completion: Any, columns: Mapping[str, Any] | None = None, *, group: object = None
+        self, prompt: Text, completion: Text, columns: Mapping[str, Any] | None = None, *, group: object = None
     ) -> ToldRow:
         """Return what is known of one completion; may be called from many threads at once.
 
@@ -204,7 +219,7 @@ class TrainerRewards:
         return self.score([self.rollout(prompt, completion, columns, group=group)])[0]
 
     async def ascore_one(
-        self, prompt: Any, completion: Any, columns: Mapping[str, Any] | None = None, *, group: object = None
+        self, prompt: Text, completion: Text, columns: Mapping[str, Any] | None = None, *, group: object = None
     ) -> ToldRow:
         """Score as :meth:`score_one` does, from code on any event loop."""
         return (await self.ascore([self.rollout(prompt, completion, columns, group=group)]))[0]
@@ -213,23 +228,24 @@ class TrainerRewards:
         """Return what is known of each rollout, in their order."""
         try:
             return told_rows(self.joined.score(rollouts))
-        except MissingColumnError as wrong:
-            raise self._missing(wrong) from wrong
+        except MissingColumnError as error:
+            raise self._missing(error) from error
 
     async def ascore(self, rollouts: Sequence[Rollout]) -> list[ToldRow]:
         """Score as :meth:`score` does, from code on any event loop."""
         try:
             return told_rows(await self.joined.ascore(rollouts))
-        except MissingColumnError as wrong:
-            raise self._missing(wrong) from wrong
+        except MissingColumnError as error:
+            raise self._missing(error) from error
 
     def rollout(
-        self, prompt: Any, completion: Any, columns: Mapping[str, Any] | None = None, *, group: object = None
+        self, prompt: Text, completion: Text, columns: Mapping[str, Any] | None = None, *, group: object = None
     ) -> Rollout:
         """Return a rollout with the columns that the rewards read, so that no other tells a group's rows apart."""
-        given = columns or {}
-        lacks = any(name not in given for name in self.required)  # the error then names the columns that there are
-        example = {name: one for name, one in given.items() if lacks or self.columns is None or name in self.columns}
+        example = dict(columns or {})
+        has_all = all(name in example for name in self.required)  # else the error names the columns that there are
+        if has_all and self.columns is not None:
+            example = {name: value for name, value in example.items() if name in self.columns}
         if self.groups and group is not None:
             example[GROUP_COLUMN] = group
         return Rollout(prompt, completion, example)
@@ -256,37 +272,34 @@ class TrainerRewards:
         its score, and 0.0 for a row without that score.
         """
         scores = {f"reward/{name}": float(score) for name, score in row.scores.items()}
-        failed = {f"failed/{name}": float(one.cause is not None) for name, one in row.outcomes.items()}
+        failed = {f"failed/{name}": float(outcome.cause is not None) for name, outcome in row.outcomes.items()}
         return {**row.flags, **scores, **failed}
 
     @property
     def joined(self) -> JoinedRuntime:
         """What scores in this process; made when it is first asked for, and ended with the process."""
-        place = os.getpid(), self._key
+        key = os.getpid(), self._key
         with _LOCK:
-            found = _HELD.get(place)
-            if found is None:
+            joined = _OPEN.get(key)
+            if joined is None:
                 size, wait_s = self._waits
-                found = _HELD[place] = JoinedRuntime(
+                joined = _OPEN[key] = JoinedRuntime(
                     self._own_runtime(), group_size=size, group_wait_s=wait_s, most_rows=MOST_ROWS
                 )
-                atexit.register(found.close)
-            return found
+                atexit.register(joined.close)
+            return joined
 
     def _own_runtime(self) -> PartsScorer:
         """Return the runtime, or one like it in a fork, which can use nothing of its parent's."""
-        if self._settings is None or (self._runtime is not None and self._owner == os.getpid()):
+        if self._runtime is not None and (self._settings is None or self._owner == os.getpid()):
             return self._runtime
+        assert self._settings is not None  # an object without settings does not pickle, so it has its runtime
         copy: PartsScorer = pickle.loads(self._settings)  # noqa: S301 - pickled by this class
         return copy
 
     def close(self) -> None:
         """End the workers of this process. A second call does nothing, and the next scoring needs new rewards."""
-        with _LOCK:
-            found = _HELD.pop((os.getpid(), self._key), None)
-        if found is not None:
-            atexit.unregister(found.close)
-            found.close()
+        _close((os.getpid(), self._key))
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle as the settings; where they are unpickled, the first call makes a runtime."""
@@ -294,24 +307,48 @@ class TrainerRewards:
             raise RewardDefinitionError(f"{self.asks.trainer}: rewards that run in the caller's process cannot travel")
         return {**self.__dict__, "_runtime": None}
 
-    def _missing(self, wrong: MissingColumnError) -> RewardError:
-        return MissingColumnError(f"{self.asks.trainer}: {wrong}; {self.asks.more or 'it sends no other columns'}")
+    def _missing(self, error: MissingColumnError) -> RewardError:
+        return MissingColumnError(f"{self.asks.trainer}: {error}; {self.asks.more or 'it sends no other columns'}")
 
 
-def close_held() -> None:
+def check_lists(trainer: str, rows: int, noun: str, **lists: Sequence[object]) -> None:
+    """Refuse what is no list, or is not as long as the completions.
+
+    Args:
+        trainer: The trainer's name.
+        rows: How long each list is.
+        noun: What there are so many of.
+        lists: The lists, by the trainer's names.
+
+    Raises:
+        DataError: One is wrong; names it.
+    """
+    for name, values in lists.items():
+        if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+            raise DataError(f"{trainer}: {name}: expected a list, got {type(values).__name__}")
+        if len(values) != rows:
+            raise DataError(f"{trainer}: {name}: {len(values)} for {rows} {noun}")
+
+
+def close_all() -> None:
     """End the workers of all such rewards in this process."""
-    with _LOCK:
-        held = [_HELD.pop(place) for place in list(_HELD) if place[0] == os.getpid()]
-    for one in held:
-        atexit.unregister(one.close)
-        one.close()
+    for key in [key for key in _OPEN if key[0] == os.getpid()]:
+        _close(key)
 
 
-_HELD: dict[tuple[int, bytes], JoinedRuntime] = {}
+_OPEN: dict[tuple[int, bytes], JoinedRuntime] = {}
 _LOCK = threading.Lock()
 
 
-def _named(rewards: Any) -> Any:
+def _close(key: tuple[int, bytes]) -> None:
+    with _LOCK:
+        joined = _OPEN.pop(key, None)
+    if joined is not None:
+        atexit.unregister(joined.close)
+        joined.close()
+
+
+def _from_text(rewards: object) -> object:
     """Return rewards as a runtime takes them: a text is a YAML file, or references separated by commas."""
     if isinstance(rewards, Path):
         rewards = str(rewards)

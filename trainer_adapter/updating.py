@@ -13,10 +13,11 @@ import math
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from rewardkit import ConfigError, RecordError, RewardDefinitionError, Runtime, Scorer
 from rewardkit.changing import Action, RecordPlace, RewardState, Updates, group_rewards_of
+from trainer_adapter.splitting import TrlTrainer
 
 _log = logging.getLogger("trainer_adapter")
 _LISTS = ("reward_funcs", "reward_func_names", "reward_processing_classes", "reward_weights")
@@ -48,7 +49,7 @@ class AdapterUpdates:
         self._adapter = adapter
         self._run = run
         self._updates: Updates | None = None
-        self._known: Callable[[], Any] = lambda: None
+        self._trainer: Callable[[], TrlTrainer | None] = lambda: None
         self._check_groups: Callable[[Sequence[str]], None] | None = None
         self.state = self._own = RewardState(dict(adapter.runtime.rewards), dict(adapter.runtime.weights))
         """The rewards that score now."""
@@ -60,13 +61,13 @@ class AdapterUpdates:
         assert runtime is not None  # no other is made into updates
         return runtime
 
-    def attach(self, trainer: Any) -> None:
+    def attach(self, trainer: object) -> None:
         """Know the trainer, whose lists may be changed from now on."""
-        if all(hasattr(trainer, name) for name in _LISTS) and self._known() is not trainer:
-            self._known = weakref.ref(trainer)
+        if _has_lists(trainer) and self._trainer() is not trainer:
+            self._trainer = weakref.ref(trainer)
             self._own = self.state  # what it was made with
 
-    def put_back(self, args: Any) -> None:
+    def put_back(self, args: object) -> None:
         """Return to the trainer's own rewards, from which a further training in this process takes its changes.
 
         Args:
@@ -75,7 +76,7 @@ class AdapterUpdates:
         """
         if self.state is self._own:
             return
-        trainer = self._known()
+        trainer = self._trainer()
         if (trainer is None or trainer.args is not args) and _weighed(self.state) != _weighed(self._own):
             self._own = self.state
             return
@@ -84,7 +85,7 @@ class AdapterUpdates:
         self.put(old.with_rewards(self._own.rewards, self._own.weights), self._own)
         old.close()
 
-    def begin_training(self, args: Any, step: int, check_groups: Callable[[Sequence[str]], None]) -> None:
+    def begin_training(self, args: object, step: int, check_groups: Callable[[Sequence[str]], None]) -> None:
         """Take part in a training that begins, or goes on after so many steps.
 
         Args:
@@ -98,7 +99,7 @@ class AdapterUpdates:
         self._check_groups = check_groups
         ranks = int(getattr(args, "world_size", 1) or 1)
         rank = int(getattr(args, "process_index", 0) or 0)
-        self._join(rank, ranks, step, list(Action) if self._known() is not None else _SCORING)
+        self._join(rank, ranks, step, list(Action) if self._trainer() is not None else _SCORING)
         self.begin(step)
 
     def begin(self, step: int | None, *, trains: bool = True) -> None:
@@ -130,8 +131,10 @@ class AdapterUpdates:
             ConfigError: A reward scores whole groups, and a process has parts of some.
         """
         self._adapter.check_weights(state.weights)
-        trainer = self._known()
-        theirs = [] if trainer is None else [one for one in trainer.reward_func_names if one not in self.state.rewards]
+        trainer = self._trainer()
+        theirs = (
+            [] if trainer is None else [name for name in trainer.reward_func_names if name not in self.state.rewards]
+        )
         for name in state.rewards:
             if name in theirs:
                 raise RewardDefinitionError(f"the trainer has another reward function {name!r}; give another name")
@@ -143,7 +146,7 @@ class AdapterUpdates:
         before, self.state = self.state, state
         runtime.weights, runtime.spared = dict(state.weights), state.shadows
         self._adapter.take(runtime, state.shadows)
-        trainer = self._known()
+        trainer = self._trainer()
         if trainer is not None:
             align(trainer, before, state, dict(zip(self._adapter.names, self._adapter.reward_funcs, strict=True)))
 
@@ -158,12 +161,16 @@ class AdapterUpdates:
         self._updates = updates  # one that has not joined does nothing
 
 
+def _has_lists(trainer: object) -> TypeGuard[TrlTrainer]:
+    return all(hasattr(trainer, name) for name in _LISTS)
+
+
 def _weighed(state: RewardState) -> list[tuple[str, float]]:
     """Return the rewards that a trainer sees, with their weights."""
     return [(name, weight) for name, weight in state.weights.items() if name not in state.shadows]
 
 
-def align(trainer: Any, before: RewardState, after: RewardState, functions: Mapping[str, Any]) -> None:
+def align(trainer: TrlTrainer, before: RewardState, after: RewardState, functions: Mapping[str, Any]) -> None:
     """Change a trainer's lists of reward functions, all together.
 
     Args:
@@ -180,7 +187,7 @@ def align(trainer: Any, before: RewardState, after: RewardState, functions: Mapp
     missing = sorted(old - set(names))
     if missing:
         raise ConfigError(f"the trainer has no reward function {missing[0]!r}; it has {', '.join(names)}")
-    weights = [float(one) for one in trainer.reward_weights]
+    weights = [float(weight) for weight in trainer.reward_weights]
     rows = [
         (name, function, processing, after.weights[name] if name in new else weight)
         for name, function, processing, weight in zip(

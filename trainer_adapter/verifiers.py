@@ -18,11 +18,10 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias, Unpack
 
-from rewardkit import DataError
 from rewardkit.extending import ENVIRONMENT_COLUMN
-from trainer_adapter.environment_values import trace_value
+from trainer_adapter.environment_values import Trace, trace_value
 from trainer_adapter.grpo import RuntimeOptions
-from trainer_adapter.trainer_rewards import GROUP_WAIT_S, TrainerAsks, TrainerRewards
+from trainer_adapter.trainer_rewards import Text, TrainerAsks, TrainerOptions, TrainerRewards, check_lists
 
 __all__ = ["GroupRubricFunction", "RubricFunction", "verifiers_group_reward", "verifiers_reward"]
 
@@ -39,32 +38,26 @@ GroupRubricFunction: TypeAlias = Callable[..., Awaitable[list[float]]]
 """What a rubric calls for a group."""
 
 
-def verifiers_reward(
-    rewards: Any = None,
-    *,
-    weights: Sequence[float] | Mapping[str, float] | None = None,
-    group_size: int | None = None,
-    group_wait_s: float = GROUP_WAIT_S,
-    **options: Unpack[RuntimeOptions],
-) -> RubricFunction:
+def verifiers_reward(rewards: object = None, **options: Unpack[TrainerOptions]) -> RubricFunction:
     """Return a rubric's function of some rewards.
 
     Args:
         rewards: As :class:`TrainerRewards` takes them.
-        weights: Each reward's weight in the total.
-        group_size: ``rollouts_per_example``, where a reward scores groups.
-        group_wait_s: Seconds until a group is scored as it is.
-        options: The other options of :class:`rewardkit.Runtime`.
+        options: ``weights``, ``group_wait_s`` and ``group_size``, which is ``rollouts_per_example`` where a reward
+            scores groups; and the other options of :class:`rewardkit.Runtime`.
 
     Raises:
         RewardError: As :class:`TrainerRewards`.
     """
-    core = TrainerRewards(
-        rewards, asks=_ASKS, weights=weights, group_size=group_size, group_wait_s=group_wait_s, **options
-    )
+    core = TrainerRewards(rewards, asks=_ASKS, **options)
 
     async def rewardkit_reward(
-        prompt: Any, completion: Any, answer: Any = "", task: Any = "", info: Any = None, trace: Any = None
+        prompt: Text,
+        completion: Text,
+        answer: object = "",
+        task: object = "",
+        info: object = None,
+        trace: Trace | None = None,
     ) -> float:
         columns = _columns(answer, task, info)
         if trace is not None:
@@ -75,7 +68,7 @@ def verifiers_reward(
 
 
 def verifiers_group_reward(
-    rewards: Any = None,
+    rewards: object = None,
     *,
     weights: Sequence[float] | Mapping[str, float] | None = None,
     **options: Unpack[RuntimeOptions],
@@ -92,29 +85,20 @@ def verifiers_group_reward(
     ) -> list[float]:
         rows = len(completions)
         lists = {"answers": answers or [""] * rows, "tasks": tasks or [""] * rows, "infos": infos or [None] * rows}
-        _check_lists(rows, prompts=prompts, **lists)
-        columns = [_columns(*one) for one in zip(*lists.values(), strict=True)]
-        rollouts = [core.rollout(*one) for one in zip(prompts, completions, columns, strict=True)]
+        check_lists("verifiers", rows, "completions", prompts=prompts, **lists)
+        columns = [_columns(*values) for values in zip(*lists.values(), strict=True)]
+        rollouts = [core.rollout(*parts) for parts in zip(prompts, completions, columns, strict=True)]
         return [core.number(row) for row in await core.ascore(rollouts)]
 
     return rewardkit_group_reward
 
 
-def _check_lists(rows: int, **lists: Any) -> None:
-    """Refuse lists that do not belong together, by their names."""
-    for name, values in lists.items():
-        if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-            raise DataError(f"verifiers: {name}: expected a list, got {type(values).__name__}")
-        if len(values) != rows:
-            raise DataError(f"verifiers: {name}: {len(values)} for {rows} completions")
+def _columns(answer: object, task: object, info: object) -> dict[str, Any]:
+    columns = {name: value for name, value in (("answer", answer), ("task", task)) if value not in ("", None)}
+    return {**_fields(info), **columns}
 
 
-def _columns(answer: Any, task: Any, info: Any) -> dict[str, Any]:
-    told = {name: value for name, value in (("answer", answer), ("task", task)) if value not in ("", None)}
-    return {**_fields(info), **told}
-
-
-def _fields(info: Any) -> Mapping[str, Any]:
+def _fields(info: object) -> Mapping[str, Any]:
     """Return the fields of a row's ``info``, an object or its JSON; anything else counts as an empty object."""
     if isinstance(info, str):
         try:

@@ -18,12 +18,11 @@ unknown  an error, by which verl drops the sample's group; or with
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol, Unpack
 
 from rewardkit import DataError
-from trainer_adapter.grpo import RuntimeOptions
-from trainer_adapter.trainer_rewards import GROUP_WAIT_S, OnUnknown, TrainerAsks, TrainerRewards
+from trainer_adapter.trainer_rewards import OnUnknown, TrainerAsks, TrainerOptions, TrainerRewards
 from trainer_adapter.trainer_versions import TrainerVersions
 
 __all__ = ["ComputeScore", "compute_score", "verl_score"]
@@ -55,21 +54,18 @@ class ComputeScore(Protocol):
         self,
         data_source: str,
         solution_str: str,
-        ground_truth: Any,
+        ground_truth: object,
         extra_info: Mapping[str, Any] | None = None,
-        **keywords: Any,
+        **keywords: object,
     ) -> Awaitable[dict[str, float]]: ...
 
 
 def verl_score(
-    rewards: Any = None,
+    rewards: object = None,
     *,
     on_unknown: OnUnknown = "raise",
     prompt: str = "prompt",
-    weights: Sequence[float] | Mapping[str, float] | None = None,
-    group_size: int | None = None,
-    group_wait_s: float = GROUP_WAIT_S,
-    **options: Unpack[RuntimeOptions],
+    **options: Unpack[TrainerOptions],
 ) -> ComputeScore:
     """Return verl's ``compute_score`` of some rewards.
 
@@ -78,31 +74,21 @@ def verl_score(
         on_unknown: ``"raise"``: verl marks the group as failed. ``"zero"``: 0.0 with ``unknown`` 1.0.
         prompt: The field of ``extra_info`` that has the prompt. Without it verl's messages are the prompt, which
             trainer V1 does not send unless the manager is ``rewardkit``.
-        weights: Each reward's weight in the total.
-        group_size: ``actor_rollout_ref.rollout.n``, where a reward scores groups.
-        group_wait_s: Seconds until a group is scored as it is.
-        options: The other options of :class:`rewardkit.Runtime`. ``workers`` is by default 1, because verl scores in
-            ``reward.num_workers`` processes, 8 by default, each with workers of its own.
+        options: ``weights``, ``group_wait_s`` and ``group_size``, which is ``actor_rollout_ref.rollout.n`` where a
+            reward scores groups; and the other options of :class:`rewardkit.Runtime`. ``workers`` is by default 1,
+            because verl scores in ``reward.num_workers`` processes, 8 by default, each with workers of its own.
 
     Raises:
         RewardError: As :class:`TrainerRewards`.
     """
-    core = TrainerRewards(
-        rewards,
-        asks=_ASKS,
-        on_unknown=on_unknown,
-        weights=weights,
-        group_size=group_size,
-        group_wait_s=group_wait_s,
-        **options,
-    )
+    core = TrainerRewards(rewards, asks=_ASKS, on_unknown=on_unknown, **options)
 
     async def compute_score(
         data_source: str,
         solution_str: str,
-        ground_truth: Any,
+        ground_truth: object,
         extra_info: Mapping[str, Any] | None = None,
-        **keywords: Any,
+        **keywords: object,
     ) -> dict[str, float]:
         if extra_info is not None and not isinstance(extra_info, Mapping):
             raise DataError(f"verl: extra_info: expected a mapping, got {type(extra_info).__name__}")
@@ -118,7 +104,7 @@ def verl_score(
         group = None
         if core.groups:
             group = _group(info, prompt)
-            columns, info = _steady(columns), _steady(info)
+            columns, info = _shared(columns), _shared(info)
         if "extra_info" in core.named:  # its field ``answer`` need not be the ground truth, which the column is
             columns["extra_info"] = info
         row = await core.ascore_one(info.get(prompt, ""), solution_str, columns, group=group)
@@ -128,31 +114,31 @@ def verl_score(
     return compute_score
 
 
-def _steady(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _shared(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the completions of one prompt have in common."""
     return {name: value for name, value in fields.items() if name not in _VARYING}
 
 
 def _group(info: Mapping[str, Any], prompt: str) -> str:
     """Return what tells the completions of one prompt from others."""
-    known = [str(info[name]) for name in _IDENTITY if info.get(name) is not None]
-    if not known and prompt not in info:
+    identity = [str(info[name]) for name in _IDENTITY if info.get(name) is not None]
+    if not identity and prompt not in info:
         raise DataError(
             f"verl: nothing in extra_info tells which completions are of one prompt; put {_IDENTITY[1]!r} or "
             f"{prompt!r} into the dataset's extra_info, or set reward.reward_manager.name=rewardkit"
         )
-    return "/".join(known)
+    return "/".join(identity)
 
 
 @functools.cache
-def _made(settings: tuple[tuple[str, Any], ...]) -> ComputeScore:
+def _from_settings(settings: tuple[tuple[str, Any], ...]) -> ComputeScore:
     return verl_score(**dict(settings))
 
 
 async def compute_score(
     data_source: str,
     solution_str: str,
-    ground_truth: Any,
+    ground_truth: object,
     extra_info: Mapping[str, Any] | None = None,
     *,
     rewards: str | None = None,
@@ -160,7 +146,7 @@ async def compute_score(
     prompt: str = "prompt",
     group_size: int | None = None,
     workers: int = 1,
-    **keywords: Any,
+    **keywords: object,
 ) -> dict[str, float]:
     """Score as :func:`verl_score` does, with rewards that ``reward_kwargs`` or ``REWARDKIT_REWARDS`` names.
 
@@ -168,5 +154,5 @@ async def compute_score(
     """
     settings: dict[str, Any] = {"rewards": rewards, "on_unknown": on_unknown, "prompt": prompt}
     settings |= {"group_size": group_size, "workers": workers}
-    made = _made(tuple(settings.items()))
-    return await made(data_source, solution_str, ground_truth, extra_info)
+    score = _from_settings(tuple(settings.items()))
+    return await score(data_source, solution_str, ground_truth, extra_info)

@@ -7,6 +7,7 @@ verl 0.9 loads this module as it starts, by the entry-point group ``verl.plugins
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from trainer_adapter.verl_start import check_start
@@ -16,14 +17,14 @@ _log = logging.getLogger("trainer_adapter")
 try:
     from verl.experimental.reward_loop.reward_manager import register
     from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
-except Exception as wrong:
+except Exception as error:
     # verl says at its debug level that a plugin does not load, and later that it knows no such manager.
     _log.warning(
         "verl: the reward manager 'rewardkit' is not registered, because this verl has no "
         "verl.experimental.reward_loop.reward_manager as 0.7.1 to 0.9 have it (%s: %s); without "
         "reward.reward_manager.name=rewardkit nothing needs it",
-        type(wrong).__name__,
-        wrong,
+        type(error).__name__,
+        error,
     )
     raise
 
@@ -32,11 +33,13 @@ except Exception as wrong:
 class RewardkitRewardManager(NaiveRewardManager):  # type: ignore[misc] # verl ships no types
     """Hands on ``prompt``, the messages, and ``uid``, which the completions of one prompt share, in ``extra_info``."""
 
-    def __init__(self, config: Any, tokenizer: Any, compute_score: Any, *others: Any, **more: Any) -> None:
-        super().__init__(config, tokenizer, compute_score, *others, **more)
+    def __init__(
+        self, config: Mapping[str, Any], tokenizer: object, compute_score: object, *arguments: object, **options: object
+    ) -> None:
+        super().__init__(config, tokenizer, compute_score, *arguments, **options)
         check_start(compute_score, config)
 
-    async def run_single(self, data: Any) -> dict[str, Any]:
+    async def run_single(self, data: Any) -> dict[str, Any]:  # verl's DataProto
         """Score one sample."""
         columns = data[-1:][0].non_tensor_batch
         info = columns.get("extra_info")
@@ -48,6 +51,6 @@ class RewardkitRewardManager(NaiveRewardManager):  # type: ignore[misc] # verl s
         return scored
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a list for numpy's array of messages."""
     return value.tolist() if hasattr(value, "tolist") else value

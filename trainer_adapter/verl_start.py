@@ -20,7 +20,7 @@ _ADDED = frozenset({"prompt", "uid"})
 """Fields of ``extra_info`` that the manager adds."""
 
 
-def check_start(function: Any, config: Any) -> None:
+def check_start(function: object, config: Mapping[str, Any]) -> None:
     """Make the rewards of a ``compute_score`` of ours, and look for their columns in the data for training.
 
     Args:
@@ -41,22 +41,21 @@ def check_start(function: Any, config: Any) -> None:
             _check(core, str(file), fields)
 
 
-def _core_of(function: Any) -> TrainerRewards | None:
+def _core_of(function: object) -> TrainerRewards | None:
     """Return the rewards of a function that :mod:`trainer_adapter.verl` has made; ``None`` for any other."""
     settings: Mapping[str, Any] = {}
     if isinstance(function, functools.partial) and len(function.args) == 2:
         function, settings = function.args
     if function is compute_score:
-        known = inspect.signature(compute_score).parameters.values()
-        named = {one.name: settings.get(one.name, one.default) for one in known if one.kind is one.KEYWORD_ONLY}
-        function = verl_score(**named)
+        parameters = inspect.signature(compute_score).parameters.values()
+        options = {p.name: settings.get(p.name, p.default) for p in parameters if p.kind is p.KEYWORD_ONLY}
+        function = verl_score(**options)
     core: TrainerRewards | None = getattr(function, "rewardkit", None)
     return core
 
 
 def _check(core: TrainerRewards, file: str, fields: Sequence[str]) -> None:
-    there = {*fields, *core.asks.columns, *_ADDED}
-    missing = [name for name in core.required if name not in there]
+    missing = [name for name in core.required if name not in {*fields, *core.asks.columns, *_ADDED}]
     if missing:
         raise ConfigError(
             f"verl: a reward needs column {missing[0]!r}, and extra_info in {file}, of data.train_files, has only "
@@ -65,7 +64,7 @@ def _check(core: TrainerRewards, file: str, fields: Sequence[str]) -> None:
 
 
 def _fields(file: str) -> list[str] | None:
-    """Return the fields of ``extra_info`` in a parquet file; ``None`` where they cannot be told from its schema."""
+    """Return the fields of ``extra_info`` in a parquet file; ``None`` where its schema does not have them."""
     if not file.endswith(".parquet") or not Path(file).is_file():
         return None
     import pyarrow
@@ -75,4 +74,4 @@ def _fields(file: str) -> list[str] | None:
     if "extra_info" not in schema.names:
         return []
     info = schema.field("extra_info").type
-    return [one.name for one in info] if pyarrow.types.is_struct(info) else None
+    return [field.name for field in info] if pyarrow.types.is_struct(info) else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,24 +62,22 @@ class CanaryMeasurement:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain values."""
-        told = {name: value for name, value in asdict(self).items() if name != "flags"}
-        pairs = {"accuracy": self.accuracy._asdict(), "ece": self.ece._asdict()}
-        return {**told, **pairs, "refresh": bool(self.flags), "flags": [flag.as_row() for flag in self.flags]}
+        values = {name: value for name, value in asdict(self).items() if name != "flags"}
+        intervals = {"accuracy": self.accuracy._asdict(), "ece": self.ece._asdict()}
+        return {**values, **intervals, "refresh": bool(self.flags), "flags": [flag.as_row() for flag in self.flags]}
 
     def print(self, console: Console) -> None:
         """Print the measurement, what it is compared with, and what is flagged."""
-        words = f"accuracy {_told(self.accuracy)}, ECE {_told(self.ece)}"
-        print_labelled(console, f"{self.name}, step {self.step}", f"{self.reward}: {words}")
+        figures = f"accuracy {_render(self.accuracy)}, ECE {_render(self.ece)}"
+        print_labelled(console, f"{self.name}, step {self.step}", f"{self.reward}: {figures}")
         if self.failed or self.skipped:
-            words = f"{self.failed:,} failed, {self.skipped:,} skipped: they count as nothing"
-            print_labelled(console, "left out", words, "bold yellow")
+            reason = f"{self.failed:,} failed, {self.skipped:,} skipped: they count as nothing"
+            print_labelled(console, "left out", reason, "bold yellow")
         if self.baseline is None:
             print_labelled(console, "baseline", "this measurement; later ones are compared with it")
         else:
-            then = (
-                f"accuracy {_told(_interval(self.baseline, 'accuracy'))}, ECE {_told(_interval(self.baseline, 'ece'))}"
-            )
-            print_labelled(console, f"baseline, step {self.baseline.get('step')}", then)
+            accuracy, ece = (_render(_interval(self.baseline, name)) for name in ("accuracy", "ece"))
+            print_labelled(console, f"baseline, step {self.baseline.get('step')}", f"accuracy {accuracy}, ECE {ece}")
         for flag in self.flags:
             print_labelled(console, "REFRESH", f"{flag.words}; {flag.action}", "bold red")
         if self.baseline is not None and not self.flags:
@@ -104,10 +102,9 @@ class Canary:
 
     def __init__(self, run: RecordPlace, name: str, step: int | None = None) -> None:
         self._run, self._name = run, name
-        before, last = _measured(run, name)
-        self._before = before
+        self._measurements, next_step = _measurements(run, name)
         self.is_new = not has_record(run)
-        self.step = step if step is not None else last
+        self.step = step if step is not None else next_step
 
     def keep(
         self, report: PreferenceReport, *, new_baseline: bool = False, min_accuracy: float | None = None
@@ -123,15 +120,14 @@ class Canary:
             self._name, self.step, report.reward, report.version, whole.accuracy, report.ece, whole.failed,
             whole.skipped, baseline,
         )  # fmt: skip
-        flags = (*_fallen(measured, baseline), *_too_low(measured, min_accuracy))
-        told = CanaryMeasurement(**{**_fields(measured), "flags": flags})
-        self._write(told)
-        return told
+        flags = (*_falls(measured, baseline), *_too_low(measured, min_accuracy))
+        measured = replace(measured, flags=flags)
+        self._write(measured)
+        return measured
 
     def _baseline(self) -> Mapping[str, Any] | None:
         """Return the last measurement that began a baseline."""
-        begun = [one for one in self._before if one.get("is_baseline")]
-        return begun[-1] if begun else None
+        return next((event for event in reversed(self._measurements) if event.get("is_baseline")), None)
 
     def _write(self, measured: CanaryMeasurement) -> None:
         values = {"accuracy": measured.accuracy.rate, "ece": measured.ece.rate}
@@ -148,19 +144,19 @@ class Canary:
             raise RecordError(f"{self._run.label}: the measurement could not be written: {recorder.trouble}")
 
 
-def canary_name(given: Path | str) -> str:
-    """Return the name of a canary set: that which is given, or a file's without its endings.
+def canary_name(source: Path | str) -> str:
+    """Return the name of a canary set: the text itself, or a file's name without its endings.
 
     Raises:
         ConfigError: It has characters that no metric's name has.
     """
-    name = given.name.partition(".")[0] if isinstance(given, Path) else given
+    name = source.name.partition(".")[0] if isinstance(source, Path) else source
     if not _NAME.fullmatch(name):
         raise ConfigError(f"--name {name!r}: expected 1 to 60 letters, digits, '_', '.' and '-', such as canary")
     return name
 
 
-def _measured(run: RecordPlace, name: str) -> tuple[list[Mapping[str, Any]], int]:
+def _measurements(run: RecordPlace, name: str) -> tuple[list[Mapping[str, Any]], int]:
     """Return the measurements of a set that a record has, and the step of the next one."""
     try:
         opened = Run.open(run)
@@ -169,27 +165,27 @@ def _measured(run: RecordPlace, name: str) -> tuple[list[Mapping[str, Any]], int
             raise
         return [], 0
     with opened:
-        held = [one["body"] for one in opened.events if one["kind"] == EVENT]
+        bodies = [event["body"] for event in opened.events if event["kind"] == EVENT]
         steps = opened.steps()
-    before = [one for one in held if one.get("name") == name]
-    taken = [one["step"] for one in before if isinstance(one.get("step"), int)]
-    return before, steps[-1] if steps else max(taken, default=-1) + 1
+    own = [body for body in bodies if body.get("name") == name]
+    own_steps = [body["step"] for body in own if isinstance(body.get("step"), int)]
+    return own, steps[-1] if steps else max(own_steps, default=-1) + 1
 
 
-def _fallen(measured: CanaryMeasurement, baseline: Mapping[str, Any] | None) -> list[Flag]:
+def _falls(measured: CanaryMeasurement, baseline: Mapping[str, Any] | None) -> list[Flag]:
     """Return a flag for an accuracy that is lower, and one for an ECE that is higher, by more than noise."""
     if baseline is None:
         return []
-    found = []
+    flags = []
     now, then = measured.accuracy, _interval(baseline, "accuracy")
     if now.rate is not None and then.rate is not None and _difference_high(now, then) < 0:
-        words = f"accuracy on {measured.name} fell from {then.rate:.1%} to {now.rate:.1%}, more than noise"
-        found.append(_flag(measured, now.rate, then.rate, words, baseline))
+        message = f"accuracy on {measured.name} fell from {then.rate:.1%} to {now.rate:.1%}, more than noise"
+        flags.append(_flag(measured, now.rate, then.rate, message, baseline))
     now, then = measured.ece, _interval(baseline, "ece")
     if now.rate is not None and then.rate is not None and -_difference_high(_negated(now), _negated(then)) > 0:
-        words = f"calibration error on {measured.name} rose from {then.rate:.3f} to {now.rate:.3f}, more than noise"
-        found.append(_flag(measured, now.rate, then.rate, words, baseline))
-    return found
+        message = f"calibration error on {measured.name} rose from {then.rate:.3f} to {now.rate:.3f}, more than noise"
+        flags.append(_flag(measured, now.rate, then.rate, message, baseline))
+    return flags
 
 
 def _difference_high(now: Interval, then: Interval) -> float:
@@ -203,20 +199,21 @@ def _difference_high(now: Interval, then: Interval) -> float:
     return rate - before + _Z_99 / Z_95 * math.hypot(now.high - rate, before - then.low)
 
 
-def _negated(one: Interval) -> Interval:
-    return Interval(None if one.rate is None else -one.rate, -one.high, -one.low, one.of)
+def _negated(interval: Interval) -> Interval:
+    rate, low, high, count = interval
+    return Interval(None if rate is None else -rate, -high, -low, count)
 
 
-def _too_low(measured: CanaryMeasurement, least: float | None) -> list[Flag]:
-    """Return a flag for an accuracy that is surely below what is asked for."""
-    if least is None or measured.accuracy.rate is None or measured.accuracy.high >= least:
+def _too_low(measured: CanaryMeasurement, threshold: float | None) -> list[Flag]:
+    """Return a flag for an accuracy that is surely below a threshold."""
+    if threshold is None or measured.accuracy.rate is None or measured.accuracy.high >= threshold:
         return []
-    words = f"accuracy on {measured.name} is {measured.accuracy.rate:.1%}, surely below {least:.1%}"
-    return [_flag(measured, measured.accuracy.rate, least, words, None)]
+    message = f"accuracy on {measured.name} is {measured.accuracy.rate:.1%}, surely below {threshold:.1%}"
+    return [_flag(measured, measured.accuracy.rate, threshold, message, None)]
 
 
 def _flag(
-    measured: CanaryMeasurement, value: float, against: float, words: str, baseline: Mapping[str, Any] | None
+    measured: CanaryMeasurement, value: float, threshold: float, message: str, baseline: Mapping[str, Any] | None
 ) -> Flag:
     return Flag(
         detector=DETECTOR,
@@ -224,26 +221,23 @@ def _flag(
         first_step=measured.step if baseline is None else baseline.get("step"),
         last_step=measured.step,
         value=value,
-        threshold=against,
-        baseline=None if baseline is None else against,
-        words=words,
+        threshold=threshold,
+        baseline=None if baseline is None else threshold,
+        words=message,
         action=_ACTION,
     )
 
 
-def _interval(held: Mapping[str, Any], name: str) -> Interval:
+def _interval(event: Mapping[str, Any], name: str) -> Interval:
     """Return an interval as a record holds it."""
-    one = held.get(name) or {}
+    values = event.get(name) or {}
     try:
-        rate = None if one.get("rate") is None else float(one["rate"])
-        return Interval(rate, float(one["low"]), float(one["high"]), int(one["of"]))
+        rate = None if values.get("rate") is None else float(values["rate"])
+        return Interval(rate, float(values["low"]), float(values["high"]), int(values["of"]))
     except (KeyError, TypeError, ValueError, AttributeError):
         return Interval(None, -math.inf, math.inf, 0)
 
 
-def _fields(measured: CanaryMeasurement) -> dict[str, Any]:
-    return {name: getattr(measured, name) for name in CanaryMeasurement.__dataclass_fields__}
-
-
-def _told(one: Interval) -> str:
-    return "unknown" if one.rate is None else f"{one.rate:.3f} [{one.low:.3f}, {one.high:.3f}]"
+def _render(interval: Interval) -> str:
+    rate, low, high, _ = interval
+    return "unknown" if rate is None else f"{rate:.3f} [{low:.3f}, {high:.3f}]"

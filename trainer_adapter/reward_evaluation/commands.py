@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from rewardkit.commands import FAILED, AsJson, RunPlace, Timeout, Workers, check_share, finish
+
+if TYPE_CHECKING:
+    from trainer_adapter.reward_evaluation.preference_report import SubsetReport
 
 _MODEL = "A reward model's folder; or any reward, as file.py:name, module:name, a built-in's name, or a YAML file."
 _PAIRS = "Preferences: JSON Lines, plain or packed with gzip, CSV, or Parquet; - for standard input."
@@ -54,7 +57,7 @@ def eval_command(
 
     Without a prompt, chosen and rejected are whole conversations that begin alike. A list of rejected completions makes
     a row of best-of-several, a list of chosen ones a row of ties; both count as RewardBench counts them. A tie is no
-    win. A row that could not be scored counts as neither won nor lost, and is told.
+    win. A row that could not be scored counts as neither won nor lost, and is reported.
 
     Examples:
 
@@ -62,48 +65,53 @@ def eval_command(
     rewardkit rm eval judges.py:judge pairs.parquet --subset topic --limit 200
     rewardkit rm eval my_rewards.py:correct pairs.csv --json --min-accuracy 0.7[/]
     """
-    check_share("--max-failed", max_failed)
-    if min_accuracy is not None:
-        check_share("--min-accuracy", min_accuracy)
+    _check_shares(max_failed, min_accuracy)
     from builtin_rewards.reward_model import read_preferences
     from rewardkit.commands import check_writable, screen, write_rows
-    from trainer_adapter.reward_evaluation.preference_scoring import evaluated, found_reward, subset_of
+    from trainer_adapter.reward_evaluation.preference_scoring import evaluate, reward_of, subset_of
     from trainer_adapter.reward_evaluation.report_printing import print_report
     from trainer_adapter.reward_evaluation.scored_row import plain_row
 
     if out is not None:
         check_writable(out, [pairs, Path(model.partition(":")[0])])
-    found = found_reward(model, timeout)
+    reward = reward_of(model, timeout)
     rows = read_preferences(pairs, limit=limit)
     column = subset_of(rows, subset)
-    scored, report = evaluated(
-        found, rows, subset_column=column, scale=scale, bins=bins, seed=seed, workers=workers, inline=inline
+    scored, report = evaluate(
+        reward, rows, subset_column=column, scale=scale, bins=bins, seed=seed, workers=workers, inline=inline
     )
     if out is not None:
         write_rows(out, [plain_row(row) for row in scored])
-    broken = _broken(report.overall, min_accuracy, max_failed)
-    told = {**report.as_json(), "pairs": str(pairs), "out": None if out is None else str(out), "breaches": broken}
+    breaches = _breaches(report.overall, min_accuracy, max_failed)
+    files = {"pairs": str(pairs), "out": None if out is None else str(out)}
 
     def show() -> None:
         print_report(report, screen())
         if out is not None:
             typer.echo(f"wrote {out}")
-        if broken:
-            typer.echo(f"NOT passed: {'; '.join(broken)}")
+        if breaches:
+            typer.echo(f"NOT passed: {'; '.join(breaches)}")
 
-    finish(told, show, as_json=as_json, code=FAILED if broken else 0)
+    values = {**report.as_json(), **files, "breaches": breaches}
+    finish(values, show, as_json=as_json, code=FAILED if breaches else 0)
 
 
-def _broken(whole: Any, min_accuracy: float | None, max_failed: float) -> list[str]:
-    """Return which limits a report breaks, in words."""
-    broken = []
+def _check_shares(max_failed: float, min_accuracy: float | None) -> None:
+    check_share("--max-failed", max_failed)
+    if min_accuracy is not None:
+        check_share("--min-accuracy", min_accuracy)
+
+
+def _breaches(whole: SubsetReport, min_accuracy: float | None, max_failed: float) -> list[str]:
+    """Return a message for each limit that a report breaks."""
+    breaches = []
     if not whole.scored:
-        broken.append("no row was scored")
+        breaches.append("no row was scored")
     if whole.failed > max_failed * whole.rows:
-        broken.append(f"{whole.failed:,} of {whole.rows:,} rows failed (at most {max_failed:.0%})")
+        breaches.append(f"{whole.failed:,} of {whole.rows:,} rows failed (at most {max_failed:.0%})")
     if min_accuracy is not None and whole.accuracy.rate is not None and whole.accuracy.rate < min_accuracy:
-        broken.append(f"accuracy {whole.accuracy.rate:.1%} (at least {min_accuracy:.1%})")
-    return broken
+        breaches.append(f"accuracy {whole.accuracy.rate:.1%} (at least {min_accuracy:.1%})")
+    return breaches
 
 
 def monitor_command(
@@ -141,32 +149,30 @@ def monitor_command(
     more than noise (99 %) raises the flag `refresh`: the reward model no longer knows what it is asked about. It exits
     with 1 then. `rewardkit show RUN` and the dashboard show the curves `canary/NAME/accuracy` and `canary/NAME/ece`.
 
-    Give it canaries of what the policy writes now: a set that stays the same tells of a model that changed, a fresh one
-    also of a policy that moved away from what the model was trained on.
+    Give it canaries of what the policy writes now: a set that stays the same shows a model that changed, a fresh one
+    also a policy that moved away from what the model was trained on.
 
     Examples:
 
     [bold]rewardkit rm monitor one runs/reward-model canary.jsonl
     rewardkit rm monitor runs/one judges.py:judge canary-300.jsonl --name canary --step 300[/]
     """
-    check_share("--max-failed", max_failed)
-    if min_accuracy is not None:
-        check_share("--min-accuracy", min_accuracy)
+    _check_shares(max_failed, min_accuracy)
     from builtin_rewards.reward_model import read_preferences
     from rewardkit.commands import run_path, screen
     from trainer_adapter.reward_evaluation.canary import Canary, canary_name
-    from trainer_adapter.reward_evaluation.preference_scoring import evaluated, found_reward
+    from trainer_adapter.reward_evaluation.preference_scoring import evaluate, reward_of
 
-    place = run_path(run)
-    canaries = Canary(place, canary_name(canary if name is None else name), step)
+    path = run_path(run)
+    canaries = Canary(path, canary_name(canary if name is None else name), step)
     rows = read_preferences(canary, limit=limit)
-    found = found_reward(model, timeout)
-    _, report = evaluated(found, rows, scale=scale, bins=bins, seed=seed, workers=workers, inline=inline)
-    broken = _broken(report.overall, None, max_failed)
-    if report.overall.scored == 0 or broken:
+    reward = reward_of(model, timeout)
+    _, report = evaluate(reward, rows, scale=scale, bins=bins, seed=seed, workers=workers, inline=inline)
+    breaches = _breaches(report.overall, None, max_failed)
+    if breaches:
         finish(
-            {**report.as_json(), "breaches": broken, "recorded": False},
-            lambda: typer.echo(f"NOT recorded: {'; '.join(broken)}; the first: {report.first_error}"),
+            {**report.as_json(), "breaches": breaches, "recorded": False},
+            lambda: typer.echo(f"NOT recorded: {'; '.join(breaches)}; the first: {report.first_error}"),
             as_json=as_json,
             code=FAILED,
         )
@@ -175,10 +181,10 @@ def monitor_command(
     def show() -> None:
         measured.print(screen())
         if canaries.is_new:
-            typer.echo(f"{place.label}: a new record, because none was there yet")
+            typer.echo(f"{path.label}: a new record, because none was there yet")
 
-    told = {**measured.as_json(), "run": place.label, "new_record": canaries.is_new}
-    finish(told, show, as_json=as_json, code=FAILED if measured.flags else 0)
+    values = {**measured.as_json(), "run": path.label, "new_record": canaries.is_new}
+    finish(values, show, as_json=as_json, code=FAILED if measured.flags else 0)
 
 
 def over_optimisation_command(
@@ -214,14 +220,14 @@ def over_optimisation_command(
     if svg is not None:
         check_writable(svg, path.files, "--svg")
     with Run.open(path) as opened:
-        found = run_over_optimisation(opened, proxy, gold)
+        result = run_over_optimisation(opened, proxy, gold)
     if svg is not None:
-        svg.write_text(found.svg(), encoding="utf-8")
+        svg.write_text(result.svg(), encoding="utf-8")
 
     def show() -> None:
-        print_over_optimisation(found, proxy, gold, screen())
+        print_over_optimisation(result, proxy, gold, screen())
         if svg is not None:
             typer.echo(f"wrote {svg}")
 
-    told = {**found.as_json(), "svg": None if svg is None else str(svg)}
-    finish(told, show, as_json=as_json, code=FAILED if found.flag else 0)
+    values = {**result.as_json(), "svg": None if svg is None else str(svg)}
+    finish(values, show, as_json=as_json, code=FAILED if result.flag else 0)

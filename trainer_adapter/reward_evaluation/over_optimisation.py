@@ -68,24 +68,26 @@ class OverOptimisation:
     @property
     def chart(self) -> Chart:
         """The chart, with points in the order of √KL; √KL is of the axis, rewards are of the curves."""
-        order = sorted(range(len(self.sqrt_kl)), key=lambda at: self.sqrt_kl[at])
+        order = sorted(range(len(self.sqrt_kl)), key=lambda index: self.sqrt_kl[index])
         curves = [_curve("proxy", self.proxy, order), _curve("gold", self.gold, order)]
         if self.fitted:
-            curves.append(Curve("gold, Gao's form", [self.fitted[at] for at in order]))
+            curves.append(Curve("gold, Gao's form", [self.fitted[index] for index in order]))
         marks = [Marker(self.peak, "gold highest")] if self.peak is not None else []
         if self.flag is not None:
             marks.append(Marker(self.sqrt_kl[-1], self.flag.words, "flag"))
-        return Chart("rewards over √KL", [self.sqrt_kl[at] for at in order], curves, marks, axis="√KL", whole=False)
+        return Chart(
+            "rewards over √KL", [self.sqrt_kl[index] for index in order], curves, marks, axis="√KL", whole=False
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain values."""
         points = [
-            {"place": place, "sqrt_kl": distance, "proxy": proxy.rate, "gold": gold.rate}
-            for place, distance, proxy, gold in zip(self.places, self.sqrt_kl, self.proxy, self.gold, strict=True)
+            {"place": step, "sqrt_kl": distance, "proxy": proxy.rate, "gold": gold.rate}
+            for step, distance, proxy, gold in zip(self.places, self.sqrt_kl, self.proxy, self.gold, strict=True)
         ]
-        told = {"how": self.how, "unit": self.unit, "points": points, "fitted": list(self.fitted), "peak": self.peak}
+        values = {"how": self.how, "unit": self.unit, "points": points, "fitted": list(self.fitted), "peak": self.peak}
         flag = None if self.flag is None else self.flag.as_row()
-        return {**told, "flag": flag, "untold": self.untold, "left_out": self.left_out}
+        return {**values, "flag": flag, "untold": self.untold, "left_out": self.left_out}
 
     def svg(self) -> str:
         """Return the chart as one SVG file with its own style."""
@@ -124,13 +126,13 @@ def over_optimisation(
     if len(kl) < 2:
         raise DataError(f"over-optimisation of {len(kl)} points: a curve takes two or more")
     for name, values in (("kl", kl), ("proxy", proxy), ("gold", gold)):
-        for at, value in enumerate(values):
+        for index, value in enumerate(values):
             if not math.isfinite(value):
-                raise DataError(f"{name}[{at}] is {value!r}: expected a finite number; leave the point out")
-    at_each = tuple(range(len(kl)) if places is None else places)
-    one, other = ([Interval(float(v), float(v), float(v), 1) for v in values] for values in (proxy, gold))
-    flag, untold = (None, None) if how != "training" else _flag(at_each, _array(proxy), _array(gold))
-    return _made(how, at_each, _array(kl), one, other, flag, untold, unit=unit)
+                raise DataError(f"{name}[{index}] is {value!r}: expected a finite number; leave the point out")
+    steps = tuple(range(len(kl)) if places is None else places)
+    proxies, golds = ([Interval(float(v), float(v), float(v), 1) for v in values] for values in (proxy, gold))
+    flag, untold = (None, None) if how != "training" else _flag(steps, _array(proxy), _array(gold))
+    return _result(how, steps, _array(kl), proxies, golds, flag, untold, unit=unit)
 
 
 def best_of_n_over_optimisation(
@@ -151,7 +153,7 @@ def best_of_n_over_optimisation(
     curves = best_of_n_curve(proxy, n, chosen_by=proxy), best_of_n_curve(gold, n, chosen_by=proxy)
     flag = _flag_of_prompts(proxy, gold, curves[1].expected, curves[0].expected)
     kl = np.array(curves[0].kl)
-    return _made("best_of_n", curves[0].n, kl, curves[0].expected, curves[1].expected, flag, None)
+    return _result("best_of_n", curves[0].n, kl, curves[0].expected, curves[1].expected, flag, None)
 
 
 def run_over_optimisation(run: Run, proxy: str, gold: str) -> OverOptimisation:
@@ -172,21 +174,22 @@ def run_over_optimisation(run: Run, proxy: str, gold: str) -> OverOptimisation:
     if not kl:
         raise RecordError(f"{run.name}: the trainer logged no 'kl'; train with beta above 0, such as 0.001, to have it")
     lengths = dict(run.metrics("completions/mean_length"))
-    one, other = _means(run, proxy), _means(run, gold)
+    proxies, golds = _means(run, proxy), _means(run, gold)
     steps = sorted(step - 1 for step in kl)  # the trainer logs a step after it
-    known = [step for step in steps if one.get(step) is not None and other.get(step) is not None]
-    whole = bool(lengths) and all(step + 1 in lengths for step in known)
-    if len(known) < 2:
-        steps_have = f"{counted(len(known), 'step')} with kl, {proxy!r} and {gold!r}"
-        raise RecordError(f"{run.name}: {steps_have}; a curve takes two or more")
-    found = over_optimisation(
-        [kl[step + 1] * (lengths[step + 1] if whole else 1.0) for step in known],
-        [one[step] or 0.0 for step in known],
-        [other[step] or 0.0 for step in known],
-        places=known,
-        unit="sequence" if whole else "token",
+    both = [step for step in steps if proxies.get(step) is not None and golds.get(step) is not None]
+    has_lengths = bool(lengths) and all(step + 1 in lengths for step in both)
+    if len(both) < 2:
+        raise RecordError(
+            f"{run.name}: {counted(len(both), 'step')} with kl, {proxy!r} and {gold!r}; a curve takes two or more"
+        )
+    curve = over_optimisation(
+        [kl[step + 1] * (lengths[step + 1] if has_lengths else 1.0) for step in both],
+        [proxies[step] or 0.0 for step in both],
+        [golds[step] or 0.0 for step in both],
+        places=both,
+        unit="sequence" if has_lengths else "token",
     )
-    return replace(found, left_out=len({*one, *other}) - len(known))
+    return replace(curve, left_out=len({*proxies, *golds}) - len(both))
 
 
 def _means(run: Run, name: str) -> dict[int, float | None]:
@@ -195,13 +198,16 @@ def _means(run: Run, name: str) -> dict[int, float | None]:
         return {step - 1: value for step, value in run.metrics("reward")}
     summaries = run.summaries(name)
     if summaries:
-        known = [(one.step, one) for one in summaries if one.step is not None]
-        return {step: one.mean if one.counted == one.scored else None for step, one in known}
-    passes = [one for one in run.passes if one.reward == name]
+        return {
+            summary.step: summary.mean if summary.counted == summary.scored else None
+            for summary in summaries
+            if summary.step is not None
+        }
+    passes = [rescoring for rescoring in run.passes if rescoring.reward == name]
     if not passes:
-        others = sorted({*run.rewards, *(one.reward for one in run.passes)})
+        names = sorted({*run.rewards, *(rescoring.reward for rescoring in run.passes)})
         raise RecordError(
-            f"{run.name}: no reward {name!r}; it has {', '.join(map(repr, others))}. Score it with another: "
+            f"{run.name}: no reward {name!r}; it has {', '.join(map(repr, names))}. Score it with another: "
             f"rewardkit rescore {shlex.quote(run.path.label)} --reward gold.py:{name}"
         )
     table, scored = run.table(), run.pass_columns(passes[-1].id)
@@ -213,7 +219,7 @@ def _means(run: Run, name: str) -> dict[int, float | None]:
     return {step: math.fsum(scores) / len(scores) for step, scores in by_step.items()}
 
 
-def _made(
+def _result(
     how: str,
     places: Sequence[int],
     kl: _Floats,
@@ -224,7 +230,7 @@ def _made(
     unit: str = "sequence",
 ) -> OverOptimisation:
     distance = np.sqrt(np.maximum(kl, 0.0))
-    fitted, peak = _gao(distance, np.array([one.rate for one in gold], dtype=float), how)
+    fitted, peak = _gao(distance, np.array([point.rate for point in gold], dtype=float), how)
     return OverOptimisation(
         how=how,
         places=tuple(places),
@@ -298,15 +304,15 @@ def _flag_of_prompts(
     proxies: Sequence[Interval],
 ) -> Flag | None:
     """Return the flag of best of n: prompt by prompt, the gold at n against that at its best n."""
-    rates = [one.rate or 0.0 for one in golds]
-    best = max(range(len(rates)), key=lambda at: rates[at])
+    rates = [point.rate or 0.0 for point in golds]
+    best = max(range(len(rates)), key=lambda index: rates[index])
     n = len(rates)
     if best == n - 1 or n < 2:
         return None
     moves = []
-    for those, scores in zip(proxy, gold, strict=True):
-        if sum(p is not None and g is not None for p, g in zip(those, scores, strict=True)) >= n:
-            curve = best_of_n_curve([scores], n, chosen_by=[those]).expected
+    for proxy_scores, scores in zip(proxy, gold, strict=True):
+        if sum(p is not None and g is not None for p, g in zip(proxy_scores, scores, strict=True)) >= n:
+            curve = best_of_n_curve([scores], n, chosen_by=[proxy_scores]).expected
             moves.append((curve[-1].rate or 0.0) - (curve[best].rate or 0.0))
     moved = mean_interval(moves)
     if moved.rate is None or moved.of < 2:
@@ -321,8 +327,8 @@ def _flag_of_prompts(
 
 
 def _raised(first: int, last: int, threshold: float, fall: float, rise: float, where: str, action: str) -> Flag:
-    words = f"{where} the gold falls by {fall:.3g} while the proxy rises by {rise:.3g}, more than noise"
-    return Flag(DETECTOR, None, first, last, -fall, threshold, None, words, action)
+    message = f"{where} the gold falls by {fall:.3g} while the proxy rises by {rise:.3g}, more than noise"
+    return Flag(DETECTOR, None, first, last, -fall, threshold, None, message, action)
 
 
 def _quantile(risk: float, freedom: int) -> float:
@@ -333,10 +339,10 @@ def _quantile(risk: float, freedom: int) -> float:
 
 
 def _curve(name: str, points: Sequence[Interval], order: Sequence[int]) -> Curve:
-    known = [points[at] for at in order]
-    has_band = any(one.of > 1 for one in known)
-    low, high = ([one.low for one in known], [one.high for one in known]) if has_band else ([], [])
-    return Curve(name, [one.rate for one in known], low, high)
+    ordered = [points[index] for index in order]
+    has_band = any(point.of > 1 for point in ordered)
+    low, high = ([point.low for point in ordered], [point.high for point in ordered]) if has_band else ([], [])
+    return Curve(name, [point.rate for point in ordered], low, high)
 
 
 def _array(values: Sequence[float]) -> Any:

@@ -1,6 +1,6 @@
 """Figures over the rows of a preference set: accuracy, ties, calibration, by subset, each with its interval.
 
-Rows without all their scores count in no figure: they are told beside them, failed and skipped apart.
+Rows without all their scores count in no figure: failed and skipped rows are counted apart.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def evaluate_preferences(
     names = list(dict.fromkeys(row.subset for row in rows))
     subsets = [_figures(name, [row for row in rows if row.subset == name]) for name in names]
     named = tuple(subsets) if names != [None] else ()
-    scores = [one.score for one in named if one.score is not None]
+    scores = [subset.score for subset in named if subset.score is not None]
     pairs = [row for row in rows if row.kind is RowKind.PAIR and row.is_scored]
     margins = [row.margin for row in pairs]
     lost = sorted((row for row in pairs if row.margin < 0), key=lambda row: row.margin)[:_WORST]
@@ -163,36 +163,36 @@ def _calibration(pairs: Sequence[ScoredRow], scale: str, bins: int, seed: int) -
     """Return the calibration error of pairs, and their Brier score."""
     if not pairs:
         return Interval(None, 0.0, 1.0, 0), None
-    chosen, rejected = np.array([(one.chosen[0], one.rejected[0]) for one in pairs], dtype=float).T
+    chosen, rejected = np.array([(row.chosen[0], row.rejected[0]) for row in pairs], dtype=float).T
     if scale == "probability":
         chosen, rejected = _log_odds(chosen, pairs), _log_odds(rejected, pairs)
     probabilities, labels = pair_probabilities(chosen, rejected, seed=seed)
-    found = float(expected_calibration_error(probabilities, labels, bins))
-    chooser = np.random.default_rng(seed)
+    error = float(expected_calibration_error(probabilities, labels, bins))
+    generator = np.random.default_rng(seed)
     draws = []
     for _ in range(_DRAWS):
-        at = chooser.integers(0, len(labels), len(labels))
-        draws.append(float(expected_calibration_error(probabilities[at], labels[at], bins)))
+        index = generator.integers(0, len(labels), len(labels))
+        draws.append(float(expected_calibration_error(probabilities[index], labels[index], bins)))
     low, high = np.quantile(draws, [0.025, 0.975]).tolist()
-    return Interval(found, min(low, found), max(high, found), len(labels)), float(brier(probabilities, labels))
+    return Interval(error, min(low, error), max(high, error), len(labels)), float(brier(probabilities, labels))
 
 
 def _log_odds(scores: NDArray[np.float64], pairs: Sequence[ScoredRow]) -> NDArray[np.float64]:
-    wrong = np.flatnonzero((scores < 0) | (scores > 1))
-    if len(wrong):
-        at = int(wrong[0])
+    outside = np.flatnonzero((scores < 0) | (scores > 1))
+    if len(outside):
+        row = int(outside[0])
         raise ConfigError(
-            f"{pairs[at].where}: score {scores[at]:g}: not a probability, as --scale probability expects; "
+            f"{pairs[row].where}: score {scores[row]:g}: not a probability, as --scale probability expects; "
             "use --scale logit"
         )
-    held = np.clip(scores, _EDGE, 1 - _EDGE)
-    found: NDArray[np.float64] = np.log(held) - np.log1p(-held)
-    return found
+    inner = np.clip(scores, _EDGE, 1 - _EDGE)
+    log_odds: NDArray[np.float64] = np.log(inner) - np.log1p(-inner)
+    return log_odds
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Interval):
         return value._asdict()
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from builtin_rewards.reward_model import Calibrated, PreferenceRow, RewardModelReward
-from rewardkit import Composable, ConfigError, Outcome, Reward, Rollout, Scorer
+from rewardkit import Composable, ConfigError, Outcome, Reward
 from rewardkit.commands import Leaves, RewardSet, one_of, told_progress
 from rewardkit.serving import scorer_of
 from trainer_adapter.reward_evaluation.preference_report import PreferenceReport, evaluate_preferences
@@ -16,7 +17,7 @@ _WEIGHTS = ("config.json", "adapter_config.json")
 """What a reward model's folder has one of."""
 
 
-def found_reward(model: str, timeout_s: float | None = None) -> RewardSet:
+def reward_of(model: str, timeout_s: float | None = None) -> RewardSet:
     """Return the one reward that a command line names: a reward model's folder, or what ``rewardkit score`` takes.
 
     Raises:
@@ -30,10 +31,10 @@ def found_reward(model: str, timeout_s: float | None = None) -> RewardSet:
             f"{model}: a folder without {' or '.join(_WEIGHTS)}, so no reward model; name one that training wrote, or "
             "a reward as file.py:name"
         )
-    made: Reward[..., object] = RewardModelReward(model)
+    reward: Reward[..., object] = RewardModelReward(model)
     if timeout_s is not None:
-        made = made.with_options(timeout_s=timeout_s)
-    return RewardSet({made.name: made})
+        reward = reward.with_options(timeout_s=timeout_s)
+    return RewardSet({reward.name: reward})
 
 
 def scale_of(reward: Composable) -> str:
@@ -45,58 +46,44 @@ def scale_of(reward: Composable) -> str:
 
 
 def score_rows(
-    found: RewardSet,
+    reward_set: RewardSet,
     rows: Sequence[PreferenceRow],
     *,
     subset_column: str | None = None,
     workers: int | None = None,
     inline: bool = False,
-    tick: Callable[[int, int, int], None] = lambda done, known, failed: None,
+    tick: Callable[[int, int, int], None] = lambda done, total, failed: None,
 ) -> list[ScoredRow]:
     """Score all completions of all rows by a set's one reward, and return the rows with their scores, in order.
 
     Args:
-        found: The reward, and what its workers need.
+        reward_set: The reward, and what its workers need.
         rows: The rows.
         subset_column: The column that says what a row belongs to.
         workers: Worker processes.
         inline: Run in this process.
-        tick: Called with the calls done, known and failed.
+        tick: Called with the numbers of calls that are done, of all calls, and of failed ones.
     """
-    (reward,) = found.rewards.values()
+    (reward,) = reward_set.rewards.values()
     rollouts = [rollout for row in rows for rollout in row.rollouts]
-    leaves = Leaves(found)
+    leaves = Leaves(reward_set)
     columns: dict[str, list[Outcome | None]] = {leaf.name: [None] * len(rollouts) for leaf in leaves.leaves}
-    lane = "inline" if inline else "worker"
+    lane, failed = "inline" if inline else "worker", 0
     with scorer_of(leaves, workers=workers, lane=lane, max_infrastructure_rate=1.0) as scorer:
-        _stream(scorer, rollouts, columns, tick)
-    outcomes = iter(_combined(reward, columns, len(rollouts)))
-    counts = [len(row.chosen) + len(row.rejected) for row in rows]
+        for done, finished in enumerate(scorer.stream(rollouts), 1):
+            columns[finished.reward][finished.row] = finished.outcome
+            failed += finished.outcome.cause is not None
+            tick(done, len(columns) * len(rollouts), failed)
+    outcomes = (_combine(reward, columns, index) for index in range(len(rollouts)))
     return [
-        scored_row(row, [next(outcomes) for _ in range(count)], subset_column)
-        for row, count in zip(rows, counts, strict=True)
+        scored_row(row, list(itertools.islice(outcomes, len(row.chosen) + len(row.rejected))), subset_column)
+        for row in rows
     ]
 
 
-def _stream(
-    scorer: Scorer,
-    rollouts: Sequence[Rollout],
-    columns: dict[str, list[Outcome | None]],
-    tick: Callable[[int, int, int], None],
-) -> None:
-    failed, known = 0, len(columns) * len(rollouts)
-    for done, finished in enumerate(scorer.stream(rollouts), 1):
-        columns[finished.reward][finished.row] = finished.outcome
-        failed += finished.outcome.cause is not None
-        tick(done, known, failed)
-
-
-def _combined(reward: Composable, columns: dict[str, list[Outcome | None]], count: int) -> list[Outcome]:
-    found = []
-    for at in range(count):
-        known = {leaf: columns[leaf.name][at] for leaf in reward.leaves}
-        found.append(reward.combine({leaf: outcome for leaf, outcome in known.items() if outcome is not None}))
-    return found
+def _combine(reward: Composable, columns: dict[str, list[Outcome | None]], row: int) -> Outcome:
+    outcomes = {leaf: columns[leaf.name][row] for leaf in reward.leaves}
+    return reward.combine({leaf: outcome for leaf, outcome in outcomes.items() if outcome is not None})
 
 
 def subset_of(rows: Sequence[PreferenceRow], column: str | None) -> str | None:
@@ -105,16 +92,16 @@ def subset_of(rows: Sequence[PreferenceRow], column: str | None) -> str | None:
     Raises:
         ConfigError: The rows lack the column that is named.
     """
-    has = rows[0].columns
-    if column is not None and column not in has:
+    columns = rows[0].columns
+    if column is not None and column not in columns:
         raise ConfigError(
-            f"--subset {column}: no such column; the rows have {', '.join(map(repr, has)) or 'no others'}"
+            f"--subset {column}: no such column; the rows have {', '.join(map(repr, columns)) or 'no others'}"
         )
-    return column if column is not None else "subset" if "subset" in has else None
+    return column if column is not None else "subset" if "subset" in columns else None
 
 
-def evaluated(
-    found: RewardSet,
+def evaluate(
+    reward_set: RewardSet,
     rows: Sequence[PreferenceRow],
     *,
     subset_column: str | None = None,
@@ -125,8 +112,8 @@ def evaluated(
     inline: bool,
 ) -> tuple[list[ScoredRow], PreferenceReport]:
     """Score rows by a set's one reward, with progress on stderr, and return them with the figures over them."""
-    ((name, reward),) = found.rewards.items()
+    ((name, reward),) = reward_set.rewards.items()
     with told_progress(f"scoring with {name}") as tick:
-        scored = score_rows(found, rows, subset_column=subset_column, workers=workers, inline=inline, tick=tick)
-    chosen = scale or scale_of(reward)
-    return scored, evaluate_preferences(scored, name, reward.version, scale=chosen, bins=bins, seed=seed)
+        scored = score_rows(reward_set, rows, subset_column=subset_column, workers=workers, inline=inline, tick=tick)
+    scale = scale or scale_of(reward)
+    return scored, evaluate_preferences(scored, name, reward.version, scale=scale, bins=bins, seed=seed)

@@ -1,4 +1,4 @@
-"""A report on preferences as people read it; 80 columns are enough."""
+"""A report on preferences on a terminal; 80 columns are enough."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def print_report(report: PreferenceReport, console: Console) -> None:
         Text.assemble((report.reward, "bold"), f"  {whole.rows:,} rows, {whole.kind}; {whole.scored:,} scored")
     )
     if whole.failed or whole.skipped:
-        words = f"{whole.failed:,} failed, {whole.skipped:,} skipped: neither won nor lost"
-        why = f"; the first: {shortened(report.first_error, 200)}" if report.first_error else ""
-        print_labelled(console, "left out", words + why, "bold yellow")
+        counts_text = f"{whole.failed:,} failed, {whole.skipped:,} skipped: neither won nor lost"
+        reason = f"; the first: {shortened(report.first_error, 200)}" if report.first_error else ""
+        print_labelled(console, "left out", counts_text + reason, "bold yellow")
     print_labelled(console, "accuracy", _rate(whole.accuracy) + _beside_chance(whole))
     print_labelled(console, "ties", _ties(whole))
     if report.margin is not None:
@@ -33,8 +33,8 @@ def print_report(report: PreferenceReport, console: Console) -> None:
         print_labelled(console, "margin", f"{mean:.3g} ± {deviation:.3g}, chosen less rejected, of pairs")
     if report.ece.rate is not None and report.brier is not None:
         ece = f"ECE {report.ece.rate:.3f} [{report.ece.low:.3f}, {report.ece.high:.3f}], {report.bins} bins"
-        words = f"{ece}; Brier {report.brier:.3f}; scores as {_SCALE_WORDS[report.scale]}"
-        print_labelled(console, "calibration", words)
+        scores = f"{_PLURALS[report.scale]} (--scale {report.scale})"
+        print_labelled(console, "calibration", f"{ece}; Brier {report.brier:.3f}; scores as {scores}")
     if report.subsets:
         console.print()
         console.print(_table(report))
@@ -45,10 +45,7 @@ def print_report(report: PreferenceReport, console: Console) -> None:
         print_labelled(console, "lost by most", f"rows {each}")
 
 
-_SCALE_WORDS = {
-    "logit": "logits (--scale logit)",
-    "probability": "probabilities (--scale probability)",
-}
+_PLURALS = {"logit": "logits", "probability": "probabilities"}
 
 
 def _rate(share: Interval) -> str:
@@ -59,11 +56,11 @@ def _rate(share: Interval) -> str:
 
 def _ties(whole: SubsetReport) -> str:
     """Return the share of ties, and what the accuracy of pairs would be with a tie as half a win."""
-    words = f"{_rate(whole.tie_rate)}; a tie is no win"
+    text = f"{_rate(whole.tie_rate)}; a tie is no win"
     accuracy, ties = whole.accuracy.rate, whole.tie_rate.rate
     if whole.kind != "pairs" or not ties or accuracy is None:
-        return words
-    return f"{words}, and as half a win the accuracy is {accuracy + ties / 2:.1%}"
+        return text
+    return f"{text}, and as half a win the accuracy is {accuracy + ties / 2:.1%}"
 
 
 def _beside_chance(whole: SubsetReport) -> str:
@@ -76,39 +73,39 @@ def _beside_chance(whole: SubsetReport) -> str:
 
 
 def _table(report: PreferenceReport) -> Table:
-    shown = counts("subset", "kind", "scored", "left out", "accuracy", "95%", "ties")
-    for one in report.subsets:
-        share, left_out = one.accuracy, one.failed + one.skipped
+    table = counts("subset", "kind", "scored", "left out", "accuracy", "95%", "ties")
+    for subset in report.subsets:
+        share, left_out = subset.accuracy, subset.failed + subset.skipped
         between = "-" if share.rate is None else f"{math.floor(100 * share.low)}-{math.ceil(100 * share.high)}%"
-        score = "-" if one.score is None else f"{one.score:.1%}"
-        ties = "-" if one.tie_rate.rate is None else f"{one.tie_rate.rate:.0%}"
+        score = "-" if subset.score is None else f"{subset.score:.1%}"
+        ties = "-" if subset.tie_rate.rate is None else f"{subset.tie_rate.rate:.0%}"
         lost = Text(f"{left_out:,}", "yellow" if left_out else "")
-        name = Text(shortened(str(one.name), _NAME_CHARS), "bold")
-        shown.add_row(name, _KINDS.get(one.kind, one.kind), f"{one.scored:,}", lost, score, between, ties)
-    return shown
+        name = Text(shortened(str(subset.name), _NAME_CHARS), "bold")
+        table.add_row(name, _KINDS.get(subset.kind, subset.kind), f"{subset.scored:,}", lost, score, between, ties)
+    return table
 
 
 _KINDS = {"best of several": "best of"}
 
 
-def print_over_optimisation(found: OverOptimisation, proxy: str, gold: str, console: Console) -> None:
+def print_over_optimisation(result: OverOptimisation, proxy: str, gold: str, console: Console) -> None:
     """Print where the gold was highest, the first and last points, and the flag."""
-    golds = [one.rate or 0.0 for one in found.gold]
-    best = max(range(len(golds)), key=lambda at: golds[at])
-    console.print(Text.assemble((f"{proxy} against {gold}", "bold"), f"  {len(golds):,} steps, KL a {found.unit}"))
-    shown = counts("", "step", "√KL", proxy, gold)
-    for name, at in (("first", 0), ("gold highest", best), ("last", len(golds) - 1)):
-        means = [f"{points[at].rate:.4g}" for points in (found.proxy, found.gold)]
-        shown.add_row(Text(name, "bold"), f"{found.places[at]:,}", f"{found.sqrt_kl[at]:.3g}", *means)
-    console.print(shown)
-    if found.left_out:
-        words = f"{found.left_out:,} steps lack kl or a score, or hold defaults of failed calls"
-        print_labelled(console, "left out", words, "bold yellow")
-    if found.peak is not None:
-        print_labelled(console, "Gao's form", f"the gold is highest at √KL {found.peak:.3g}")
-    if found.flag is not None:
-        print_labelled(console, "OVER-OPTIMISED", f"{found.flag.words}; {found.flag.action}", "bold red")
-    elif found.untold is not None:
-        print_labelled(console, "no verdict", found.untold)
+    golds = [point.rate or 0.0 for point in result.gold]
+    best = max(range(len(golds)), key=lambda index: golds[index])
+    console.print(Text.assemble((f"{proxy} against {gold}", "bold"), f"  {len(golds):,} steps, KL a {result.unit}"))
+    table = counts("", "step", "√KL", proxy, gold)
+    for name, index in (("first", 0), ("gold highest", best), ("last", len(golds) - 1)):
+        means = [f"{points[index].rate:.4g}" for points in (result.proxy, result.gold)]
+        table.add_row(Text(name, "bold"), f"{result.places[index]:,}", f"{result.sqrt_kl[index]:.3g}", *means)
+    console.print(table)
+    if result.left_out:
+        reason = f"{result.left_out:,} steps lack kl or a score, or hold defaults of failed calls"
+        print_labelled(console, "left out", reason, "bold yellow")
+    if result.peak is not None:
+        print_labelled(console, "Gao's form", f"the gold is highest at √KL {result.peak:.3g}")
+    if result.flag is not None:
+        print_labelled(console, "OVER-OPTIMISED", f"{result.flag.words}; {result.flag.action}", "bold red")
+    elif result.untold is not None:
+        print_labelled(console, "no verdict", result.untold)
     else:
         print_labelled(console, "no flag", "the gold does not fall while the proxy rises, beyond noise")

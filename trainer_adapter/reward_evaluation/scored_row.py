@@ -63,14 +63,15 @@ class ScoredRow:
         return None not in (*self.chosen, *self.rejected)
 
     @property
-    def known(self) -> tuple[list[float], list[float]]:
+    def scores(self) -> tuple[list[float], list[float]]:
         """The scores of both sides, of a row that is scored."""
-        return [one for one in self.chosen if one is not None], [one for one in self.rejected if one is not None]
+        chosen = [score for score in self.chosen if score is not None]
+        return chosen, [score for score in self.rejected if score is not None]
 
     @property
     def credit(self) -> float:
         """What a scored row is worth, 0 to 1."""
-        good, bad = self.known
+        good, bad = self.scores
         if self.kind is RowKind.BEST:
             best = max(*good, *bad)
             return (good[0] == best) / (good + bad).count(best)
@@ -79,23 +80,24 @@ class ScoredRow:
     @property
     def is_tie(self) -> bool:
         """Whether the best right and the best wrong completion of a scored row have one score."""
-        good, bad = self.known
+        good, bad = self.scores
         return max(good) == max(bad)
 
     @property
     def margin(self) -> float:
         """How far the worst right completion of a scored row is ahead of the best wrong one."""
-        good, bad = self.known
+        good, bad = self.scores
         return min(good) - max(bad)
 
 
 def scored_row(row: PreferenceRow, outcomes: Sequence[Outcome], subset_column: str | None) -> ScoredRow:
-    """Return a row with what became of its completions, the chosen ones first.
+    """Return a row with the outcomes of its completions, the chosen ones first.
 
-    A failure's default is not a score: it would be a win or a loss that nobody has seen.
+    A failure's default is not a score: it would be a win or a loss that no reward gave.
     """
-    scores = tuple(one.score if one.status is Status.SCORED else None for one in outcomes)
-    error = next((one.error or str(one.cause) for one in outcomes if one.status is Status.FAILED), None)
+    scores = tuple(outcome.score if outcome.status is Status.SCORED else None for outcome in outcomes)
+    failures = (outcome for outcome in outcomes if outcome.status is Status.FAILED)
+    error = next((outcome.error or str(outcome.cause) for outcome in failures), None)
     count = len(row.chosen)
     subset = None if subset_column is None else str(row.columns.get(subset_column))
     ties_id = _TIES_ID.fullmatch(str(row.columns.get("id", "")))
@@ -127,19 +129,19 @@ def ties_score(rows: Sequence[ScoredRow]) -> float | None:
     0.2 · the share whose right answers lie closer together than they are ahead, 0.2 · the same where the reference is
     ahead by more as well, and 0.01 · the mean of tanh(ahead / apart - 1). Rows that lack a score are left out.
     """
-    of: Mapping[str, dict[str, _Margins]] = {"ref": {}, "tied": {}}
+    margins: Mapping[str, dict[str, _Margins]] = {"ref": {}, "tied": {}}
     for row in rows:
         if row.ties_id is not None and row.is_scored:
-            of[row.ties_id[0]][row.ties_id[1]] = _margins(row)
-    both = [(of["ref"][prompt], tied) for prompt, tied in of["tied"].items() if prompt in of["ref"]]
+            margins[row.ties_id[0]][row.ties_id[1]] = _margins(row)
+    both = [(margins["ref"][prompt], tied) for prompt, tied in margins["tied"].items() if prompt in margins["ref"]]
     if not both:
         return None
     apart = [math.nan if tied.apart is None else tied.apart for _, tied in both]
     hard = [min(ref.ahead, tied.ahead) for ref, tied in both]
     sizes = [math.tanh(ahead / gap - 1) if gap > 0 else 0.0 for ahead, gap in zip(hard, apart, strict=True)]
     parts = (
-        statistics.fmean(one.accurate for one in of["tied"].values()),
-        statistics.fmean(one.accurate for one in of["ref"].values()),
+        statistics.fmean(tied.accurate for tied in margins["tied"].values()),
+        statistics.fmean(ref.accurate for ref in margins["ref"].values()),
         statistics.fmean(tied.ahead > gap for (_, tied), gap in zip(both, apart, strict=True)),
         statistics.fmean(ahead > gap for ahead, gap in zip(hard, apart, strict=True)),
         statistics.fmean(sizes),
@@ -148,7 +150,7 @@ def ties_score(rows: Sequence[ScoredRow]) -> float | None:
 
 
 def _margins(row: ScoredRow) -> _Margins:
-    good, _ = row.known
+    good, _ = row.scores
     return _Margins(row.margin > 0, row.margin, max(good) - min(good) if len(good) > 1 else None)
 
 

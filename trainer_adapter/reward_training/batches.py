@@ -7,9 +7,9 @@ largest one, M its pairs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from trainer_adapter.reward_training.reading import LabelledGroup, Pair
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,61 +58,65 @@ def fit_groups(
     Raises:
         DataError: A completion does not fit and is to be refused, or no group is left; names the row.
     """
-    found: list[EncodedGroup] = []
-    cut = dropped = gone = 0
+    encoded: list[EncodedGroup] = []
+    prompts_cut = completions_dropped = groups_dropped = 0
     for group in groups:
-        texts = [_encoded(tokenizer, group, place, max_length) for place in range(len(group.completions))]
-        fits = [place for place, text in enumerate(texts) if not text.excess]
+        texts = [_encode(tokenizer, group, index, max_length) for index in range(len(group.completions))]
+        fits = [index for index, text in enumerate(texts) if not text.excess]
         if refuse and len(fits) < len(texts):
-            place, text = next((place, text) for place, text in enumerate(texts) if text.excess)
+            index, text = next((index, text) for index, text in enumerate(texts) if text.excess)
             raise DataError(
-                f"{group.where}: completion {place} has {text.excess} tokens too many for max_length={max_length} even "
+                f"{group.where}: completion {index} has {text.excess} tokens too many for max_length={max_length} even "
                 "without its prompt; raise max_length, leave the row out, or set over_long: drop"
             )
-        dropped += len(texts) - len(fits)
-        cut += sum(bool(texts[place].cut) for place in fits)
-        kept = _only(group, fits)
-        if kept is None:
-            gone += 1
+        completions_dropped += len(texts) - len(fits)
+        prompts_cut += sum(bool(texts[index].cut) for index in fits)
+        part = _only(group, fits)
+        if part is None:
+            groups_dropped += 1
         else:
-            found.append(EncodedGroup(kept, tuple(texts[place] for place in fits)))
-    if not found:
+            encoded.append(EncodedGroup(part, tuple(texts[index] for index in fits)))
+    if not encoded:
         raise DataError(
             f"no row is left: of {len(groups)} groups none has completions that fit into max_length={max_length} "
             "tokens; raise max_length"
         )
-    return Fitted(found, cut, dropped, gone)
+    return Fitted(encoded, prompts_cut, completions_dropped, groups_dropped)
 
 
-def _encoded(tokenizer: Any, group: LabelledGroup, place: int, max_length: int) -> EncodedText:
-    steps = group.steps[place] if group.steps else ()
+def _encode(tokenizer: PreTrainedTokenizerBase, group: LabelledGroup, index: int, max_length: int) -> EncodedText:
+    steps = group.steps[index] if group.steps else ()
     try:
-        return encode_text(tokenizer, group.prompt, group.completions[place], max_length=max_length, steps=steps)
-    except DataError as wrong:
-        raise DataError(f"{group.where}: {wrong}") from wrong.__cause__
+        return encode_text(tokenizer, group.prompt, group.completions[index], max_length=max_length, steps=steps)
+    except DataError as error:
+        raise DataError(f"{group.where}: {error}") from error.__cause__
 
 
-def _only(group: LabelledGroup, places: Sequence[int]) -> LabelledGroup | None:
+def _only(group: LabelledGroup, indices: Sequence[int]) -> LabelledGroup | None:
     """Return a group with some of its completions; ``None`` where they have nothing to learn from."""
-    if len(places) == len(group.completions):
+    if len(indices) == len(group.completions):
         return group
-    new = {old: place for place, old in enumerate(places)}
+    new = {old: index for index, old in enumerate(indices)}
     pairs = tuple(
-        Pair(new[one.chosen], new[one.rejected], one.margin)
-        for one in group.pairs
-        if one.chosen in new and one.rejected in new
+        Pair(new[pair.chosen], new[pair.rejected], pair.margin)
+        for pair in group.pairs
+        if pair.chosen in new and pair.rejected in new
     )
-    kept = replace(
+
+    def take(values: tuple[_T, ...]) -> tuple[_T, ...]:
+        return tuple(values[index] for index in indices if values)
+
+    part = replace(
         group,
-        completions=tuple(group.completions[one] for one in places),
+        completions=take(group.completions),
         pairs=pairs,
-        ranks=tuple(group.ranks[one] for one in places if group.ranks),
-        correct=tuple(group.correct[one] for one in places if group.correct),
-        steps=tuple(group.steps[one] for one in places if group.steps),
-        step_labels=tuple(group.step_labels[one] for one in places if group.step_labels),
+        ranks=take(group.ranks),
+        correct=take(group.correct),
+        steps=take(group.steps),
+        step_labels=take(group.step_labels),
     )
-    nothing = not places or (group.pairs and not pairs) or (group.ranks and len(set(kept.ranks)) < 2)
-    return None if nothing else kept
+    is_empty = not indices or (group.pairs and not pairs) or (group.ranks and len(set(part.ranks)) < 2)
+    return None if is_empty else part
 
 
 def padding_id(tokenizer: PreTrainedTokenizerBase, groups: Sequence[EncodedGroup], pad_token: str | None) -> int:
@@ -129,9 +135,11 @@ def padding_id(tokenizer: PreTrainedTokenizerBase, groups: Sequence[EncodedGroup
             )
         tokenizer.pad_token = pad_token
     if tokenizer.pad_token_id is None:
-        known = ", ".join(map(repr, tokenizer.all_special_tokens)) or "none"
-        raise ConfigError(f"the tokenizer has no padding token; name one in pad_token (its special tokens are {known})")
-    last = {text.ids[-1] for one in groups for text in one.texts}
+        tokens = ", ".join(map(repr, tokenizer.all_special_tokens)) or "none"
+        raise ConfigError(
+            f"the tokenizer has no padding token; name one in pad_token (its special tokens are {tokens})"
+        )
+    last = {text.ids[-1] for group in groups for text in group.texts}
     if tokenizer.pad_token_id in last:
         used = tokenizer.pad_token
         free = [
@@ -155,56 +163,57 @@ def batch_of(kind: ModelKind, groups: Sequence[EncodedGroup], pad_id: int) -> di
         ``margins`` (M,); of rankings ``places`` and ``ranks`` (P, K), ``nan`` where there is no completion; of outcomes
         and steps ``token_labels`` (N, L).
     """
-    texts = [text for one in groups for text in one.texts]
+    texts = [text for group in groups for text in group.texts]
     width = max(len(text.ids) for text in texts)
     ids = np.full((len(texts), width), pad_id, dtype=np.int64)
     mask = np.zeros((len(texts), width), dtype=np.int64)
     for row, text in enumerate(texts):
         ids[row, : len(text.ids)] = text.ids
         mask[row, : len(text.ids)] = 1
-    sizes = [len(one.texts) for one in groups]
+    sizes = [len(group.texts) for group in groups]
     starts = np.cumsum([0, *sizes[:-1]])
-    found = {"input_ids": ids, "attention_mask": mask, "group": np.repeat(np.arange(len(groups)), sizes)}
+    batch = {"input_ids": ids, "attention_mask": mask, "group": np.repeat(np.arange(len(groups)), sizes)}
     if kind == "bradley_terry":
-        found |= _pairs(groups, starts)
+        batch |= _pairs(groups, starts)
     elif kind == "plackett_luce":
-        found |= _rankings(groups, starts, max(sizes))
+        batch |= _rankings(groups, starts, max(sizes))
     else:
-        found["token_labels"] = token_labels(kind, groups, width)
-    return found
+        batch["token_labels"] = token_labels(kind, groups, width)
+    return batch
 
 
 def token_labels(kind: ModelKind, groups: Sequence[EncodedGroup], width: int) -> np.ndarray[Any, Any]:
     """Return the label of each token, (N, width): of outcomes 1, 0 or -100, of steps their class or -100."""
-    texts = [text for one in groups for text in one.texts]
+    texts = [text for group in groups for text in group.texts]
     if kind == "prm":
-        marks = [list(labels) for one in groups for labels in one.group.step_labels]
-        return np.asarray(prm_labels([list(text.step_ends) for text in texts], marks, width=width))
+        step_labels = [list(labels) for group in groups for labels in group.group.step_labels]
+        return np.asarray(prm_labels([list(text.step_ends) for text in texts], step_labels, width=width))
     lengths = np.asarray([len(text.ids) for text in texts])
     prompts = np.asarray([text.prompt_length for text in texts])
-    correct = np.asarray([one for each in groups for one in each.group.correct])
+    correct = np.asarray([is_right for group in groups for is_right in group.group.correct])
     return np.asarray(orm_labels(prompts, lengths, correct, width=width))
 
 
-def _pairs(groups: Sequence[EncodedGroup], starts: Any) -> dict[str, Any]:
-    listed = [
-        (start + pair.chosen, start + pair.rejected, number, pair.margin)
-        for number, (one, start) in enumerate(zip(groups, starts, strict=True))
-        for pair in one.group.pairs
+def _pairs(groups: Sequence[EncodedGroup], starts: Iterable[int]) -> dict[str, Any]:
+    rows = [
+        ((start + pair.chosen, start + pair.rejected), number, pair.margin)
+        for number, (group, start) in enumerate(zip(groups, starts, strict=True))
+        for pair in group.group.pairs
     ]
+    pairs, numbers, margins = zip(*rows, strict=True) if rows else ((), (), ())
     return {
-        "pairs": np.asarray([each[:2] for each in listed], dtype=np.int64),
-        "pair_group": np.asarray([each[2] for each in listed], dtype=np.int64),
-        "margins": np.asarray([each[3] for each in listed], dtype=np.float32),
+        "pairs": np.asarray(pairs, dtype=np.int64),
+        "pair_group": np.asarray(numbers, dtype=np.int64),
+        "margins": np.asarray(margins, dtype=np.float32),
     }
 
 
-def _rankings(groups: Sequence[EncodedGroup], starts: Any, most: int) -> dict[str, Any]:
-    places = np.zeros((len(groups), most), dtype=np.int64)
-    ranks = np.full((len(groups), most), np.nan, dtype=np.float32)
-    for row, (one, start) in enumerate(zip(groups, starts, strict=True)):
-        size = len(one.texts)
+def _rankings(groups: Sequence[EncodedGroup], starts: Iterable[int], width: int) -> dict[str, Any]:
+    places = np.zeros((len(groups), width), dtype=np.int64)
+    ranks = np.full((len(groups), width), np.nan, dtype=np.float32)
+    for row, (group, start) in enumerate(zip(groups, starts, strict=True)):
+        size = len(group.texts)
         places[row, :size] = np.arange(start, start + size)
-        # Dense whole numbers: float32 might not tell the given ranks apart.
-        ranks[row, :size] = np.unique(np.asarray(one.group.ranks), return_inverse=True)[1]
+        # Dense whole numbers, because float32 might not tell the ranks of the rows apart.
+        ranks[row, :size] = np.unique(np.asarray(group.group.ranks), return_inverse=True)[1]
     return {"places": places, "ranks": ranks}

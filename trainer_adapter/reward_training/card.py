@@ -8,7 +8,7 @@ from pathlib import Path
 from builtin_rewards.reward_model import RewardModelDescription
 from trainer_adapter.reward_training.figures import RESAMPLES, HeldOutFigure
 
-_SAYS = {
+_MEANINGS = {
     "accuracy": "share ordered or judged rightly; a tie is no win",
     "auc": "chance that a right completion scores above a wrong one",
     "brier": "mean squared distance of probability and outcome",
@@ -28,7 +28,7 @@ def write_card(
 
     Args:
         folder: The folder of the weights.
-        description: What is known of the model.
+        description: Of the model: its kind, base, lengths and scores.
         figures: On held-out prompts.
         facts: Further lines of the first table, by name.
     """
@@ -49,7 +49,7 @@ def write_card(
         lines += [
             f"95 % intervals by a bootstrap over prompts ({RESAMPLES:,} resamples).", "",
             "| figure | value | of | meaning |", "|---|---|---|---|",
-            *(f"| {name} | {one} | {one.of:,} | {_SAYS.get(name, '')} |" for name, one in figures.items()), "",
+            *(f"| {name} | {x} | {x.of:,} | {_MEANINGS.get(name, '')} |" for name, x in figures.items()), "",
         ]  # fmt: skip
     else:
         lines += ["Nothing was held out, so nothing is known of its accuracy.", ""]

@@ -12,7 +12,7 @@ import typer
 
 from rewardkit import ConfigError
 from rewardkit.commands import AsJson, finish
-from trainer_adapter.cli import log_shown, watchers
+from trainer_adapter.cli import info_log, watchers
 from trainer_adapter.reward_evaluation.commands import eval_command, monitor_command, over_optimisation_command
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ def train_reward_model_command(
     try:
         from trainer_adapter.reward_training.train import train_reward_model
 
-        with log_shown():
+        with info_log():
             result = train_reward_model(plan, callbacks=watchers(), resume=resume)
-    except ModuleNotFoundError as missing:
-        raise ConfigError(str(missing)) from missing
-    _tell(result, as_json=as_json)
+    except ModuleNotFoundError as error:
+        raise ConfigError(str(error)) from error
+    _finish(result, as_json=as_json)
 
 
 rm.command("eval")(eval_command)
@@ -92,7 +92,7 @@ def read_reward_plan(path: Path, output: Path | None = None) -> RewardModelConfi
     return RewardModelConfig.from_dict(data, where=str(path), base=path.resolve().parent)
 
 
-def _tell(result: RewardModelResult, *, as_json: bool) -> None:
+def _finish(result: RewardModelResult, *, as_json: bool) -> None:
     from trainer_adapter.reward_training.figures import as_plain
     from trainer_adapter.run_identity import counted
 
@@ -100,7 +100,7 @@ def _tell(result: RewardModelResult, *, as_json: bool) -> None:
         "kind", "steps", "seconds", "training_prompts", "heldout_prompts", "prompts_cut", "completions_dropped",
         "already_finished",
     )  # fmt: skip
-    told = {name: getattr(result, name) for name in names} | {
+    values = {name: getattr(result, name) for name in names} | {
         "folder": str(result.folder),
         "figures": as_plain(result.figures),
         "reference": result.reference.model_dump(exclude={"quantiles"}),
@@ -111,7 +111,7 @@ def _tell(result: RewardModelResult, *, as_json: bool) -> None:
     lines = [
         f"{result.kind}: {done}, on {counted(result.training_prompts, 'prompt')}",
         f"on {counted(result.heldout_prompts, 'held-out prompt')}, with 95% intervals by a bootstrap over prompts:",
-        *(f"  {name:<14} {one}" for name, one in result.figures.items()),
+        *(f"  {name:<14} {figure}" for name, figure in result.figures.items()),
     ]
     if not result.figures:
         lines[1:] = ["nothing was held out, so nothing is known of its accuracy"]
@@ -121,4 +121,4 @@ def _tell(result: RewardModelResult, *, as_json: bool) -> None:
             f"{counted(result.completions_dropped, 'completion')} left out"
         )
     lines.append(f"wrote {result.folder}")
-    finish(told, lambda: typer.echo("\n".join(lines)), as_json=as_json)
+    finish(values, lambda: typer.echo("\n".join(lines)), as_json=as_json)

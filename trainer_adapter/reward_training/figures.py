@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,9 @@ class HeldOutFigure:
         return f"{self.value:.3f}{span}"
 
 
-def pair_figures(groups: Sequence[EncodedGroup], scores: Sequence[_Numbers], *, bins: int, seed: int) -> dict[str, Any]:
+def pair_figures(
+    groups: Sequence[EncodedGroup], scores: Sequence[_Numbers], *, bins: int, seed: int
+) -> dict[str, HeldOutFigure]:
     """Return accuracy (a tie is no win), tie rate, mean margin, calibration error and Brier score of pairs.
 
     Rankings are all pairs of different rank.
@@ -64,11 +67,11 @@ def pair_figures(groups: Sequence[EncodedGroup], scores: Sequence[_Numbers], *, 
         seed: Of the pairs' random order and of the bootstrap.
     """
     won, lost, prompt = [], [], []
-    for one, values in zip(groups, scores, strict=True):
-        for chosen, rejected in pairs_of(one):
+    for group, values in zip(groups, scores, strict=True):
+        for chosen, rejected in pairs_of(group):
             won.append(values[chosen])
             lost.append(values[rejected])
-            prompt.append(one.group.key)
+            prompt.append(group.group.key)
     chosen_scores, rejected_scores = np.asarray(won, dtype=np.float64), np.asarray(lost, dtype=np.float64)
     probabilities, labels = pair_probabilities(chosen_scores, rejected_scores, seed=seed)
     columns = (chosen_scores, rejected_scores, np.asarray(probabilities), np.asarray(labels))
@@ -86,11 +89,13 @@ def pair_figures(groups: Sequence[EncodedGroup], scores: Sequence[_Numbers], *, 
     )
 
 
-def outcome_figures(groups: Sequence[EncodedGroup], scores: Sequence[_Numbers], *, bins: int, seed: int) -> Any:
+def outcome_figures(
+    groups: Sequence[EncodedGroup], scores: Sequence[_Numbers], *, bins: int, seed: int
+) -> dict[str, HeldOutFigure]:
     """Return AUC (a tie is half a win), accuracy at 0.5, calibration error and Brier score of outcomes."""
-    score = np.concatenate([np.asarray(one, dtype=np.float64) for one in scores])
-    label = np.asarray([right for one in groups for right in one.group.correct], dtype=np.float64)
-    prompt = [one.group.key for one in groups for _ in one.group.correct]
+    score = np.concatenate([np.asarray(values, dtype=np.float64) for values in scores])
+    label = np.asarray([is_right for group in groups for is_right in group.group.correct], dtype=np.float64)
+    prompt = [group.group.key for group in groups for _ in group.group.correct]
     return _with_intervals(
         {
             "auc": area_under_curve,
@@ -104,31 +109,31 @@ def outcome_figures(groups: Sequence[EncodedGroup], scores: Sequence[_Numbers], 
     )
 
 
-def step_figures(groups: Sequence[EncodedGroup], found: TextScores, *, seed: int) -> dict[str, HeldOutFigure]:
+def step_figures(groups: Sequence[EncodedGroup], texts: TextScores, *, seed: int) -> dict[str, HeldOutFigure]:
     """Return accuracy and F1 of the steps' likeliest labels.
 
     ``step_f1`` is the F1 of finding wrong steps (-1), ``right_f1`` that of right ones (+1).
     """
-    said = np.asarray([one for labels in found.step_labels for one in labels], dtype=np.float64)
-    true = np.asarray([one for each in groups for labels in each.group.step_labels for one in labels], dtype=np.float64)
-    prompt = [each.group.key for each in groups for labels in each.group.step_labels for _ in labels]
+    predicted = np.asarray(list(chain.from_iterable(texts.step_labels)), dtype=np.float64)
+    steps = [(group.group.key, label) for group in groups for labels in group.group.step_labels for label in labels]
+    true = np.asarray([label for _, label in steps], dtype=np.float64)
     return _with_intervals(
         {
             "step_accuracy": lambda s, t: float((s == t).mean()),
             "step_f1": lambda s, t: f1(s == -1, t == -1),
             "right_f1": lambda s, t: f1(s == 1, t == 1),
         },
-        (said, true),
-        prompt,
+        (predicted, true),
+        [prompt for prompt, _ in steps],
         seed,
     )
 
 
-def pairs_of(one: EncodedGroup) -> list[tuple[int, int]]:
+def pairs_of(encoded: EncodedGroup) -> list[tuple[int, int]]:
     """Return the places of chosen and rejected completions: the group's pairs, or all that its ranks tell apart."""
-    if one.group.pairs:
-        return [(pair.chosen, pair.rejected) for pair in one.group.pairs]
-    ranks = one.group.ranks
+    if encoded.group.pairs:
+        return [(pair.chosen, pair.rejected) for pair in encoded.group.pairs]
+    ranks = encoded.group.ranks
     return [(a, b) for a in range(len(ranks)) for b in range(len(ranks)) if ranks[a] < ranks[b]]
 
 
@@ -138,23 +143,23 @@ def area_under_curve(scores: _Numbers, labels: _Numbers) -> float | None:
     Mann and Whitney (1947), by mid-ranks.
     """
     right = int((labels == 1).sum())
-    wrong = len(labels) - right
-    if not right or not wrong:
+    others = len(labels) - right
+    if not right or not others:
         return None
     _, index, counts = np.unique(scores, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - (counts - 1) / 2
-    return float((middle[index][labels == 1].sum() - right * (right + 1) / 2) / (right * wrong))
+    return float((middle[index][labels == 1].sum() - right * (right + 1) / 2) / (right * others))
 
 
-def f1(said: NDArray[np.bool_], true: NDArray[np.bool_]) -> float | None:
-    """Return 2 TP / (2 TP + FP + FN); ``None`` where nothing is true and nothing is said."""
-    hits, either = int((said & true).sum()), int(said.sum() + true.sum())
+def f1(predicted: NDArray[np.bool_], true: NDArray[np.bool_]) -> float | None:
+    """Return 2 TP / (2 TP + FP + FN); ``None`` where nothing is true and nothing is predicted."""
+    hits, either = int((predicted & true).sum()), int(predicted.sum() + true.sum())
     return 2 * hits / either if either else None
 
 
 def as_plain(figures: Mapping[str, HeldOutFigure]) -> dict[str, dict[str, float | int | None]]:
     """Return figures as they stand in ``reward_model.json``."""
-    return {name: asdict(one) for name, one in figures.items()}
+    return {name: asdict(figure) for name, figure in figures.items()}
 
 
 def _with_intervals(
@@ -162,17 +167,17 @@ def _with_intervals(
 ) -> dict[str, HeldOutFigure]:
     of = len(prompts)
     _, index = np.unique(np.asarray(prompts, dtype=object).astype(str), return_inverse=True)
-    members = [np.flatnonzero(index == one) for one in range(int(index.max()) + 1)] if of else []
+    members = [np.flatnonzero(index == prompt) for prompt in range(int(index.max()) + 1)] if of else []
     rng = np.random.default_rng(seed)
     drawn: dict[str, list[float]] = {name: [] for name in measures}
     for _ in range(RESAMPLES if len(members) > 1 else 0):
-        rows = np.concatenate([members[one] for one in rng.integers(0, len(members), len(members))])
+        rows = np.concatenate([members[prompt] for prompt in rng.integers(0, len(members), len(members))])
         part = [column[rows] for column in columns]
         for name, measure in measures.items():
             if (value := measure(*part)) is not None:
                 drawn[name].append(value)
-    found = {}
+    figures = {}
     for name, measure in measures.items():
-        ends = np.quantile(drawn[name], (0.025, 0.975)).tolist() if drawn[name] else (None, None)
-        found[name] = HeldOutFigure(measure(*columns) if of else None, ends[0], ends[1], of)
-    return found
+        low, high = np.quantile(drawn[name], (0.025, 0.975)).tolist() if drawn[name] else (None, None)
+        figures[name] = HeldOutFigure(measure(*columns) if of else None, low, high, of)
+    return figures

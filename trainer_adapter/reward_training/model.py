@@ -15,6 +15,7 @@ from trainer_adapter.models import check_model, model_folder, needing_extra
 from trainer_adapter.objectives import PRM_CLASSES, aggregate
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 DEFAULT_LENGTH = 1024
@@ -31,7 +32,7 @@ class Backbone(NamedTuple):
 
 
 class TextScores(NamedTuple):
-    """What a model says of texts: a score each, and of models of steps the class of each step that is likeliest.
+    """A model's score of each text, and of models of steps the likeliest class of each step.
 
     Attributes:
         scores: (N,), in the order of the texts.
@@ -66,22 +67,24 @@ def load_tokenizer(base_model: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def most_tokens(base_model: str, wanted: int | None) -> int:
-    """Return the most tokens of a text: those asked for, or 1024, or what the model has places for if that is less.
+def token_limit(base_model: str, max_length: int | None) -> int:
+    """Return the most tokens of a text: ``max_length``, or 1024, or what the model has positions for if that is less.
 
     Raises:
-        ConfigError: More are asked for than the model has places for.
+        ConfigError: ``max_length`` is more than the model has positions for.
     """
     from transformers import AutoConfig
 
     with _as_config_error(base_model):
         config = AutoConfig.from_pretrained(model_folder(base_model)).get_text_config()
-    places = getattr(config, "max_position_embeddings", None) or wanted or DEFAULT_LENGTH
+    positions = getattr(config, "max_position_embeddings", None) or max_length or DEFAULT_LENGTH
     if config.model_type in ("roberta", "xlm-roberta", "camembert"):
-        places -= 2  # its positions begin after the padding's
-    if wanted is not None and wanted > places:
-        raise ConfigError(f"max_length={wanted}: base_model={base_model!r} has places for {places} tokens at most")
-    return wanted or min(DEFAULT_LENGTH, places)
+        positions -= 2  # its positions begin after the padding's
+    if max_length is not None and max_length > positions:
+        raise ConfigError(
+            f"max_length={max_length}: base_model={base_model!r} has places for {positions} tokens at most"
+        )
+    return max_length or min(DEFAULT_LENGTH, positions)
 
 
 def load_backbone(base_model: str, kind: ModelKind, tokenizer: PreTrainedTokenizerBase, seed: int) -> Backbone:
@@ -132,7 +135,7 @@ def check_finite(model: PreTrainedModel, what: str) -> None:
 def score_texts(
     model: PreTrainedModel, kind: ModelKind, texts: Sequence[EncodedText], pad_id: int, how: Aggregation | None
 ) -> TextScores:
-    """Return what a model says of texts, in evaluation mode and without gradients, batched by length.
+    """Return a model's scores of texts, in evaluation mode and without gradients, batched by length.
 
     The score is a logit of ``bradley_terry`` and ``plackett_luce``, and a probability of being right, 0 to 1, of
     ``orm`` (over the completion's tokens) and ``prm`` (over its steps), which ``how`` makes one of.
@@ -145,27 +148,29 @@ def score_texts(
     model.train(False)
     try:
         with torch.inference_mode():
-            for places in _by_length(texts):
-                logits = _logits(model, [texts[place] for place in places], pad_id)
-                for place, row in zip(places, logits, strict=True):
-                    scores[place], labels[place] = _read_out(kind, row, texts[place], how)
+            for batch in _by_length(texts):
+                logits = _logits(model, [texts[index] for index in batch], pad_id)
+                for index, row in zip(batch, logits, strict=True):
+                    scores[index], labels[index] = _read_out(kind, row, texts[index], how)
     finally:
         model.train(was_training)
     return TextScores(scores, labels)
 
 
-def _read_out(kind: ModelKind, logits: Any, text: EncodedText, how: Aggregation | None) -> tuple[float, list[int]]:
+def _read_out(
+    kind: ModelKind, logits: torch.Tensor, text: EncodedText, how: Aggregation | None
+) -> tuple[float, list[int]]:
     if kind in ("bradley_terry", "plackett_luce"):
         return float(logits[0]), []
     if kind == "orm":
         probabilities = logits[text.prompt_length : len(text.ids), 0].sigmoid()
         return _one_score(probabilities, how), []
     steps = logits[list(text.step_ends)]
-    likeliest = [PRM_CLASSES[place] for place in steps.argmax(-1).tolist()]
+    likeliest = [PRM_CLASSES[index] for index in steps.argmax(-1).tolist()]
     return _one_score(steps.softmax(-1)[:, _RIGHT], how), likeliest
 
 
-def _one_score(probabilities: Any, how: Aggregation | None) -> float:
+def _one_score(probabilities: torch.Tensor, how: Aggregation | None) -> float:
     rows = np.asarray(probabilities.double().cpu())[None, :]
     return float(aggregate(rows, np.ones_like(rows), how or "mean")[0])
 
@@ -180,8 +185,8 @@ def _logits(model: PreTrainedModel, texts: Sequence[EncodedText], pad_id: int) -
 
 
 def _by_length(texts: Sequence[EncodedText]) -> Iterator[list[int]]:
-    """Yield the places of texts in batches of like lengths, each of some eight thousand tokens at most."""
-    order = sorted(range(len(texts)), key=lambda place: -len(texts[place].ids))
+    """Yield the indices of texts in batches of like lengths, each of some eight thousand tokens at most."""
+    order = sorted(range(len(texts)), key=lambda index: -len(texts[index].ids))
     while order:
         size = max(1, _TOKENS_A_BATCH // len(texts[order[0]].ids))
         yield order[:size]
@@ -195,10 +200,10 @@ def _as_config_error(base_model: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as reason:
-        words = " ".join(str(reason).split())
-        if "size mismatch" in words or "mismatch" in words:
-            words = f"its head has another number of outputs; give a base model without one ({words[:300]})"
-        raise ConfigError(f"base_model={base_model!r}: cannot be loaded: {words}") from reason
+        message = " ".join(str(reason).split())
+        if "mismatch" in message:
+            message = f"its head has another number of outputs; give a base model without one ({message[:300]})"
+        raise ConfigError(f"base_model={base_model!r}: cannot be loaded: {message}") from reason
 
 
 @contextlib.contextmanager
@@ -207,17 +212,17 @@ def without_bars() -> Iterator[None]:
     with needing_extra():
         from huggingface_hub import utils
         from transformers.utils import logging
-    told: Any = logging
+    bars: Any = logging
     hub: Any = utils
-    has_bars, has_hub_bars = told.is_progress_bar_enabled(), not hub.are_progress_bars_disabled()
-    told.disable_progress_bar()
+    has_bars, has_hub_bars = bars.is_progress_bar_enabled(), not hub.are_progress_bars_disabled()
+    bars.disable_progress_bar()
     if has_hub_bars:
         hub.enable_progress_bars()
     try:
         yield
     finally:
         if has_bars:
-            told.enable_progress_bar()
+            bars.enable_progress_bar()
             if not has_hub_bars:
                 hub.disable_progress_bars()
 

@@ -48,30 +48,30 @@ def pairs_from_run(
                 f"{opened.name}: no reward {reward!r} in it; it has {', '.join(map(repr, opened.rewards))}"
             )
         groups: dict[tuple[Any, ...], list[Any]] = {}
-        for one in opened.completions(split=split):
-            outcome = one.outcomes.get(reward)
+        for row in opened.completions(split=split):
+            outcome = row.outcomes.get(reward)
             scored = outcome is not None and outcome.status is Status.SCORED and outcome.score is not None
-            if scored and one.completion is not None and has_text(one.completion):
-                groups.setdefault((one.rank, one.batch, one.group, one.prompt_index), []).append(one)
-        rows = [row for members in groups.values() for row in _pairs(members, reward, min_gap, pairs_per_group)]
+            if scored and row.completion is not None and has_text(row.completion):
+                groups.setdefault((row.rank, row.batch, row.group, row.prompt_index), []).append(row)
+        pairs = [pair for rows in groups.values() for pair in _pairs(rows, reward, min_gap, pairs_per_group)]
     finally:
         if opened is not run:
             opened.close()
-    if not rows:
+    if not pairs:
         raise DataError(
             f"{opened.name}: no two completions of a group are min_gap={min_gap:g} apart by reward {reward!r} "
             f"({len(groups):,} groups looked at); lower min_gap, or record more steps"
         )
-    return rows
+    return pairs
 
 
-def _pairs(members: Sequence[Any], reward: str, min_gap: float, most: int | None) -> list[dict[str, Any]]:
-    found = []
-    for one, other in combinations(members, 2):
-        better, worse = sorted((one, other), key=lambda each: -each.outcomes[reward].score)
+def _pairs(rows: Sequence[Any], reward: str, min_gap: float, limit: int | None) -> list[dict[str, Any]]:
+    pairs = []
+    for two in combinations(rows, 2):
+        better, worse = sorted(two, key=lambda row: -row.outcomes[reward].score)
         gap = better.outcomes[reward].score - worse.outcomes[reward].score
         if gap >= min_gap and better.completion != worse.completion:
-            found.append(
+            pairs.append(
                 {
                     "prompt": _as_row("user", better.prompt),
                     "chosen": _as_row("assistant", better.completion),
@@ -81,10 +81,10 @@ def _pairs(members: Sequence[Any], reward: str, min_gap: float, most: int | None
                     "group": better.group,
                 }
             )
-    found.sort(key=lambda row: -row["gap"])
-    return found[:most]
+    pairs.sort(key=lambda pair: -pair["gap"])
+    return pairs[:limit]
 
 
-def _as_row(role: str, said: Any) -> Any:
+def _as_row(role: str, text: object) -> object:
     """Return a prompt or a completion for a row, in which a text that spells a list stands for that list."""
-    return [{"role": role, "content": said}] if isinstance(said, str) and said.startswith("[") else said
+    return [{"role": role, "content": text}] if isinstance(text, str) and text.startswith("[") else text

@@ -24,7 +24,7 @@ _NOT_COMPARED = frozenset({
 
 
 class Going(NamedTuple):
-    """Where a training starts: at a checkpoint, at the beginning (``None``), or not at all as it has ended."""
+    """Where a training starts: at a checkpoint, at the beginning (``None``), or not at all because it has ended."""
 
     checkpoint: Path | None
     ended: bool
@@ -36,8 +36,9 @@ def identity_of(config: RewardModelConfig, groups: Sequence[LabelledGroup]) -> d
     if not config.trl:
         del settings["trl"]  # a training that an earlier release began has no such setting
     digest = hashlib.sha256()
-    for one in groups:
-        digest.update(repr((one.prompt, one.completions, one.pairs, one.ranks, one.correct, one.step_labels)).encode())
+    for group in groups:
+        labels = (group.pairs, group.ranks, group.correct, group.step_labels)
+        digest.update(repr((group.prompt, group.completions, *labels)).encode())
     rows = f"{len(groups)} groups, digest {digest.hexdigest()[:12]}"
     return {**settings, "base_model": model_identity(config.base_model), "dataset": rows}
 
@@ -51,25 +52,25 @@ def begin(folder: Path, identity: dict[str, Any], resume: bool) -> Going:
         ConfigError: The training in the folder had other settings or rows; names them.
     """
     path, checkpoints = folder / STATE_FILE, folder / "checkpoints"
-    kept = _read(path)
-    if kept is not None and resume:
-        _compare(folder, kept["identity"], identity)
-        if kept.get("ended"):
+    state = _read(path)
+    if state is not None and resume:
+        _compare(folder, state["identity"], identity)
+        if state.get("ended"):
             return Going(None, ended=True)
-        whole = whole_checkpoints(checkpoints)
-        return Going(whole[-1] if whole else None, ended=False)
-    if kept is None and any(folder.glob("*.safetensors")):
+        complete = whole_checkpoints(checkpoints)
+        return Going(complete[-1] if complete else None, ended=False)
+    if state is None and any(folder.glob("*.safetensors")):
         raise ConfigError(f"{folder}: there are weights of something else in it; give another output_dir")
-    if kept is not None:
+    if state is not None:
         shutil.rmtree(checkpoints, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     _write(path, {"format": 1, "identity": identity, "ended": False})
     return Going(None, ended=False)
 
 
-def end(folder: Path, identity: dict[str, Any], told: dict[str, Any]) -> None:
-    """Write down that the training has ended, and what it told."""
-    _write(folder / STATE_FILE, {"format": 1, "identity": identity, "ended": True, "told": told})
+def end(folder: Path, identity: dict[str, Any], counts: dict[str, Any]) -> None:
+    """Write down that the training has ended, and its numbers of steps, prompts and completions."""
+    _write(folder / STATE_FILE, {"format": 1, "identity": identity, "ended": True, "told": counts})
 
 
 def is_first_process() -> bool:
@@ -77,10 +78,10 @@ def is_first_process() -> bool:
     return own_rank() == 0
 
 
-def told_of(folder: Path) -> dict[str, Any]:
-    """Return what an ended training told."""
-    kept = _read(folder / STATE_FILE)
-    return {} if kept is None else dict(kept["told"])
+def counts_of(folder: Path) -> dict[str, Any]:
+    """Return the numbers of a training that has ended."""
+    state = _read(folder / STATE_FILE)
+    return {} if state is None else dict(state["told"])
 
 
 def _compare(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
@@ -96,14 +97,14 @@ def _compare(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        state = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as reason:
         raise ConfigError(f"{path}: cannot be read: {reason}; start anew with --no-resume elsewhere") from reason
-    if not isinstance(kept, dict) or not isinstance(kept.get("identity"), dict):
+    if not isinstance(state, dict) or not isinstance(state.get("identity"), dict):
         raise ConfigError(f"{path}: is not the state of a reward model's training; give another output_dir")
-    return kept
+    return state
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

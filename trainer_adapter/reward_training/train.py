@@ -36,19 +36,19 @@ from trainer_adapter.reward_training.model import (
     check_finite,
     load_backbone,
     load_tokenizer,
-    most_tokens,
     score_texts,
+    token_limit,
     without_bars,
 )
 from trainer_adapter.reward_training.reading import HeldOut, read_groups, split_groups
 from trainer_adapter.reward_training.reward_model_config import RewardModelConfig
 from trainer_adapter.reward_training.run_pairs import pairs_from_run
-from trainer_adapter.reward_training.state import begin, end, identity_of, is_first_process, told_of
+from trainer_adapter.reward_training.state import begin, counts_of, end, identity_of, is_first_process
 from trainer_adapter.run_identity import counted
 from trainer_adapter.trl_settings import check_settings
 
 if TYPE_CHECKING:
-    from transformers import TrainerCallback
+    from transformers import PreTrainedModel, TrainerCallback
 
 _log = logging.getLogger("trainer_adapter")
 _REFERENCES = 2000
@@ -130,20 +130,20 @@ def _trained(config: RewardModelConfig, callbacks: list[TrainerCallback], resume
     identity = identity_of(config, [*split.training, *split.measured])
     start = begin(folder, identity, resume)
     if start.ended:
-        return _ended(folder, config)
+        return _result_of(folder, config)
     if start.checkpoint is not None:
         _log.info("goes on from %s", start.checkpoint)
     from trainer_adapter.reward_training.trainer import make_trainer
 
     backbone = load_backbone(config.base_model, config.kind, prepared.tokenizer, config.seed)
     trainer = make_trainer(config, backbone, prepared.training.groups, callbacks)
-    began = time.monotonic()
+    start_s = time.monotonic()
     trainer.train(resume_from_checkpoint=None if start.checkpoint is None else str(start.checkpoint))
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start_s
     trained: Any = trainer.model
     check_finite(trained, "the trained model: lower learning_rate")
     trainer.save_model(str(folder))
-    figures, reference = _measured(config, prepared, trained)
+    figures, reference = _measure(config, prepared, trained)
     result = RewardModelResult(
         folder=folder,
         kind=config.kind,
@@ -174,7 +174,7 @@ def _read(config: RewardModelConfig) -> HeldOut:
     if config.eval_dataset is None:
         return split_groups(groups, config.holdout, config.seed)
     measured = read_groups(config.kind, config.eval_dataset, **options, what="eval_dataset")
-    shared = {one.key for one in groups} & {one.key for one in measured}
+    shared = {group.key for group in groups} & {group.key for group in measured}
     if shared:
         _log.warning("%s of eval_dataset are in dataset, too: figures on them flatter", counted(len(shared), "prompt"))
     return HeldOut(groups, measured)
@@ -183,42 +183,39 @@ def _read(config: RewardModelConfig) -> HeldOut:
 def _prepare(config: RewardModelConfig, split: HeldOut) -> _Prepared:
     """Return the groups as tokens, with all that can be checked without the model's weights."""
     tokenizer = load_tokenizer(config.base_model)
-    length = most_tokens(config.base_model, config.max_length)
+    length = token_limit(config.base_model, config.max_length)
     refuse = config.over_long == "refuse"
     training = fit_groups(tokenizer, split.training, length, refuse=refuse)
     measured = fit_groups(tokenizer, split.measured, length, refuse=refuse) if split.measured else None
-    for name, one in (("training", training), ("held-out", measured)):
-        if one is not None and one.completions_dropped:
+    for name, fitted in (("training", training), ("held-out", measured)):
+        if fitted is not None and fitted.completions_dropped:
             _log.warning(
                 "%s of the %s rows do not fit into %d tokens without their prompt and are left out",
-                counted(one.completions_dropped, "completion"), name, length,
+                counted(fitted.completions_dropped, "completion"), name, length,
             )  # fmt: skip
-    every: list[EncodedGroup] = [*training.groups, *(measured.groups if measured else ())]
-    pad_id = padding_id(tokenizer, every, config.pad_token)
+    groups: list[EncodedGroup] = [*training.groups, *(measured.groups if measured else ())]
+    pad_id = padding_id(tokenizer, groups, config.pad_token)
     return _Prepared(training, measured, tokenizer, length, pad_id)
 
 
-def _measured(config: RewardModelConfig, prepared: _Prepared, model: Any) -> tuple[dict[str, HeldOutFigure], Any]:
+def _measure(
+    config: RewardModelConfig, prepared: _Prepared, model: PreTrainedModel
+) -> tuple[dict[str, HeldOutFigure], ScoreReference]:
     """Return the figures on held-out prompts, and the reference of scores."""
     groups = prepared.measured.groups if prepared.measured else prepared.training.groups[:_REFERENCES]
-    texts = [text for one in groups for text in one.texts]
-    found = score_texts(model, config.kind, texts, prepared.pad_id, config.aggregation)
+    texts = [text for group in groups for text in group.texts]
+    scores = score_texts(model, config.kind, texts, prepared.pad_id, config.aggregation)
     source = "completions of held-out prompts" if prepared.measured else "completions trained on: nothing was held out"
-    reference = ScoreReference.of(found.scores, source)
-    return (_figures(config, groups, found) if prepared.measured else {}), reference
+    reference = ScoreReference.of(scores.scores, source)
+    return (_figures(config, groups, scores) if prepared.measured else {}), reference
 
 
-def _figures(config: RewardModelConfig, groups: Sequence[EncodedGroup], found: TextScores) -> dict[str, HeldOutFigure]:
-    ends = np.cumsum([len(one.texts) for one in groups])[:-1]
-    scores = np.split(found.scores, ends)
-    figures: dict[str, HeldOutFigure]
-    if config.kind == "orm":
-        figures = outcome_figures(groups, scores, bins=config.bins, seed=config.seed)
-    elif config.kind == "prm":
-        figures = step_figures(groups, found, seed=config.seed)
-    else:
-        figures = pair_figures(groups, scores, bins=config.bins, seed=config.seed)
-    return figures
+def _figures(config: RewardModelConfig, groups: Sequence[EncodedGroup], texts: TextScores) -> dict[str, HeldOutFigure]:
+    if config.kind == "prm":
+        return step_figures(groups, texts, seed=config.seed)
+    scores = np.split(texts.scores, np.cumsum([len(group.texts) for group in groups])[:-1])
+    figures = outcome_figures if config.kind == "orm" else pair_figures
+    return figures(groups, scores, bins=config.bins, seed=config.seed)
 
 
 def _describe(config: RewardModelConfig, prepared: _Prepared, result: RewardModelResult) -> None:
@@ -248,16 +245,16 @@ def _describe(config: RewardModelConfig, prepared: _Prepared, result: RewardMode
     write_description(config.output_dir, description)
 
 
-def _ended(folder: Path, config: RewardModelConfig) -> RewardModelResult:
+def _result_of(folder: Path, config: RewardModelConfig) -> RewardModelResult:
     description = read_description(folder)
     if description is None or description.reference is None:
         raise ConfigError(f"{folder}: the training in it ended, but its reward_model.json is gone; use --no-resume")
-    figures = {name: HeldOutFigure(**one) for name, one in description.evaluation.items()}
+    figures = {name: HeldOutFigure(**values) for name, values in description.evaluation.items()}
     return RewardModelResult(
         folder=folder, kind=config.kind, seconds=0.0, figures=figures, reference=description.reference,
-        already_finished=True, **told_of(folder),
+        already_finished=True, **counts_of(folder),
     )  # fmt: skip
 
 
 def _prompts(groups: Sequence[EncodedGroup]) -> int:
-    return len({one.group.key for one in groups})
+    return len({group.group.key for group in groups})
