@@ -33,6 +33,7 @@ from rewardkit import (
 )
 from rewardkit.serving import scorer_of
 from sandbox import cores, local_ranks
+from trainer_adapter import trainer_scores
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.copies import Copies
 from trainer_adapter.environment_counting import take_over
@@ -41,16 +42,7 @@ from trainer_adapter.functions import AdaptedFunction, Scorings
 from trainer_adapter.models import needing_extra
 from trainer_adapter.ranks import Ranks, owners, score_together
 from trainer_adapter.splitting import TrlTrainer, check_groups, generations_of, is_trainer, split_of
-from trainer_adapter.trainer_scores import (
-    MAX_SCORE,
-    Partial,
-    Scores,
-    WaitingMetrics,
-    check_size,
-    metrics,
-    totals,
-    trainer_scores,
-)
+from trainer_adapter.trainer_scores import MAX_SCORE, Partial, Scores, WaitingMetrics
 
 if TYPE_CHECKING:
     from rewardkit import Recorder
@@ -439,15 +431,15 @@ class RewardAdapter:
 
         def score(rollouts: list[Rollout]) -> ScoreBatch:
             scored = self.runtime.score(rollouts, step=batch.step, epoch=batch.epoch)
-            check_size(scored, batch.step, self._shadows)
+            trainer_scores.check_size(scored, batch.step, self._shadows)
             return scored
 
         scored = score_together(ranks, batch, self._owners(calls), score)
-        scores = trainer_scores(scored, self._partial)
+        scores = trainer_scores.for_trainer(scored, self._partial)
         if self.capture is not None:
             self.capture.attach(getattr(log_metric, "__self__", None))
             self.capture.record(scored, dict(scores), batch.step, batch.epoch)
-        logged = [*metrics(scored), *([] if self.capture is None else self.capture.health_metrics())]
+        logged = [*trainer_scores.metrics(scored), *([] if self.capture is None else self.capture.health_metrics())]
         if callable(log_metric):
             for metric, value in logged:
                 log_metric(metric, value)
@@ -456,7 +448,7 @@ class RewardAdapter:
         self._timings.append(BatchTiming(batch.step, len(batch), 0.0))
         summed = {name: column for name, column in scores.items() if name not in self._shadows}
         waiting = dict[str | None, Scores](scores.items())
-        waiting[None] = totals(summed, scored.weights)
+        waiting[None] = trainer_scores.totals(summed, scored.weights)
         self._scorings.put(batch.digest, waiting)
 
     def _owners(self, calls: Sequence[RankCall]) -> list[list[int]]:

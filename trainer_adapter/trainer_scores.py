@@ -28,7 +28,7 @@ TRL's own rule.
 """
 
 
-def trainer_scores(batch: ScoreBatch, partial: Partial) -> dict[str, Scores]:
+def for_trainer(batch: ScoreBatch, partial: Partial) -> dict[str, Scores]:
     """Return the scores for TRL, by reward."""
     scores = batch.scores
     if partial == "sum":

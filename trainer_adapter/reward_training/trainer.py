@@ -116,9 +116,9 @@ def make_trainer(
             super(RewardTrainer, self)._save_checkpoint(model, trial)
 
     def collate(rows: Sequence[dict[str, int]]) -> dict[str, Any]:
-        made = batch_of(kind, [groups[row["place"]] for row in rows], pad_id)
-        found = {name: torch.from_numpy(array) for name, array in made.items()}
-        return found | {"weights": torch.ones(len(rows))}
+        batch = batch_of(kind, [groups[row["place"]] for row in rows], pad_id)
+        tensors = {name: torch.from_numpy(array) for name, array in batch.items()}
+        return tensors | {"weights": torch.ones(len(rows))}
 
     lora = config.to_peft()
     arguments = config.to_trl(has_cuda=torch.cuda.is_available()) | check_settings("RewardConfig", config.trl)
