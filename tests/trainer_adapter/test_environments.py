@@ -33,13 +33,13 @@ from rewardkit.moving import from_trl
 from trainer_adapter import RewardAdapter, verifiers
 from trainer_adapter.environment_values import environment_value
 from trainer_adapter.environments import environment_reward
-from trainer_adapter.trainer_rewards import close_held
+from trainer_adapter.trainer_rewards import close_all
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _ended() -> Iterator[None]:
     yield
-    close_held()
+    close_all()
 
 
 class Game:

@@ -14,7 +14,7 @@ from held_rewards import counted_batches
 
 from rewardkit import ConfigError, DataError
 from trainer_adapter import openrlhf
-from trainer_adapter.trainer_rewards import close_held
+from trainer_adapter.trainer_rewards import close_all
 
 BOTH = "fated_rewards:right,fated_rewards:brave"
 PROMPT = "2+2="
@@ -23,7 +23,7 @@ PROMPT = "2+2="
 @pytest.fixture(autouse=True, scope="module")
 def _ended() -> Iterator[None]:
     yield
-    close_held()
+    close_all()
 
 
 async def _executor(reward_func: Any, completion: str) -> dict[str, Any]:

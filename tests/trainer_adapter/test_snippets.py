@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 
 from rewardkit import RewardFailedError
-from trainer_adapter.trainer_rewards import close_held
+from trainer_adapter.trainer_rewards import close_all
 
 TEXTS = ["4", "5", "fail", "skip", "unknown"]
 NUMBERS = [1.0, 0.2, -0.2, 0.0, 0.0]
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(made))
         yield made
-    close_held()
+    close_all()
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from fated_rewards import FATES
 
 from rewardkit import ConfigError, DataError, MissingColumnError
 from trainer_adapter import swift
-from trainer_adapter.trainer_rewards import close_held
+from trainer_adapter.trainer_rewards import close_all
 
 BOTH = "fated_rewards:right,fated_rewards:brave"
 
@@ -23,7 +23,7 @@ BOTH = "fated_rewards:right,fated_rewards:brave"
 @pytest.fixture(autouse=True, scope="module")
 def _ended() -> Iterator[None]:
     yield
-    close_held()
+    close_all()
 
 
 def _keywords(rows: int, prompts: list[str] | None = None) -> dict[str, Any]:

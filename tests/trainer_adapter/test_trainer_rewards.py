@@ -27,7 +27,7 @@ from rewardkit import (
 )
 from rewardkit.serving import RemoteRuntime, RowFate, ToldRow
 from trainer_adapter import TrainerAsks, TrainerRewards
-from trainer_adapter.trainer_rewards import close_held
+from trainer_adapter.trainer_rewards import close_all
 from trainer_adapter.verl import verl_score
 
 BOTH = "fated_rewards:right, fated_rewards:brave"
@@ -37,7 +37,7 @@ FIXED = TrainerAsks("a trainer", "--reward", frozenset({"label"}), None, "--samp
 @pytest.fixture(autouse=True, scope="module")
 def _ended() -> Iterator[None]:
     yield
-    close_held()
+    close_all()
 
 
 def _core(rewards: object = BOTH, **options: object) -> TrainerRewards:
@@ -70,7 +70,7 @@ def test_a_servers_group_reward_has_its_groups_whole() -> None:
             return await asyncio.gather(*(score("", said, "4", {"index": 1}) for said in ("4", "44")))
 
         assert [0.0, 1.0] == [told["score"] for told in asyncio.run(both())]
-        close_held()
+        close_all()
 
 
 def test_an_unknown_total_is_raised_where_it_shall_be() -> None:

@@ -13,7 +13,7 @@ from held_rewards import counted_batches
 
 from rewardkit import ConfigError, DataError, MissingColumnError, RewardFailedError, reward
 from trainer_adapter import verifiers
-from trainer_adapter.trainer_rewards import close_held
+from trainer_adapter.trainer_rewards import close_all
 
 BOTH = "fated_rewards:right,fated_rewards:brave"
 STATE = {
@@ -25,7 +25,7 @@ STATE = {
 @pytest.fixture(autouse=True, scope="module")
 def _ended() -> Iterator[None]:
     yield
-    close_held()
+    close_all()
 
 
 async def _rubric(function: Any, completion: str) -> Any:

@@ -19,7 +19,7 @@ from held_rewards import counted_batches
 from rewardkit import ConfigError, DataError, MissingColumnError, RewardFailedError
 from rewardkit.moving import from_verl
 from trainer_adapter import verl
-from trainer_adapter.trainer_rewards import close_held
+from trainer_adapter.trainer_rewards import close_all
 
 BOTH = "fated_rewards:right,fated_rewards:brave"
 
@@ -27,7 +27,7 @@ BOTH = "fated_rewards:right,fated_rewards:brave"
 @pytest.fixture(autouse=True, scope="module")
 def _ended() -> Iterator[None]:
     yield
-    close_held()
+    close_all()
 
 
 def _asked(completion: str, **info: Any) -> dict[str, Any]:

@@ -13,14 +13,14 @@ import pytest
 
 from rewardkit import ConfigError, RewardLoadError
 from trainer_adapter import verl
-from trainer_adapter.trainer_rewards import close_held
+from trainer_adapter.trainer_rewards import close_all
 from trainer_adapter.verl_start import check_start
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _ended() -> Iterator[None]:
     yield
-    close_held()
+    close_all()
 
 
 async def _with_kwargs(function: Any, settings: Any, *args: Any, **kwargs: Any) -> Any:
