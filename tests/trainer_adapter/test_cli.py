@@ -14,6 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from rewardkit import ConfigError
+from rewardkit.changing import place_of_record
 from trainer_adapter.cli import read_plan, train_command
 
 CONFIG = """\
@@ -47,7 +48,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             seconds=12.3,
             log_history=log,
             already_finished=output_dir.name == "finished",
-            record=None if output_dir.name == "finished" else output_dir,
+            record=None if output_dir.name == "finished" else place_of_record(output_dir),
         )
 
     module = ModuleType("trainer_adapter.train")
