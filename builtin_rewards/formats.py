@@ -95,8 +95,8 @@ _BRACKETS = str.maketrans(dict.fromkeys("\u2039\u27e8\u3008", "<") | dict.fromke
 @functools.lru_cache(64)
 def _tag_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     """Return the pattern of the tags and of what looks like them. The possessive repeats keep it linear."""
-    listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    return re.compile(rf"<\s*+[/\u2044\u2215]?\s*+((?i:{listed}))(?:[\s/][^<>]{{0,80}})?>", re.ASCII)
+    alternatives = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    return re.compile(rf"<\s*+[/\u2044\u2215]?\s*+((?i:{alternatives}))(?:[\s/][^<>]{{0,80}})?>", re.ASCII)
 
 
 @adjustable
@@ -265,9 +265,9 @@ def markdown_structure(
         parts = {f"section {title!r}": float(markdown.headings.get(title, False)) for title in titles}
         counts = {**markdown._asdict(), "headings": len(markdown.headings)}
         parts |= {
-            f"{counts[name]} of {least} {name}": min(counts[name] / least, 1.0)
-            for name, least in minima.items()
-            if least
+            f"{counts[name]} of {minimum} {name}": min(counts[name] / minimum, 1.0)
+            for name, minimum in minima.items()
+            if minimum
         }
         gaps = [part for part, share in parts.items() if share < 1.0]
         reason = f"missing: {', '.join(gaps)}" if gaps else "all that is asked for is there"

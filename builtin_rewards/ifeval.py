@@ -132,12 +132,12 @@ def _is_divided(text: str, mark: str, count: int) -> bool:
 
 
 def _is_json(text: str) -> bool:
-    bare = text.strip()
+    content = text.strip()
     for fence in _FENCES:
-        bare = bare.removeprefix(fence)
+        content = content.removeprefix(fence)
     try:
         # Numbers stay text: turning long ones into integers is quadratic, and refused.
-        json.loads(bare.removesuffix("```").strip(), parse_int=str, parse_float=str)
+        json.loads(content.removesuffix("```").strip(), parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
         return False
     return True

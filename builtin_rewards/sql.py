@@ -189,11 +189,11 @@ def _bounded(connection: sqlite3.Connection, timeout_s: float) -> Iterator[None]
         connection.set_progress_handler(None, 0)
 
 
-def _bare(query: str) -> str:
-    bare = _HIDDEN.sub(lambda match: " " * len(match[0]), query)
-    while (outer := _INNER.sub(lambda match: " " * len(match[0]), bare)) != bare:
-        bare = outer
-    return bare
+def _blank_literals(query: str) -> str:
+    text = _HIDDEN.sub(lambda match: " " * len(match[0]), query)
+    while (outer := _INNER.sub(lambda match: " " * len(match[0]), text)) != text:
+        text = outer
+    return text
 
 
 def _expected_rows(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> tuple[list[_Row], list[int]]:
@@ -202,13 +202,13 @@ def _expected_rows(gold: _Result, query: str, run: Callable[[str], _Result] | No
     Without an order all rows are tied. Two more runs break ties by all columns, up and down: both give the same rows up
     to the end of a tie. Raises a :class:`_QueryError` where a run fails, or the limit is not a plain number.
     """
-    bare = _bare(query).partition(";")[0]
-    is_ordered = re.search(r"(?i)\border\s+by\b", bare) is not None
-    limit_start = next(re.finditer(r"(?i)\blimit\b|\Z", bare)).start()
-    if run is None or not (is_ordered or bare[limit_start:]):
+    clauses = _blank_literals(query).partition(";")[0]
+    is_ordered = re.search(r"(?i)\border\s+by\b", clauses) is not None
+    limit_start = next(re.finditer(r"(?i)\blimit\b|\Z", clauses)).start()
+    if run is None or not (is_ordered or clauses[limit_start:]):
         turns = [*range(len(gold.rows))] if is_ordered else [0] * len(gold.rows)
         return _with_ties(turns, gold.rows), turns
-    limit = _LIMIT.fullmatch(bare, limit_start)
+    limit = _LIMIT.fullmatch(clauses, limit_start)
     if limit is None:
         raise _QueryError("its LIMIT is not a plain number, so its ties are not known")
     columns = range(1, gold.columns + 1)

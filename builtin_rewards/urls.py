@@ -110,8 +110,8 @@ def _fault(url: str, schemes: frozenset[str], domains: tuple[str, ...] | None) -
 
 def _is_public(host: str) -> bool:
     labels = host.split(".")
-    plain = host.isascii() and len(labels) > 1 and not any(label.startswith("xn--") for label in labels)
-    return plain and any(map(str.isalpha, labels[-1])) and not labels[-1].startswith("0x")
+    is_plain = host.isascii() and len(labels) > 1 and not any(label.startswith("xn--") for label in labels)
+    return is_plain and any(map(str.isalpha, labels[-1])) and not labels[-1].startswith("0x")
 
 
 def _is_named(host: str) -> bool:

@@ -262,9 +262,9 @@ class _Reader(NamedTuple):
         """Return the letters in boxes and answer tags that are closed."""
         marks = [mark for mark in (*boxes(text), *tags(text, _TAGS)) if mark.closed]
         for mark in sorted(marks, key=lambda mark: mark.start):
-            plain = _without_latex(mark.content).strip()
-            letters = self.find_bare(plain) or self.find_leading(plain)
-            if letters := letters or _standing_letters(plain, self.statements(plain)) or self.find_spelled(plain):
+            content = _without_latex(mark.content).strip()
+            letters = self.find_bare(content) or self.find_leading(content)
+            if letters := letters or _standing_letters(content, self.statements(content)) or self.find_spelled(content):
                 yield _Statement(mark.start, mark.end, frozenset(letters))
 
     def statements(self, text: str) -> Iterator[_Statement]:

@@ -137,7 +137,7 @@ def _bracketed(tokens: _Tokens) -> _Shape:
 
 
 @functools.lru_cache(maxsize=512)
-def _read(text: str) -> _Shape | str:
+def _parse(text: str) -> _Shape | str:
     if len(text) > MAX_CHARS:
         return f"longer than {MAX_CHARS} characters"
     if not text.isascii():
@@ -154,7 +154,7 @@ def _read(text: str) -> _Shape | str:
 
 def reading_fault(text: str) -> str | None:
     """Return why a cleaned formula can be compared only as text, or ``None`` if it has a value."""
-    shape = _read(text)
+    shape = _parse(text)
     return shape if isinstance(shape, str) else None
 
 
@@ -179,7 +179,7 @@ def same_formula(gold: str, answer: str) -> bool:
     names = [names_in(tokens_of(text)) for text in (gold, answer)]
     if not any(name != name.lower() and name.lower() in others for others in names for name in others):
         gold, answer = (_CAPITAL.sub(lambda match: match[1] or match[0].lower(), text) for text in (gold, answer))
-    gold_shape, answer_shape = _read(gold), _read(answer)
+    gold_shape, answer_shape = _parse(gold), _parse(answer)
     try:
         return isinstance(gold_shape, _Shape) and isinstance(answer_shape, _Shape) and _same(gold_shape, answer_shape)
     except UnreadError:  # what has a value at the first point alone
@@ -378,7 +378,7 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
 
 def number_of(text: str) -> complex | None:
     """Return the value of a cleaned formula without names; in ``x = 3`` that of the right side."""
-    shape = _read(text)
+    shape = _parse(text)
     if isinstance(shape, _Shape) and _assigns(shape, _is_plain):
         shape = shape.parts[-1]
     if isinstance(shape, str) or shape.kind != "value" or names_in(shape.tokens) or shape.tokens == _EMPTY:

@@ -34,11 +34,11 @@ def answer_part(completion: str) -> str:
 
     Text in JSON may itself hold tags and boxes.
     """
-    bare = strip_frame(completion)
-    if bare.lstrip()[:1] in ("{", "[", '"'):
+    text = strip_frame(completion)
+    if text.lstrip()[:1] in ("{", "[", '"'):
         with contextlib.suppress(ValueError):
-            read_json(bare)
-            return bare
+            read_json(text)
+            return text
     return final_answer(completion, (AnswerRule.TAG,))
 
 

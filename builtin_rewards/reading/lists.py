@@ -122,11 +122,11 @@ def _last_standing(lists: list[tuple[list[_T], bool]], key: Callable[[list[_T]],
 
 
 def _last_of(
-    text: str, brackets: re.Pattern[str], read: Callable[[str], list[_T]], key: Callable[[list[_T]], Hashable]
+    text: str, brackets: re.Pattern[str], parse: Callable[[str], list[_T]], key: Callable[[list[_T]], Hashable]
 ) -> tuple[list[_T], str] | None:
     """Return the last list in outermost brackets with content, and why it does not count."""
     matches = [*brackets.finditer(text)][-_MOST_LISTS:]
-    lists = [(items, _is_denied(text, *match.span())) for match in matches if (items := read(match[0][1:-1]))]
+    lists = [(items, _is_denied(text, *match.span())) for match in matches if (items := parse(match[0][1:-1]))]
     return _last_standing(lists, key) if lists else None
 
 

@@ -133,7 +133,7 @@ def _begins_table(*lines: str) -> bool:
     """Whether three lines begin a table: a head, as many cells of dashes, and a row."""
     if not all("|" in line for line in lines):
         return False
-    bare = (line.strip().replace("\\|", "").removeprefix("|").removesuffix("|") for line in lines)
-    head, rule, row = ([cell.strip() for cell in line.split("|")] for line in bare)
+    rows = (line.strip().replace("\\|", "").removeprefix("|").removesuffix("|") for line in lines)
+    head, rule, row = ([cell.strip() for cell in line.split("|")] for line in rows)
     is_ruled = len(head) == len(rule) and all(re.fullmatch(":*-+:*", cell) for cell in rule)
     return is_ruled and all(any(not _is_rule(cell) and shows(cell) for cell in cells) for cells in (head, row))

@@ -133,8 +133,8 @@ def _times(unit: Unit, factor: Unit, power: int) -> Unit:
 _UNITS = {name: Unit(Fraction(scale, 10**6), (("length", 3),)) for name, scale in _VOLUMES.items()}
 for _dimension, *_entries in map(str.split, _TABLE.strip().splitlines()):
     for _scale, _, _names in (entry.partition("=") for entry in _entries):
-        _own = _names.split(",")[0] if _dimension == "alone" else _dimension
-        _UNITS |= dict.fromkeys(_names.split(","), Unit(Fraction(_scale), ((_own, 1),)))
+        _base_unit = _names.split(",")[0] if _dimension == "alone" else _dimension
+        _UNITS |= dict.fromkeys(_names.split(","), Unit(Fraction(_scale), ((_base_unit, 1),)))
 _UNITS |= {name: _times(_UNITS[over], _UNITS[under], -1) for name, (over, under) in _SPEEDS.items()}
 _UNITS = {f"{name}s": unit for name, unit in _UNITS.items() if len(name) > 2} | _UNITS
 _NO_NOUN_TEXT = """
@@ -190,8 +190,8 @@ _ONES_TEXT = "zero one two three four five six seven eight nine ten eleven twelv
 _TENS_TEXT = "twenty thirty forty fifty sixty seventy eighty ninety"
 _PARTS_TEXT = "half third fourth fifth sixth seventh eighth ninth tenth"
 _ONES, _TENS = f"{_ONES_TEXT} seventeen eighteen nineteen".split(), _TENS_TEXT.split()
-_SPELLED = {name: each for each, name in enumerate(_ONES)} | {name: 10 * each for each, name in enumerate(_TENS, 2)}
-_PARTS = {name: each for each, name in enumerate(_PARTS_TEXT.split(), 2)} | {"halve": 2, "quarter": 4}
+_SPELLED = {name: n for n, name in enumerate(_ONES)} | {name: 10 * n for n, name in enumerate(_TENS, 2)}
+_PARTS = {name: n for n, name in enumerate(_PARTS_TEXT.split(), 2)} | {"halve": 2, "quarter": 4}
 _UNDER_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
 _UNDER_1000 = rf"(?:(?:{_UNDER_100}|a) hundred\b(?: (?:and )?{_UNDER_100})?|{_UNDER_100})"
 _IN_WORDS = re.compile(  # a fraction, or a number below a million

@@ -165,12 +165,12 @@ def _tail(text: str, end: int, until: int) -> tuple[str, int]:
             return window[2:length], start + 2
     end_of_sentence = _SENTENCE_END.search(window)
     sentence = window[: end_of_sentence.start()] if end_of_sentence else window
-    clauses = (match for match in _CLAUSE.finditer(sentence) if match.start() and not _open(sentence[: match.start()]))
+    clauses = (match for match in _CLAUSE.finditer(sentence) if match.start() and _is_closed(sentence[: match.start()]))
     clause = next(clauses, None)  # it goes on to explain, or to hedge
     if clause is None or _HEDGE.search(sentence, clause.start()):
         return sentence, start
     return sentence[: clause.start()], start
 
 
-def _open(text: str) -> bool:
-    return sum(map(text.count, "([{")) > sum(map(text.count, ")]}"))
+def _is_closed(text: str) -> bool:
+    return sum(map(text.count, "([{")) <= sum(map(text.count, ")]}"))

@@ -64,9 +64,12 @@ class Calibrated(Composite):
 
     def __init__(self, reward: _RewardLike, calibration: Calibration | str | Path, *, name: str | None = None) -> None:
         leaf = resolve(reward)
-        fit = calibration if isinstance(calibration, Calibration) else _read(calibration)
+        if isinstance(calibration, str | Path):
+            calibration = Calibration.load(calibration)
+        if not isinstance(calibration, Calibration):
+            raise RewardDefinitionError(f"Calibrated: {calibration!r}: expected a Calibration, or the file of one")
         object.__setattr__(self, "reward", leaf)
-        object.__setattr__(self, "calibration", fit)
+        object.__setattr__(self, "calibration", calibration)
         object.__setattr__(self, "label", leaf.name if name is None else name)
 
     @property
@@ -186,37 +189,23 @@ class Calibrated(Composite):
         Raises:
             ConfigError: The file holds no calibration, or that of another reward or of another version of it.
         """
-        target = resolve(reward)
-        content = _read_object(path)
+        target, calibration = resolve(reward), Calibration.load(path)  # an object of JSON, or it raises
+        content = decode(Path(path).read_text(encoding="utf-8"))
         version = content.get("version")
         if version is not None and version != target.version:
             raise ConfigError(
                 f"{path}: fitted for {content.get('reward')!r} version {version}, and {target.name!r} is version "
                 f"{target.version}; fit it again, or take the map as it is: Calibrated(reward, Calibration.load(path))"
             )
-        return cls(target, _read(path), name=name)
-
-
-def _read_object(path: str | Path) -> Mapping[str, Any]:
-    try:
-        content = decode(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, Mapping) else {}
-
-
-def _read(path: object) -> Calibration:
-    if not isinstance(path, str | Path):
-        raise RewardDefinitionError(f"Calibrated: {path!r}: expected a Calibration, or the file of one")
-    return Calibration.load(path)
+        return cls(target, calibration, name=name)
 
 
 def _pairs(rows: Rows) -> list[PreferenceRow] | None:
     """Return the pairs; ``None`` where rows are labelled completions."""
     if isinstance(rows, str | Path):
         return _check_one_to_one(read_preferences(rows)) if "chosen" in read_rows(rows, limit=1)[0].values else None
-    plain = [row for row in rows if not isinstance(row, Rollout)]
-    return _check_one_to_one(preferences_of(plain)) if plain and "chosen" in plain[0] else None
+    mappings = [row for row in rows if not isinstance(row, Rollout)]
+    return _check_one_to_one(preferences_of(mappings)) if mappings and "chosen" in mappings[0] else None
 
 
 def _check_one_to_one(rows: list[PreferenceRow]) -> list[PreferenceRow]:

@@ -49,7 +49,8 @@ class EncodedText:
 class _Layout(NamedTuple):
     """The tokens of a text, the characters that each stands for, and where its completion starts.
 
-    ``start`` counts characters and ``prompt_length`` tokens; ``fixed`` tokens at both ends of the prompt are never cut.
+    ``start`` counts characters and ``prompt_length`` tokens. The ``margins`` are how many tokens at both ends of the
+    prompt are never cut.
     """
 
     ids: list[int]
@@ -57,7 +58,7 @@ class _Layout(NamedTuple):
     text: str
     start: int
     prompt_length: int
-    fixed: tuple[int, int]
+    margins: tuple[int, int]
 
 
 def encode_text(
@@ -99,14 +100,14 @@ def encode_text(
     ids, prompt_length = layout.ids, layout.prompt_length
     if prompt_length >= len(ids):
         raise DataError("the completion has no tokens")
-    ends = _step_ends(layout, steps)
+    step_ends = _step_ends(layout, steps)
     excess = max(0, len(ids) - max_length) if max_length else 0
-    head, tail = layout.fixed
+    head, tail = layout.margins
     cut = min(excess, max(0, prompt_length - head - tail))
     return EncodedText(
         ids=(*ids[:head], *ids[head + cut :]),
         prompt_length=prompt_length - cut,
-        step_ends=tuple(end - cut for end in ends),
+        step_ends=tuple(end - cut for end in step_ends),
         cut=cut,
         excess=excess - cut,
     )
@@ -119,7 +120,7 @@ def _pair(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _Me
     mark = tokenizer.sep_token_id
     ids = [tokenizer.cls_token_id, *question_ids, mark, *answer_ids, mark]
     prompt_length = len(question_ids) + 2
-    return _Layout(ids, [*[_NO_SPAN] * prompt_length, *spans, _NO_SPAN], text, 0, prompt_length, fixed=(1, 1))
+    return _Layout(ids, [*[_NO_SPAN] * prompt_length, *spans, _NO_SPAN], text, 0, prompt_length, margins=(1, 1))
 
 
 def _locate(tokenizer: PreTrainedTokenizerBase, text: str, start: int, *, special: bool) -> _Layout:
@@ -127,7 +128,7 @@ def _locate(tokenizer: PreTrainedTokenizerBase, text: str, start: int, *, specia
     ids, spans = _tokens(tokenizer, text, special=special)
     prompt_length = next((index for index, (_, last) in enumerate(spans) if last > start), len(ids))
     begins = bool(ids) and ids[0] in {tokenizer.bos_token_id, tokenizer.cls_token_id}
-    return _Layout(ids, spans, text, start, prompt_length, fixed=(int(begins), 0))
+    return _Layout(ids, spans, text, start, prompt_length, margins=(int(begins), 0))
 
 
 def _apply_template(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _Messages) -> tuple[str, int]:

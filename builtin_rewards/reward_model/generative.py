@@ -77,5 +77,5 @@ class GenerativeRewardModel(LLMJudge):
         grading = self._judging
         if mode == "yes" and isinstance(grading, GradingFunction):
             rubric = Rubric(grading.rubric.criteria, grading.rubric.scale, reasoned=False)
-            bare = replace(grading, rubric=rubric, columns=replace(grading.columns, like=rubric))
-            JudgeReward.__init__(self, bare, self.options)
+            short_grading = replace(grading, rubric=rubric, columns=replace(grading.columns, like=rubric))
+            JudgeReward.__init__(self, short_grading, self.options)

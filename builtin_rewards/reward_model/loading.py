@@ -111,18 +111,16 @@ def check_folder(path_or_id: str, base: str | None = None) -> CheckedFolder:
         ConfigError: There is no such folder, its head is not a reward model's, it has no safetensors, or its
             ``reward_model.json`` is wrong; says what helps.
     """
-    path = folder_of(path_or_id)
-    is_adapter = (path / "adapter_config.json").is_file()
-    if is_adapter:
+    path = base_path = folder_of(path_or_id)
+    task = None
+    if is_adapter := (path / "adapter_config.json").is_file():
         adapter_config = _json(path / "adapter_config.json")
+        task = str(adapter_config.get("task_type"))
         base_path = folder_of(base or str(adapter_config.get("base_model_name_or_path")))
         _need_safetensors(path, "adapter_model")
-    else:
-        base_path = path
     _need_safetensors(base_path, "model")
-    config = _json(base_path / "config.json")
     description = read_description(path)
-    tokenwise, labels = _head(path, config, description, str(adapter_config.get("task_type")) if is_adapter else None)
+    tokenwise, labels = _head(path, _json(base_path / "config.json"), description, task)
     default_kind: ModelKind = ("orm" if labels == 1 else "prm") if tokenwise else "bradley_terry"
     if description is not None and tokenwise != (description.kind == "prm" or default_kind == "orm"):
         raise ConfigError(f"{path}: reward_model.json says kind {description.kind!r}, and the head is another's")
@@ -138,9 +136,7 @@ def _head(
     """Return whether the head is one of tokens, and how many labels it has."""
     names = [str(name) for name in config.get("architectures") or []]
     if task in ("SEQ_CLS", "TOKEN_CLS"):  # the adapter has a head of its own
-        tokenwise = task == "TOKEN_CLS"
-        labels = (3 if description is not None and description.kind == "prm" else 1) if description else 1
-        return tokenwise, labels
+        return task == "TOKEN_CLS", 3 if description is not None and description.kind == "prm" else 1
     sequence = any(name.endswith("ForSequenceClassification") for name in names)
     tokenwise = any(name.endswith("ForTokenClassification") for name in names)
     if not sequence and not tokenwise:
@@ -254,8 +250,7 @@ def _token_limit(folder: CheckedFolder, config: Any, tokenizer: PreTrainedTokeni
         positions -= 2  # its positions begin after the padding's
     if limit is not None and limit > positions:
         raise ConfigError(f"max_length={limit}: {folder.path} has places for {positions} tokens at most")
-    limits = [limit, folder.description.max_length]
-    return min(positions, next((limit for limit in limits if limit), min(positions, int(tokenizer.model_max_length))))
+    return min(positions, limit or folder.description.max_length or int(tokenizer.model_max_length))
 
 
 def _check_finite(model: torch.nn.Module, path: Path) -> None:

@@ -330,5 +330,5 @@ def _assistant_texts(completion: Turns) -> list[str]:
     """Return the texts of a completion, of messages those of the assistant."""
     if isinstance(completion, str):
         return [completion]
-    own = (turn for turn in completion if turn.get("role", "assistant") == "assistant")
-    return [message_text(turn) for turn in own if turn.get("content") is not None]
+    turns = (turn for turn in completion if turn.get("role", "assistant") == "assistant")
+    return [message_text(turn) for turn in turns if turn.get("content") is not None]
