@@ -9,13 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rewardkit.advantages import group_advantages, weighted_rewards
 from rewardkit.groups import content_bytes, group_numbers
 from rewardkit.own_columns import is_own
+from rewardkit.record.table import Floats, Whole
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status, Text
 
@@ -266,7 +267,7 @@ def _json(value: object) -> str:
         return _ENCODER.encode({"repr": repr(value)})
 
 
-def _plain_sums(scores: Any) -> Any:
+def _plain_sums(scores: Floats) -> Floats:
     """Return the sum of each column, ``nan`` where nothing in it is known."""
     return np.where(np.isnan(scores).all(axis=0), math.nan, np.nansum(scores, axis=0))
 
@@ -289,7 +290,7 @@ def _groups(rollouts: Sequence[Rollout], num_generations: int | None, before: in
     return group_numbers(rollouts)
 
 
-def _advantages(reward: Any, groups: Sequence[int]) -> Any:
+def _advantages(reward: Floats, groups: Sequence[int]) -> Floats:
     labels = np.asarray(groups, np.int64)
     order = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)
@@ -339,11 +340,11 @@ def details_of(number: int, column: Sequence[Outcome]) -> list[CallDetails]:
     ]
 
 
-def _floats(scores: Sequence[float | None]) -> Any:
+def _floats(scores: Sequence[float | None]) -> Floats:
     return np.array([math.nan if score is None else score for score in scores], dtype=float)
 
 
-def _summary(column: Sequence[Outcome], values: Any, handed_scores: Any, groups: Sequence[int]) -> RewardSums:
+def _summary(column: Sequence[Outcome], values: Floats, handed_scores: Floats, groups: Sequence[int]) -> RewardSums:
     status = Counter(outcome.status for outcome in column)
     causes = Counter(outcome.cause.value for outcome in column if outcome.cause is not None)
     counted, own_scores = handed_scores[~np.isnan(handed_scores)], values[~np.isnan(values)]
@@ -366,7 +367,7 @@ def _summary(column: Sequence[Outcome], values: Any, handed_scores: Any, groups:
     )
 
 
-def _flat(values: Any, groups: Any) -> tuple[int, int]:
+def _flat(values: Floats, groups: Whole) -> tuple[int, int]:
     """Return how many groups have two scores or more, and in how many of these all are the same."""
     has_score = ~np.isnan(values)
     order = np.argsort(groups[has_score], kind="stable")
@@ -380,5 +381,5 @@ def _flat(values: Any, groups: Any) -> tuple[int, int]:
     return int(several.sum()), int((several & np.isclose(spread, 0.0)).sum())
 
 
-def _as_list(values: Any) -> list[float | None]:
+def _as_list(values: Floats) -> list[float | None]:
     return [None if math.isnan(value) else value for value in np.asarray(values, dtype=float).tolist()]

@@ -100,12 +100,10 @@ class DatabasePlace:
 
     @property
     def label(self) -> str:
-        """The address without a password."""
         return self.address.label
 
     @property
     def locator(self) -> str:
-        """The address with its password."""
         return self.address.locator
 
     @property
@@ -115,25 +113,17 @@ class DatabasePlace:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """No files."""
         return ()
 
     @property
     def secrets(self) -> dict[str, str]:
-        """The passwords."""
         return {f"DATABASE_PASSWORD_{number}": secret for number, secret in enumerate(self.address.secrets)}
 
     def exists(self) -> bool:
-        """Return whether there is such a run.
-
-        Raises:
-            RecordError: The server cannot be had, or the schema is something else's.
-        """
         with self._session() as session:
             return self._version(session) is not None
 
     def connect_to_read(self) -> ServerConnection:
-        """Return a connection that can only read."""
         with self._session(stays_open=True) as session:
             version = self._version(session)
             if version is None:
@@ -154,7 +144,6 @@ class DatabasePlace:
             return ServerConnection(self.address, session, self.lock, int(writer[0]))
 
     def write_target(self, opening: Opening) -> ServerTarget:
-        """Return what a writer writes to."""
         return ServerTarget(lambda: opening(self.connect_to_write), self.address)
 
     def errors(self) -> contextlib.AbstractContextManager[None]:
@@ -162,7 +151,6 @@ class DatabasePlace:
         return contextlib.nullcontext()
 
     def is_lock(self, error: Exception) -> bool:
-        """Return whether another process was waited for."""
         return isinstance(error, ServerError) and error.is_lock
 
     def move_aside(self) -> DatabasePlace | None:
@@ -185,7 +173,6 @@ class DatabasePlace:
         return True
 
     def size(self) -> int:
-        """Return the bytes of the run in the database, with its indexes."""
         with self._session() as session:
             row = session.execute(_SIZE, (self.name,)).fetchone()
             return 0 if row is None else int(row[0])
@@ -200,7 +187,6 @@ class DatabasePlace:
         return "schema", int(row[0]), connection.stamp
 
     def resolve(self) -> DatabasePlace:
-        """Return the same place."""
         return self
 
     @property
@@ -286,17 +272,14 @@ class RunsDatabase:
 
     @property
     def label(self) -> str:
-        """The address without a password."""
         return self._address.label
 
     @property
     def example(self) -> str:
-        """The address of a run that is called ``one``."""
         return self._address.of_run("one").label
 
     @property
     def exists(self) -> bool:
-        """Whether the database answers."""
         try:
             self._runs()
         except RecordError:
@@ -321,30 +304,25 @@ class RunsDatabase:
         return sorted(self._runs())
 
     def run(self, name: str) -> DatabasePlace:
-        """Return the place of a run, which need not be there."""
         if self._address.name not in (None, name):
             raise RecordError(f"run {name[:60]!r}: not shown here; this is {self}")
         return DatabasePlace(self._address.of_run(name))
 
     def has(self, name: str) -> bool:
-        """Return whether a run is there, as far as the database tells."""
         try:
             return name in self._runs()
         except RecordError:
             return True  # what cannot be asked is not deleted
 
     def identity(self, name: str) -> Stamp:
-        """Return what tells a run from another that took its place."""
         run = self._runs().get(name)
         return () if run is None else ("schema", run.identity)
 
     def stamp(self, name: str) -> Stamp:
-        """Return a value that changes when something is written to a run."""
         run = self._runs().get(name)
         return () if run is None else ("schema", run.identity, run.written)
 
     def size(self, name: str) -> int:
-        """Return the bytes that a run takes in the database."""
         run = self._runs().get(name)
         return 0 if run is None else run.size
 

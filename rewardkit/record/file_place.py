@@ -49,17 +49,14 @@ class FilePlace:
 
     @property
     def locator(self) -> str:
-        """The file's path."""
         return str(self.file)
 
     @property
     def home(self) -> Path:
-        """The run's folder."""
         return self.file.parent
 
     @property
     def files(self) -> list[Path]:
-        """The files of the record that are there, with those that SQLite keeps beside it."""
         candidates = (self.file, *(self.file.with_name(f"{self.file.name}{suffix}") for suffix in BESIDE))
         return [file for file in candidates if file.exists()]
 
@@ -76,23 +73,18 @@ class FilePlace:
                 return False
 
     def connect_to_read(self) -> Connection:
-        """Return a connection that can only read."""
         return sqlite_file.connect_to_read(self.file)
 
     def connect_to_write(self, *, threads: bool = False) -> Connection:
-        """Return a connection for writing to the record, which is made if it is missing."""
         return sqlite_file.connect_to_write(self.file, threads=threads)
 
     def write_target(self, opening: Opening) -> FileTarget:
-        """Return what a writer writes to."""
         return FileTarget(lambda: opening(self.connect_to_write), self.file)
 
     def errors(self) -> AbstractContextManager[None]:
-        """Return a context that names the file in what SQLite and the file system raise."""
         return sqlite_file.errors_of(self.file)
 
     def is_lock(self, error: Exception) -> bool:
-        """Return whether another writer kept the file locked."""
         return sqlite_file.is_lock(error)
 
     def move_aside(self) -> FilePlace | None:
@@ -110,7 +102,6 @@ class FilePlace:
             return FilePlace(target)
 
     def remove(self) -> bool:
-        """Delete the record, and its folder where nothing else is in it; return whether nothing of it is left."""
         for file in reversed(self.files):
             file.unlink(missing_ok=True)
         if self.file.name != FILE or any(self.home.iterdir()):
@@ -121,7 +112,6 @@ class FilePlace:
         return True
 
     def size(self) -> int:
-        """Return the bytes of the record, with those that SQLite keeps beside it."""
         total = 0
         for file in self.files:
             with contextlib.suppress(FileNotFoundError):  # a run that ends takes its log away
@@ -129,7 +119,6 @@ class FilePlace:
         return total
 
     def last_write(self) -> float:
-        """Return when the file was last written."""
         return self.file.stat().st_mtime
 
     def stamp(self, connection: object = None) -> tuple[Hashable, ...]:
@@ -152,7 +141,6 @@ class FilePlace:
         return tuple(parts)
 
     def resolve(self) -> FilePlace:
-        """Return the place of the file without links."""
         return FilePlace(self.file.resolve())
 
     @property

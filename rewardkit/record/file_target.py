@@ -59,12 +59,10 @@ class FileTarget:
         return None
 
     def commit(self) -> None:
-        """Keep what was written since."""
         if self._connection is not None:
             self._connection.commit()
 
     def in_place(self) -> bool:
-        """Whether the file in the folder is the one that the connection writes to."""
         if self._connection is None:
             return True
         identity, size = _identity(self._path)
@@ -123,21 +121,17 @@ class FileTarget:
                 connection.close()
 
     def may_pass(self, error: Exception) -> bool:
-        """Return whether a fault lies with the file or the disk, and so may pass."""
         if isinstance(error, sqlite3.DatabaseError):
             return code_of(error) not in _OF_THE_JOB and not isinstance(error, sqlite3.ProgrammingError)
         return isinstance(error, RecordError | OSError)
 
     def is_lock(self, error: Exception) -> bool:
-        """Return whether another writer was waited for: a fault only where it lasts."""
         return is_lock(error)
 
     def explain(self, error: Exception) -> str:
-        """Return what an error says, without the file's name."""
         return explain(error).removeprefix(f"{self._path}: ")
 
     def close(self) -> None:
-        """Close the file."""
         if self._connection is not None:
             self._connection.close()
 

@@ -11,12 +11,13 @@ import functools
 import json
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.outcomes import outcome_of
+from rewardkit.record.store import Row
 from rewardkit.record.texts import unpacked
 from rewardkit.record.values import LogEntry
 from rewardkit.types import Cause, Status
@@ -290,7 +291,7 @@ class _Search:
         return rows[0][0] if rows else None
 
 
-def entry_of(row: Any, named: Named, unpack: Callable[[bytes], str] = unpacked) -> LogEntry:
+def entry_of(row: Row, named: Named, unpack: Callable[[bytes], str] = unpacked) -> LogEntry:
     """Return what a call said, of a row of it, its completion and batch.
 
     Args:
@@ -307,7 +308,7 @@ def entry_of(row: Any, named: Named, unpack: Callable[[bytes], str] = unpacked) 
     return LogEntry(row["completion"], row["step"], row["epoch"], row["split"], row["rank"], name, number, outcome)
 
 
-def _letter(row: Mapping[str, Any]) -> str:
+def _letter(row: Row) -> str:
     letters: str = row["status"]
     return letters[_versions(row["versions"]).index(row["version"])]
 

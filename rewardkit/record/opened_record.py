@@ -7,7 +7,7 @@ import os
 import sqlite3
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from rewardkit.errors import RecordError
@@ -16,6 +16,8 @@ from rewardkit.record.places import place_of_record
 from rewardkit.record.sqlite_file import explain
 from rewardkit.shown.text import shortened
 
+PAGE = 500
+"""Rows that are fetched at once."""
 _UNSOUND = (
     zlib.error, struct.error, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError,
 )  # fmt: skip
@@ -93,6 +95,14 @@ class OpenedRecord:
         """Return rows as plain tuples: half the time where there are a thousand."""
         with self._errors():
             return self._connection.tuples(query, parameters or values)
+
+    def _rows_in(self, query: str, numbers: Sequence[int], *values: object) -> list[Any]:
+        """Return the rows of a query with ``IN ({})`` for many numbers, some at a time: SQLite bounds their count."""
+        rows: list[Any] = []
+        for start in range(0, len(numbers), PAGE):
+            page = numbers[start : start + PAGE]
+            rows += self._rows(query.format(",".join("?" * len(page))), *values, *page)
+        return rows
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:

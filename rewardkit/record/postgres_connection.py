@@ -135,12 +135,10 @@ class ServerConnection:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open."""
         return not self._session.closed and self._session.info.transaction_status != 0
 
     @property
     def is_alone(self) -> bool:
-        """Whether nobody else writes to the run until this transaction ends."""
         return self._alone
 
     @property
@@ -159,7 +157,6 @@ class ServerConnection:
             return self._session.execute(self._fill(statement, values), binary=True)
 
     def tuples(self, query: str, values: Values = (), /) -> list[tuple[Any, ...]]:
-        """Return the rows of a question as plain tuples."""
         from psycopg.rows import tuple_row
 
         with self._asking():
@@ -188,7 +185,6 @@ class ServerConnection:
         self.number = str(row[0])
 
     def alone(self) -> None:
-        """Wait until nobody else writes to the run, and keep it so until the transaction ends."""
         if not self._alone:
             self._run("SELECT pg_advisory_xact_lock(%s)", (self._lock,))
             self._alone = True
@@ -199,12 +195,10 @@ class ServerConnection:
         return status
 
     def commit(self) -> None:
-        """End a transaction, and keep what it wrote."""
         self._alone = False
         self._run("COMMIT")
 
     def rollback(self) -> None:
-        """End a transaction, and take back what it wrote."""
         self._alone = False
         self._run("ROLLBACK")
 
@@ -225,7 +219,6 @@ class ServerConnection:
         return [number for first in starts for number in range(first, first + block)][:count]
 
     def insert(self, table: str, row: Mapping[str, Any]) -> int:
-        """Write a row with a number of its own, which is returned."""
         marks = ", ".join(["%s"] * len(row))
         statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING id"  # noqa: S608 - names of ours
         return int(self._run(statement, _storable(tuple(row.values()))).fetchone()[0])
@@ -244,7 +237,6 @@ class ServerConnection:
                 copy.write_row([storable_value(value) for value in row] if has_nul else row)
 
     def insert_batch(self, row: Mapping[str, Any], count: int) -> tuple[int, Sequence[int]]:
-        """Write a row of ``batch``; return its number, and those of its completions, greater than all before."""
         assert self._alone
         marks = ", ".join(["%s"] * len(row))
         statement = (
@@ -256,16 +248,13 @@ class ServerConnection:
         return int(number), range(int(last) - more, int(last) + 1)[:count]
 
     def change_all(self, statement: str, rows: Sequence[Sequence[Any]], /) -> None:
-        """Run a statement once for each row of values."""
         with self._asking(), self._session.cursor() as cursor:
             cursor.executemany(to_postgres(statement), [_storable(row) for row in rows])
 
     def wait_at_most(self, seconds: float) -> None:
-        """End the wait for another writer after these seconds, with an error."""
         self._run(f"SET lock_timeout = {round(1000 * seconds)}")
 
     def end_questions(self, seconds: float) -> None:
-        """End each question with an error once these seconds from now are over."""
         self._deadline = time.monotonic() + seconds
         if seconds != self._limit:
             self._limit = seconds
@@ -275,7 +264,6 @@ class ServerConnection:
         """Do nothing: the server remembers."""
 
     def unsound(self) -> str | None:
-        """Return what in the run no recorder has written; ``None`` where nothing is found. It reads all of it."""
         kinds = {"object": dict, "array": list}
         for (table, column), shape in SHAPES.items():
             for (text,) in self.tuples(f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL"):  # noqa: S608 - names of ours
@@ -289,7 +277,6 @@ class ServerConnection:
         return None if row is None else "completion.status"
 
     def close(self) -> None:
-        """Close the connection. A second call does nothing."""
         self._session.close()
 
     def _run(self, statement: str, values: Values = ()) -> psycopg.Cursor[Any]:

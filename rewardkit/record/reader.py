@@ -19,18 +19,17 @@ from rewardkit.record.batch_rows import text_back
 from rewardkit.record.columns import read_table, score_sums
 from rewardkit.record.fits import Fits, check_split, status_of
 from rewardkit.record.log_pages import LogPage, LogPlace, Wanted, entry_of, read_page
+from rewardkit.record.opened_record import PAGE
 from rewardkit.record.outcomes import object_of, outcome_of
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.place import RecordPlace
 from rewardkit.record.sessions import is_alive
+from rewardkit.record.store import Row
 from rewardkit.record.sums import RecordedSums
 from rewardkit.record.table import CompletionTable, Floats
 from rewardkit.record.texts import unpacked
 from rewardkit.record.values import Completion, LogEntry, RecordedPrompt, Version
 from rewardkit.types import Outcome, Rollout, Status
-
-PAGE = 500
-"""Completions that are fetched at once."""
 
 
 class RunReader(RecordedSums):
@@ -150,27 +149,17 @@ class RunReader(RecordedSums):
 
     def rescored(self, number: int, ids: Sequence[int]) -> dict[int, Outcome]:
         """Return what a pass said of completions, by their numbers; without those that it did not score."""
-        outcomes: dict[int, Outcome] = {}
-        for start in range(0, len(ids), PAGE):
-            some = ids[start : start + PAGE]
-            marks = ",".join("?" * len(some))
-            details = self._rows(
-                f"{questions.SAID} WHERE said.pass = ? AND said.completion IN ({marks})", number, *some
-            )
-            by_completion = {row["completion"]: row for row in details}
-            rows = self._rows(f"{questions.RESCORED} AND rescored.completion IN ({marks})", number, *some)
-            with self._decoding():
-                outcomes |= {
-                    row["completion"]: outcome_of(
-                        row["status"],
-                        math.nan if row["score"] is None else row["score"],
-                        row["seconds"],
-                        row["digits"],
-                        by_completion.get(row["completion"]),
-                    )
-                    for row in rows
-                }
-        return outcomes
+        details = self._rows_in(f"{questions.SAID} WHERE said.pass = ? AND said.completion IN ({{}})", ids, number)
+        by_completion = {row["completion"]: row for row in details}
+        rows = self._rows_in(f"{questions.RESCORED} AND rescored.completion IN ({{}})", ids, number)
+        with self._decoding():
+            return {
+                row["completion"]: outcome_of(
+                    row["status"], math.nan if row["score"] is None else row["score"], row["seconds"], row["digits"],
+                    by_completion.get(row["completion"]),
+                )
+                for row in rows
+            }  # fmt: skip
 
     def completions(
         self,
@@ -217,16 +206,12 @@ class RunReader(RecordedSums):
 
     def by_id(self, ids: Sequence[int]) -> list[Completion]:
         """Return completions by their numbers in the record, in that order; those that are not there are left out."""
-        completions: dict[int, Completion] = {}
-        for start in range(0, len(ids), PAGE):
-            some = ids[start : start + PAGE]
-            marks = ",".join("?" * len(some))
-            rows = self._rows(f"{questions.COMPLETION} WHERE completion.id IN ({marks})", *some)
-            details = self._rows(f"{questions.SAID} WHERE said.pass = 0 AND said.completion IN ({marks})", *some)
-            by_call = {(row["completion"], row["version"]): row for row in details}
-            unpack = functools.cache(unpacked)  # the completions of a group share their prompt
-            with self._decoding():
-                completions |= {row["id"]: self._completion(row, by_call, unpack) for row in rows}
+        rows = self._rows_in(f"{questions.COMPLETION} WHERE completion.id IN ({{}})", ids)
+        details = self._rows_in(f"{questions.SAID} WHERE said.pass = 0 AND said.completion IN ({{}})", ids)
+        by_call = {(row["completion"], row["version"]): row for row in details}
+        unpack = functools.cache(unpacked)  # the completions of a group share their prompt
+        with self._decoding():
+            completions = {row["id"]: self._completion(row, by_call, unpack) for row in rows}
         return [completions[number] for number in ids if number in completions]
 
     def weights_of(self, completion: int) -> dict[str, float]:
@@ -267,13 +252,9 @@ class RunReader(RecordedSums):
 
     def prompts_by_index(self, indices: Sequence[int]) -> list[RecordedPrompt]:
         """Return prompts by their indices, in order of these; those that are not there are left out."""
-        prompts: list[RecordedPrompt] = []
-        for start in range(0, len(indices), PAGE):
-            some = sorted(indices)[start : start + PAGE]
-            rows = self._rows(questions.PROMPTS.format(",".join("?" * len(some))), *some)
-            with self._decoding():
-                prompts += [_prompt(row) for row in rows]
-        return prompts
+        rows = self._rows_in(questions.PROMPTS, sorted(indices))
+        with self._decoding():
+            return [_prompt(row) for row in rows]
 
     def prompt(self, index: int) -> RecordedPrompt:
         """Return a prompt by its index.
@@ -300,14 +281,12 @@ class RunReader(RecordedSums):
 
     def texts(self, ids: Sequence[int]) -> list[str | None]:
         """Return completions' texts, messages as the text of the last one; ``None`` for one that was left out."""
-        texts: dict[int, str] = {}
+        numbers = [int(number) for number in ids]
         read = functools.cache(lambda body: completion_text(text_back(unpacked(body))))
-        for start in range(0, len(ids), PAGE):
-            some = [int(number) for number in ids[start : start + PAGE]]
-            rows = self._rows(f"{questions.TEXT} WHERE completion.id IN ({','.join('?' * len(some))})", *some)
-            with self._decoding():
-                texts |= {number: read(body) for number, body in rows}
-        return [texts.get(int(number)) for number in ids]
+        rows = self._rows_in(f"{questions.TEXT} WHERE completion.id IN ({{}})", numbers)
+        with self._decoding():
+            texts = {number: read(body) for number, body in rows}
+        return [texts.get(number) for number in numbers]
 
     def table(
         self, steps: tuple[int, int] | None = None, split: str | None = "train", *, prompt: int | None = None
@@ -443,24 +422,15 @@ class RunReader(RecordedSums):
         if not rows:
             return
         query = questions.FAILED_OF_BATCH if fits.only_failed else questions.OF_BATCH.format(fits.column)
-        first, many = rows[0][0], 1
-        while batches := self._tuples(
-            questions.BATCHES,
-            first=first,
-            step=step,
-            split=split,
-            reward=fits.reward,
-            low=fits.low,
-            high=fits.high,
-            status=fits.status,
-            most=many,
-        ):
+        first, count = rows[0][0], 1
+        wanted = {"step": step, "split": split, **fits._asdict()}
+        while batches := self._tuples(questions.BATCHES, first=first, most=count, **wanted):
             for batch, versions in batches:
                 rows = self._tuples(query, batch=batch, after=after, reward=fits.reward)
                 with self._decoding():
                     fitting = fits.ids(rows, self._names(versions))
                 yield fitting
-            first, many = batches[-1][0] + 1, min(2 * many, PAGE)
+            first, count = batches[-1][0] + 1, min(2 * count, PAGE)
 
     def _names(self, versions: str) -> list[str]:
         return [name for name, _, _ in self._named(json.loads(versions))]
@@ -473,7 +443,7 @@ class RunReader(RecordedSums):
         return [self._versions[version] for version in versions]
 
     def _completion(
-        self, row: Any, details: Mapping[tuple[int, int], Any], unpack: Callable[[bytes], str]
+        self, row: Row, details: Mapping[tuple[int, int], Row], unpack: Callable[[bytes], str]
     ) -> Completion:
         versions = json.loads(row["versions"])
         named = self._named(versions)
@@ -496,14 +466,14 @@ class RunReader(RecordedSums):
         )  # fmt: skip
 
 
-def _version(row: Any) -> Version:
+def _version(row: Row) -> Version:
     return Version(
         row["reward"], row["number"], row["digits"], row["origin"], row["reference"], _unpacked(row["source_body"]),
         _unpacked(row["module_body"]), object_of(row["settings"]), row["first_step"], row["began"], row["id"],
     )  # fmt: skip
 
 
-def _prompt(row: Any) -> RecordedPrompt:
+def _prompt(row: Row) -> RecordedPrompt:
     return RecordedPrompt(row["id"], text_back(unpacked(row["prompt_body"])), object_of(unpacked(row["columns_body"])))
 
 

@@ -39,27 +39,22 @@ class RunsFolder:
 
     @property
     def label(self) -> str:
-        """The folder with its slash."""
         return f"{self.path}/"
 
     example = "runs/one"
 
     @property
     def exists(self) -> bool:
-        """Whether there is such a folder."""
         return os.path.isdir(self.path)  # False, and no error, where this user may not look
 
     @property
     def is_complete(self) -> bool:
-        """Whether all subfolders were looked at that may hold runs."""
         return self._below is None or self._below[1][1]
 
     def describe(self) -> str:
-        """Return the label, and whether the folder is not there yet."""
         return self.label if self.path.exists() else f"{self.label}, which is not there yet,"
 
     def check(self) -> None:
-        """Raise ConfigError where it is a file."""
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"{self.path}: is a file; expected a folder of runs, or a run's folder")
 
@@ -82,23 +77,18 @@ class RunsFolder:
         return [*([own] if own else []), *(name for name in names if name != own)]
 
     def run(self, name: str) -> FilePlace:
-        """Return the record of a run, which need not be there."""
         return FilePlace((self.path if name == self._own_name() else run_below(name, self.path)) / FILE)
 
     def has(self, name: str) -> bool:
-        """Return whether a run's file is there."""
         return os.path.exists(self.run(name))
 
     def identity(self, name: str) -> Stamp:
-        """Return what tells a run's file from another that took its place."""
         return self.run(name).identity
 
     def stamp(self, name: str) -> Stamp:
-        """Return a value that changes when something is written to a run."""
         return self.run(name).stamp()
 
     def size(self, name: str) -> int:
-        """Return the bytes of a run's record."""
         return self.run(name).size()
 
     def _own_name(self) -> str | None:

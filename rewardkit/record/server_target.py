@@ -44,14 +44,12 @@ class ServerTarget:
         return status == "committed"
 
     def begin(self) -> ServerConnection:
-        """Begin a transaction."""
         self._ending = None
         connection = self._ready()
         connection.begin()
         return connection
 
     def commit(self) -> None:
-        """Keep what was written since."""
         if self._connection is not None:
             self._ending = self._connection.number
             self._connection.commit()
@@ -77,21 +75,17 @@ class ServerTarget:
         return True
 
     def may_pass(self, error: Exception) -> bool:
-        """Return whether a fault lies with the server, and so may pass."""
         if isinstance(error, ServerError):
             return error.may_pass
         return isinstance(error, RecordError | OSError)
 
     def is_lock(self, error: Exception) -> bool:
-        """Return whether another process was waited for: a fault only where it lasts."""
         return isinstance(error, ServerError) and error.is_lock
 
     def explain(self, error: Exception) -> str:
-        """Return what an error says, without the run's address."""
         return self._run.redact(str(error)).removeprefix(f"{self._run}: ")
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
 

@@ -53,24 +53,20 @@ class Connection(sqlite3.Connection):
 
     @property
     def stamp(self) -> int:
-        """A number that changes when another connection writes."""
         return int(self.execute("PRAGMA data_version").fetchone()[0])
 
     def tuples(self, query: str, values: Values = (), /) -> list[tuple[Any, ...]]:
-        """Return the rows of a question as plain tuples."""
         cursor = self.cursor()
         cursor.row_factory = None
         return cursor.execute(query, values).fetchall()
 
     def begin(self) -> None:
-        """Begin a transaction, in which nobody else writes."""
         self.execute("BEGIN IMMEDIATE")
 
     def alone(self) -> None:
         """Do nothing: a transaction is alone from its beginning."""
 
     def reserve(self, table: str, count: int) -> range:
-        """Return numbers for further rows, greater than all before."""
         if table == "completion":  # the numbers of completions that were taken away are not given again
             last = self.execute("SELECT seq FROM sqlite_sequence WHERE name = 'completion'").fetchone()
         else:
@@ -79,39 +75,31 @@ class Connection(sqlite3.Connection):
         return range(first, first + count)
 
     def insert(self, table: str, row: Mapping[str, Any]) -> int:
-        """Write a row with a number of its own, which is returned."""
         marks = ", ".join("?" * len(row))
         statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"  # noqa: S608 - names of ours
         return self.execute(statement, tuple(row.values())).lastrowid or 0
 
     def insert_all(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Write rows, each with all columns of the table in their order."""
         if rows:
             self.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 - ours
 
     def insert_batch(self, row: Mapping[str, Any], count: int) -> tuple[int, Sequence[int]]:
-        """Write a row of ``batch``; return its number, and those of its completions, greater than all before."""
         return self.insert("batch", row), self.reserve("completion", count)
 
     def change_all(self, statement: str, rows: Sequence[Sequence[Any]], /) -> None:
-        """Run a statement once for each row of values."""
         self.executemany(statement, rows)
 
     def wait_at_most(self, seconds: float) -> None:
-        """End the wait for another writer after these seconds, with an error."""
         self.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
 
     def end_questions(self, seconds: float) -> None:
-        """End each question with an error once these seconds from now are over."""
         deadline = time.monotonic() + seconds
         self.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
 
     def remember(self, size: int) -> None:
-        """Keep at most so many bytes of the file in this process's memory."""
         self.execute(f"PRAGMA cache_size = -{int(size) // 1024}")
 
     def unsound(self) -> str | None:
-        """Return what in the file no recorder has written; ``None`` where nothing is found. It reads all of it."""
         return unsound(self)
 
 

@@ -7,9 +7,9 @@ trainer makes them, where a failure's default stands in and what has no score le
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -233,7 +233,7 @@ def compare(old: Column, new: Column, setting: Setting) -> Comparison:
     )
 
 
-def sign_flips(before: Any, after: Any) -> Places:
+def sign_flips(before: Floats, after: Floats) -> Places:
     """Return where an advantage goes from above 0 to below 0 or back; from 0 and to 0 is no flip."""
     first, second = _sign(before), _sign(after)
     return np.asarray(first * second < 0)
@@ -295,7 +295,7 @@ def _side(column: Column, signal: Places) -> Side:
     )
 
 
-def _sign(advantages: Any) -> Any:
+def _sign(advantages: Floats) -> Floats:
     values = np.nan_to_num(np.asarray(advantages, dtype=float))
     return np.where(np.abs(values) < ZERO, 0.0, np.sign(values))
 
@@ -329,7 +329,7 @@ def _same_size(groups: Whole) -> list[Whole]:
     return [order[firsts[sizes == size][:, None] + np.arange(size)] for size in np.unique(sizes)] if len(groups) else []
 
 
-def _by_batch(setting: Setting, make: Any) -> Floats:
+def _by_batch(setting: Setting, make: Callable[[Whole, tuple[int, int]], Floats]) -> Floats:
     """Return advantages made batch by batch; groups of unlike sizes are filled up with completions without a reward."""
     advantages = np.zeros(len(setting.groups))
     for batch in np.unique(setting.batches):

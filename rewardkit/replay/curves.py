@@ -9,7 +9,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import BatchSums, StepSummary, without_noise
@@ -301,7 +301,7 @@ def _std(batches: Sequence[BatchSums], mean: Number) -> Number:
     return without_noise(math.sqrt(squares / (size - 1)), mean)
 
 
-def _rounded(value: Any) -> Number:
+def _rounded(value: float | None) -> Number:
     """Return a number with the digits that a graph can show; ``None`` for anything but a finite number."""
     if value is None or not math.isfinite(value):
         return None

@@ -18,7 +18,7 @@ import numpy as np
 from rewardkit.errors import ConfigError, RecordError, RewardLoadError
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.reader import RunReader
-from rewardkit.record.table import Floats
+from rewardkit.record.table import Floats, Whole
 from rewardkit.record.values import Version
 from rewardkit.replay.compare import PARTIAL, Column, Places, Setting, compare, formula_of
 from rewardkit.replay.difference import SHOWN, Both, Difference
@@ -126,15 +126,11 @@ class _VersionSide:
             completion.outcomes[name] if completion.versions.get(name) == number else None
             for completion in read.completions
         ]
-        for each in self.passes:
-            lacking = [
-                completion.id for completion, outcome in zip(read.completions, outcomes, strict=True) if outcome is None
-            ]
-            rescored = run.rescored(each, lacking) if lacking else {}
-            outcomes = [
-                outcome or rescored.get(completion.id)
-                for completion, outcome in zip(read.completions, outcomes, strict=True)
-            ]
+        ids = [completion.id for completion in read.completions]
+        for number in self.passes:
+            lacking = [key for key, outcome in zip(ids, outcomes, strict=True) if outcome is None]
+            rescored = run.rescored(number, lacking) if lacking else {}
+            outcomes = [outcome or rescored.get(key) for key, outcome in zip(ids, outcomes, strict=True)]
         return outcomes
 
 
@@ -188,12 +184,12 @@ def of_run(
     compared = stored.of(np.array(both.ids, np.int64))
     setting, notes = _setting(stored, compared, name, weight)
     return Difference(
-        old=old.label,
-        new=new.label,
-        comparison=compare(*both.columns, setting),
-        examples=both.examples,
-        old_cost=sides[0].cost.total(),
-        new_cost=sides[1].cost.total(),
+        old.label,
+        new.label,
+        compare(*both.columns, setting),
+        both.examples,
+        sides[0].cost.total(),
+        sides[1].cost.total(),
         beside={other: float(weights[-1]) for other, weights in setting.other_weights.items() if weights[-1]},
         weight=float(setting.weights[-1]),
         formula=setting.formula,
@@ -262,7 +258,7 @@ def _read(
     run: RunReader,
     sides: Sequence[_VersionSide],
     stored: Stored,
-    wanted: Any,
+    wanted: Whole,
     both: Both,
     left_out: Counter[str],
     count: Count,
