@@ -68,7 +68,7 @@ def slime_group_rm(
     )
 
 
-class Sample(Protocol):
+class _Sample(Protocol):
     """A sample of slime's, as far as it is read and written."""
 
     prompt: Any
@@ -81,7 +81,7 @@ class Sample(Protocol):
 
 
 def _custom_rm(core: TrainerRewards) -> CustomRM:
-    async def rm(args: object, sample: Sample | list[Sample], **keywords: object) -> Any:
+    async def rm(args: object, sample: _Sample | list[_Sample], **keywords: object) -> Any:
         samples = sample if isinstance(sample, list) else [sample]
         _check(core, args, isinstance(sample, list))
         rows = await core.ascore([_rollout(core, sample) for sample in samples])
@@ -105,11 +105,11 @@ def _check(core: TrainerRewards, args: object, is_group: bool) -> None:
         )
 
 
-def _metadata(sample: Sample) -> dict[str, Any]:
+def _metadata(sample: _Sample) -> dict[str, Any]:
     return sample.metadata if isinstance(sample.metadata, dict) else {}
 
 
-def _rollout(core: TrainerRewards, sample: Sample) -> Rollout:
+def _rollout(core: TrainerRewards, sample: _Sample) -> Rollout:
     truth = {} if sample.label is None else {"answer": sample.label, "label": sample.label}
     columns = {**_metadata(sample), **truth}
     columns.pop(_MARK, None)
@@ -117,7 +117,7 @@ def _rollout(core: TrainerRewards, sample: Sample) -> Rollout:
     return core.rollout(sample.prompt, sample.response, columns, group=group)
 
 
-def _reward(core: TrainerRewards, args: object, sample: Sample, row: ToldRow) -> Any:
+def _reward(core: TrainerRewards, args: object, sample: _Sample, row: ToldRow) -> Any:
     """Return slime's reward of a sample, and leave in the sample what a number cannot say."""
     details = core.known(row)
     sample.metadata = {**_metadata(sample), _MARK: details}
@@ -127,7 +127,9 @@ def _reward(core: TrainerRewards, args: object, sample: Sample, row: ToldRow) ->
     return {**details, key: core.number(row)} if key else core.number(row)
 
 
-def post_process(args: Any, samples: Sequence[Sample]) -> tuple[list[float], list[float]]:  # slime's argparse.Namespace
+def post_process(
+    args: Any, samples: Sequence[_Sample]
+) -> tuple[list[float], list[float]]:  # slime's argparse.Namespace
     """Return slime's raw and normalised rewards, for ``--custom-reward-post-process-path``.
 
     They are slime's own, the mean of the group taken off and divided by its standard deviation + 1e-6 as the settings
@@ -155,7 +157,7 @@ def post_process(args: Any, samples: Sequence[Sample]) -> tuple[list[float], lis
     return raw, normalised
 
 
-def _has_total(sample: Sample) -> bool:
+def _has_total(sample: _Sample) -> bool:
     details = _metadata(sample).get(_MARK, {})
     return not (details.get("unknown") or details.get("skipped"))
 
