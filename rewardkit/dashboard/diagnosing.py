@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def diagnosis_of(record: str, most: int = MOST_COMPLETIONS) -> dict[str, Any]:
-    """Return the diagnosis of a record or the reason why there is none, its last step, and the processor's seconds.
+    """Return the diagnosis of a record or why it has none, its last step, and the seconds of the processor.
 
     Args:
         record: The record.

@@ -13,7 +13,7 @@ import numpy as np
 from rewardkit.health import exploits, faults, gradient, lengths, noise, trends, variety
 from rewardkit.health.evidence import CLIPPED, Evidence
 from rewardkit.health.evidence import lengths as lengths_of
-from rewardkit.health.flag import SHOWN_ROWS, Finding, Flag
+from rewardkit.health.flag import SHOWN_ROWS, Detection, Flag
 from rewardkit.health.measures import grouped
 
 FAMILIES: Mapping[str, str] = {
@@ -23,10 +23,10 @@ FAMILIES: Mapping[str, str] = {
     "noise": "Noise: does the reward agree with itself?",
 }
 """The families of detectors, with the question that each answers."""
-Find: TypeAlias = Callable[..., Finding | None]
+Find: TypeAlias = Callable[..., Detection | None]
 """A detector's function of a window and the baseline, and of a reward's name where it looks at each reward.
 
-The baseline is ``None`` where there is none; a detector that needs one is not asked then.
+The baseline may be ``None``; a detector that needs one is not asked then.
 """
 
 
@@ -153,15 +153,15 @@ def _ask(detector: Detector, window: Evidence, baseline: Evidence | None) -> Ite
         return
     subjects = [(reward,) for reward in window.table.scores] if detector.each else [()]
     for subject in subjects:
-        finding = detector.find(window, baseline, *subject)
-        if finding is not None:
-            yield _flag(detector.name, window, finding._replace(reward=subject[0]) if subject else finding)
+        detection = detector.find(window, baseline, *subject)
+        if detection is not None:
+            yield _flag(detector.name, window, detection._replace(reward=subject[0]) if subject else detection)
 
 
-def _flag(name: str, window: Evidence, finding: Finding) -> Flag:
+def _flag(name: str, window: Evidence, detection: Detection) -> Flag:
     first, last = window.span
-    rows = tuple(int(row_id) for row_id in window.table.ids[finding.rows][:SHOWN_ROWS])
-    value, threshold, message, action, baseline, _, reward = finding
+    rows = tuple(int(row_id) for row_id in window.table.ids[detection.rows][:SHOWN_ROWS])
+    value, threshold, message, action, baseline, _, reward = detection
     return Flag(name, reward, first, last, float(value), threshold, baseline, message, action, rows)
 
 

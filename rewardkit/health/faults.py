@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.health.evidence import Evidence
-from rewardkit.health.flag import Finding
+from rewardkit.health.flag import Detection
 from rewardkit.health.measures import grouped, highest, without_nan
 from rewardkit.record.table import Whole
 
@@ -18,7 +18,7 @@ _OPENED = re.compile(r"<([A-Za-z][\w-]{0,30})>\s*$")
 _CLOSING = re.compile(r"</([A-Za-z][\w-]{0,30})>")
 
 
-def failures(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
+def failures(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
     """Calls of a reward fail, for another reason than time.
 
     Formula: failed calls, without timeouts, over calls that were scored or failed. Flagged at once above 0.05 by its
@@ -38,10 +38,10 @@ def failures(window: Evidence, baseline: Evidence | None, reward: str) -> Findin
     action = f"See the errors: {window.errors_of(reward)}."
     if by_cause[0][0] == "infrastructure":
         action = f"Mend the server, then ask again what failed: rewardkit rescore RUN --only-failed {reward}."
-    return Finding(excess.value, 0.05, message + excess.where, action, rows=excess.rows)
+    return Detection(excess.value, 0.05, message + excess.where, action, rows=excess.rows)
 
 
-def timeouts(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
+def timeouts(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
     """Calls of a reward run out of time.
 
     Formula: calls with the cause ``timeout``, over calls that were scored or failed. Flagged at once above 0.02 by its
@@ -58,7 +58,7 @@ def timeouts(window: Evidence, baseline: Evidence | None, reward: str) -> Findin
         return None
     message = f"{excess.of_all:.0%} of the calls time out{excess.where}"
     action = f"Raise timeout_s of {reward} if it needs the time; else see on which completions it hangs."
-    return Finding(excess.value, 0.02, message, action, rows=excess.rows)
+    return Detection(excess.value, 0.02, message, action, rows=excess.rows)
 
 
 class _Excess(NamedTuple):
@@ -109,7 +109,7 @@ def _at(lost: Sequence[int]) -> str:
     return f"; at step {lost[0]}" + (f" and {len(lost) - 1} more" if len(lost) > 1 else "") + " all calls fail"
 
 
-def skips(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
+def skips(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
     """A reward no longer applies to completions that it applied to before, or applies to none.
 
     Formula: skipped calls over all. Flagged at once where it is every one of 100 (8 without steps), and above 0.2 where
@@ -135,10 +135,10 @@ def skips(window: Evidence, baseline: Evidence | None, reward: str) -> Finding |
     message = f"{share:.0%} of the calls are skipped"
     message += "" if before is None else f", {before[0]:.0%} in the baseline"
     action = f"See when {reward} returns None: a column that is missing, a form that the policy no longer writes?"
-    return Finding(share, min(bound, 1.0), message, action, baseline=before and before[0], rows=skipped)
+    return Detection(share, min(bound, 1.0), message, action, baseline=before and before[0], rows=skipped)
 
 
-def slow_rewards(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
+def slow_rewards(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
     """A reward's calls take much longer than before, or very long.
 
     Formula: 95th percentile of a call's seconds. Flagged at once above 30 s; above 1 s where it is also 3 times the
@@ -160,10 +160,12 @@ def slow_rewards(window: Evidence, baseline: Evidence | None, reward: str) -> Fi
     message = f"the slowest 5% of calls take {now:.1f} s or longer"
     message += "" if before is None else f"; in the baseline {before:.2g} s"
     action = f"See what {reward} waits for (a server, growing completions); raise concurrency or workers, or cache."
-    return Finding(now, min(bound, 30.0), message, action, baseline=before, rows=highest(window.table.seconds[reward]))
+    return Detection(
+        now, min(bound, 30.0), message, action, baseline=before, rows=highest(window.table.seconds[reward])
+    )
 
 
-def prefilled(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
+def prefilled(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
     """The chat template writes the opening tag that a format reward waits for, so it never pays.
 
     Formula: the completions that close a tag without opening it, over the sampled ones with that closing tag, is above
@@ -193,7 +195,7 @@ def prefilled(window: Evidence, baseline: Evidence | None, reward: str) -> Findi
         action = f"Let {reward} take the opening tag from the prompt, or a template that does not write <{tag}>."
         share = float(lacking.sum() / closing.sum())
         rows = np.isin(window.table.ids, sample.table.ids[lacking])
-        return Finding(share, 0.9, message, action, rows=rows)
+        return Detection(share, 0.9, message, action, rows=rows)
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a detector says: a finding, which becomes a flag of its window."""
+"""What a detector says: a detection, which becomes a flag of its window."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Flag:
         return {name: getattr(self, name) for name in self.__slots__} | {"rows": list(self.rows)}
 
 
-class Finding(NamedTuple):
+class Detection(NamedTuple):
     """What a detector found in a window.
 
     Attributes:

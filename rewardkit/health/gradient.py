@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from rewardkit.health.evidence import Evidence, extremes
-from rewardkit.health.flag import Finding
+from rewardkit.health.flag import Detection
 from rewardkit.health.measures import grouped, lower_share, mean_bounds, mean_of, upper_share, without_nan
 
 TOP = 0.99
 """A completion is at the top from this share of the way between the lowest and the highest reward."""
 
 
-def zero_variance(window: Evidence, baseline: Evidence | None) -> Finding | None:
+def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | None:
     """Groups give no gradient, because all their completions have one reward.
 
     Formula: groups of two completions or more whose weighted rewards are all the same (TRL's
@@ -45,7 +45,7 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Finding | None
     message += f", in {worst:.0%} all worst"
     action = _GRADIENT_ACTIONS[_mostly(best, worst, share)]
     rows = np.isin(parts.places, np.flatnonzero(parts.flat))
-    return Finding(share, bound, message, action, baseline=before and before[0], rows=rows)
+    return Detection(share, bound, message, action, baseline=before and before[0], rows=rows)
 
 
 _GRADIENT_ACTIONS = {
@@ -72,7 +72,7 @@ def _flat_share(baseline: Evidence | None) -> tuple[float, float] | None:
     return (float(flat.mean()), upper_share(flat)) if len(flat) >= 8 else None
 
 
-def ceiling(window: Evidence, baseline: Evidence | None) -> Finding | None:
+def ceiling(window: Evidence, baseline: Evidence | None) -> Detection | None:
     """Nearly all completions have the best reward that this run gave.
 
     Formula: completions at 0.99 or more of the way from the lowest to the highest weighted reward that was seen, over
@@ -91,10 +91,10 @@ def ceiling(window: Evidence, baseline: Evidence | None) -> Finding | None:
         return None
     message = f"{share:.0%} of completions have the best reward that this run gave"
     action = "Stop here, or go on with harder prompts or a stricter reward; what is left moves little."
-    return Finding(share, 0.8, message, action, rows=good >= TOP)
+    return Detection(share, 0.8, message, action, rows=good >= TOP)
 
 
-def std_collapse(window: Evidence, baseline: Evidence) -> Finding | None:
+def std_collapse(window: Evidence, baseline: Evidence) -> Detection | None:
     """The rewards inside groups hardly differ any more.
 
     Formula: mean over groups of the weighted reward's standard deviation (on the scale from worst to best), over the
@@ -115,10 +115,10 @@ def std_collapse(window: Evidence, baseline: Evidence) -> Finding | None:
     message = f"the spread of rewards inside groups is {ratio:.0%} of what it was"
     action = "Read the completions of one prompt beside each other: are they one text by now? Raise the temperature or"
     action += " the KL penalty, or give a reward that tells good from better."
-    return Finding(mean_of(spreads[0]), 0.2 * mean_of(spreads[1]), message, action, baseline=mean_of(spreads[1]))
+    return Detection(mean_of(spreads[0]), 0.2 * mean_of(spreads[1]), message, action, baseline=mean_of(spreads[1]))
 
 
-def dominance(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
+def dominance(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
     """One reward's scale drowns the others.
 
     Formula: in groups where this reward and another both differ, the standard deviation of this one's weighted scores
@@ -148,10 +148,10 @@ def dominance(window: Evidence, baseline: Evidence | None, reward: str) -> Findi
     share = mean_of(shares[0])
     message = f"{reward} makes {share:.1%} of the spread inside groups; what the other rewards say is drowned"
     action = f"Bring the rewards to one scale: divide {reward} by its range, or give it a smaller weight."
-    return Finding(share, 0.9, message, action)
+    return Detection(share, 0.9, message, action)
 
 
-def constant(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
+def constant(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
     """All scores of a reward are one number.
 
     Formula: the reward's own scores, without defaults that stand in for failures, all differ by less than 1e-9, over
@@ -176,7 +176,7 @@ def constant(window: Evidence, baseline: Evidence | None, reward: str) -> Findin
         return None
     message = f"all {len(scores):,} scores are {value:g}"
     action = "Score some completions that must be right and some that must be wrong (rewardkit test, rewardkit audit)."
-    return Finding(value, value, message, action, rows=~np.isnan(window.table.scores[reward]))
+    return Detection(value, value, message, action, rows=~np.isnan(window.table.scores[reward]))
 
 
 def _own_scores(evidence: Evidence, reward: str) -> Any:
@@ -191,7 +191,7 @@ def _always(window: Evidence, reward: str, value: float) -> bool:
     return not len(series) or bool(np.isclose(series, value).all()) or value < float(series.max())
 
 
-def defaults(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
+def defaults(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
     """Scores are defaults that stand in for failures.
 
     Formula: failed calls that have a score all the same, over calls that were scored or failed. Flagged at once where
@@ -209,4 +209,4 @@ def defaults(window: Evidence, baseline: Evidence | None, reward: str) -> Findin
     share = float(failed.sum() / is_call.sum())
     message = f"{share:.0%} of the scores are a default that stands in for a failed call"
     action = f"Mend the failures ({window.errors_of(reward)}), or declare no default."
-    return Finding(share, 0.05, message, action, rows=failed)
+    return Detection(share, 0.05, message, action, rows=failed)

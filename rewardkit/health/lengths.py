@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from rewardkit.health.evidence import CLIPPED, Evidence, by_step, lengths
-from rewardkit.health.flag import Finding
+from rewardkit.health.flag import Detection
 from rewardkit.health.measures import change, grouped, highest, inside_groups, lower_share, without_nan
 
 
-def length_drift(window: Evidence, baseline: Evidence) -> Finding | None:
+def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
     """Completions grow or shrink and nothing is gained by it.
 
     Formula: the window's mean length against the baseline's step means. Flagged where it is over 3 of their standard
@@ -38,7 +38,7 @@ def length_drift(window: Evidence, baseline: Evidence) -> Finding | None:
         else "Read the shortest completions: does the reward, or its judge, pay for nothing?"
     )
     rows = highest(lengths(window) * (1 if grown else -1))
-    return Finding(distance, 3.0 if grown else -3.0, message, action, baseline=moved.before, rows=rows)
+    return Detection(distance, 3.0 if grown else -3.0, message, action, baseline=moved.before, rows=rows)
 
 
 def _gain(window: Evidence, baseline: Evidence) -> float:
@@ -48,7 +48,7 @@ def _gain(window: Evidence, baseline: Evidence) -> float:
     return float(after.mean() - before.mean()) / spread if spread > 0 and len(after) else 0.0
 
 
-def length_reward(window: Evidence, baseline: Evidence | None) -> Finding | None:
+def length_reward(window: Evidence, baseline: Evidence | None) -> Detection | None:
     """Inside a group, the longer completion has the higher reward.
 
     Formula: Pearson's correlation of length and weighted reward, each less its group's mean, with its lower bound
@@ -72,10 +72,10 @@ def length_reward(window: Evidence, baseline: Evidence | None) -> Finding | None
     message = f"inside a group length and reward go together (r = {now.r:.2f}): the longer completion wins"
     action = "Compare the longest and the shortest completion of a few groups; then score what is said, not how much."
     rows = highest(lengths(window))
-    return Finding(now.r, bound, message, action, baseline=None if before is None else before.r, rows=rows)
+    return Detection(now.r, bound, message, action, baseline=None if before is None else before.r, rows=rows)
 
 
-def clipped(window: Evidence, baseline: Evidence | None) -> Finding | None:
+def clipped(window: Evidence, baseline: Evidence | None) -> Detection | None:
     """Completions are truncated at the most tokens allowed.
 
     Formula: truncated completions over those where it is known (else the mean of TRL's
@@ -104,4 +104,4 @@ def clipped(window: Evidence, baseline: Evidence | None) -> Finding | None:
     share = float(np.nanmean(shares))
     message = f"{share:.0%} of completions are truncated at the most tokens allowed"
     action = "Raise max_completion_length, or punish length softly; truncated completions have no answer to score."
-    return Finding(share, bound, message, action, baseline=None if before is None else before[0], rows=is_cut)
+    return Detection(share, bound, message, action, baseline=None if before is None else before[0], rows=is_cut)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.health.evidence import Evidence
-from rewardkit.health.flag import Finding
+from rewardkit.health.flag import Detection
 from rewardkit.health.measures import grouped, highest
 from rewardkit.record.table import Floats
 
@@ -117,7 +117,7 @@ def _in_groups(left: Floats, right: Floats, labels: Floats) -> tuple[Floats, Flo
     return left[several], right[several], labels[several]
 
 
-def noise(window: Evidence, baseline: Evidence | None, reward: str) -> Finding | None:
+def noise(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
     """Most of a reward's advantages are its own noise.
 
     Formula: the mean square of the differences of two scorings inside groups, over twice the variance inside groups;
@@ -138,4 +138,4 @@ def noise(window: Evidence, baseline: Evidence | None, reward: str) -> Finding |
     action += f" ({result.scorings} times here)" if result.scorings else ""
     action += ", or ask the judge for less: a criterion at a time, temperature 0."
     apart = np.abs(window.table.scores[reward] - window.again[reward])
-    return Finding(result.share, 0.5, message, action, rows=highest(apart))
+    return Detection(result.share, 0.5, message, action, rows=highest(apart))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from rewardkit.health.evidence import Evidence, by_step, extremes
-from rewardkit.health.flag import Finding
+from rewardkit.health.flag import Detection
 from rewardkit.health.measures import change, grouped, highest, inside_groups, line, mean_of, without_nan
 from rewardkit.record.table import Floats
 
 
-def reward_jump(window: Evidence, baseline: Evidence, reward: str) -> Finding | None:
+def reward_jump(window: Evidence, baseline: Evidence, reward: str) -> Detection | None:
     """A reward's mean jumps from one step to the next and stays there.
 
     Formula: a line through 20 earlier steps is carried on over the window and the 4 steps before it; the steps'
@@ -46,7 +46,7 @@ def reward_jump(window: Evidence, baseline: Evidence, reward: str) -> Finding | 
     action = f"Read the best completions of step {step} and after: a jump is mostly an exploit, or a changed reward."
     after_jump = np.flatnonzero(window.table.steps >= step)
     best = after_jump[highest(np.nan_to_num(window.table.scores[reward][after_jump], nan=-np.inf))]
-    return Finding((rise - steady) / spread, 0.45, message, action, rows=best)
+    return Detection((rise - steady) / spread, 0.45, message, action, rows=best)
 
 
 def _rising(before: Floats, after: Floats, error: float) -> range:
@@ -72,7 +72,7 @@ def _step_error(window: Evidence, reward: str) -> float:
     return float(means.std() / np.sqrt(max(groups, 1.0))) if len(means) else 0.0
 
 
-def format_saturated(window: Evidence, baseline: Evidence) -> Finding | None:
+def format_saturated(window: Evidence, baseline: Evidence) -> Detection | None:
     """One reward is full while no other, though they have room, rises.
 
     Formula: since the first step from which a reward's mean over 5 steps stays at 0.95 of its range or above, 50 steps
@@ -99,7 +99,7 @@ def format_saturated(window: Evidence, baseline: Evidence) -> Finding | None:
     message = f"{full[1]} is full since {full[0]} steps, and {idle}"
     action = f"Lower the weight of {full[1]} or make it a gate, and look whether any completion earns more of the rest."
     only = next(iter(flat)) if len(flat) == 1 else None
-    return Finding(max(flat.values()), 0.1, message, action, reward=only)
+    return Detection(max(flat.values()), 0.1, message, action, reward=only)
 
 
 def _most_rise(window: Evidence, windows: list[Evidence], reward: str, steps: int) -> float | None:
@@ -129,7 +129,7 @@ def _since_full(window: Evidence, windows: list[Evidence], reward: str) -> int:
     return len(smooth) - (int(below[-1]) + 1 if len(below) else 0)
 
 
-def conflict(window: Evidence, baseline: Evidence, reward: str) -> Finding | None:
+def conflict(window: Evidence, baseline: Evidence, reward: str) -> Detection | None:
     """A reward that agreed with another now works against it.
 
     Formula: Pearson's correlation of the two rewards' scores, each less its group's mean. Flagged where it is above 0.2
@@ -152,11 +152,11 @@ def conflict(window: Evidence, baseline: Evidence, reward: str) -> Finding | Non
         message = f"{reward} and {other} went together (r = {before.r:.2f}) and now fight (r = {now.r:.2f})"
         action = f"Read completions that {reward} pays and {other} does not: one of the two is being gamed."
         apart = window.table.scores[reward] - window.table.scores[other]
-        return Finding(now.r, -0.2, message, action, baseline=before.r, rows=highest(np.abs(apart)))
+        return Detection(now.r, -0.2, message, action, baseline=before.r, rows=highest(np.abs(apart)))
     return None
 
 
-def held_out_falls(window: Evidence, baseline: Evidence, reward: str) -> Finding | None:
+def held_out_falls(window: Evidence, baseline: Evidence, reward: str) -> Detection | None:
     """The reward rises while a reward of weight 0, which the trainer does not see, falls.
 
     Formula: the step means of the weighted reward (on the scale from worst to best) and of the held-out reward, in
@@ -187,4 +187,4 @@ def held_out_falls(window: Evidence, baseline: Evidence, reward: str) -> Finding
         f"Read completions with a high reward and a low {reward}; the paid rewards no longer measure what is meant."
     )
     gap = np.nan_to_num(window.share_of_best(baseline)) - np.nan_to_num(window.table.scores[reward])
-    return Finding(fell, -0.2, message, action, baseline=mean_of(pairs[0][0]), rows=highest(gap))
+    return Detection(fell, -0.2, message, action, baseline=mean_of(pairs[0][0]), rows=highest(gap))

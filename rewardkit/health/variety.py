@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from rewardkit.health.evidence import Evidence
-from rewardkit.health.flag import Finding
+from rewardkit.health.flag import Detection
 from rewardkit.health.measures import lower_share, mean_bounds, mean_of, upper_share
 
 WORDS = 200
@@ -21,7 +21,7 @@ LEAST_CHARS = 20
 """A text that is shorter repeats by chance: many prompts have the answer 4."""
 
 
-def duplicates_in_group(window: Evidence, baseline: Evidence | None) -> Finding | None:
+def duplicates_in_group(window: Evidence, baseline: Evidence | None) -> Detection | None:
     """The completions of one prompt are copies of each other.
 
     Formula: 1 less distinct over all texts of a group, case and white space aside, mean over the sampled groups.
@@ -36,7 +36,7 @@ def duplicates_in_group(window: Evidence, baseline: Evidence | None) -> Finding 
     return _copied(window, baseline, _copies_in_groups, message, action)
 
 
-def duplicates_across_prompts(window: Evidence, baseline: Evidence | None) -> Finding | None:
+def duplicates_across_prompts(window: Evidence, baseline: Evidence | None) -> Detection | None:
     """One text answers many prompts.
 
     Formula: sampled completions whose text, case and white space aside, another prompt has too, over all sampled.
@@ -57,8 +57,8 @@ def _copied(
     copies: Callable[[Evidence], tuple[list[float], float]],
     message: str,
     action: str,
-) -> Finding | None:
-    """Return a finding where texts are copies, by a function of shares of copies and the completions behind each."""
+) -> Detection | None:
+    """Return a detection where texts are copies, by a function of shares of copies and the completions behind each."""
     shares, size = copies(window)
     if len(shares) < 4:
         return None
@@ -75,7 +75,7 @@ def _copied(
     share, texts = mean_of(shares), list(map(_plain, sample.texts))
     most = Counter(texts).most_common(1)[0][0]
     rows = np.isin(window.table.ids, sample.table.ids[[text == most for text in texts]])
-    return Finding(share, bound, f"{share:.0%} {message}", action, baseline=before and before[0], rows=rows)
+    return Detection(share, bound, f"{share:.0%} {message}", action, baseline=before and before[0], rows=rows)
 
 
 def _plain(text: str) -> str:
@@ -111,7 +111,7 @@ def _copies_across(evidence: Evidence) -> tuple[list[float], float]:
     return shares, len(sample.texts) / max(len(by_prompt), 1)
 
 
-def distinct_words(window: Evidence, baseline: Evidence) -> Finding | None:
+def distinct_words(window: Evidence, baseline: Evidence) -> Detection | None:
     """The completions of a group say the same in ever fewer words.
 
     Formula: distinct-2 (distinct pairs of words over all pairs, of the first 200 words of each completion), mean over
@@ -127,7 +127,7 @@ def distinct_words(window: Evidence, baseline: Evidence) -> Finding | None:
         return None
     message = f"{mean_of(now):.0%} of the pairs of words in a group are distinct, {mean_of(before):.0%} at first"
     action = "Read a group side by side; raise the temperature or the KL penalty before all of it is one text."
-    return Finding(
+    return Detection(
         mean_of(now), 0.5 * mean_of(before), message, action, baseline=mean_of(before), rows=_of_sample(window)
     )
 
@@ -148,7 +148,7 @@ def _distinct_2(texts: Sequence[str]) -> float | None:
     return len(set(pairs)) / len(pairs) if pairs else None
 
 
-def repetition(window: Evidence, baseline: Evidence | None) -> Finding | None:
+def repetition(window: Evidence, baseline: Evidence | None) -> Detection | None:
     """Completions repeat themselves.
 
     Formula: bytes over bytes packed by zlib, of the first 2,000 characters of each completion of 200 characters or
@@ -172,7 +172,7 @@ def repetition(window: Evidence, baseline: Evidence | None) -> Finding | None:
     message += "" if before is None else f" ({mean_of(before):.1f} to 1 at first)"
     action = "Read the rows for loops; a repetition penalty as a reward, or a stricter length, ends them."
     old = None if before is None else mean_of(before)
-    return Finding(mean_of(now), bound, message, action, baseline=old, rows=_of_sample(window))
+    return Detection(mean_of(now), bound, message, action, baseline=old, rows=_of_sample(window))
 
 
 def _packed(evidence: Evidence) -> list[float]:
