@@ -17,6 +17,7 @@ from rewardkit.errors import ConfigError
 from rewardkit.loading.config import RewardFunctionsConfig
 from rewardkit.loading.registry import RewardSet, resolve_all, resolve_set
 from rewardkit.serving.choice import is_address, served_set
+from rewardkit.serving.server_link import without_token
 
 _COMMA = re.compile(r",(?![^()]*\))")
 """A comma between references; one inside brackets belongs to a call, which is refused as a whole."""
@@ -114,6 +115,7 @@ def one_of(references: str, timeout_s: float | None = None, *, here: bool = Fals
     """
     reward_set = chosen(references, timeout_s, here=here)
     if len(reward_set.rewards) != 1:
+        references = without_token(references)
         first = f"{references}{'#' if reward_set.servers else ':'}{next(iter(reward_set.rewards))}"
         raise ConfigError(f"{references!r} holds {len(reward_set.rewards)} rewards; name one: {first}")
     return reward_set

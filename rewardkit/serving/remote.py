@@ -133,7 +133,9 @@ class RemoteRuntime:
         self._threads = ThreadPoolExecutor(CONNECTIONS, "rewardkit-remote")
         unknown = [name for name in names or () if name not in description["rewards"]]
         if unknown:
-            raise ConfigError(f"{self.urls[0]} serves no {unknown[0]!r}; it serves {', '.join(description['rewards'])}")
+            raise ConfigError(
+                f"{self._links[0].url} serves no {unknown[0]!r}; it serves {', '.join(description['rewards'])}"
+            )
         selection = description["rewards"] if names is None else names
         self.weights: dict[str, float] = {name: description["weights"][name] for name in selection}
         try:
@@ -148,7 +150,7 @@ class RemoteRuntime:
             }
         except (KeyError, TypeError, ValueError, RewardDefinitionError) as error:
             raise ConfigError(
-                f"{self.urls[0]} tells of its rewards what this rewardkit cannot read: {error}"
+                f"{self._links[0].url} tells of its rewards what this rewardkit cannot read: {error}"
             ) from error
 
     def _introduction(self, links: Sequence[ServerLink], retry_s: float) -> Mapping[str, Any]:
@@ -158,14 +160,14 @@ class RemoteRuntime:
         finally:
             for link in links:
                 link.close()  # scores have links of their own, with a longer timeout
-        for url, reply in zip(self.urls, replies, strict=True):
+        for url, reply in zip((link.url for link in links), replies, strict=True):
             if reply.get("protocol") != PROTOCOL:
                 raise ConfigError(
                     f"{url} runs another version of rewardkit ({reply.get('rewardkit', 'an older one')}), which this "
                     "one cannot talk to; install the same on both"
                 )
             if any(reply[part] != replies[0][part] for part in _PARTS):
-                first = f"{self.urls[0]} {_summary(replies[0])}"
+                first = f"{links[0].url} {_summary(replies[0])}"
                 raise ConfigError(f"{url} serves {_summary(reply)}, and {first}: expected the same")
         self._most_rows = min(ROWS, *(reply.get("most_rows", ROWS) for reply in replies))
         return replies[0]

@@ -163,6 +163,8 @@ def test_one_reward_is_named_after_the_address(url: str) -> None:
     assert (2, f"error: {url!r} holds 4 rewards; name one: {url}#right\n") == (code, err)
     _, out, _ = _run("score", f"{url}#shortest", "rows.jsonl", "--json")
     assert ["shortest"] == list(json.loads(out)["rewards"])
+    code, _, err = _run("rescore", "no_run", "--reward", f"{url}/t/{TOKEN}")
+    assert (2, True, False) == (code, "/t/***#right" in err, TOKEN in err)
     code, _, err = _run("score", f"{url}#longest", "rows.jsonl")
     assert (2, f"error: {url} serves no 'longest'; it serves right, polite, waits, shortest\n") == (code, err)
 
