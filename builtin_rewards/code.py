@@ -32,10 +32,8 @@ from sandbox import (
 )
 from sandbox.errors import CheckError, NotPlainError
 
-LIMITS = Limits(timeout_s=10.0)
-"""What one completion may use, all its checks together."""
-DEADLINE_S = 60.0
-"""Seconds of one call; above the jail's own limit, which ends slow code."""
+LIMITS = Limits(timeout_s=10.0)  # What one completion may use, all its checks together
+DEADLINE_S = 60.0  # Seconds of one call; above the jail's own limit, which ends slow code
 _NO_CODE = "no block of Python code in the completion"
 _MARKS = ("python", "py", "python3")
 _COMPILE = "def compiles(source):\n    compile(source, 'main.py', 'exec', dont_inherit=True)\n"

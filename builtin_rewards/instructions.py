@@ -14,8 +14,7 @@ from builtin_rewards.reading.thoughts import after_thinking, strip_frame
 from rewardkit import Reward, Score, reward
 from rewardkit.extending import shortened
 
-DEADLINE_S = 60.0
-"""Seconds that one call may take; loading langdetect's profiles is part of a worker's first one."""
+DEADLINE_S = 60.0  # Seconds that one call may take; loading langdetect's profiles is part of a worker's first one
 _MAX_LISTED = 10
 _SHOWN_CHARS = 80
 

@@ -24,8 +24,7 @@ from builtin_rewards.reading.numbers import Quantity, Unit, clean, read_quantity
 from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
-DEADLINE_S = 30.0
-"""Seconds that one call may take; a formula needs milliseconds, and the first call loads mpmath."""
+DEADLINE_S = 30.0  # Seconds that one call may take; a formula needs milliseconds, and the first call loads mpmath
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,21 +34,15 @@ class Turn:
     """One message.
 
     Attributes:
-        role: Who speaks.
-        parts: Head and text of each part.
-        said: Its own text, without thinking and tool results.
-        images: The images in it.
-        uses_tools: Whether it defines a tool, calls one, or is a tool's result.
-        unseen: The types of its parts that no judge can see, such as ``input_audio``.
         graded: Whether it is the assistant's in a completion.
     """
 
-    role: str
-    parts: tuple[tuple[str, str], ...]
-    said: str = ""
-    images: tuple[Image, ...] = ()
-    uses_tools: bool = False
-    unseen: tuple[str, ...] = ()
+    role: str  # Who speaks
+    parts: tuple[tuple[str, str], ...]  # Head and text of each part
+    said: str = ""  # Its own text, without thinking and tool results
+    images: tuple[Image, ...] = ()  # The images in it
+    uses_tools: bool = False  # Whether it defines a tool, calls one, or is a tool's result
+    unseen: tuple[str, ...] = ()  # The types of its parts that no judge can see, such as `input_audio`
     graded: bool = False  # these names are in the repr that draws a ListwiseJudge's order, so in its cache keys
 
     @property

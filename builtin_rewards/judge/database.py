@@ -41,12 +41,6 @@ class Database:
         purpose: What tells this file from others of the same processes, where they are to share it.
 
     Attributes:
-        setting: The setting that names its path, for messages: ``"JudgeCache(path=...)"``.
-        application_id: Tells its files from all others; kept in the file's header.
-        version: The format's number, in the header too. A file of another is refused, never changed.
-        schema: The statements that make its tables.
-        busy_s: Seconds to wait for another process's transaction.
-        readable: Whether a file that can only be read is of use.
         is_private: Whether only processes of this host can use the file, because it has no path of its own.
 
     Raises:
@@ -54,12 +48,12 @@ class Database:
             sqlite3.Error.
     """
 
-    setting: ClassVar[str]
-    application_id: ClassVar[int]
-    version: ClassVar[int]
-    schema: ClassVar[tuple[str, ...]]
-    busy_s: ClassVar[float]
-    readable: ClassVar[bool] = False
+    setting: ClassVar[str]  # The setting that names its path, for messages: `"JudgeCache(path=...)"`
+    application_id: ClassVar[int]  # Tells its files from all others; kept in the file's header
+    version: ClassVar[int]  # The format's number, in the header too. A file of another is refused, never changed.
+    schema: ClassVar[tuple[str, ...]]  # The statements that make its tables
+    busy_s: ClassVar[float]  # Seconds to wait for another process's transaction
+    readable: ClassVar[bool] = False  # Whether a file that can only be read is of use
 
     def __init__(self, path: str | os.PathLike[str] | None, purpose: str = "") -> None:
         self._made = False

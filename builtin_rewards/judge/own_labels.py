@@ -40,32 +40,20 @@ class LabelledScore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabelAgreement:
-    """How a judge's scores compare with labels.
+    """How a judge's scores compare with labels."""
 
-    Attributes:
-        rows: Labelled rows. Only ``scored`` ones count below; rows that neither scored nor failed were skipped.
-        errors: Why the first few failed.
-        threshold: The least score that counts as good.
-        agreement: The share of verdicts that equal their label; ``kappa`` is the agreement beyond chance.
-        best_threshold: The threshold with the best kappa.
-        best_kappa: That kappa, with each row judged by the threshold that is best for nine tenths of the others.
-        auc: The chance that a good completion scores above a bad one.
-        more_labels: How many more labels would halve the interval of kappa; ``None`` if all scores are equal.
-        per_1000: What 1,000 rows take: ``requests``, tokens, and ``cost_usd`` if the model has a price.
-    """
-
-    rows: int
+    rows: int  # Labelled rows. Only `scored` ones count below; rows that neither scored nor failed were skipped.
     scored: int
     failed: int
-    errors: tuple[str, ...]
-    threshold: float
-    agreement: Interval
+    errors: tuple[str, ...]  # Why the first few failed
+    threshold: float  # The least score that counts as good
+    agreement: Interval  # The share of verdicts that equal their label; `kappa` is the agreement beyond chance
     kappa: Interval
-    best_threshold: float
-    best_kappa: Interval
-    auc: float | None
-    more_labels: int | None
-    per_1000: Mapping[str, float]
+    best_threshold: float  # The threshold with the best kappa
+    best_kappa: Interval  # That kappa, with each row judged by the threshold that is best for nine tenths of the others
+    auc: float | None  # The chance that a good completion scores above a bad one
+    more_labels: int | None  # How many more labels would halve the interval of kappa; `None` if all scores are equal
+    per_1000: Mapping[str, float]  # What 1,000 rows take: `requests`, tokens, and `cost_usd` if the model has a price
 
     def __str__(self) -> str:
         """Return a summary of a few lines."""

@@ -67,20 +67,15 @@ class Scale(NamedTuple):
 class Rubric:
     """The criteria of a judgement, in the order in which they are asked for, and the scale they are graded on.
 
-    Attributes:
-        not_applicable: Whether a judge may say that a criterion does not apply.
-        cap: What the score is at most if a must-have fails.
-        reasoned: Whether the judge gives a reason before each grade.
-
     Raises:
         JudgeSetupError: A setting is wrong; names it.
     """
 
     criteria: tuple[Criterion, ...]
     scale: Scale
-    not_applicable: bool
-    cap: float
-    reasoned: bool
+    not_applicable: bool  # Whether a judge may say that a criterion does not apply
+    cap: float  # What the score is at most if a must-have fails
+    reasoned: bool  # Whether the judge gives a reason before each grade
 
     def __init__(
         self,

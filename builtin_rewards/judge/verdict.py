@@ -40,21 +40,13 @@ _BROKEN_OFF = frozenset({"model_length", "max_tokens", "error", "abort"})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge found.
+    """What a judge found."""
 
-    Attributes:
-        grades: By criterion, on the rubric's scale; ``None`` if it does not apply.
-        reasons: By criterion.
-        score: What the grades come to, in [0, 1]; ``None`` if no criterion applies.
-        spread: Standard deviation of the scores of the verdicts that it combines, over their number.
-        samples: How many verdicts it combines.
-    """
-
-    grades: Mapping[str, float | None]
-    reasons: Mapping[str, str]
-    score: float | None
-    spread: float = 0.0
-    samples: int = field(default=1, kw_only=True)
+    grades: Mapping[str, float | None]  # By criterion, on the rubric's scale; `None` if it does not apply
+    reasons: Mapping[str, str]  # By criterion
+    score: float | None  # What the grades come to, in [0, 1]; `None` if no criterion applies
+    spread: float = 0.0  # Standard deviation of the scores of the verdicts that it combines, over their number
+    samples: int = field(default=1, kw_only=True)  # How many verdicts it combines
 
 
 def _replace_surrogates(value: object) -> object:

@@ -29,21 +29,16 @@ MAX_ANSWER_CHARS = 4_000  # a longer marked text is no answer
 class AnswerRule(StrEnum):
     """The rule that found an answer; the rules are tried in this order."""
 
-    BOXED = "boxed"
-    """The last ``\\boxed{...}``, ``\\fbox{...}`` or ``\\boxed 5``."""
-    TAG = "answer_tag"
-    """The last ``<answer>...</answer>``; without an end, up to the end of the text."""
+    BOXED = "boxed"  # The last `\boxed{...}`, `\fbox{...}` or `\boxed 5`
+    TAG = "answer_tag"  # The last `<answer>...</answer>`; without an end, up to the end of the text
     PHRASE = "phrase"
     """The last of "the answer is ...", "final answer: ...", a line ``#### n``, ``A: n`` or ``Answer: n``, a line
     below ``Answer`` or ``Answer:``."""
-    WHOLE = "whole"
-    """The completion itself: one short line that is a formula, or that has no number."""
+    WHOLE = "whole"  # The completion itself: one short line that is a formula, or that has no number
     LAST_NUMBER = "last_number"
     """The last number with its unit, or the formula in delimiters that it stands in or that the text ends with."""
-    VERDICT = "verdict"
-    """The yes, no, true or false that a completion begins with; read for such a gold alone."""
-    NONE = "none"
-    """There is no answer."""
+    VERDICT = "verdict"  # The yes, no, true or false that a completion begins with; read for such a gold alone
+    NONE = "none"  # There is no answer
 
 
 MARKED = (AnswerRule.BOXED, AnswerRule.TAG)  # the rules for marked answers, in the order in which they are tried
@@ -53,19 +48,12 @@ UNMARKED = (AnswerRule.WHOLE, AnswerRule.LAST_NUMBER, AnswerRule.NONE)
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """A completion's final answer.
+    """A completion's final answer."""
 
-    Attributes:
-        answer: Its text as it stands; ``None`` for a completion without an answer.
-        rule: The rule that found it.
-        candidates: The distinct final answers, in order.
-        problem: Why the answer cannot count, such as a denial before it; empty if it can.
-    """
-
-    answer: str | None
-    rule: AnswerRule
-    candidates: tuple[str, ...] = ()
-    problem: str = ""
+    answer: str | None  # Its text as it stands; `None` for a completion without an answer
+    rule: AnswerRule  # The rule that found it
+    candidates: tuple[str, ...] = ()  # The distinct final answers, in order
+    problem: str = ""  # Why the answer cannot count, such as a denial before it; empty if it can
 
     @property
     def stuffed(self) -> bool:

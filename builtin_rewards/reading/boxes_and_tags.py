@@ -8,17 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A box or a tag with content, from ``start`` up to ``end`` in the text.
-
-    Attributes:
-        content: Its text as it stands; where a box is in a box, that of the inner one.
-        closed: Whether it ends; otherwise the content goes to the end of the text.
-    """
+    """A box or a tag with content, from ``start`` up to ``end`` in the text."""
 
     start: int
     end: int
-    content: str
-    closed: bool = True
+    content: str  # Its text as it stands; where a box is in a box, that of the inner one
+    closed: bool = True  # Whether it ends; otherwise the content goes to the end of the text
 
 
 _MOST_NESTED = 12  # `re` has no recursion, so each level is written out

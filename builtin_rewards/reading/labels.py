@@ -19,15 +19,13 @@ class Label:
     """A label as it is written.
 
     Attributes:
-        kind: ``numeral`` in a base, ``time``, ``date``, ``ratio`` (which may be a time) or ``code``.
         parts: A numeral's base and value; the hour and the rest of a time; the month, day and year of a date, empty
             where unknown; a ratio's terms; a code's text.
-        half: ``a`` or ``p`` of a time, for before and after noon; empty where it is open.
     """
 
-    kind: str
+    kind: str  # `numeral` in a base, `time`, `date`, `ratio` (which may be a time) or `code`
     parts: _Parts
-    half: str = ""
+    half: str = ""  # `a` or `p` of a time, for before and after noon; empty where it is open
 
 
 _YEAR_TEXT = "January February March April May June July August September October November December"

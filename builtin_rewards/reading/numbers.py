@@ -74,36 +74,22 @@ def clean(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What a number counts.
+    """What a number counts."""
 
-    Attributes:
-        scale: How many base units it is; 1 for a noun.
-        dimensions: Powers of the base units, sorted; empty for a noun, such as apples.
-        stems: The noun's words without their endings; empty for a unit of the table.
-        money: The scale of the currency in a rate (``dollars per day``), else ``None``.
-    """
-
-    scale: Fraction
-    dimensions: tuple[tuple[str, int], ...]
-    stems: frozenset[str] = frozenset()
-    money: Fraction | None = None
+    scale: Fraction  # How many base units it is; 1 for a noun
+    dimensions: tuple[tuple[str, int], ...]  # Powers of the base units, sorted; empty for a noun, such as apples
+    stems: frozenset[str] = frozenset()  # The noun's words without their endings; empty for a unit of the table
+    money: Fraction | None = None  # The scale of the currency in a rate (`dollars per day`), else `None`
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number as it is written.
+    """A number as it is written."""
 
-    Attributes:
-        value: The number, exactly; 60 for ``60%``.
-        unit: What it counts; ``None`` for a number without a unit.
-        percent: Whether a percent sign or word follows.
-        places: Digits after the point; ``None`` for a fraction.
-    """
-
-    value: Fraction
-    unit: Unit | None = None
-    percent: bool = False
-    places: int | None = 0
+    value: Fraction  # The number, exactly; 60 for `60%`
+    unit: Unit | None = None  # What it counts; `None` for a number without a unit
+    percent: bool = False  # Whether a percent sign or word follows
+    places: int | None = 0  # Digits after the point; `None` for a fraction
 
 
 # A line is a dimension, and how many of its base unit are each of its units; what is alone has one of its own.

@@ -18,8 +18,7 @@ from rewardkit import DataError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Turns: TypeAlias = str | Sequence[Mapping[str, Any]]
-"""A prompt or a completion: text, or chat messages."""
+Turns: TypeAlias = str | Sequence[Mapping[str, Any]]  # A prompt or a completion: text, or chat messages
 TextForm: TypeAlias = Literal["chat", "plain"]
 """How prompt and completion are joined: ``plain`` pastes them, as TRL's ``RewardTrainer`` does with rows of text."""
 _Messages: TypeAlias = list[Any]

@@ -35,12 +35,10 @@ from builtin_rewards.reward_model.scorer import (
 from rewardkit import ConfigError, DataError, InfrastructureError, Kind, Reward, RewardOptions, Rollout, Score
 from rewardkit.extending import ColumnValueError, RewardFunction, Versioned, build_coercer, finished
 
-TIMEOUT_S = 300.0
-"""Seconds that a call may take: it waits for those before it."""
+TIMEOUT_S = 300.0  # Seconds that a call may take: it waits for those before it
 LOAD_TIMEOUT_S = 900.0
 """Seconds that loading may take: tens of gigabytes from a slow disk."""
-CONCURRENCY = 512
-"""Calls in flight at once: what batches are made of."""
+CONCURRENCY = 512  # Calls in flight at once: what batches are made of
 _STEPS = ("separator", "turns", "whole")
 _list_of_texts = build_coercer(list[str])
 

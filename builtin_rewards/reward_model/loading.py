@@ -29,25 +29,15 @@ _NEEDS = "scoring with a reward model needs {}: pip install torch transformers s
 
 @dataclass(frozen=True, slots=True)
 class CheckedFolder:
-    """A reward model's folder whose files were looked at, its weights not yet loaded.
+    """A reward model's folder whose files were looked at, its weights not yet loaded."""
 
-    Attributes:
-        path: The folder.
-        base: The folder with the model's weights; another one than ``path`` where that holds an adapter.
-        is_adapter: Whether ``path`` holds an adapter of ``base``.
-        kind: What the model learned from.
-        tokenwise: Whether it has logits for each token, not for a sequence.
-        labels: How many.
-        description: What ``reward_model.json`` says; the defaults without such a file.
-    """
-
-    path: Path
-    base: Path
-    is_adapter: bool
-    kind: ModelKind
-    tokenwise: bool
-    labels: int
-    description: RewardModelDescription
+    path: Path  # The folder
+    base: Path  # The folder with the model's weights; another one than `path` where that holds an adapter
+    is_adapter: bool  # Whether `path` holds an adapter of `base`
+    kind: ModelKind  # What the model learned from
+    tokenwise: bool  # Whether it has logits for each token, not for a sequence
+    labels: int  # How many
+    description: RewardModelDescription  # What `reward_model.json` says; the defaults without such a file
 
 
 @dataclass(slots=True)
@@ -55,20 +45,15 @@ class LoadedMember:
     """One model of an ensemble: a checkpoint, or an adapter on a base that others may share.
 
     Attributes:
-        folder: Where it comes from.
-        model: In evaluation mode, on its device.
-        tokenizer: A fast one, with a padding token.
         pad_id: The padding token that the checkpoint was trained with, by its configuration; ``None`` without one.
-        max_length: The most tokens of a text.
-        adapter: The adapter's name in ``model``; ``None`` for a checkpoint.
     """
 
-    folder: CheckedFolder
-    model: Any
-    tokenizer: Any
+    folder: CheckedFolder  # Where it comes from
+    model: Any  # In evaluation mode, on its device
+    tokenizer: Any  # A fast one, with a padding token
     pad_id: int | None
-    max_length: int
-    adapter: str | None = None
+    max_length: int  # The most tokens of a text
+    adapter: str | None = None  # The adapter's name in `model`; `None` for a checkpoint
 
     def activate(self) -> None:
         """Switch the base to this member's adapter; nothing is copied."""

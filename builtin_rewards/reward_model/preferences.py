@@ -15,8 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 from rewardkit import DataError, Rollout
 from rewardkit.extending import ROLES, read_rows, shorten
 
-Turns: TypeAlias = str | list[Mapping[str, Any]]
-"""A prompt or a completion: text, or chat messages."""
+Turns: TypeAlias = str | list[Mapping[str, Any]]  # A prompt or a completion: text, or chat messages
 
 _NOT_COLUMNS = ("prompt", "chosen", "rejected")
 _TURN = re.compile(r"\n\n(Human|Assistant):")

@@ -27,8 +27,7 @@ _log = logging.getLogger("rewardkit")
 
 NORMALIZATIONS = ("center", "reference", "quantile")
 """Subtract the mean of training, give the z-score, or the share of the reference that scores lower."""
-REDUCTIONS = ("mean", "min", "lower")
-"""How the scores of several models become one; ``lower`` is mean - k * std."""
+REDUCTIONS = ("mean", "min", "lower")  # How the scores of several models become one; `lower` is mean - k * std
 TOKEN_BUDGETS = {"cuda": 16_384, "cpu": 2_048}
 """Tokens of one forward, by kind of device. Of 512 to 16,384 on a CPU 2,048 took the least time for texts of 5 to 250
 words, half of what 16,384 took, whose activations no cache holds."""

@@ -52,16 +52,12 @@ class StandIn(Protocol):
 class Server:
     """Where a model is served. Checked when made; pickles; holds no key.
 
-    Attributes:
-        base_url: The API's address, mostly ending with ``/v1``; by default ``OPENAI_BASE_URL``'s, else OpenAI's own.
-        key_env: The environment variable of the key, read for each request. A server on loopback may do without.
-
     Raises:
         JudgeSetupError: A setting makes no sense, there is no key, or httpx2 is not installed; names the fix.
     """
 
-    base_url: str
-    key_env: str
+    base_url: str  # The API's address, mostly ending with `/v1`; by default `OPENAI_BASE_URL`'s, else OpenAI's own
+    key_env: str  # The environment variable of the key, read for each request. A server on loopback may do without.
 
     def __init__(self, base_url: str | None = None, key_env: str = "OPENAI_API_KEY") -> None:
         if importlib.util.find_spec("httpx2") is None:
