@@ -8,13 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from rewardkit.commands import (
-    FAILED,
-    INTERRUPTED,
     AsJson,
     Data,
     DataOption,
     RowCount,
     Seed,
+    audit_code,
     check_share,
     data_path,
     finish,
@@ -69,7 +68,6 @@ def audit_judge_command(
     for option, share in shares.items():
         check_share(f"--{option}", share)
     from builtin_rewards.judge.audit.answer_pairs import load
-    from builtin_rewards.judge.audit.judge_report import as_json as to_json
     from builtin_rewards.judge.audit.judge_report import print_audit
     from builtin_rewards.judge.audit.rounds import run_audit
     from builtin_rewards.judge.audit.subject import AuditedJudge
@@ -80,5 +78,5 @@ def audit_judge_command(
     with told_progress(f"audit of {subject.judge.name}") as tick:
         tell = functools.partial(typer.echo, err=True)
         audit = run_audit(subject, pairs, tick, tell, accept=accept, samples=samples)
-    code = INTERRUPTED if audit.unasked else FAILED if audit.breaches(limits) else 0
-    finish(to_json(audit, limits), lambda: print_audit(audit, limits, screen()), as_json=as_json, code=code)
+    code = audit_code([audit], limits)
+    finish(audit.as_json(limits), lambda: print_audit(audit, limits, screen()), as_json=as_json, code=code)

@@ -1,47 +1,18 @@
-"""An audit as people and machines read it."""
+"""An audit as people read it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from builtin_rewards.judge.audit.families import RECIPES
-from builtin_rewards.judge.audit.measures import FamilyResult, JudgeAudit
+from builtin_rewards.judge.audit.measures import JudgeAudit
 from rewardkit.commands import counts, excerpt, print_labelled, print_reasons, shortened
 from rewardkit.statistics import Interval
 
 _EXCERPT_CHARS = 100
-
-
-def as_json(audit: JudgeAudit, limits: Mapping[str, float]) -> dict[str, Any]:
-    """Return the audit with plain values."""
-    record, broken = audit.record, audit.breaches(limits)
-    fields = ("calls", "unasked", "failed", "skipped", "first_error", "families", "measures", "not_possible")
-    values: dict[str, Any] = {
-        "passed": not broken,
-        "breaches": broken,
-        "limits": limits,
-        "judge": record.subject.judge.name,
-        "models": record.subject.models,
-        "form": record.data.form,
-        "rows": len(record.rows),
-        "total_rows": record.data.total,
-        "accept": record.accept,
-        **{name: _plain(getattr(audit, name)) for name in fields},
-    }
-    for name, family in values["families"].items():
-        family |= {"rule": RECIPES[name].rule, "source": RECIPES[name].source}
-    return values
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, FamilyResult | Interval):
-        return _plain(value._asdict())
-    return {name: _plain(entry) for name, entry in value.items()} if isinstance(value, dict) else value
 
 
 def print_audit(audit: JudgeAudit, limits: Mapping[str, float], console: Console) -> None:

@@ -142,6 +142,31 @@ class JudgeAudit:
         share = self.measures.get(measure, {}).get(figure)
         return share.rate if isinstance(share, Interval) else None
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the user ended it before each verdict was asked for."""
+        return self.unasked > 0
+
+    def as_json(self, limits: Mapping[str, float]) -> dict[str, Any]:
+        """Return the audit with plain values."""
+        record, breaches = self.record, self.breaches(limits)
+        fields = ("calls", "unasked", "failed", "skipped", "first_error", "families", "measures", "not_possible")
+        values: dict[str, Any] = {
+            "passed": not breaches,
+            "breaches": breaches,
+            "limits": limits,
+            "judge": record.subject.judge.name,
+            "models": record.subject.models,
+            "form": record.data.form,
+            "rows": len(record.rows),
+            "total_rows": record.data.total,
+            "accept": record.accept,
+            **{name: _plain(getattr(self, name)) for name in fields},
+        }
+        for name, family in values["families"].items():
+            family |= {"rule": RECIPES[name].rule, "source": RECIPES[name].source}
+        return values
+
     def breaches(self, limits: Mapping[str, float]) -> list[str]:
         """Return what exceeds a limit, in words; the limits are shares from 0 to 1, compared with rates themselves."""
         messages = ["no right answer is accepted as it is"] if self.rate("bare", "right_accepted") == 0 else []
@@ -162,6 +187,12 @@ class JudgeAudit:
         if not any(self.families[name].accepted.of for name in INJECTIONS):
             messages.append("no injection could be measured")
         return messages + ([f"broken off with {self.unasked:,} verdicts to go"] if self.unasked else [])
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, FamilyResult | Interval):
+        return _plain(value._asdict())
+    return {name: _plain(entry) for name, entry in value.items()} if isinstance(value, dict) else value
 
 
 def _family(record: AuditRecord, family: str) -> FamilyResult:
@@ -275,7 +306,7 @@ def _self_preference(record: AuditRecord) -> Figures | str:
     return {**figures, "excess": excess[0] - excess[1]}
 
 
-_MEASURES: Mapping[str, Callable[[AuditRecord], Figures | str]] = {  # figures, or why there are none
+_MEASURES: Mapping[str, Callable[[AuditRecord], Figures | str]] = {  # figures, or the reason for having no figures
     "bare": _bare,
     "position": _position,
     "stability": _stability,

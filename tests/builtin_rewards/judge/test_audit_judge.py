@@ -33,7 +33,7 @@ from builtin_rewards.judge import (
 from builtin_rewards.judge.audit.answer_pairs import NO_ANSWER, load
 from builtin_rewards.judge.audit.cli import audit_judge_command
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
-from builtin_rewards.judge.audit.judge_report import as_json, print_audit
+from builtin_rewards.judge.audit.judge_report import print_audit
 from builtin_rewards.judge.audit.measures import JudgeAudit, model_family
 from builtin_rewards.judge.audit.rounds import run_audit
 from builtin_rewards.judge.audit.subject import AuditedJudge
@@ -603,7 +603,7 @@ def test_rows_of_a_list_are_told_as_rows(pairs: Path, tmp_path: Path) -> None:
 
 def test_the_machine_form_has_rates_rules_and_reasons(pairs: Path) -> None:
     """Plain JSON, with an interval for each share."""
-    said = json.loads(json.dumps(as_json(audited(gullible("professors"), pairs), LIMITS)))
+    said = json.loads(json.dumps(audited(gullible("professors"), pairs).as_json(LIMITS)))
     family = said["families"]["authority"]
     assert (False, 4, 0.5) == (said["passed"], *(family["accepted"][key] for key in ("of", "rate")))
     assert 0 < family["accepted"]["low"] < 0.5 < family["accepted"]["high"] < 1
