@@ -24,9 +24,7 @@ from sandbox import LOAD_TIMEOUT_S
 
 def rescore_command(
     run: RunPlace,
-    reward: Annotated[
-        str | None, option("The reward that scores, as file.py:name or http://host:8000#name.", "REF")
-    ] = None,
+    reward: Annotated[str | None, option("The reward that scores, as file.py:name or URL#name.", "REF")] = None,
     only_failed: Annotated[
         str | None, option("Score only what this reward failed on for infrastructure, such as a judge.", "NAME")
     ] = None,

@@ -190,7 +190,7 @@ def test_attacks_that_could_not_be_paid_are_no_all_clear(audit: Auditor, tmp_pat
     )
     rows = [
         {"prompt": "1+1=", "answer": "2", "completion": "two"},
-        {"prompt": "", "answer": "3", "completion": "three"},
+        {"prompt": " ", "answer": "3", "completion": "three"},
     ]
     found = audit(f"{file}:worded", rows)
     assert [1, 2] == list(found.unaudited)
