@@ -77,5 +77,5 @@ def rewind(connection: RecordConnection, step: int, before: float, last: int) ->
     ):
         statement = f"DELETE FROM {table} WHERE {column} IN ({those})"  # noqa: S608 - words of ours
         connection.execute(statement, {"step": step, "before": before, "last": last})
-    connection.execute("DELETE FROM metric WHERE step > ?", (step,))
+    connection.execute("DELETE FROM metric WHERE step > ?", (step,))  # the trainer logs a step after it, as one more
     connection.execute("DELETE FROM event WHERE kind = 'flag' AND step >= ? AND time < ?", (step, before))

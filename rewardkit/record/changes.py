@@ -147,7 +147,7 @@ def born(pid: int) -> str | None:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] in "ZX" else fields[19]
+    return None if fields[0] in "ZX" else fields[19]  # starttime: ticks since the machine booted
 
 
 def ask(connection: RecordConnection, reward: str, action: Action, body: Mapping[str, Any]) -> int:

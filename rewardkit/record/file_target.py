@@ -176,7 +176,7 @@ def _linked(copy: Path, path: Path) -> bool:
     for suffix in BESIDE:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     try:
-        os.link(copy, path)
+        os.link(copy, path)  # unlike a rename it fails where another process was first
     except FileExistsError:
         return False
     return True

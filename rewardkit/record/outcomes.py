@@ -33,7 +33,7 @@ def outcome_of(
         details: The row of what it said, with ``trace_body`` and ``log_body``; ``None`` where it said nothing.
         unpack: Returns a stored text.
     """
-    status, value = _STATUS[letter.lower()], None if math.isnan(score) else score
+    status, value = _STATUS[letter.lower()], None if math.isnan(score) else score  # a capital: from the cache
     if details is None:
         return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper())
     return Outcome(

@@ -81,7 +81,7 @@ class Recorder:
         self._about = {**plain(dict(about or {})), **machine()}
         self._began = time.time()
         self._session = 0
-        self._waits = rank > 0
+        self._waits = rank > 0  # a higher rank makes no file before rank 0 has looked
         self._held = False
         self._last_before = 0
         self._make_after = time.monotonic() + RANK_S if rank else 0.0

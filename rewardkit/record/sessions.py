@@ -48,4 +48,4 @@ def _runs(process: int, began: float) -> bool:
         started = int(booted.split()[1]) + int(numbers[_START_FIELD]) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError, StopIteration):
         return True  # no Linux: the number alone has to do
-    return state != "Z" and started < began + _STARTED_S
+    return state != "Z" and started < began + _STARTED_S  # Z: it has ended, and its parent has not asked

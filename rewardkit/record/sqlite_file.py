@@ -156,7 +156,7 @@ def connect_to_write(path: Path, *, threads: bool = False) -> Connection:
         try:
             _migrate(connection)
             _log_ahead(connection, path.parent)
-            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA synchronous = NORMAL")  # a lost machine costs the last steps at most
             connection.execute("PRAGMA cache_size = -65536")
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         except BaseException:
@@ -253,8 +253,8 @@ def _connected(path: Path, mode: str, *, threads: bool = False) -> Connection:
         address, uri=True, timeout=BUSY_S, isolation_level=None, factory=Connection, check_same_thread=not threads
     )
     connection.row_factory = sqlite3.Row
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
-    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)  # a crafted file may claim a huge value
+    connection.execute("PRAGMA trusted_schema = OFF")  # a stranger's file may name functions in its schema
     return connection
 
 

@@ -171,7 +171,7 @@ class Writer:
         with self._changed:
             self._end = self._end or time.monotonic() + timeout_s
             self._changed.notify_all()
-        self._thread.join(max(0.0, self._end - time.monotonic()) + 2 * LOCKED_S)
+        self._thread.join(max(0.0, self._end - time.monotonic()) + 2 * LOCKED_S)  # SQLite may be in such a wait
         if self._thread.is_alive():  # a disk or a server holds it
             self._drop_rest()
         return not self._thread.is_alive() and not self._waiting and not self.dropped

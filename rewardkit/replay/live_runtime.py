@@ -42,7 +42,7 @@ class LiveRuntime:
     def put(self, runtime: Runtime, state: RewardState) -> None:
         """Score with other rewards from now on."""
         if runtime is not self.runtime:
-            runtime.take_over(self.runtime)
+            runtime.take_over(self.runtime)  # one recorder, which the runtime in use closes
         runtime.weights, runtime.spared = dict(state.weights), state.shadows
         self.runtime, self.state = runtime, state
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,6 +104,14 @@ class _VersionSide:
             return self.scorer.grouped
         return self.subject.version is not None and self.subject.version.settings.get("kind") == "group"
 
+    def start(self, mask: Places, stack: contextlib.ExitStack, lane: Mapping[str, Any]) -> int:
+        """Start what scores the completions without a recorded outcome; return how many these are."""
+        lacking = int((mask & ~self.has_outcome).sum())
+        if not lacking or self.rewards is None:
+            return 0
+        self.scorer = stack.enter_context(SingleScorer(self.rewards, **lane))
+        return lacking
+
     def outcomes(self, run: RunReader, read: Read, count: Count) -> list[Outcome | None]:
         """Return what this version says of a portion."""
         outcomes = self._recorded(run, read)
@@ -172,12 +180,7 @@ def of_run(
         left_out.update(_unasked(sides) if not mask.any() else {})
         if limit is not None:
             mask &= np.isin(stored.table.groups, stored.table.groups[mask][:limit])
-        calls = 0
-        for side in sides:
-            lacking = int((mask & ~side.has_outcome).sum())
-            if lacking and side.rewards is not None:
-                side.scorer = stack.enter_context(SingleScorer(side.rewards, **lane))
-                calls += lacking
+        calls = sum(side.start(mask, stack, lane) for side in sides)
         _read(run, sides, stored, stored.table.ids[mask], both, left_out, Count(tick, calls))
     if not both.ids:
         raise RecordError(f"{run.name}: nothing to compare: {'; '.join(left_out) or 'no completions'}")

@@ -62,7 +62,7 @@ class CostSum:
     def add(self, outcomes: Sequence[Outcome], shares: Sequence[int] | None = None) -> None:
         """Add a portion's outcomes; ``shares`` says how many completions each outcome's call scored, 1 by default."""
         for index, outcome in enumerate(outcomes):
-            if not outcome.cached:
+            if not outcome.cached:  # an outcome from the cache took no time
                 self._seconds += outcome.duration_s / (shares[index] if shares is not None else 1)
                 self._timed += 1
         self._rows += len(outcomes)
