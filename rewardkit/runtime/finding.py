@@ -115,10 +115,14 @@ def _group_of(answer: dict[str, object], rollouts: int) -> CallFinding | None:
 
 def _finding_of(fields: object) -> CallFinding | None:
     """Return the finding of one rollout; ``None`` for fields that make no finding."""
-    if type(fields) is not dict or not all(name in _CHECKS and _CHECKS[name](value) for name, value in fields.items()):
+    if type(fields) is not dict:
         return None
-    expected = _OF_FAILURE if "cause" in fields else _OF_SCORE
-    if not fields.keys() <= expected or ("cause" in fields and "error" not in fields):
+    checks = _OF_FAILURE if "cause" in fields else _OF_SCORE
+    for name, value in fields.items():
+        check = checks.get(name)
+        if check is None or not check(value):
+            return None
+    if "cause" in fields and "error" not in fields:
         return None
     if "unanswered" in fields:
         fields["unanswered"] = tuple(Unanswered(*record) for record in fields["unanswered"])
@@ -146,15 +150,15 @@ def _are_unanswered(records: object) -> bool:
 
 
 _CAUSES = frozenset(cause.value for cause in Cause)
-_CHECKS: Mapping[str, Callable[[object], bool]] = {
+_OF_SCORE: Mapping[str, Callable[[object], bool]] = {
     "score": _is_number,
     "reason": _is_text,
     "metrics": _are_metrics,
     "unanswered": _are_unanswered,
+}
+_OF_FAILURE: Mapping[str, Callable[[object], bool]] = {
     "cause": lambda value: type(value) is str and value in _CAUSES,
     "error": _is_text,
     "traceback": _is_text,
     "is_final": lambda value: value is True,
 }
-_OF_FAILURE = {"cause", "error", "traceback", "is_final"}
-_OF_SCORE = _CHECKS.keys() - _OF_FAILURE
