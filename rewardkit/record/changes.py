@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.record.outcomes import object_of
-from rewardkit.record.store import RecordConnection, Row, transaction
+from rewardkit.record.store import RecordConnection, RecordRow, transaction
 
 SILENT_S = 120.0
 """A process that has not been heard of for so long is gone, also where it runs; it says a word every few seconds."""
@@ -315,14 +315,14 @@ def _tell(connection: RecordConnection, change: int) -> None:
     connection.insert("event", row)
 
 
-def _change(row: Row) -> RewardChange:
+def _change(row: RecordRow) -> RewardChange:
     return RewardChange(
         row["id"], row["asked"], row["reward"], Action(row["action"]), object_of(row["body"]),
         ChangeState(row["state"]), row["step"], row["words"],
     )  # fmt: skip
 
 
-def _trainer(row: Row) -> Trainer:
+def _trainer(row: RecordRow) -> Trainer:
     rewards = {name: Standing(*standing) for name, standing in json.loads(row["rewards"]).items()}
     return Trainer(
         row["id"], row["rank"], row["ranks"], row["host"], row["pid"], row["born"], row["seen"], row["ended"],

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.outcomes import outcome_of
-from rewardkit.record.store import Row
+from rewardkit.record.store import RecordRow
 from rewardkit.record.texts import unpacked
 from rewardkit.record.values import LogEntry
 from rewardkit.types import Cause, Status
@@ -291,7 +291,7 @@ class _Search:
         return rows[0][0] if rows else None
 
 
-def entry_of(row: Row, named: Named, unpack: Callable[[bytes], str] = unpacked) -> LogEntry:
+def entry_of(row: RecordRow, named: Named, unpack: Callable[[bytes], str] = unpacked) -> LogEntry:
     """Return what a call said, of a row of it, its completion and batch.
 
     Args:
@@ -308,7 +308,7 @@ def entry_of(row: Row, named: Named, unpack: Callable[[bytes], str] = unpacked) 
     return LogEntry(row["completion"], row["step"], row["epoch"], row["split"], row["rank"], name, number, outcome)
 
 
-def _letter(row: Row) -> str:
+def _letter(row: RecordRow) -> str:
     letters: str = row["status"]
     return letters[_versions(row["versions"]).index(row["version"])]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rewardkit.record.batch_rows import LETTERS
-from rewardkit.record.store import Row
+from rewardkit.record.store import RecordRow
 from rewardkit.record.texts import unpacked
 from rewardkit.types import Cause, Outcome, Unanswered
 
@@ -20,7 +20,7 @@ def outcome_of(
     score: float,
     took: float,
     digits: str,
-    details: Row | None,
+    details: RecordRow | None,
     unpack: Callable[[bytes], str] = unpacked,
 ) -> Outcome:
     """Return the outcome of a call.

@@ -24,7 +24,7 @@ from rewardkit.record.outcomes import object_of, outcome_of
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.place import RecordPlace
 from rewardkit.record.sessions import is_alive
-from rewardkit.record.store import Row
+from rewardkit.record.store import RecordRow
 from rewardkit.record.sums import RecordedSums
 from rewardkit.record.table import CompletionTable, Floats
 from rewardkit.record.texts import unpacked
@@ -443,7 +443,7 @@ class RunReader(RecordedSums):
         return [self._versions[version] for version in versions]
 
     def _completion(
-        self, row: Row, details: Mapping[tuple[int, int], Row], unpack: Callable[[bytes], str]
+        self, row: RecordRow, details: Mapping[tuple[int, int], RecordRow], unpack: Callable[[bytes], str]
     ) -> Completion:
         versions = json.loads(row["versions"])
         named = self._named(versions)
@@ -466,14 +466,14 @@ class RunReader(RecordedSums):
         )  # fmt: skip
 
 
-def _version(row: Row) -> Version:
+def _version(row: RecordRow) -> Version:
     return Version(
         row["reward"], row["number"], row["digits"], row["origin"], row["reference"], _unpacked(row["source_body"]),
         _unpacked(row["module_body"]), object_of(row["settings"]), row["first_step"], row["began"], row["id"],
     )  # fmt: skip
 
 
-def _prompt(row: Row) -> RecordedPrompt:
+def _prompt(row: RecordRow) -> RecordedPrompt:
     return RecordedPrompt(row["id"], text_back(unpacked(row["prompt_body"])), object_of(unpacked(row["columns_body"])))
 
 

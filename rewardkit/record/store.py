@@ -10,14 +10,14 @@ Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
 """What stands for ``?``, or for ``:name``."""
 
 
-class Row(Protocol):
+class RecordRow(Protocol):
     """A row that is read by position and by name, as :class:`sqlite3.Row`."""
 
     def __getitem__(self, key: Any, /) -> Any: ...
 
 
 class Answer(Protocol):
-    """The rows of a question, each a :class:`Row`."""
+    """The rows of a question, each a :class:`RecordRow`."""
 
     @property
     def rowcount(self) -> int:
