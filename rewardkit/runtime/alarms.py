@@ -29,7 +29,7 @@ class _Count:
     calls: int = 0
     failed: int = 0
     errors: set[str | None] = field(default_factory=set)  # two are enough
-    given: set[int] = field(default_factory=set)  # levels of the warnings
+    warned_levels: set[int] = field(default_factory=set)
 
 
 class Alarms:
@@ -53,13 +53,13 @@ class Alarms:
     def _warn(self, reward: Reward[..., Any], count: _Count, example: Outcome) -> None:
         if count.failed == count.calls and len(count.errors) == 1:
             level = logging.ERROR
-            words = f"all {count.calls} calls failed with one error; the reward is most likely broken, and its default "
-            words += f"{reward.options.default} stood in: {example.error}"
+            message = f"all {count.calls} calls failed with one error; the reward is most likely broken, "
+            message += f"and its default {reward.options.default} stood in: {example.error}"
         elif count.failed > count.calls / 2:
             level, often = logging.WARNING, f"{count.failed} of {count.calls} calls failed so far"
-            words = f"{often}, for example ({example.cause}): {example.error}"
+            message = f"{often}, for example ({example.cause}): {example.error}"
         else:
             return
-        if level not in count.given:
-            count.given.add(level)
-            _log.log(level, "reward %r: %s", reward.name, shortened(words))  # an error may quote the completion
+        if level not in count.warned_levels:
+            count.warned_levels.add(level)
+            _log.log(level, "reward %r: %s", reward.name, shortened(message))  # an error may quote the completion

@@ -7,7 +7,6 @@ import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
 
 from rewardkit.declare.spec import CallContext, RewardSpec
 from rewardkit.types import Outcome, Rollout, Status
@@ -23,26 +22,26 @@ class OutcomeCache:
 
     def __init__(self, entries: int = CACHE_ENTRIES) -> None:
         self._entries = entries
-        self._kept: OrderedDict[Key, tuple[Outcome, ...]] = OrderedDict()
-        self._lock = threading.Lock()  # protects _kept: scoring threads look up, the pool's thread stores
+        self._calls: OrderedDict[Key, tuple[Outcome, ...]] = OrderedDict()
+        self._lock = threading.Lock()  # protects _calls: scoring threads look up, the pool's thread stores
 
     def get(self, key: Key) -> tuple[Outcome, ...] | None:
         """Return the outcomes, marked as cached, or ``None``."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-        return None if found is None else as_cached(found)
+            outcomes = self._calls.get(key)
+            if outcomes is not None:
+                self._calls.move_to_end(key)
+        return None if outcomes is None else as_cached(outcomes)
 
     def put(self, key: Key, outcomes: tuple[Outcome, ...]) -> None:
         """Keep the outcomes of a call that did not fail."""
         if any(outcome.status is Status.FAILED for outcome in outcomes):
             return
         with self._lock:
-            self._kept[key] = outcomes
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._entries:
-                self._kept.popitem(last=False)
+            self._calls[key] = outcomes
+            self._calls.move_to_end(key)
+            while len(self._calls) > self._entries:
+                self._calls.popitem(last=False)
 
 
 def as_cached(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
@@ -59,18 +58,18 @@ def cache_key(number: int, spec: RewardSpec, rollouts: Sequence[Rollout], contex
         rollouts: The call's rollouts.
         context: The call's context, part of the key only where the reward reads it.
     """
-    named = {parameter.name for parameter in spec.parameters}
+    names = {parameter.name for parameter in spec.parameters}
     wanted = spec.wanted_columns
-    read: list[Any] = [context.step if "step" in named else None, context.epoch if "epoch" in named else None]
+    inputs: list[object] = [context.step if "step" in names else None, context.epoch if "epoch" in names else None]
     for rollout in rollouts:
         example = sorted((str(c), v) for c, v in rollout.example.items() if wanted is None or c in wanted)
-        conversation = "messages" in named
-        read.append(
+        conversation = "messages" in names
+        inputs.append(
             (
-                rollout.prompt if conversation or "prompt" in named else None,
-                rollout.completion if conversation or {"completion", "completions"} & named else None,
-                rollout.completion_ids if "completion_ids" in named else None,
+                rollout.prompt if conversation or "prompt" in names else None,
+                rollout.completion if conversation or {"completion", "completions"} & names else None,
+                rollout.completion_ids if "completion_ids" in names else None,
                 example,
             )
         )
-    return number, spec.version, hashlib.blake2b(pickle.dumps(read, protocol=5), digest_size=16).digest()
+    return number, spec.version, hashlib.blake2b(pickle.dumps(inputs, protocol=5), digest_size=16).digest()

@@ -49,45 +49,45 @@ def run_in_workers(pool: CallPool, settler: Settler) -> RunningBatch:
     plan = settler.plan
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
 
-    def finished() -> None:
+    def finish() -> None:
         with contextlib.suppress(concurrent.futures.InvalidStateError):  # who waited has cancelled it
             if job.error is None:
                 settler.finish()
                 done.set_result(None)
             else:
-                done.set_exception(_translated(job.error))
+                done.set_exception(_translate(job.error))
 
     def cancel() -> None:
         if not job.ended.is_set():
             pool.cancel(job, RuntimeClosedError("the batch was cancelled"))
 
-    job = Job(len(plan.rollouts), plan.context, settler, finished)
+    job = Job(len(plan.rollouts), plan.context, settler, finish)
     try:
         for piece in plan.pieces():
-            settler.take_known(piece.known)
+            settler.take_cached(piece.cached)
             job.file.append(piece.segments)
             if job.ended.is_set():
                 break
             pool.submit(job, piece.calls, complete=piece.complete)
-    except PoolClosedError as closed:
-        job.end(closed)
-        raise RuntimeClosedError(str(closed)) from closed
+    except PoolClosedError as error:
+        job.end(error)
+        raise RuntimeClosedError(str(error)) from error
     except BaseException as error:
         pool.cancel(job, error)
         raise
     return RunningBatch(settler, done, cancel)
 
 
-def _translated(error: BaseException) -> BaseException:
+def _translate(error: BaseException) -> BaseException:
     """Return the error of rewardkit that stands for one of the sandbox."""
     if isinstance(error, WorkerStartError):
-        translated: RewardError = RewardLoadError(str(error))
+        own_error: RewardError = RewardLoadError(str(error))
     elif isinstance(error, PoolClosedError):
-        translated = RuntimeClosedError(str(error))
+        own_error = RuntimeClosedError(str(error))
     else:
         return error
-    translated.__cause__ = error
-    return translated
+    own_error.__cause__ = error
+    return own_error
 
 
 def run_inline(settler: Settler) -> RunningBatch:
@@ -95,11 +95,11 @@ def run_inline(settler: Settler) -> RunningBatch:
     plan = settler.plan
     segments: list[bytes] = []
     for piece in plan.pieces():
-        settler.take_known(piece.known)
+        settler.take_cached(piece.cached)
         segments += piece.segments
         for call in piece.calls:
-            while again := settler.take([_run(plan, call, segments)]):
-                time.sleep(again[0][0])
+            while retries := settler.take([_run(plan, call, segments)]):
+                time.sleep(retries[0][0])
     settler.finish()
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
     done.set_result(None)
@@ -108,10 +108,10 @@ def run_inline(settler: Settler) -> RunningBatch:
 
 def _run(plan: Plan, call: RewardCall, segments: Sequence[bytes]) -> CallResult:
     spec = plan.rewards[call.target].spec
-    rollouts = [rollout_of(segments[place]) for place in call.places]
+    rollouts = [rollout_of(segments[index]) for index in call.places]
     process = os.getpid()
     with inline_capture() as log:
-        began = time.monotonic()
+        start_s = time.monotonic()
         try:
             if spec.is_async:
                 finding = _wait_for(attempt_async(spec, rollouts, plan.context, call.places))
@@ -121,7 +121,7 @@ def _run(plan: Plan, call: RewardCall, segments: Sequence[bytes]) -> CallResult:
             finding = None
         if os.getpid() != process:
             os._exit(0)
-        duration_s = time.monotonic() - began
+        duration_s = time.monotonic() - start_s
     if finding is None:
         return CallResult(call, CallStatus.CANCELLED, None, duration_s, log.finish(), "CancelledError")
     encoded = encode(finding)
@@ -141,17 +141,17 @@ def _wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """
     import asyncio  # slow to import, and only async rewards need it
 
-    async def settled() -> Any:
+    async def result() -> Any:
         return (await asyncio.gather(asyncio.ensure_future(coroutine), return_exceptions=True))[0]
 
     answers: list[Any] = []
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        answers.append(asyncio.run(settled()))
+        answers.append(asyncio.run(result()))
     else:
         context = contextvars.copy_context()
-        thread = threading.Thread(target=lambda: answers.append(context.run(asyncio.run, settled())))
+        thread = threading.Thread(target=lambda: answers.append(context.run(asyncio.run, result())))
         thread.start()
         thread.join()
     if isinstance(answers[0], asyncio.CancelledError):

@@ -37,7 +37,7 @@ _NAMES = {
     "only a trainer with environments passes them: TRL's environment_factory": "environments",
     "mark a bound method instead: reward(an_object.its_method)": "self cls",
 }
-_MEANINGS = {name: words for words, names in _NAMES.items() for name in names.split()}
+_MEANINGS = {name: meaning for meaning, names in _NAMES.items() for name in names.split()}
 
 _NEAR, _VERY_NEAR = 0.6, 0.8
 """How alike a column's name is that is offered: where the name asked for has a meaning elsewhere, hardly another."""
@@ -72,9 +72,9 @@ def meaning_of(column: str, kind: Kind) -> str | None:
         column: The name that a reward asks for, and the data lacks.
         kind: Whether the reward scores one completion or a group.
     """
-    words = _MEANINGS.get(column)
-    if words is None:
+    meaning = _MEANINGS.get(column)
+    if meaning is None:
         return None
-    if kind is Kind.GROUP and "'completion'" in words:
-        words = "here that is 'completions', the texts of what the model wrote"
-    return words
+    if kind is Kind.GROUP and "'completion'" in meaning:
+        meaning = "here that is 'completions', the texts of what the model wrote"
+    return meaning

@@ -48,8 +48,8 @@ class CachedCall(RewardCall):
     repeats: list[tuple[int, ...]] = field(default_factory=list)
 
 
-class Known(NamedTuple):
-    """A call that is not made, because the cache knows its outcomes."""
+class CachedReply(NamedTuple):
+    """The outcomes of a call that is not made: the cache has them, or its group is not whole."""
 
     target: int
     places: tuple[int, ...]
@@ -75,13 +75,13 @@ class Piece(NamedTuple):
     Attributes:
         calls: The calls to make.
         segments: The bytes of further rows, in order, so that every row that these calls read is there.
-        known: The calls that need not be made.
+        cached: The calls that need not be made.
         complete: Whether this is the last piece.
     """
 
     calls: list[RewardCall]
     segments: list[bytes]
-    known: list[Known]
+    cached: list[CachedReply]
     complete: bool
 
 
@@ -131,55 +131,57 @@ class Plan:
         rows, packed = len(self.rollouts), 0
         for start in range(0, max(1, rows), PIECE_ROWS):
             stop = min(start + PIECE_ROWS, rows)
-            known: list[Known] = []
+            cached: list[CachedReply] = []
             with CollectorPaused():
-                calls = self._calls(range(start, stop), known)
+                calls = self._calls(range(start, stop), cached)
                 segments = segments_of(self.rewards, self.rollouts[packed:stop], packed) if calls else []
             packed += len(segments)
-            yield Piece(calls, segments, known, stop == rows)
+            yield Piece(calls, segments, cached, stop == rows)
 
     def _group(self, parts: Sequence[CallerRows]) -> None:
         """Find the groups of each part, and the rows whose groups are not whole."""
         first = 0
         for part in parts:
             if part.late is None:
-                self._groups += [tuple(first + place for place in group) for group in group_places(part.rollouts)]
+                self._groups += [tuple(first + index for index in group) for group in group_places(part.rollouts)]
             else:
                 self._late.update(dict.fromkeys(range(first, first + len(part.rollouts)), part.late))
             first += len(part.rollouts)
 
-    def _lost(self, number: int) -> Iterator[Known]:
+    def _lost(self, number: int) -> Iterator[CachedReply]:
         """Return the outcomes of a group reward on the rows whose groups are not whole."""
         reward = self.rewards[number]
-        for place, why in self._late.items():
-            yield Known(number, (place,), (lost_outcome(reward.options, reward.version, why),))
+        for row, reason in self._late.items():
+            yield CachedReply(number, (row,), (lost_outcome(reward.options, reward.version, reason),))
 
-    def _calls(self, rows: range, known: list[Known]) -> list[RewardCall]:
-        """Return the calls that some rows need; add those to ``known`` that the cache knows."""
+    def _calls(self, rows: range, cached: list[CachedReply]) -> list[RewardCall]:
+        """Return the calls that some rows need; add to ``cached`` those that need not be made."""
         calls: list[RewardCall] = []
         for number, reward in enumerate(self.rewards):
             spec = reward.spec
             timeout_s = spec.options.timeout_s
             if spec.kind is Kind.SINGLE:
-                every: list[tuple[int, ...]] = [(row,) for row in rows]
+                row_groups: list[tuple[int, ...]] = [(row,) for row in rows]
             else:
-                every = self._groups if rows.stop == len(self.rollouts) else []
-                known += self._lost(number) if rows.stop == len(self.rollouts) else ()
+                row_groups = self._groups if rows.stop == len(self.rollouts) else []
+                cached += self._lost(number) if rows.stop == len(self.rollouts) else ()
             if spec.options.cache:
-                calls += self._not_cached(number, every, known)
+                calls += self._not_cached(number, row_groups, cached)
             else:
-                calls += [RewardCall(number, places, timeout_s) for places in every]
+                calls += [RewardCall(number, places, timeout_s) for places in row_groups]
         return calls
 
-    def _not_cached(self, number: int, every: Sequence[tuple[int, ...]], known: list[Known]) -> Iterator[RewardCall]:
+    def _not_cached(
+        self, number: int, row_groups: Sequence[tuple[int, ...]], cached: list[CachedReply]
+    ) -> Iterator[RewardCall]:
         spec = self.rewards[number].spec
-        for places in every:
-            key = cache_key(number, spec, [self.rollouts[place] for place in places], self.context)
+        for places in row_groups:
+            key = cache_key(number, spec, [self.rollouts[row] for row in places], self.context)
             first = self.cached_calls.get(key)
             if first is not None:
                 first.repeats.append(places)
             elif (outcomes := self._cache.get(key)) is not None:
-                known.append(Known(number, places, outcomes))
+                cached.append(CachedReply(number, places, outcomes))
             else:
                 call = self.cached_calls[key] = CachedCall(number, places, spec.options.timeout_s, key=key)
                 yield call
@@ -203,11 +205,12 @@ def _with_live(rewards: Sequence[Reward[..., Any]], rollouts: list[Rollout]) -> 
     """Return the rollouts, with environments that travel as tickets where a reward takes them."""
     if not any(reward.spec.wants_environments for reward in rewards):
         return rollouts
+    column = ENVIRONMENTS_COLUMN
     return [
-        replace(one, example={**one.example, ENVIRONMENTS_COLUMN: LiveObject.of(one.example[ENVIRONMENTS_COLUMN])})
-        if isinstance(one, Rollout) and isinstance(one.example, Mapping) and ENVIRONMENTS_COLUMN in one.example
-        else one
-        for one in rollouts
+        replace(rollout, example={**rollout.example, column: LiveObject.of(rollout.example[column])})
+        if isinstance(rollout, Rollout) and isinstance(rollout.example, Mapping) and column in rollout.example
+        else rollout
+        for rollout in rollouts
     ]
 
 
@@ -225,35 +228,35 @@ def check_rollouts(
         DataError: Something in the batch is not a rollout.
         MissingColumnError: Names reward, column, row and near names.
     """
-    for place, rollout in enumerate(rollouts):
+    for index, rollout in enumerate(rollouts):
         if (
             type(rollout) is Rollout
             and type(rollout.example) is dict
             and type(rollout.prompt) is str
             and type(rollout.completion) is str
         ):
-            continue  # the usual case, told without the slow checks of abstract types
+            continue  # the usual case: isinstance of abstract types is slow
         if not isinstance(rollout, Rollout):
             raise DataError(
-                f"row {place}: expected a Rollout, got {type(rollout).__name__}; "
+                f"row {index}: expected a Rollout, got {type(rollout).__name__}; "
                 "Rollout(prompt, completion, {'answer': '4'}) is one"
             )
         if not isinstance(rollout.example, Mapping):
-            raise DataError(f"row {place}: expected a dict as example, got {type(rollout.example).__name__}")
-        for what, text in (("prompt", rollout.prompt), ("completion", rollout.completion)):
+            raise DataError(f"row {index}: expected a dict as example, got {type(rollout.example).__name__}")
+        for part, text in (("prompt", rollout.prompt), ("completion", rollout.completion)):
             if not isinstance(text, str | list | tuple):
-                raise DataError(f"row {place}: expected a string or messages as {what}, got {type(text).__name__}")
-            wrong = why_no_text(text)
-            if wrong is not None:
-                raise DataError(f"row {place}: {what}: {wrong}")
+                raise DataError(f"row {index}: expected a string or messages as {part}, got {type(text).__name__}")
+            flaw = why_no_text(text)
+            if flaw is not None:
+                raise DataError(f"row {index}: {part}: {flaw}")
     for reward in rewards:
         for column in reward.spec.required_columns:
-            for place, rollout in enumerate(rollouts):
+            for index, rollout in enumerate(rollouts):
                 if column not in rollout.example:
                     hint = hint_at(column, [str(name) for name in rollout.example], reward.spec.kind)
-                    lacking = f"example {place}" if whose is None else whose
-                    said = f"reward {reward.name!r} needs column {column!r}, which {lacking} lacks; {hint}"
-                    raise MissingColumnError(said)
+                    lacking = f"example {index}" if whose is None else whose
+                    message = f"reward {reward.name!r} needs column {column!r}, which {lacking} lacks; {hint}"
+                    raise MissingColumnError(message)
 
 
 def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout], first: int = 0) -> list[bytes]:
@@ -268,7 +271,7 @@ def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout]
         DataError: A row holds what cannot travel to a worker process.
     """
     columns = [reward.spec.wanted_columns for reward in rewards]
-    wanted = None if None in columns else frozenset().union(*(some for some in columns if some is not None))
+    wanted = None if None in columns else frozenset().union(*(names for names in columns if names is not None))
     with_ids = any(reward.spec.wants_completion_ids for reward in rewards)
     segments: list[bytes] = []
     dumps = pickle.dumps
@@ -279,6 +282,6 @@ def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout]
         ids = rollout.completion_ids if with_ids else None
         try:
             segments.append(dumps((rollout.prompt, rollout.completion, example, ids), 5))
-        except Exception as reason:
-            raise DataError(f"row {first + len(segments)} cannot travel to a worker process: {reason}") from reason
+        except Exception as error:
+            raise DataError(f"row {first + len(segments)} cannot travel to a worker process: {error}") from error
     return segments

@@ -22,7 +22,7 @@ CURABLE = frozenset({Cause.EXCEPTION, Cause.TIMEOUT, Cause.CRASHED, Cause.INFRAS
 INFRASTRUCTURE_RETRIES = 2
 """Further attempts, at least, at a call whose reward said that it could not reach what it depends on. A call whose
 worker is lost is sent again by the worker pool itself, and is not tried again when that has given up."""
-_drawn = random.SystemRandom()  # leaves the caller's seeded numbers alone, which tenacity's own jitter does not
+_random = random.SystemRandom()  # leaves the caller's seeded numbers alone, which tenacity's own jitter does not
 
 
 def delay_before_next(options: RewardOptions, cause: Cause, attempts: int) -> float | None:
@@ -43,7 +43,7 @@ def delay_before_next(options: RewardOptions, cause: Cause, attempts: int) -> fl
     state.attempt_number = attempts
     if rule.stop(state):
         return None
-    return min(rule.wait(state) + _drawn.uniform(0, FIRST_WAIT_S), LONGEST_WAIT_S)
+    return min(rule.wait(state) + _random.uniform(0, FIRST_WAIT_S), LONGEST_WAIT_S)
 
 
 @functools.cache

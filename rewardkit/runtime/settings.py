@@ -16,7 +16,7 @@ from rewardkit.errors import RewardDefinitionError, RuntimeClosedError
 def check_isolated(leaves: Iterable[Reward[..., Any]]) -> None:
     """Raise :class:`RewardDefinitionError` for a reward that no worker process can run."""
     for leaf in leaves:
-        if any(one.spec.wants_environments for one in (leaf, *leaf.inner)):
+        if any(reward.spec.wants_environments for reward in (leaf, *leaf.inner)):
             raise RewardDefinitionError(
                 f"reward {leaf.name!r} takes 'environments', the trainer's live objects, which no worker process has; "
                 "use lane='inline', which runs rewards in the trainer's process without isolation or deadlines, or "
@@ -75,5 +75,5 @@ def checked(option: str, value: Any, holds: Callable[[Any], bool], expected: str
 
 def choice(option: str, value: str, choices: type[StrEnum]) -> StrEnum:
     """Return the choice that an option names; raise RewardDefinitionError where it names none."""
-    named = [str(one) for one in choices]
-    return choices(checked(option, value, named.__contains__, f"one of {str(named)[1:-1]}", str))
+    names = list(map(str, choices))
+    return choices(checked(option, value, names.__contains__, f"one of {str(names)[1:-1]}", str))

@@ -1,7 +1,7 @@
 """Results of calls in, outcomes in their places out; and what is tried again.
 
 A lane (worker pool or inline) hands results to a :class:`Settler`, from one thread at a time. Another thread may still
-be planning the batch's later calls, and hands over what the cache knows of them.
+be planning the batch's later calls, and hands over what the cache has of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rewardkit.declare.options import OnInfrastructure, RewardOptions
 from rewardkit.errors import InfrastructureError, RewardFailedError
 from rewardkit.runtime.cache import OutcomeCache, as_cached
 from rewardkit.runtime.finding import CallFinding, decode, failure
-from rewardkit.runtime.plan import CachedCall, Known, Plan, RewardCall
+from rewardkit.runtime.plan import CachedCall, CachedReply, Plan, RewardCall
 from rewardkit.runtime.retry import delay_before_next
 from rewardkit.types import Cause, Outcome, Status
 from sandbox.workers import Call, CallResult, CallStatus
@@ -96,10 +96,10 @@ class Settler:
         self._listener = listener
         self._outcomes: list[list[Outcome | None]] = [[None] * len(plan.rollouts) for _ in plan.rewards]
 
-    def take_known(self, known: Sequence[Known]) -> None:
+    def take_cached(self, replies: Sequence[CachedReply]) -> None:
         """Take the outcomes of calls that need not be made."""
-        for one in known:
-            self._fill(one.target, one.places, one.outcomes)
+        for reply in replies:
+            self._fill(reply.target, reply.places, reply.outcomes)
 
     def take(self, results: list[CallResult]) -> list[tuple[float, Call]]:
         """Take results and return the calls to make again, each with the seconds to wait first.
@@ -108,7 +108,7 @@ class Settler:
             RewardFailedError: A call failed for good and the caller asked to stop there.
             InfrastructureError: A call was lost and its reward says ``on_infrastructure="raise"``.
         """
-        again: list[tuple[float, Call]] = []
+        retries: list[tuple[float, Call]] = []
         for result in results:
             call = result.call
             assert isinstance(call, RewardCall)
@@ -118,13 +118,13 @@ class Settler:
             outcomes = self._outcomes_of(call, finding, result)
             cause = outcomes[0].cause
             if cause is not None and len({outcome.cause for outcome in outcomes}) == 1:
-                given_up = result.status is CallStatus.INFRASTRUCTURE or finding.is_final
-                delay_s = None if given_up else delay_before_next(options, cause, call.attempts)
+                is_final = result.status is CallStatus.INFRASTRUCTURE or finding.is_final
+                delay_s = None if is_final else delay_before_next(options, cause, call.attempts)
                 if delay_s is not None:
-                    again.append((delay_s, call))
+                    retries.append((delay_s, call))
                     continue
             self._settle(call, outcomes, options)
-        return again
+        return retries
 
     def take_numbers(self, answers: list[tuple[Call, float, float]]) -> list[tuple[float, Call]]:
         """Take calls that answered with a bare number, each with the number and the seconds it ran.
@@ -132,13 +132,13 @@ class Settler:
         Raises:
             RewardFailedError: As :meth:`take`.
         """
-        again: list[tuple[float, Call]] = []
+        retries: list[tuple[float, Call]] = []
         outcomes, versions, listener, scored = self._outcomes, self._versions, self._listener, Status.SCORED
         for call, number, duration_s in answers:
             assert isinstance(call, RewardCall)
             places = call.places
             if call.attempts or len(places) != 1 or type(call) is CachedCall:
-                again += self.take([CallResult(call, CallStatus.ANSWERED, number, duration_s)])
+                retries += self.take([CallResult(call, CallStatus.ANSWERED, number, duration_s)])
                 continue
             call.attempts = 1
             # a named tuple's own way of being made is several times slower, and this is once a call
@@ -149,7 +149,7 @@ class Settler:
             outcomes[call.target][places[0]] = outcome
             if listener is not None:
                 listener(Finished(places[0], self._rewards[call.target].name, outcome))
-        return again
+        return retries
 
     def finish(self) -> None:
         """Fill in the calls that were planned after their equal had been answered; call when all are answered for."""
@@ -174,9 +174,9 @@ class Settler:
 
     def _settle(self, call: RewardCall, outcomes: tuple[Outcome, ...], options: RewardOptions) -> None:
         spared = self._shared or self._rewards[call.target] in self.spared
-        for place, outcome in zip(call.places, outcomes, strict=True):
+        for row, outcome in zip(call.places, outcomes, strict=True):
             if outcome.status is Status.FAILED and not spared:
-                check_failure(options, outcome, place, self.plan.context.step, every=self._raise)
+                check_failure(options, outcome, row, self.plan.context.step, every=self._raise)
         self._fill(call.target, call.places, outcomes)
         if isinstance(call, CachedCall):
             self._cache.put(call.key, outcomes)
@@ -186,15 +186,15 @@ class Settler:
         """Fill in the calls equal to this one that have been planned so far; the planning thread may add more."""
         column = self._outcomes[call.target]
         while call.repeats:
-            outcomes = tuple(outcome for place in call.places if (outcome := column[place]) is not None)
+            outcomes = tuple(outcome for row in call.places if (outcome := column[row]) is not None)
             self._fill(call.target, call.repeats.pop(), as_cached(outcomes))
 
     def _fill(self, number: int, places: Sequence[int], outcomes: Sequence[Outcome]) -> None:
         column = self._outcomes[number]
-        for place, outcome in zip(places, outcomes, strict=True):
-            column[place] = outcome
+        for row, outcome in zip(places, outcomes, strict=True):
+            column[row] = outcome
             if self._listener is not None:
-                self._listener(Finished(place, self._rewards[number].name, outcome))
+                self._listener(Finished(row, self._rewards[number].name, outcome))
 
 
 def check_failure(options: RewardOptions, outcome: Outcome, row: int, step: int | None, *, every: bool) -> None:
@@ -214,11 +214,11 @@ def check_failure(options: RewardOptions, outcome: Outcome, row: int, step: int 
     if outcome.status is not Status.FAILED:
         return
     at = "" if step is None else f" at step {step}"
-    words = f"reward {options.name!r} failed{at} on row {row} ({outcome.cause}): {outcome.error}"
+    message = f"reward {options.name!r} failed{at} on row {row} ({outcome.cause}): {outcome.error}"
     if outcome.cause is Cause.INFRASTRUCTURE and options.on_infrastructure is OnInfrastructure.RAISE:
-        raise InfrastructureError(words)
+        raise InfrastructureError(message)
     if every:
-        raise RewardFailedError(words)
+        raise RewardFailedError(message)
 
 
 def _finding(result: CallResult, rollouts: int) -> CallFinding:

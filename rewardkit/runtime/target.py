@@ -45,20 +45,20 @@ class RewardTarget:
 
 def load(reward: Reward[..., Any]) -> None:
     """Load what a reward needs, and what those need that it calls itself."""
-    for one in (reward, *reward.inner):
-        described(one.spec.function).load()
+    for loaded in (reward, *reward.inner):
+        described(loaded.spec.function).load()
 
 
 def time_to_load_s(reward: Reward[..., Any]) -> float:
     """Return the seconds that :func:`load` may take; 0 where nothing is loaded."""
-    return sum(described(one.spec.function).load_timeout_s for one in (reward, *reward.inner))
+    return sum(described(loaded.spec.function).load_timeout_s for loaded in (reward, *reward.inner))
 
 
 def _arrived(kind: type[RewardTarget], reward: Reward[..., Any]) -> RewardTarget:
     try:
         load(reward)
-    except RewardError as refused:
-        raise WorkerStartError(str(refused)) from refused
+    except RewardError as error:
+        raise WorkerStartError(str(error)) from error
     return kind(reward)
 
 
@@ -76,8 +76,8 @@ def pool_target(reward: Reward[..., Any], carried: Mapping[str, str] | None = No
     from sandbox.workers import Target
 
     spec = reward.spec
-    wrapped = AsyncRewardTarget(reward) if spec.is_async else RewardTarget(reward)
-    payload = dumps(wrapped, reward, carried=carried)
+    target = AsyncRewardTarget(reward) if spec.is_async else RewardTarget(reward)
+    payload = dumps(target, reward, carried=carried)
     if spec.is_async:
         return Target(reward.name, payload, PoolLane.ASYNCIO, spec.concurrency)
     if spec.concurrency > 1:
