@@ -27,8 +27,7 @@ from trainer_adapter.trl_versions import counts_unknown_as_zero
 
 _log = logging.getLogger("trainer_adapter")
 _P = ParamSpec("_P")
-Scores = Mapping[str, Sequence[float | None]]
-"""The scores as TRL got them, by reward."""
+Scores = Mapping[str, Sequence[float | None]]  # The scores as TRL got them, by reward
 Advantages = list[float | None]
 
 
@@ -39,23 +38,16 @@ class AdvantageRule:
     Attributes:
         method: ``"grpo"`` or ``"rloo"``; ``None`` where the rule is not known from here, because the trainer is neither
             or sums up functions that are not the adapter's.
-        generations: Completions a group.
-        scale: GRPO's ``scale_rewards``.
-        aggregation: GRPO's ``multi_objective_aggregation``.
-        clip: RLOO's ``reward_clip_range``.
-        normalize: RLOO's ``normalize_advantages``.
-        processes: Training processes, each of which scores its own part of a batch.
-        unknown_is_zero: Whether it takes 0 for the reward of a completion without any score.
     """
 
     method: str | None
-    generations: int
-    scale: str = "group"
-    aggregation: str = "sum_then_normalize"
-    clip: tuple[float, float] | None = None
-    normalize: bool = False
-    processes: int = 1
-    unknown_is_zero: bool = False
+    generations: int  # Completions a group
+    scale: str = "group"  # GRPO's `scale_rewards`
+    aggregation: str = "sum_then_normalize"  # GRPO's `multi_objective_aggregation`
+    clip: tuple[float, float] | None = None  # RLOO's `reward_clip_range`
+    normalize: bool = False  # RLOO's `normalize_advantages`
+    processes: int = 1  # Training processes, each of which scores its own part of a batch
+    unknown_is_zero: bool = False  # Whether it takes 0 for the reward of a completion without any score
 
     def advantages(self, scores: Scores, weights: Mapping[str, float], before: int) -> Advantages:
         """Return the advantages of one process's part of a batch; ``None`` where the other parts decide as well.

@@ -22,12 +22,11 @@ class Frozen(NamedTuple):
     """A value as it was when the trainer called.
 
     Attributes:
-        content: The pickled value; equal values have equal bytes. For a live value its identity.
         live: The value itself if it cannot be pickled, else ``None``. No reward can read such a value, because it
             cannot travel to a worker.
     """
 
-    content: bytes
+    content: bytes  # The pickled value, equal for equal values; for a live value its identity
     live: object = None
 
     @classmethod
@@ -126,14 +125,12 @@ class PackedRows(NamedTuple):
     """Rows of a batch as they travel between processes.
 
     Attributes:
-        names: The columns' names.
         shared: The pickled prompt and columns of each row; ``None`` for a value that cannot be pickled.
-        own: The pickled completion and token ids of each row.
     """
 
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # The columns' names
     shared: Sequence[tuple[bytes | None, ...]]
-    own: Sequence[tuple[bytes | None, bytes | None]]
+    own: Sequence[tuple[bytes | None, bytes | None]]  # The pickled completion and token ids of each row
 
     def only(self, rows: Sequence[int]) -> PackedRows:
         """Return some of the rows."""

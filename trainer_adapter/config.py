@@ -17,8 +17,7 @@ from rewardkit import Composable, ConfigError, RewardFunctionsConfig
 from rewardkit.serving import is_address
 from trainer_adapter.training_config import CheckedModel, Count, Number, TrainingConfig
 
-MICRO_BATCH = 16
-"""The most completions in one forward pass, unless ``per_device_batch_size`` says otherwise."""
+MICRO_BATCH = 16  # The most completions in one forward pass, unless `per_device_batch_size` says otherwise
 
 
 def _weights(value: object) -> object:

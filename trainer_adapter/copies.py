@@ -15,8 +15,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
-MOST_COPIES = 8
-"""Adapters from other processes that are kept ready, with their workers."""
+MOST_COPIES = 8  # Adapters from other processes that are kept ready, with their workers
 
 
 class Copies(Generic[_T]):

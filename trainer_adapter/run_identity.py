@@ -23,15 +23,13 @@ from trainer_adapter.config import GRPOConfig
 if TYPE_CHECKING:
     from trainer_adapter.dataset import Dataset
 
-FILE = "rewardkit-run.json"
-"""The name of the identity's file in an output folder and in a checkpoint."""
+FILE = "rewardkit-run.json"  # The name of the identity's file in an output folder and in a checkpoint
 MAY_CHANGE = frozenset({
     "train_steps", "save_steps", "eval_steps", "logging_steps", "record", "health_every",
     "workers", "load_timeout_s", "lane", "ray_address", "per_device_batch_size", "use_cpu",
 })  # fmt: skip
 """Settings that may change when a run goes on: how long it lasts, what it saves, logs and records, what it runs on."""
-MOST_ROWS = 200_000
-"""The most rows that the digest of a dataset covers; in a larger dataset, rows at equal distances."""
+MOST_ROWS = 200_000  # The most rows that the digest of a dataset covers; in a larger dataset, rows at equal distances
 _WEIGHTS = (".safetensors", ".bin", ".gguf", ".json")
 
 Version = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]

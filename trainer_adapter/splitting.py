@@ -32,19 +32,12 @@ class TrlTrainer(Protocol):
 
 
 class Sizes(NamedTuple):
-    """How many rows of a batch a process has.
+    """How many rows of a batch a process has."""
 
-    Attributes:
-        rows: Rows of one process.
-        settings: The settings that say so.
-        option: The setting that says how many rows a group has.
-        generations: Rows of a group.
-    """
-
-    rows: int
-    settings: str
-    option: str
-    generations: int
+    rows: int  # Rows of one process
+    settings: str  # The settings that say so
+    option: str  # The setting that says how many rows a group has
+    generations: int  # Rows of a group
 
     @property
     def is_split(self) -> bool:

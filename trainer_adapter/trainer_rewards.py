@@ -34,10 +34,8 @@ from sandbox import cores, local_ranks
 from trainer_adapter.grpo import MOST_WORKERS, RuntimeOptions
 from trainer_adapter.trainer_versions import TrainerVersions
 
-Text: TypeAlias = str | Sequence[Mapping[str, Any]]
-"""A prompt or a completion: text, or chat messages."""
-VARIABLE = "REWARDKIT_REWARDS"
-"""The environment variable that names the rewards where nothing else does."""
+Text: TypeAlias = str | Sequence[Mapping[str, Any]]  # A prompt or a completion: text, or chat messages
+VARIABLE = "REWARDKIT_REWARDS"  # The environment variable that names the rewards where nothing else does
 GROUP_COLUMN = "rewardkit_group"
 """The column that tells groups apart, where a trainer says which completions are of one."""
 GROUP_WAIT_S = 120.0
@@ -46,17 +44,11 @@ MOST_ROWS = 2**30
 
 
 class TrainerOptions(RuntimeOptions, total=False):
-    """The options that the adapter of a trainer passes on to :class:`TrainerRewards`.
+    """The options that the adapter of a trainer passes on to :class:`TrainerRewards`."""
 
-    Attributes:
-        weights: Each reward's weight in the total.
-        group_size: Completions of a prompt, where a reward scores groups.
-        group_wait_s: Seconds until a group is scored as it is.
-    """
-
-    weights: Sequence[float] | Mapping[str, float] | None
-    group_size: int | None
-    group_wait_s: float
+    weights: Sequence[float] | Mapping[str, float] | None  # Each reward's weight in the total
+    group_size: int | None  # Completions of a prompt, where a reward scores groups
+    group_wait_s: float  # Seconds until a group is scored as it is
 
 
 OnUnknown: TypeAlias = Literal["raise", "zero"]

@@ -16,8 +16,7 @@ from rewardkit import Cause, RewardError, ScoreBatch, Status
 MAX_SCORE = 1e16
 """The largest score or weighted sum handed to TRL. It computes in float32 (at most 3.4e38) and squares scores for a
 group's spread. A larger score would silently void the group, or destroy the model's weights."""
-_MOST_WAITING = 10_000
-"""Numbers that wait, where no callback of a trainer asks for them."""
+_MOST_WAITING = 10_000  # Numbers that wait, where no callback of a trainer asks for them
 Scores: TypeAlias = list[float | None]
 Partial: TypeAlias = Literal["leave_out", "sum"]
 """What becomes of a rollout that has scores from some rewards and none from another.

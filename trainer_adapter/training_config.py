@@ -61,8 +61,7 @@ class CheckedModel(BaseModel):
     """A frozen model that raises :class:`~rewardkit.ConfigError` for wrong values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-    prefix: ClassVar[str] = ""
-    """What stands before a field's name in errors."""
+    prefix: ClassVar[str] = ""  # What stands before a field's name in errors
 
     @model_validator(mode="wrap")
     @classmethod
@@ -77,8 +76,7 @@ class CheckedModel(BaseModel):
 class TrainingConfig(CheckedModel):
     """The fields that every training has."""
 
-    paths: ClassVar[tuple[str, ...]] = ()
-    """Fields of paths that start from the file's folder."""
+    paths: ClassVar[tuple[str, ...]] = ()  # Fields of paths that start from the file's folder
     own_settings: ClassVar[Mapping[str, str]] = {}
     """TRL's settings that a field of ours sets, with that field: ``trl`` does not take them."""
 

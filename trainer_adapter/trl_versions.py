@@ -14,8 +14,7 @@ from rewardkit import ConfigError
 
 TESTED_TRL = (0, 22), (1, 17)
 """The versions of TRL that the tests run with: from the first up to, and without, the second."""
-_LEAVES_OUT = (1, 6)
-"""The first version that leaves a completion without any score out of its group."""
+_LEAVES_OUT = (1, 6)  # The first version that leaves a completion without any score out of its group
 _log = logging.getLogger("trainer_adapter")
 _logged: set[str] = set()
 

@@ -43,8 +43,7 @@ _VARYING = frozenset(
     | {"spec_num_draft_tokens", "spec_num_accepted_tokens", "spec_num_verify_steps"}
 )
 """What verl, its agent loops and its engines add to ``extra_info``, other for each completion of a prompt."""
-_MESSAGES = "raw_prompt"
-"""What agent loops of the trainers before V1 add: the prompt's messages."""
+_MESSAGES = "raw_prompt"  # What agent loops of the trainers before V1 add: the prompt's messages
 
 
 class ComputeScore(Protocol):

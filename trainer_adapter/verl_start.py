@@ -16,8 +16,7 @@ from rewardkit import ConfigError
 from trainer_adapter.trainer_rewards import TrainerRewards
 from trainer_adapter.verl import compute_score, verl_score
 
-_ADDED = frozenset({"prompt", "uid"})
-"""Fields of ``extra_info`` that the manager adds."""
+_ADDED = frozenset({"prompt", "uid"})  # Fields of `extra_info` that the manager adds
 
 
 def check_start(function: object, config: Mapping[str, Any]) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from rewardkit import ObjectiveError
 from trainer_adapter.objectives.arrays import Array
 
-IGNORED = -100
-"""The label of a token that is not learned from, as in ``torch.nn.functional.cross_entropy``."""
+IGNORED = -100  # The label of a token that is not learned from, as in `torch.nn.functional.cross_entropy`
 
 
 def refuse_row(is_wrong: Array, complaint: str) -> None:

@@ -38,27 +38,19 @@ class CanaryMeasurement:
     """One measurement on a canary set, beside the baseline.
 
     Attributes:
-        name: The canary set's name.
-        step: The step that it is of.
-        reward: The reward's name.
-        version: Its version.
-        accuracy: The accuracy on the set.
-        ece: The calibration error, of pairs.
-        failed: Rows that failed, and ``skipped`` ones that did not apply; neither counts.
         baseline: The measurement that it is compared with; ``None`` if it is the baseline itself.
-        flags: What has surely fallen.
     """
 
-    name: str
-    step: int
-    reward: str
-    version: str
-    accuracy: Interval
-    ece: Interval
-    failed: int
+    name: str  # The canary set's name
+    step: int  # The step that it is of
+    reward: str  # The reward's name
+    version: str  # Its version
+    accuracy: Interval  # The accuracy on the set
+    ece: Interval  # The calibration error, of pairs
+    failed: int  # Rows that failed, and `skipped` ones that did not apply; neither counts
     skipped: int
     baseline: Mapping[str, Any] | None = None
-    flags: tuple[Flag, ...] = ()
+    flags: tuple[Flag, ...] = ()  # What has surely fallen
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain values."""

@@ -24,11 +24,9 @@ from rewardkit.statistics import Interval, mean_interval
 from trainer_adapter.run_identity import counted
 
 DETECTOR = "over_optimisation"
-LEAST_POINTS = 16
-"""Points of a training that a flag takes at least."""
+LEAST_POINTS = 16  # Points of a training that a flag takes at least
 _WINDOWS = 8
-_RISK = 0.01
-"""The chance that noise alone raises a flag, over all places where the gold may have been highest."""
+_RISK = 0.01  # The chance that noise alone raises a flag, over all places where the gold may have been highest
 _ACTION = "stop where the gold was highest, or hold the policy closer (a larger beta); then refresh the proxy"
 _SMALLER_N = "choose of no more than the n at which the gold was highest; then refresh the proxy"
 

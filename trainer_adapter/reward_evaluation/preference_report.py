@@ -21,10 +21,8 @@ from trainer_adapter.reward_evaluation.scored_row import RowKind, ScoredRow, tie
 
 SCALES = ("logit", "probability")
 BINS = 10
-_DRAWS = 200
-"""Draws of the bootstrap."""
-_EDGE = 1e-9
-"""Probabilities are held this far from 0 and 1, so that their log-odds are finite."""
+_DRAWS = 200  # Draws of the bootstrap
+_EDGE = 1e-9  # Probabilities are held this far from 0 and 1, so that their log-odds are finite
 _WORST = 5
 
 

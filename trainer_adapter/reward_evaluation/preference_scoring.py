@@ -13,8 +13,7 @@ from rewardkit.serving import scorer_of
 from trainer_adapter.reward_evaluation.preference_report import PreferenceReport, evaluate_preferences
 from trainer_adapter.reward_evaluation.scored_row import ScoredRow, scored_row
 
-_WEIGHTS = ("config.json", "adapter_config.json")
-"""What a reward model's folder has one of."""
+_WEIGHTS = ("config.json", "adapter_config.json")  # What a reward model's folder has one of
 
 
 def reward_of(model: str, timeout_s: float | None = None) -> RewardSet:

@@ -35,27 +35,16 @@ class RowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScoredRow:
-    """A row of a preference set with its scores.
+    """A row of a preference set with its scores."""
 
-    Attributes:
-        where: Where the row stands: ``pairs.jsonl:3``.
-        kind: How it is counted.
-        subset: What it belongs to; ``None`` without subsets.
-        chosen: Scores of the chosen completions; ``None`` for one without a score.
-        rejected: The same of the rejected ones.
-        failed: Whether a call for it failed; a row without all scores that did not fail was skipped.
-        error: Why it failed, of the first that did.
-        ties_id: Of RewardBench's ties: ``ref`` or ``tied``, and the prompt's number.
-    """
-
-    where: str
-    kind: RowKind
-    subset: str | None
-    chosen: tuple[float | None, ...]
-    rejected: tuple[float | None, ...]
-    failed: bool = False
-    error: str | None = None
-    ties_id: tuple[str, str] | None = None
+    where: str  # Where the row stands: `pairs.jsonl:3`
+    kind: RowKind  # How it is counted
+    subset: str | None  # What it belongs to; `None` without subsets
+    chosen: tuple[float | None, ...]  # Scores of the chosen completions; `None` for one without a score
+    rejected: tuple[float | None, ...]  # The same of the rejected ones
+    failed: bool = False  # Whether a call for it failed; a row without all scores that did not fail was skipped
+    error: str | None = None  # Why it failed, of the first that did
+    ties_id: tuple[str, str] | None = None  # Of RewardBench's ties: `ref` or `tied`, and the prompt's number
 
     @property
     def is_scored(self) -> bool:

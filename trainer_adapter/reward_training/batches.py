@@ -33,19 +33,12 @@ class EncodedGroup:
 
 
 class Fitted(NamedTuple):
-    """Groups that fit, and what was cut or left out so that they do.
+    """Groups that fit, and what was cut or left out so that they do."""
 
-    Attributes:
-        groups: What is trained on.
-        prompts_cut: Completions whose prompt lost its beginning.
-        completions_dropped: Completions left out because they do not fit without their prompt.
-        groups_dropped: Groups left out because of that: no pair, ranking or completion was left.
-    """
-
-    groups: list[EncodedGroup]
-    prompts_cut: int
-    completions_dropped: int
-    groups_dropped: int
+    groups: list[EncodedGroup]  # What is trained on
+    prompts_cut: int  # Completions whose prompt lost its beginning
+    completions_dropped: int  # Completions left out because they do not fit without their prompt
+    groups_dropped: int  # Groups left out because of that: no pair, ranking or completion was left
 
 
 def fit_groups(

@@ -24,8 +24,7 @@ from trainer_adapter.objectives import (
 from trainer_adapter.reward_training.batches import EncodedGroup
 from trainer_adapter.reward_training.model import TextScores
 
-RESAMPLES = 1000
-"""Bootstrap samples of an interval."""
+RESAMPLES = 1000  # Bootstrap samples of an interval
 _Numbers: TypeAlias = NDArray[np.float64]
 _Measure: TypeAlias = Callable[..., float | None]
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-DEFAULT_LENGTH = 1024
-"""The most tokens of a text, unless ``max_length`` or the model says otherwise."""
+DEFAULT_LENGTH = 1024  # The most tokens of a text, unless `max_length` or the model says otherwise
 _TOKENS_A_BATCH = 8192
 _RIGHT = PRM_CLASSES.index(1)
 
@@ -32,15 +31,10 @@ class Backbone(NamedTuple):
 
 
 class TextScores(NamedTuple):
-    """A model's score of each text, and of models of steps the likeliest class of each step.
+    """A model's score of each text, and of models of steps the likeliest class of each step."""
 
-    Attributes:
-        scores: (N,), in the order of the texts.
-        step_labels: For each text the labels, +1, 0 or -1, of its steps; empty lists for other kinds.
-    """
-
-    scores: np.ndarray[Any, Any]
-    step_labels: list[list[int]]
+    scores: np.ndarray[Any, Any]  # (N,), in the order of the texts
+    step_labels: list[list[int]]  # For each text the labels, +1, 0 or -1, of its steps; empty lists for other kinds
 
 
 def load_tokenizer(base_model: str) -> PreTrainedTokenizerBase:

@@ -32,27 +32,16 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabelledGroup:
-    """Completions of one prompt with what is known of them: the unit that a batch is made of.
+    """Completions of one prompt with what is known of them: the unit that a batch is made of."""
 
-    Attributes:
-        where: Where its first row stands, for errors.
-        prompt: What was asked: text, or chat messages.
-        completions: What was answered.
-        pairs: Which of them are preferred to which.
-        ranks: Their ranks, 0 best, one each; empty where there is no ranking.
-        correct: Whether each is right, 1 or 0; empty where that is not known.
-        steps: The steps of each; empty where steps are not labelled.
-        step_labels: Of each step +1 right, 0 neutral, -1 wrong.
-    """
-
-    where: str
-    prompt: Any
-    completions: tuple[Any, ...]
-    pairs: tuple[Pair, ...] = ()
-    ranks: tuple[float, ...] = ()
-    correct: tuple[int, ...] = ()
-    steps: tuple[tuple[str, ...], ...] = ()
-    step_labels: tuple[tuple[int, ...], ...] = ()
+    where: str  # Where its first row stands, for errors
+    prompt: Any  # What was asked: text, or chat messages
+    completions: tuple[Any, ...]  # What was answered
+    pairs: tuple[Pair, ...] = ()  # Which of them are preferred to which
+    ranks: tuple[float, ...] = ()  # Their ranks, 0 best, one each; empty where there is no ranking
+    correct: tuple[int, ...] = ()  # Whether each is right, 1 or 0; empty where that is not known
+    steps: tuple[tuple[str, ...], ...] = ()  # The steps of each; empty where steps are not labelled
+    step_labels: tuple[tuple[int, ...], ...] = ()  # Of each step +1 right, 0 neutral, -1 wrong
 
     @property
     def key(self) -> str:

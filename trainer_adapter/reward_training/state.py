@@ -16,8 +16,7 @@ from trainer_adapter.reward_training.reading import LabelledGroup
 from trainer_adapter.reward_training.reward_model_config import RewardModelConfig
 from trainer_adapter.run_identity import model_identity
 
-STATE_FILE = "reward_training.json"
-"""The file in an output folder that says what the training in it was started with."""
+STATE_FILE = "reward_training.json"  # The file in an output folder that says what the training in it was started with
 _NOT_COMPARED = frozenset({
     "dataset", "eval_dataset", "from_run", "output_dir", "save_steps", "logging_steps", "use_cpu", "base_model"
 })  # fmt: skip
