@@ -35,10 +35,6 @@ class AuditSettings:
     Attributes:
         accept_share: A completion is paid if its score is more than this share of the way from the row's floor
             to its full level, 0 to 1; at 1 only the full level is.
-        slow_share: A call is slow if it takes more than this share of the reward's deadline, 0 to 1.
-        heavy_rows: Rows on which the heavy probes are tried.
-        repeated_rows: Rows whose honest forms are scored a second time.
-        time_limit_s: Seconds after which nothing more is tried; what was tried is judged.
         skipped: Families and rules of thumb that the author calls not applicable, with the reason.
         gain_share: What a run's completion, changed, may earn beyond the run's best, as a share of the way from the
             floor to its full level; more is a gain.
@@ -46,10 +42,10 @@ class AuditSettings:
     """
 
     accept_share: float = 0.5
-    slow_share: float = 0.5
-    heavy_rows: int = 2
-    repeated_rows: int = 5
-    time_limit_s: float = 1800.0
+    slow_share: float = 0.5  # A call is slow if it takes more than this share of the reward's deadline, 0 to 1
+    heavy_rows: int = 2  # Rows on which the heavy probes are tried
+    repeated_rows: int = 5  # Rows whose honest forms are scored a second time
+    time_limit_s: float = 1800.0  # Seconds after which nothing more is tried; what was tried is judged
     skipped: Mapping[str, str] = field(default_factory=dict)
     gain_share: float = 0.1
     reasoning: bool = False
@@ -69,25 +65,16 @@ Form: TypeAlias = tuple[Honest, Outcome]  # an honest form with what it earned
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """Everything that was scored, by row.
-
-    Attributes:
-        base: The outcomes of the completions in :data:`BASE`.
-        swapped: The best honest form under another row's gold column; rows without one are left out.
-        rivals: Another row's gold in the frame that is paid best.
-        unrelated: Other words of the prompt's length.
-        again: Honest forms with their first and second outcome.
-        untried: How many completions were not tried before the time was over.
-    """
+    """Everything that was scored, by row."""
 
     honest: list[list[Form]]
-    base: list[list[Outcome]]
+    base: list[list[Outcome]]  # The outcomes of the completions in `BASE`
     attacks: list[ScoredProbe]
-    swapped: dict[int, Outcome]
-    rivals: dict[int, Outcome]
-    unrelated: dict[int, Outcome]
-    again: list[tuple[int, Honest, Outcome, Outcome]]
-    untried: int = 0
+    swapped: dict[int, Outcome]  # The best honest form under another row's gold column; rows without one are left out
+    rivals: dict[int, Outcome]  # Another row's gold in the frame that is paid best
+    unrelated: dict[int, Outcome]  # Other words of the prompt's length
+    again: list[tuple[int, Honest, Outcome, Outcome]]  # Honest forms with their first and second outcome
+    untried: int = 0  # How many completions were not tried before the time was over
 
 
 def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) -> Rollout:

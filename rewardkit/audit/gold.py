@@ -33,17 +33,12 @@ class GoldShape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A row's gold answer.
-
-    Attributes:
-        number: Its value where it is a number or a measure.
-        unit: What stands around a measure's number: before and behind.
-    """
+    """A row's gold answer."""
 
     text: str
     shape: GoldShape
-    number: Fraction | None = None
-    unit: tuple[str, str] = ("", "")
+    number: Fraction | None = None  # Its value where it is a number or a measure
+    unit: tuple[str, str] = ("", "")  # What stands around a measure's number: before and behind
 
     @property
     def short(self) -> bool:

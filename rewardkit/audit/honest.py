@@ -27,20 +27,17 @@ class Frame:
     """A way of writing an answer: what stands around it.
 
     Attributes:
-        tags: Whether it is made of tags.
         common: Whether other answers are written in it as well; a reference's own words are for one answer only.
-        data: Whether it is the data's way of writing an answer.
-        short: Whether only short answers are written in it, as in a box or a sentence.
         turns: The messages before the one with the answer, where the reference is a conversation.
     """
 
     name: str
     before: str
     behind: str
-    tags: bool = False
+    tags: bool = False  # Whether it is made of tags
     common: bool = True
-    data: bool = False
-    short: bool = False
+    data: bool = False  # Whether it is the data's way of writing an answer
+    short: bool = False  # Whether only short answers are written in it, as in a box or a sentence
     turns: tuple[Message, ...] = field(default=(), hash=False)
 
     def around(self, answer: str) -> str:
@@ -89,21 +86,14 @@ JSON = Frame('{"answer": X}', '{"answer": "', '"}', short=True)
 
 @dataclass(frozen=True, slots=True)
 class Honest:
-    """A right answer.
-
-    Attributes:
-        frame: The frame, where the gold stands in one as it is.
-        counted: Whether a refusal of it counts; not for the row's own completion, which may be wrong.
-        messages: It as messages, where it is more than one message with the text.
-        parts: Whether it has JSON, whose parts can be changed.
-    """
+    """A right answer."""
 
     name: str
     text: str
-    frame: Frame | None = None
-    counted: bool = True
-    messages: Sequence[Message] | None = None
-    parts: bool = False
+    frame: Frame | None = None  # The frame, where the gold stands in one as it is
+    counted: bool = True  # Whether a refusal of it counts; not for the row's own completion, which may be wrong
+    messages: Sequence[Message] | None = None  # It as messages, where it is more than one message with the text
+    parts: bool = False  # Whether it has JSON, whose parts can be changed
 
 
 def framed(row: AuditRow) -> list[Honest]:

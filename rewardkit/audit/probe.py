@@ -54,25 +54,19 @@ class Probe:
     """A completion to try.
 
     Attributes:
-        judged: Whether being paid counts against the reward; otherwise only slow and crashed calls do.
-        columns: Columns to score it under instead of the row's own; ``None`` for these.
-        frame: The name of the frame that it is written in; ``""`` for the bare form.
-        rule: The rule of thumb that a reward breaks which pays it; ``""`` for its family's own.
-        partial: Whether a part of it is right, so that only full pay counts against the reward.
         messages: The completion as messages, where it is more than one message with the text.
-        point: The part of the text that matters; ``""`` for its end.
     """
 
     family: Family
     name: str
     text: str
-    judged: bool = True
-    columns: Mapping[str, Any] | None = None
-    frame: str = ""
-    rule: str = ""
-    partial: bool = False
+    judged: bool = True  # Whether being paid counts against the reward; otherwise only slow and crashed calls do
+    columns: Mapping[str, Any] | None = None  # Columns to score it under instead of the row's own; `None` for these
+    frame: str = ""  # The name of the frame that it is written in; `""` for the bare form
+    rule: str = ""  # The rule of thumb that a reward breaks which pays it; `""` for its family's own
+    partial: bool = False  # Whether a part of it is right, so that only full pay counts against the reward
     messages: Sequence[Message] | None = None
-    point: str = ""
+    point: str = ""  # The part of the text that matters; `""` for its end
 
     @property
     def full_name(self) -> str:

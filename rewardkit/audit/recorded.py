@@ -23,20 +23,14 @@ UNIT = "completion"  # what the numbers of the rows count
 
 @dataclass(frozen=True, slots=True)
 class PaidCompletion:
-    """A completion of a run as it was recorded.
+    """A completion of a run as it was recorded."""
 
-    Attributes:
-        id: Its number in the record.
-        score: What the reward gave it then; ``None`` where it was not asked.
-        tokens: Its length in tokens, where the record has it.
-    """
-
-    id: int
+    id: int  # Its number in the record
     prompt: Text
     completion: Text
     columns: Mapping[str, Any]
-    score: float | None = None
-    tokens: int | None = None
+    score: float | None = None  # What the reward gave it then; `None` where it was not asked
+    tokens: int | None = None  # Its length in tokens, where the record has it
 
 
 def pool_of(run: RunReader, reward: str, newest: int = NEWEST) -> list[PaidCompletion]:

@@ -126,21 +126,13 @@ AuditLimits: TypeAlias = Mapping[str, float]  # the limits of an audit: false_ac
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What the reward was seen to read.
+    """What the reward was seen to read."""
 
-    Attributes:
-        declares_gold: The gold's column is a parameter of it.
-        depends: Its score falls where the gold's column is another row's.
-        tells_apart: Its score falls where the answer is another row's.
-        tests: It reads columns of tests, and the rows have them.
-        prompt: It reads the prompt.
-    """
-
-    declares_gold: bool
-    depends: bool
-    tells_apart: bool
-    tests: bool
-    prompt: bool
+    declares_gold: bool  # The gold's column is a parameter of it
+    depends: bool  # Its score falls where the gold's column is another row's
+    tells_apart: bool  # Its score falls where the answer is another row's
+    tests: bool  # It reads columns of tests, and the rows have them
+    prompt: bool  # It reads the prompt
 
     @property
     def answer(self) -> bool:
@@ -164,28 +156,19 @@ class AuditResult(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Audit(ABC):
-    """What an audit found of one reward, by its name, be it on rows or on a run's completions.
-
-    Attributes:
-        rows: Rows audited with, of ``total_rows`` that there are.
-        unaudited: Rows that tell nothing about it, by line, with the reason.
-        findings: What is wrong with it as a whole.
-        unread: Parts of it whose source could not be read.
-        untried: Completions that were not tried, because the time was over.
-        unit: What the numbers of rows count: lines of a file, rows, or a run's completions.
-    """
+    """What an audit found of one reward, by its name, be it on rows or on a run's completions."""
 
     reward: str
-    rows: int
+    rows: int  # Rows audited with, of `total_rows` that there are
     total_rows: int
     gold_column: str | None
     traits: Traits
-    unaudited: dict[int, str]
-    findings: list[AuditFinding]
+    unaudited: dict[int, str]  # Rows that tell nothing about it, by line, with the reason
+    findings: list[AuditFinding]  # What is wrong with it as a whole
     lint: list[Mistake]
-    unread: list[str]
-    untried: int
-    unit: str
+    unread: list[str]  # Parts of it whose source could not be read
+    untried: int  # Completions that were not tried, because the time was over
+    unit: str  # What the numbers of rows count: lines of a file, rows, or a run's completions
 
     @property
     @abstractmethod
@@ -273,11 +256,10 @@ class RewardAudit(Audit):
     """The result for one reward, on rows.
 
     Attributes:
-        paid_forms: By honest form: rows on which it was paid, and tried.
         left_out: Rules of thumb that the author left out within their families, with the reasons.
     """
 
-    paid_forms: dict[str, tuple[int, int]]
+    paid_forms: dict[str, tuple[int, int]]  # By honest form: rows on which it was paid, and tried
     families: dict[Family, FamilyCounts]
     left_out: Mapping[str, str] = field(default_factory=dict)
 

@@ -37,11 +37,6 @@ class AuditRow:
     """One row, by its line in the file, counted from 1. What it lacks is ``None`` or empty.
 
     Attributes:
-        references: Completions that the data calls right.
-        own: The row's own completion, right or wrong.
-        others: Golds of other rows that differ; one is made up where no other row has one.
-        swapped: The columns with another row's gold and references in place of its own.
-        other_reference: A reference of that row.
         other_completions: What the model wrote on other rows, where the gold differs and is not mentioned.
         conversations: By text, the messages of references and completions that are conversations.
         endings: What stands around the gold in a last line of the row, and in most of the data: before and behind.
@@ -51,11 +46,11 @@ class AuditRow:
     prompt: Text
     columns: Mapping[str, Any]
     gold: Gold | None
-    references: tuple[str, ...] = ()
-    own: str | None = None
-    others: tuple[Gold, ...] = ()
-    swapped: Mapping[str, Any] | None = None
-    other_reference: str | None = None
+    references: tuple[str, ...] = ()  # Completions that the data calls right
+    own: str | None = None  # The row's own completion, right or wrong
+    others: tuple[Gold, ...] = ()  # Golds of other rows that differ; one is made up where no other row has one
+    swapped: Mapping[str, Any] | None = None  # The columns with another row's gold and references in place of its own
+    other_reference: str | None = None  # A reference of that row
     other_completions: tuple[str, ...] = ()
     conversations: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
     endings: tuple[tuple[str, str], ...] = ()
@@ -76,8 +71,6 @@ class ChosenRows:
     """The rows chosen, the column with their gold (``None`` without one), and how many rows the file has.
 
     Attributes:
-        unit: What their numbers count, as :func:`unit_of` has it.
-        seed: For what is drawn at random of these rows.
         scores: By number, what the record of a run has as the score of its completions.
         tokens: By number, the lengths of these completions in tokens, where the record has them.
     """
@@ -85,8 +78,8 @@ class ChosenRows:
     rows: list[AuditRow]
     gold_column: str | None
     total: int
-    unit: str = "line"
-    seed: int = 0
+    unit: str = "line"  # What their numbers count, as `unit_of` has it
+    seed: int = 0  # For what is drawn at random of these rows
     scores: Mapping[int, float | None] = field(default_factory=dict)
     tokens: Mapping[int, int] = field(default_factory=dict)
 

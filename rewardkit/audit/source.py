@@ -20,20 +20,16 @@ class FunctionSource:
     """One function's source, as lines and as a syntax tree.
 
     Attributes:
-        file: Where it is; ``"<text>"`` for a reward given as text.
-        first_line: The line in the file of the source's first.
-        names: The module's names, for telling what a name means.
         columns: Its parameters that are columns, with their annotations as text; only for the reward itself.
-        completions: Its parameters that hold what the model wrote.
     """
 
-    file: str
-    first_line: int
+    file: str  # Where it is; `"<text>"` for a reward given as text
+    first_line: int  # The line in the file of the source's first
     lines: list[str]
     tree: ast.AST
-    names: Mapping[str, Any]
+    names: Mapping[str, Any]  # The module's names, for telling what a name means
     columns: Mapping[str, str] = field(default_factory=dict)
-    completions: frozenset[str] = frozenset()
+    completions: frozenset[str] = frozenset()  # Its parameters that hold what the model wrote
 
     def line_of(self, node: ast.AST) -> int:
         """Return a node's line in the file."""

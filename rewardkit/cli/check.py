@@ -58,7 +58,6 @@ class RewardCheck:
         scores: By line, what the reference earns; ``None`` for a skip.
         warnings: What is no failure of a row and makes the reward useless all the same, or surprising.
         per_1000: What 1,000 completions take, by the metrics of the calls: ``requests``, tokens, ``cost_usd``.
-        group: How many completions a group has; ``None`` where the reward scores single ones.
     """
 
     reward: str
@@ -70,7 +69,7 @@ class RewardCheck:
     max_s: float | None = None
     warnings: list[str] = field(default_factory=list)
     per_1000: dict[str, float] = field(default_factory=dict)
-    group: int | None = None
+    group: int | None = None  # How many completions a group has; `None` where the reward scores single ones
 
     def as_json(self) -> dict[str, Any]:
         """Return it ready for JSON."""

@@ -33,21 +33,16 @@ from rewardkit.dashboard.workers import BusyError, Workers
 from rewardkit.errors import RewardError
 from rewardkit.record.place import RunsPlace
 
-VIEWS: dict[str, View] = {"overview": overview}
-"""The views of a run by their names, at ``GET /api/runs/{run}/{view}``."""
+VIEWS: dict[str, View] = {"overview": overview}  # The views of a run by their names, at `GET /api/runs/{run}/{view}`
 ACTIONS: dict[str, Action] = {}
 """The actions on a run by their names, at ``POST /api/runs/{run}/change/{action}`` with the write token."""
 for _panel in PANELS:
     VIEWS |= {_panel.name: _panel.view, **_panel.views}
     ACTIONS |= _panel.actions
-VIEW_S = 30.0
-"""Seconds for a view."""
-ACTION_S = 600.0
-"""Seconds for an action, which may score completions."""
-BODY_BYTES = 1_000_000
-"""Bytes of a request's body."""
-BODY_S = 20.0
-"""Seconds for a body to arrive."""
+VIEW_S = 30.0  # Seconds for a view
+ACTION_S = 600.0  # Seconds for an action, which may score completions
+BODY_BYTES = 1_000_000  # Bytes of a request's body
+BODY_S = 20.0  # Seconds for a body to arrive
 _PACKED_BYTES, _PACK_LEVEL = 2_000, 1  # level 6 saves a seventh of the page, and takes three times as long
 _VIEW_THREADS, _ACTION_THREADS = 4, 2
 _FAILURES: dict[type[RewardError], tuple[int, dict[str, str]]] = {

@@ -26,10 +26,8 @@ from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Completion
 from rewardkit.shown.text import counted
 
-MOST_COMPLETIONS = 100_000
-"""About how many completions are looked at, the newest ones."""
-TEXT_CHARS = 400
-"""Characters of a completion that are shown as evidence."""
+MOST_COMPLETIONS = 100_000  # About how many completions are looked at, the newest ones
+TEXT_CHARS = 400  # Characters of a completion that are shown as evidence
 _NICE = 15  # whatever else runs on the machine, the training above all, goes first
 _GRAVEST = ("hacking", "faults", "signal", "noise")
 

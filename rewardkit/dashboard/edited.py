@@ -16,10 +16,8 @@ from rewardkit.errors import RewardLoadError
 from rewardkit.loading.carried import FOLDER, write_file
 from sandbox import parse
 
-EDITED = "edited"
-"""The folder, beside the files of changed rewards, that has those written in the browser."""
-LARGEST = 500_000
-"""Bytes of a reward's text, at most."""
+EDITED = "edited"  # The folder, beside the files of changed rewards, that has those written in the browser
+LARGEST = 500_000  # Bytes of a reward's text, at most
 _MARKS = frozenset({"reward", "group_reward"})
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 

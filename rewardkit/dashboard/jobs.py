@@ -27,56 +27,33 @@ from typing import Any
 from rewardkit.errors import UpdateRefusedError
 from rewardkit.record.place import RecordPlace
 
-TRY_S = 300.0
-"""Seconds that a trial has."""
-ASK_S = 180.0
-"""Seconds that the checks of a change have, before the training is asked."""
-_GRACE_S = 4.0
-"""Seconds that a job has to end after it is cancelled; then it is killed."""
-_TAIL = 40
-"""Last lines of standard error that a job's state shows."""
-_LINE_BYTES = 4096
-"""Bytes after which a line of standard error counts as two."""
-_ANSWER_BYTES = 8_000_000
-"""Bytes of an answer of a job, at most."""
+TRY_S = 300.0  # Seconds that a trial has
+ASK_S = 180.0  # Seconds that the checks of a change have, before the training is asked
+_GRACE_S = 4.0  # Seconds that a job has to end after it is cancelled; then it is killed
+_TAIL = 40  # Last lines of standard error that a job's state shows
+_LINE_BYTES = 4096  # Bytes after which a line of standard error counts as two
+_ANSWER_BYTES = 8_000_000  # Bytes of an answer of a job, at most
 _PR_SET_PDEATHSIG = 1
-_MARK = "REWARDKIT_TRIAL"
-"""The variable by which the processes that a job has started are found."""
+_MARK = "REWARDKIT_TRIAL"  # The variable by which the processes that a job has started are found
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """How far a job is.
+    """How far a job is."""
 
-    Attributes:
-        id: Its number in this server.
-        kind: ``"try"`` or ``"ask"``.
-        about: What was asked for, for the page.
-        state: ``"running"``, ``"done"``, ``"failed"`` or ``"cancelled"``.
-        began: When it began, in seconds since 1970.
-        done: Calls done.
-        total: Calls to do; 0 until that is known.
-        failed: Calls that failed.
-        seconds: How long it has taken.
-        problem: Why it failed.
-        details: The same with its traceback.
-        printed: What the reward's file printed while it was imported.
-        result: What came of it.
-    """
-
-    id: int
-    kind: str
-    about: Mapping[str, Any]
-    state: str = "running"
-    began: float = 0.0
-    done: int = 0
-    total: int = 0
-    failed: int = 0
-    seconds: float = 0.0
-    problem: str | None = None
-    details: str | None = None
-    printed: str = ""
-    result: Mapping[str, Any] | None = None
+    id: int  # Its number in this server
+    kind: str  # `"try"` or `"ask"`
+    about: Mapping[str, Any]  # What was asked for, for the page
+    state: str = "running"  # `"running"`, `"done"`, `"failed"` or `"cancelled"`
+    began: float = 0.0  # When it began, in seconds since 1970
+    done: int = 0  # Calls done
+    total: int = 0  # Calls to do; 0 until that is known
+    failed: int = 0  # Calls that failed
+    seconds: float = 0.0  # How long it has taken
+    problem: str | None = None  # Why it failed
+    details: str | None = None  # The same with its traceback
+    printed: str = ""  # What the reward's file printed while it was imported
+    result: Mapping[str, Any] | None = None  # What came of it
 
     def as_json(self) -> dict[str, Any]:
         """Return it ready for JSON."""

@@ -16,24 +16,16 @@ from rewardkit.dashboard.readers import Missing, OpenRun, Readers
 from rewardkit.dashboard.workers import BusyError
 from rewardkit.errors import RecordError
 
-POLL_S = 0.15
-"""Seconds between two looks at a record."""
-HEARTBEAT_S = 10.0
-"""Seconds after which a stream says that it is still there."""
-MOST_STREAMS = 64
-"""Streams at a time."""
+POLL_S = 0.15  # Seconds between two looks at a record
+HEARTBEAT_S = 10.0  # Seconds after which a stream says that it is still there
+MOST_STREAMS = 64  # Streams at a time
 MOST_OF_BROWSER = 4
 """Streams of one browser at a time: it opens six connections to a server, and its windows ask for more than states."""
-FIRST_S = 10.0
-"""Seconds to wait for the first look at a run."""
-MOST_WATCHED = 256
-"""Runs that are watched at a time."""
-LOOK_S = 5.0
-"""Seconds for one look at a run, so that a damaged one does not hold up the others."""
-_AGAIN_S = 2.0
-"""Seconds after which a run is looked at though nothing was written: its process may have died."""
-_FORGET_S = 30.0
-"""Seconds for which a run is watched after somebody last asked."""
+FIRST_S = 10.0  # Seconds to wait for the first look at a run
+MOST_WATCHED = 256  # Runs that are watched at a time
+LOOK_S = 5.0  # Seconds for one look at a run, so that a damaged one does not hold up the others
+_AGAIN_S = 2.0  # Seconds after which a run is looked at though nothing was written: its process may have died
+_FORGET_S = 30.0  # Seconds for which a run is watched after somebody last asked
 
 
 @dataclass(slots=True, eq=False)
@@ -41,18 +33,14 @@ class WatchedRun:
     """A run that is watched. The thread writes it, the event loop reads it.
 
     Attributes:
-        state: The last state; ``None`` before the first look.
         until: Until when it is watched, by the monotonic clock.
-        listeners: Events that are set when the state changes.
-        version: What the state was computed of.
-        checked_s: When it was last looked at, by the monotonic clock.
     """
 
-    state: dict[str, Any] | None = None
+    state: dict[str, Any] | None = None  # The last state; `None` before the first look
     until: float = field(default_factory=lambda: time.monotonic() + _FORGET_S)
-    listeners: set[asyncio.Event] = field(default_factory=set)
-    version: object = None
-    checked_s: float = 0.0
+    listeners: set[asyncio.Event] = field(default_factory=set)  # Events that are set when the state changes
+    version: object = None  # What the state was computed of
+    checked_s: float = 0.0  # When it was last looked at, by the monotonic clock
 
 
 class Live:

@@ -9,8 +9,7 @@ from typing import Any
 from rewardkit.messages import content_text
 from rewardkit.types import Outcome, Text
 
-FIRST_CHARS = 200_000
-"""Characters of a text that are sent at once; the rest on request."""
+FIRST_CHARS = 200_000  # Characters of a text that are sent at once; the rest on request
 
 Part = dict[str, Any]
 

@@ -19,19 +19,14 @@ class Panel(NamedTuple):
     ``page/tabs/NAME.js`` draws it, with ``page/tabs/NAME.css`` where there is one.
 
     Attributes:
-        name: Its name in addresses: ``/runs/RUN/NAME`` for a reader, ``/api/runs/RUN/NAME`` for the page.
-        title: What its tab is called.
-        key: The letter that opens it after ``g``.
-        view: Returns what it shows of a run.
-        views: Returns of further addresses that it asks, by name.
         actions: What it does to a run at ``/api/runs/RUN/change/ACTION``, each with the write token alone.
     """
 
-    name: str
-    title: str
-    key: str
-    view: View
-    views: Mapping[str, View] = {}
+    name: str  # Its name in addresses: `/runs/RUN/NAME` for a reader, `/api/runs/RUN/NAME` for the page
+    title: str  # What its tab is called
+    key: str  # The letter that opens it after `g`
+    view: View  # Returns what it shows of a run
+    views: Mapping[str, View] = {}  # Returns of further addresses that it asks, by name
     actions: Mapping[str, Action] = {}
 
 

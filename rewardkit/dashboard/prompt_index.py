@@ -18,20 +18,13 @@ from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Floats, Whole
 from rewardkit.record.values import RecordedPrompt
 
-SLICE_S = 0.1
-"""Seconds of reading after which an answer says how far it came; the next one goes on from there."""
-STRETCH = 20_000
-"""Completions that are summed in one query."""
-VALUE_CHARS = 200
-"""Characters of a column's value, and of a prompt's text, by which prompts are sorted and filtered."""
-SEARCHES = 8
-"""Searches whose matches stay in memory, the latest ones."""
-REWARDS = 8
-"""Rewards whose scores stay in memory for sorting, the latest ones."""
-ORDERS = 16
-"""Orders that stay in memory, the latest ones: each is a number a prompt."""
-COLUMNS = 200
-"""Columns by which prompts can be sorted and filtered, the first in the run: each is a number a prompt."""
+SLICE_S = 0.1  # Seconds of reading after which an answer says how far it came; the next one goes on from there
+STRETCH = 20_000  # Completions that are summed in one query
+VALUE_CHARS = 200  # Characters of a column's value, and of a prompt's text, by which prompts are sorted and filtered
+SEARCHES = 8  # Searches whose matches stay in memory, the latest ones
+REWARDS = 8  # Rewards whose scores stay in memory for sorting, the latest ones
+ORDERS = 16  # Orders that stay in memory, the latest ones: each is a number a prompt
+COLUMNS = 200  # Columns by which prompts can be sorted and filtered, the first in the run: each is a number a prompt
 _EPOCHS = 1 << 20  # a prompt and an epoch in one number
 
 Mask = NDArray[np.bool_]
@@ -40,17 +33,11 @@ V = TypeVar("V")
 
 
 class Progress(NamedTuple):
-    """How far a reading came that takes several answers.
+    """How far a reading came that takes several answers."""
 
-    Attributes:
-        what: The noun for what is read, for people.
-        done: How many of them were read.
-        of: How many there are.
-    """
-
-    what: str
-    done: int
-    of: int
+    what: str  # The noun for what is read, for people
+    done: int  # How many of them were read
+    of: int  # How many there are
 
     @property
     def unfinished(self) -> bool:

@@ -9,11 +9,9 @@ from typing import overload
 from rewardkit.errors import RecordError
 from rewardkit.shown.text import shortened
 
-MOST_CHARS = 2_000
-"""Characters of a parameter."""
+MOST_CHARS = 2_000  # Characters of a parameter
 SPLITS = ("train", "eval")
-MOST_WHOLE = 2**53
-"""The largest whole number that JavaScript can tell from its neighbours."""
+MOST_WHOLE = 2**53  # The largest whole number that JavaScript can tell from its neighbours
 
 
 class Query:

@@ -16,16 +16,12 @@ from rewardkit.record.place import RunsPlace, Stamp
 from rewardkit.replay.recorded_run import Run
 
 T = TypeVar("T")
-MOST_OPEN = 16
-"""Runs that a thread holds open."""
+MOST_OPEN = 16  # Runs that a thread holds open
 PAGES_BYTES = 6_000_000
 """Bytes of a run's file that a thread keeps in memory; the system keeps more of them, for all threads."""
-MOST_VALUES = 64
-"""Values that the cache of a run has, at most."""
-CACHE_S = 600.0
-"""Seconds after which the cache of a run that nobody asked for is emptied."""
-DIAGNOSIS = ("health", "looking")
-"""The key of a run's diagnosis."""
+MOST_VALUES = 64  # Values that the cache of a run has, at most
+CACHE_S = 600.0  # Seconds after which the cache of a run that nobody asked for is emptied
+DIAGNOSIS = ("health", "looking")  # The key of a run's diagnosis
 
 
 class NotThere(RecordError):
@@ -88,13 +84,11 @@ class OpenRun(NamedTuple):
     """A run as a view gets it.
 
     Attributes:
-        run: The run, open in this thread.
-        cache: What is computed once for all threads.
         jobs: The trials and changes of rewards that the server has under way; ``None`` where it allows none.
     """
 
-    run: Run
-    cache: RunCache
+    run: Run  # The run, open in this thread
+    cache: RunCache  # What is computed once for all threads
     jobs: Jobs | None = None
 
     @property

@@ -17,25 +17,17 @@ from rewardkit.web.listening import PatientServer, check_token, config_of, liste
 
 PORT = 8642
 MOST_CONNECTIONS = 512
-END_S = 1
-"""Seconds that a stopped server gives its last answers."""
+END_S = 1  # Seconds that a stopped server gives its last answers
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server listens.
+    """Where a server listens."""
 
-    Attributes:
-        url: What to open in a browser; the token is in it.
-        tunnel: The command that brings the port of this machine to another one.
-        port: The port.
-        write_token: What allows rewards to be changed.
-    """
-
-    url: str
-    tunnel: str
-    port: int
-    write_token: str | None
+    url: str  # What to open in a browser; the token is in it
+    tunnel: str  # The command that brings the port of this machine to another one
+    port: int  # The port
+    write_token: str | None  # What allows rewards to be changed
 
 
 def serve(

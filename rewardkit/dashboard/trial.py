@@ -30,12 +30,10 @@ from rewardkit.replay.stored import choose
 from rewardkit.replay.update import Wish, update
 from rewardkit.shown.text import shortened
 
-SHOWN = 8
-"""Completions that a trial names: those whose scores change most."""
+SHOWN = 8  # Completions that a trial names: those whose scores change most
 _TEXT_CHARS = 4000
 _TICK_S = 0.1
-_GRACE_S = 2.0
-"""Seconds that a trial has to end its workers once it is told to end."""
+_GRACE_S = 2.0  # Seconds that a trial has to end its workers once it is told to end
 
 Tell = Callable[[Mapping[str, Any]], None]
 

@@ -14,10 +14,8 @@ from rewardkit.dashboard.readers import Readers
 from rewardkit.errors import InfrastructureError
 
 Task: TypeAlias = Callable[[Readers], Any]
-MOST_WAITING = 64
-"""Requests that wait for a thread."""
-MOST_LATE = 4
-"""Threads that work on, though nobody waits for their answer any longer, and have another in their place."""
+MOST_WAITING = 64  # Requests that wait for a thread
+MOST_LATE = 4  # Threads that work on, though nobody waits for their answer any longer, and have another in their place
 
 
 class BusyError(InfrastructureError):

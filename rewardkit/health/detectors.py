@@ -32,23 +32,14 @@ The baseline may be ``None``; a detector that needs one is not asked then.
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """A detector.
+    """A detector."""
 
-    Attributes:
-        name: Its name, which does not change; ``health/<name>`` is its metric.
-        family: What it is about: ``signal``, ``hacking``, ``faults`` or ``noise``.
-        find: Its function; the docstring has formula, threshold, source and limits.
-        each: Whether it looks at each reward by itself.
-        needs: What it cannot do without, by the names of :data:`NEEDS`.
-        at_once: Whether it can flag without a baseline.
-    """
-
-    name: str
-    family: str
-    find: Find
-    each: bool = False
-    needs: tuple[str, ...] = ()
-    at_once: bool = True
+    name: str  # Its name, which does not change; `health/<name>` is its metric
+    family: str  # What it is about: `signal`, `hacking`, `faults` or `noise`
+    find: Find  # Its function; the docstring has formula, threshold, source and limits
+    each: bool = False  # Whether it looks at each reward by itself
+    needs: tuple[str, ...] = ()  # What it cannot do without, by the names of `NEEDS`
+    at_once: bool = True  # Whether it can flag without a baseline
 
 
 def _of(family: str, find: Find, *needs: str, each: bool = False) -> Detector:
@@ -169,15 +160,10 @@ _PART = re.compile(r"^(Formula|Source|Limits): ", re.MULTILINE)
 
 
 class About(NamedTuple):
-    """What a detector says of itself.
+    """What a detector says of itself."""
 
-    Attributes:
-        summary: What it finds, in a sentence.
-        parts: ``Formula``, ``Source`` and ``Limits``, in sentences.
-    """
-
-    summary: str
-    parts: Mapping[str, str]
+    summary: str  # What it finds, in a sentence
+    parts: Mapping[str, str]  # `Formula`, `Source` and `Limits`, in sentences
 
 
 def about(detector: Detector) -> About:

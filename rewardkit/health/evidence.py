@@ -11,8 +11,7 @@ import numpy as np
 from rewardkit.health.measures import grouped
 from rewardkit.record.table import CompletionTable, Floats
 
-SAMPLED = 256
-"""Completions of a window whose texts are read, in whole groups."""
+SAMPLED = 256  # Completions of a window whose texts are read, in whole groups
 CLIPPED = "completions/clipped_ratio"
 """The trainer's metric that stands in where the record does not say which completions were cut off."""
 
@@ -38,15 +37,10 @@ def nothing(ids: Sequence[int]) -> list[None]:
 
 
 class Sampled(NamedTuple):
-    """Some completions of a window that have texts: whole groups, spread evenly over it.
+    """Some completions of a window that have texts: whole groups, spread evenly over it."""
 
-    Attributes:
-        table: The completions.
-        texts: Their texts.
-    """
-
-    table: CompletionTable
-    texts: list[str]
+    table: CompletionTable  # The completions
+    texts: list[str]  # Their texts
 
 
 @dataclass(frozen=True)
@@ -54,22 +48,18 @@ class Evidence:
     """A window of completions, under one version of each reward.
 
     Attributes:
-        table: The completions.
-        texts: Where their texts come from.
-        prompts: Where their prompts and columns come from.
         series: By reward, its mean score at each step since its version began, oldest first, up to this window's end.
         metrics: The trainer's metrics in the window's steps, by the trainer's names.
         again: By reward, the scores of a second scoring of the same completions; ``nan`` without one.
-        recorded: Whether a run's record has the completions, so that commands can look into it.
     """
 
-    table: CompletionTable
-    texts: TextsOf = nothing
-    prompts: PromptsOf = nothing
+    table: CompletionTable  # The completions
+    texts: TextsOf = nothing  # Where their texts come from
+    prompts: PromptsOf = nothing  # Where their prompts and columns come from
     series: Mapping[str, Floats] = field(default_factory=dict)
     metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
     again: Mapping[str, Floats] = field(default_factory=dict)
-    recorded: bool = True
+    recorded: bool = True  # Whether a run's record has the completions, so that commands can look into it
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def cached(self, name: str, compute: Callable[[], T]) -> T:

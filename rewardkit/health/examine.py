@@ -24,8 +24,7 @@ from rewardkit.record.table import CompletionTable, Floats
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Text
 
-READ_STEPS = 50
-"""Steps that are read of a record at once."""
+READ_STEPS = 50  # Steps that are read of a record at once
 _LEAST_WINDOWS = 3
 
 

@@ -62,19 +62,12 @@ def timeouts(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
 
 
 class _Excess(NamedTuple):
-    """Failed calls of which there are too many.
+    """Failed calls of which there are too many."""
 
-    Attributes:
-        of_all: Their share of the window's calls.
-        value: Their share of what is flagged: the window's calls, or those of one step.
-        where: Words that name a step at which all failed; empty without one.
-        rows: Places of the failed calls, those of that step first.
-    """
-
-    of_all: float
-    value: float
-    where: str
-    rows: Any
+    of_all: float  # Their share of the window's calls
+    value: float  # Their share of what is flagged: the window's calls, or those of one step
+    where: str  # Words that name a step at which all failed; empty without one
+    rows: Any  # Places of the failed calls, those of that step first
 
 
 def _share_above(window: Evidence, reward: str, failed: Any, bound: float) -> _Excess | None:

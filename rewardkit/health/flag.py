@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-SHOWN_ROWS = 8
-"""Completions that a flag names as evidence, at most."""
+SHOWN_ROWS = 8  # Completions that a flag names as evidence, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +52,13 @@ class Detection(NamedTuple):
     """What a detector found in a window.
 
     Attributes:
-        value: The number that it measured.
-        threshold: What the number was compared with.
-        message: What it found, in a sentence.
-        action: What to do next, in a sentence.
-        baseline: The same number in the baseline; ``None`` where it needed none.
         rows: A mask or the indices of the completions that show it, the best examples first; all unless given.
-        reward: The reward that it is about, of a detector that does not look at each reward by itself.
     """
 
-    value: float
-    threshold: float
-    message: str
-    action: str
-    baseline: float | None = None
+    value: float  # The number that it measured
+    threshold: float  # What the number was compared with
+    message: str  # What it found, in a sentence
+    action: str  # What to do next, in a sentence
+    baseline: float | None = None  # The same number in the baseline; `None` where it needed none
     rows: Any = slice(None)
-    reward: str | None = None
+    reward: str | None = None  # The reward that it is about, of a detector that does not look at each reward by itself

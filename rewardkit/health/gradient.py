@@ -10,8 +10,7 @@ from rewardkit.health.evidence import Evidence, extremes
 from rewardkit.health.flag import Detection
 from rewardkit.health.measures import grouped, lower_share, mean_bounds, mean_of, upper_share, without_nan
 
-TOP = 0.99
-"""A completion is at the top from this share of the way between the lowest and the highest reward."""
+TOP = 0.99  # A completion is at the top from this share of the way between the lowest and the highest reward
 
 
 def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | None:

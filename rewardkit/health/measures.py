@@ -14,26 +14,17 @@ from numpy.typing import ArrayLike
 
 from rewardkit.record.table import Floats, Whole
 
-Z = 3.3
-"""Standard errors that a mean must lie beyond a threshold."""
+Z = 3.3  # Standard errors that a mean must lie beyond a threshold
 
 
 class Grouped(NamedTuple):
-    """Sums over the without_nan values of each group; shape (groups,).
+    """Sums over the without_nan values of each group; shape (groups,)."""
 
-    Attributes:
-        places: Of each completion, the place of its group.
-        counts: Known values.
-        means: Their means; ``nan`` without any.
-        stds: Their standard deviations (``ddof=1``); ``nan`` with fewer than two.
-        flat: Whether they are all the same; ``False`` with fewer than two.
-    """
-
-    places: Whole
-    counts: Floats
-    means: Floats
-    stds: Floats
-    flat: Any
+    places: Whole  # Of each completion, the place of its group
+    counts: Floats  # Known values
+    means: Floats  # Their means; `nan` without any
+    stds: Floats  # Their standard deviations (`ddof=1`); `nan` with fewer than two
+    flat: Any  # Whether they are all the same; `False` with fewer than two
 
     @property
     def low(self) -> float:
@@ -114,17 +105,11 @@ def mean_bounds(values: ArrayLike) -> tuple[float, float]:
 
 
 class Shift(NamedTuple):
-    """How far a mean moved from one set of values to another.
+    """How far a mean moved from one set of values to another."""
 
-    Attributes:
-        before: The mean before.
-        after: The mean after.
-        errors: The difference in standard errors (Welch's t); 0 where it is not without_nan.
-    """
-
-    before: float
-    after: float
-    errors: float
+    before: float  # The mean before
+    after: float  # The mean after
+    errors: float  # The difference in standard errors (Welch's t); 0 where it is not without_nan
 
 
 def change(before: ArrayLike, after: ArrayLike) -> Shift:
@@ -138,19 +123,12 @@ def change(before: ArrayLike, after: ArrayLike) -> Shift:
 
 
 class Line(NamedTuple):
-    """A line of least squares through a series at 0, 1, 2 and so on.
+    """A line of least squares through a series at 0, 1, 2 and so on."""
 
-    Attributes:
-        start: Its value at 0.
-        slope: Its rise a place.
-        error: The slope's standard error.
-        noise: The standard deviation of what is left (``ddof=2``).
-    """
-
-    start: float
-    slope: float
-    error: float
-    noise: float
+    start: float  # Its value at 0
+    slope: float  # Its rise a place
+    error: float  # The slope's standard error
+    noise: float  # The standard deviation of what is left (`ddof=2`)
 
 
 def line(series: Floats) -> Line:

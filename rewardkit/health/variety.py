@@ -13,12 +13,9 @@ from rewardkit.health.evidence import Evidence
 from rewardkit.health.flag import Detection
 from rewardkit.health.measures import lower_share, mean_bounds, mean_of, upper_share
 
-WORDS = 200
-"""Words of a completion that distinct-n reads, so that longer completions compare with shorter ones."""
-PACKED_CHARS = 2_000
-"""Characters of a completion that are packed."""
-LEAST_CHARS = 20
-"""A text that is shorter repeats by chance: many prompts have the answer 4."""
+WORDS = 200  # Words of a completion that distinct-n reads, so that longer completions compare with shorter ones
+PACKED_CHARS = 2_000  # Characters of a completion that are packed
+LEAST_CHARS = 20  # A text that is shorter repeats by chance: many prompts have the answer 4
 
 
 def duplicates_in_group(window: Evidence, baseline: Evidence | None) -> Detection | None:

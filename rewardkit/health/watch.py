@@ -18,12 +18,9 @@ from rewardkit.health.evidence import Evidence, PromptsOf, TextsOf, by_step, joi
 from rewardkit.health.flag import Flag
 from rewardkit.record.table import CompletionTable, Floats
 
-WINDOW_STEPS = 10
-"""Steps of a window, and from one look to the next."""
-BASELINE_STEPS = 20
-"""Steps of a baseline; half of them are enough to begin with."""
-HISTORY_STEPS = 10_000
-"""Steps whose means trends look at, at most."""
+WINDOW_STEPS = 10  # Steps of a window, and from one look to the next
+BASELINE_STEPS = 20  # Steps of a baseline; half of them are enough to begin with
+HISTORY_STEPS = 10_000  # Steps whose means trends look at, at most
 
 OnFlag: TypeAlias = Callable[[Flag], None]
 

@@ -13,10 +13,8 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 
 from rewardkit.errors import RecordError
 
-SCHEMES = ("postgresql", "postgres")
-"""How an address begins, before ``://``."""
-LONGEST_NAME = 63
-"""Bytes of a run's name, at most: it names a schema, and PostgreSQL would cut a longer one."""
+SCHEMES = ("postgresql", "postgres")  # How an address begins, before `://`
+LONGEST_NAME = 63  # Bytes of a run's name, at most: it names a schema, and PostgreSQL would cut a longer one
 _RUN = "run"
 _SECRETS = ("password", "sslpassword")
 _PORTS = re.compile(r"\d{1,5}(,\d{1,5})*")
@@ -26,19 +24,12 @@ _CODED = "a letter such as @ : / ? # in its user, password or run has to be writ
 
 @dataclass(frozen=True, slots=True)
 class RunAddress:
-    """Where a run is in a database, or where the runs are.
+    """Where a run is in a database, or where the runs are."""
 
-    Attributes:
-        server: The address for libpq, with the password and without the run.
-        label: The address for people, without a password.
-        name: The run's name; ``None`` for all runs of the database.
-        secrets: What must not be shown anywhere.
-    """
-
-    server: str = field(repr=False)
-    label: str
-    name: str | None
-    secrets: tuple[str, ...] = field(repr=False)
+    server: str = field(repr=False)  # The address for libpq, with the password and without the run
+    label: str  # The address for people, without a password
+    name: str | None  # The run's name; `None` for all runs of the database
+    secrets: tuple[str, ...] = field(repr=False)  # What must not be shown anywhere
 
     def __str__(self) -> str:
         return self.label

@@ -52,65 +52,36 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_
 
 
 class CallDetails(NamedTuple):
-    """What an outcome said beside its number.
+    """What an outcome said beside its number."""
 
-    Attributes:
-        row: The completion's index in the batch.
-        column: The reward's index in the batch's list.
-        reason: Why it scored so.
-        metrics: JSON of its metrics.
-        cause: Why it failed.
-        error: The error in words.
-        traceback: The reward's frames.
-        logs: What it printed and logged.
-        attempts: How often it ran.
-        unanswered: JSON of the rewards inside it that gave no score.
-    """
-
-    row: int
-    column: int
-    reason: str | None
-    metrics: str | None
-    cause: str | None
-    error: str | None
-    traceback: str | None
-    logs: str | None
-    attempts: int
-    unanswered: str | None
+    row: int  # The completion's index in the batch
+    column: int  # The reward's index in the batch's list
+    reason: str | None  # Why it scored so
+    metrics: str | None  # JSON of its metrics
+    cause: str | None  # Why it failed
+    error: str | None  # The error in words
+    traceback: str | None  # The reward's frames
+    logs: str | None  # What it printed and logged
+    attempts: int  # How often it ran
+    unanswered: str | None  # JSON of the rewards inside it that gave no score
 
 
 class RewardSums(NamedTuple):
-    """Sums over one reward's outcomes in a batch.
+    """Sums over one reward's outcomes in a batch."""
 
-    Attributes:
-        scored: Calls with a score.
-        skipped: Calls that did not apply.
-        failed: Calls that failed, with or without a default that stands in.
-        counted: Calls with a number that the trainer was told, a default that stands in for a failure included.
-        causes: JSON of the failed calls' number by cause.
-        mean: Of these numbers; ``None`` without any.
-        std: Their standard deviation (``ddof=1``); ``None`` with fewer than two.
-        low: The lowest score, of those that the trainer was not told too: where it left out the completion.
-        high: The highest.
-        p50_s: Median seconds of the calls that ran.
-        p95_s: 95th percentile of these.
-        groups: Groups with two numbers or more that the trainer was told.
-        flat_groups: Those of them whose scores are all the same.
-    """
-
-    scored: int
-    skipped: int
-    failed: int
-    counted: int
-    causes: str
-    mean: float | None
-    std: float | None
-    low: float | None
-    high: float | None
-    p50_s: float | None
-    p95_s: float | None
-    groups: int
-    flat_groups: int
+    scored: int  # Calls with a score
+    skipped: int  # Calls that did not apply
+    failed: int  # Calls that failed, with or without a default that stands in
+    counted: int  # Calls with a number that the trainer was told, a default that stands in for a failure included
+    causes: str  # JSON of the failed calls' number by cause
+    mean: float | None  # Of these numbers; `None` without any
+    std: float | None  # Their standard deviation (`ddof=1`); `None` with fewer than two
+    low: float | None  # The lowest score, of those that the trainer was not told too: where it left out the completion
+    high: float | None  # The highest
+    p50_s: float | None  # Median seconds of the calls that ran
+    p95_s: float | None  # 95th percentile of these
+    groups: int  # Groups with two numbers or more that the trainer was told
+    flat_groups: int  # Those of them whose scores are all the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,42 +89,27 @@ class BatchRows:
     """A scored batch, ready to be written; lists have one entry a completion.
 
     Attributes:
-        rewards: The rewards' names in order.
-        versions: The digits of the version of each reward; empty where it is not known.
-        weights: Each reward's weight.
-        prompts: The prompts as text, see :func:`text_of`.
-        columns: The rows' columns as JSON.
-        completions: The completions as text.
-        tokens: Lengths of the completions in tokens.
-        truncated: Whether each was cut at the most tokens allowed.
         groups: The number of each completion's group in the batch, or in the trainer's of which the batch is a part.
         totals: Plain sums of the scores of the rewards that weigh anything: neither parts of a composition nor shadows.
-        weighted: Weighted sums, as TRL's ``reward``.
-        advantages: What the trainer makes of them.
-        status: One letter a reward, see :data:`LETTERS`.
-        scores: 8 bytes a reward, a little-endian float64; ``nan`` where there is no score.
-        seconds: 4 bytes a reward, a little-endian float32: how long the last attempt took.
-        details: What outcomes said beside their numbers.
-        summaries: One a reward.
     """
 
-    rewards: tuple[str, ...]
-    versions: tuple[str, ...]
-    weights: tuple[float, ...]
-    prompts: Sequence[str]
-    columns: Sequence[str]
-    completions: Sequence[str]
-    tokens: Sequence[int | None]
-    truncated: Sequence[bool | None]
+    rewards: tuple[str, ...]  # The rewards' names in order
+    versions: tuple[str, ...]  # The digits of the version of each reward; empty where it is not known
+    weights: tuple[float, ...]  # Each reward's weight
+    prompts: Sequence[str]  # The prompts as text, see `text_of`
+    columns: Sequence[str]  # The rows' columns as JSON
+    completions: Sequence[str]  # The completions as text
+    tokens: Sequence[int | None]  # Lengths of the completions in tokens
+    truncated: Sequence[bool | None]  # Whether each was cut at the most tokens allowed
     groups: Sequence[int]
     totals: Sequence[float | None]
-    weighted: Sequence[float | None]
-    advantages: Sequence[float | None]
-    status: Sequence[str]
-    scores: Sequence[bytes]
-    seconds: Sequence[bytes]
-    details: Sequence[CallDetails]
-    summaries: Sequence[RewardSums]
+    weighted: Sequence[float | None]  # Weighted sums, as TRL's `reward`
+    advantages: Sequence[float | None]  # What the trainer makes of them
+    status: Sequence[str]  # One letter a reward, see `LETTERS`
+    scores: Sequence[bytes]  # 8 bytes a reward, a little-endian float64; `nan` where there is no score
+    seconds: Sequence[bytes]  # 4 bytes a reward, a little-endian float32: how long the last attempt took
+    details: Sequence[CallDetails]  # What outcomes said beside their numbers
+    summaries: Sequence[RewardSums]  # One a reward
 
     @property
     def text_bytes(self) -> int:

@@ -9,8 +9,7 @@ from rewardkit.record.batch_rows import BatchRows
 from rewardkit.record.store import RecordConnection
 from rewardkit.record.texts import Packed, Texts, digest_of, packed_all
 
-_MOST_ASKED = 500
-"""Prompts that are asked for in one query."""
+_MOST_ASKED = 500  # Prompts that are asked for in one query
 
 
 class BatchPrompts(NamedTuple):

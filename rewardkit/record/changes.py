@@ -28,8 +28,7 @@ from rewardkit.record.store import RecordConnection, RecordRow, transaction
 
 SILENT_S = 120.0
 """A process that has not been heard of for so long is gone, also where it runs; it says a word every few seconds."""
-BEFORE = -1
-"""The step of a process that has not begun any."""
+BEFORE = -1  # The step of a process that has not begun any
 
 
 class Action(StrEnum):
@@ -50,84 +49,49 @@ class Action(StrEnum):
 class ChangeState(StrEnum):
     """How far a change is."""
 
-    ASKED = "asked"
-    """The training has not answered."""
-    ACCEPTED = "accepted"
-    """All processes apply it at the same step."""
-    REFUSED = "refused"
-    """It changes nothing."""
-    DROPPED = "dropped"
-    """It was accepted, and the training was then started anew, with its own rewards."""
+    ASKED = "asked"  # The training has not answered
+    ACCEPTED = "accepted"  # All processes apply it at the same step
+    REFUSED = "refused"  # It changes nothing
+    DROPPED = "dropped"  # It was accepted, and the training was then started anew, with its own rewards
 
 
 @dataclass(frozen=True, slots=True)
 class RewardChange:
-    """A change that a training was asked for.
+    """A change that a training was asked for."""
 
-    Attributes:
-        id: Its number in the record.
-        asked: When, in seconds since 1970.
-        reward: The reward's name.
-        action: What it does.
-        body: What it takes: the reward's code and place, its weight.
-        state: How far it is.
-        step: The step from which on it holds, once it is accepted.
-        words: Why it was refused or dropped.
-    """
-
-    id: int
-    asked: float
-    reward: str
-    action: Action
-    body: Mapping[str, Any] = field(repr=False)
-    state: ChangeState
-    step: int | None
-    words: str | None
+    id: int  # Its number in the record
+    asked: float  # When, in seconds since 1970
+    reward: str  # The reward's name
+    action: Action  # What it does
+    body: Mapping[str, Any] = field(repr=False)  # What it takes: the reward's code and place, its weight
+    state: ChangeState  # How far it is
+    step: int | None  # The step from which on it holds, once it is accepted
+    words: str | None  # Why it was refused or dropped
 
 
 class Standing(NamedTuple):
-    """How a reward stands in a training.
+    """How a reward stands in a training."""
 
-    Attributes:
-        digits: Its version.
-        weight: Its weight.
-        shadow: Whether it is scored beside another one and the trainer does not see it.
-    """
-
-    digits: str
-    weight: float
-    shadow: bool = False
+    digits: str  # Its version
+    weight: float  # Its weight
+    shadow: bool = False  # Whether it is scored beside another one and the trainer does not see it
 
 
 @dataclass(frozen=True, slots=True)
 class Trainer:
-    """A process that trains and takes changes.
+    """A process that trains and takes changes."""
 
-    Attributes:
-        id: Its number in the record.
-        rank: Its rank.
-        ranks: How many there are.
-        host: Its machine.
-        pid: Its process id there.
-        born: What tells it from a later process of the same id.
-        seen: When it was last heard of.
-        ended: When it ended; ``None`` while it trains, and where it was killed.
-        step: The last step that it has begun; -1 before the first.
-        actions: The actions that it can take.
-        rewards: Its rewards by name.
-    """
-
-    id: int
-    rank: int
-    ranks: int
-    host: str
-    pid: int
-    born: str
-    seen: float
-    ended: float | None
-    step: int
-    actions: Sequence[str]
-    rewards: Mapping[str, Standing]
+    id: int  # Its number in the record
+    rank: int  # Its rank
+    ranks: int  # How many there are
+    host: str  # Its machine
+    pid: int  # Its process id there
+    born: str  # What tells it from a later process of the same id
+    seen: float  # When it was last heard of
+    ended: float | None  # When it ended; `None` while it trains, and where it was killed
+    step: int  # The last step that it has begun; -1 before the first
+    actions: Sequence[str]  # The actions that it can take
+    rewards: Mapping[str, Standing]  # Its rewards by name
 
     @property
     def gone(self) -> str | None:

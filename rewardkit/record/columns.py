@@ -18,8 +18,7 @@ _ROWS = (
     " advantage, status, scores, seconds FROM completion JOIN batch ON batch.id = completion.batch"
 )
 _BATCHES = "SELECT id, step, versions, weights FROM batch WHERE id IN ({})"
-_MOST_ASKED = 500
-"""Batches that are asked for in one query."""
+_MOST_ASKED = 500  # Batches that are asked for in one query
 _CAUSES = (
     "SELECT said.completion, said.version, said.cause FROM said JOIN completion ON completion.id = said.completion"
     " JOIN batch ON batch.id = completion.batch WHERE said.pass = 0 AND said.cause IS NOT NULL"

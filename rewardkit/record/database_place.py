@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
 OLDEST = 13
 """The oldest release of PostgreSQL that is used: the first that tells by its number what became of a transaction."""
-LISTED_S = 1.0
-"""Seconds for which is remembered what a database tells of its runs."""
+LISTED_S = 1.0  # Seconds for which is remembered what a database tells of its runs
 _PATIENCE = {"lock_timeout": BUSY_S, "idle_in_transaction_session_timeout": 60.0}
 """Seconds that one who connects waits for another, and after which the server ends a transaction that asks nothing: of
 a process that was stopped, or whose machine is gone, and for which the others would wait."""
@@ -80,13 +79,9 @@ _THERE = "SELECT oid::bigint FROM pg_namespace WHERE nspname = %s"
 
 @dataclass(frozen=True, slots=True)
 class DatabasePlace:
-    """A record in a schema of a database: see :class:`~rewardkit.record.place.RecordPlace`.
+    """A record in a schema of a database: see :class:`~rewardkit.record.place.RecordPlace`."""
 
-    Attributes:
-        address: The run's address.
-    """
-
-    address: RunAddress
+    address: RunAddress  # The run's address
 
     def __str__(self) -> str:
         return self.address.label
@@ -240,17 +235,11 @@ class DatabasePlace:
 
 
 class RunInDatabase(NamedTuple):
-    """What a database tells of one of its runs.
+    """What a database tells of one of its runs."""
 
-    Attributes:
-        identity: What tells it from another that takes its place.
-        written: Another number once something was written to it.
-        size: Its bytes, with its indexes.
-    """
-
-    identity: int
-    written: int
-    size: int
+    identity: int  # What tells it from another that takes its place
+    written: int  # Another number once something was written to it
+    size: int  # Its bytes, with its indexes
 
 
 class RunsDatabase:

@@ -19,8 +19,7 @@ from rewardkit.declare.decorator import Reward
 from rewardkit.function import described
 from rewardkit.transport import FILE_MODULES, importable
 
-HIDDEN = "***"
-"""What stands in for a setting that is a secret by its name."""
+HIDDEN = "***"  # What stands in for a setting that is a secret by its name
 _SECRET = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
 
 
@@ -28,19 +27,16 @@ class Description(NamedTuple):
     """One version of a reward.
 
     Attributes:
-        digits: Its fingerprint, 12 hexadecimal digits.
         reference: Where a fresh process finds it, as ``/folder/file.py:name`` or ``module:name``; ``None`` for what a
             script, a notebook or a function defines.
-        source: The source of its function, or of each leaf's; ``None`` where the source is not known.
-        module: The whole text of the file that the reference names; ``None`` without one.
         settings: JSON of its kind, its options and its own settings. A setting whose name says that it is a key is not
             in it.
     """
 
-    digits: str
+    digits: str  # Its fingerprint, 12 hexadecimal digits
     reference: str | None
-    source: str | None
-    module: str | None
+    source: str | None  # The source of its function, or of each leaf's; `None` where the source is not known
+    module: str | None  # The whole text of the file that the reference names; `None` without one
     settings: str
 
 

@@ -32,17 +32,11 @@ _TRANSLATIONS = (
 
 
 class TableColumn(NamedTuple):
-    """A column of a table of a record.
+    """A column of a table of a record."""
 
-    Attributes:
-        name: Its name.
-        kind: SQLite's type of it: ``INTEGER``, ``REAL``, ``TEXT`` or ``BLOB``.
-        required: Whether it has a value in each row.
-    """
-
-    name: str
-    kind: str
-    required: bool
+    name: str  # Its name
+    kind: str  # SQLite's type of it: `INTEGER`, `REAL`, `TEXT` or `BLOB`
+    required: bool  # Whether it has a value in each row
 
 
 @functools.lru_cache(maxsize=512)

@@ -15,8 +15,7 @@ AFTER = (
     "advantage", "reward", "total", "epoch", "split", "rank", "prompt_index", "batch", "group", "tokens", "truncated",
     "id",
 )  # fmt: skip
-DETAILS = ("status", "reason", "cause", "error", "version")
-"""What each reward has beside its score, as ``NAME.status``."""
+DETAILS = ("status", "reason", "cause", "error", "version")  # What each reward has beside its score, as `NAME.status`
 _BASE_KINDS = {
     "prompt": "text", "completion": "text", "split": "text", "truncated": "bool",
     "advantage": "float", "reward": "float", "total": "float", "epoch": "float",
@@ -25,17 +24,11 @@ _INT64 = range(-(2**63), 2**63)
 
 
 class ExportColumn(NamedTuple):
-    """One column of an exported record.
+    """One column of an exported record."""
 
-    Attributes:
-        name: Its name, which no other column has.
-        kind: ``"int"``, ``"float"``, ``"bool"`` or ``"text"``; any of them may be ``None``.
-        value: Returns a completion's value.
-    """
-
-    name: str
-    kind: str
-    value: Callable[[Completion], Any]
+    name: str  # Its name, which no other column has
+    kind: str  # `"int"`, `"float"`, `"bool"` or `"text"`; any of them may be `None`
+    value: Callable[[Completion], Any]  # Returns a completion's value
 
 
 def export_columns(run: RunReader) -> list[ExportColumn]:

@@ -22,13 +22,9 @@ _TICK_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """A record in a file.
+    """A record in a file."""
 
-    Attributes:
-        file: The file, which need not be there.
-    """
-
-    file: Path
+    file: Path  # The file, which need not be there
     secrets: ClassVar[Mapping[str, str]] = {}
 
     def __str__(self) -> str:

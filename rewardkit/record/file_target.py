@@ -14,10 +14,8 @@ from pathlib import Path
 from rewardkit.errors import RecordError
 from rewardkit.record.sqlite_file import BESIDE, Connection, code_of, explain, is_lock, is_record, sound
 
-RESCUES = 5
-"""How often a deleted file is copied, where other processes go on writing to it meanwhile."""
-LOCKED_S = 1.0
-"""Seconds that SQLite itself waits for another writer, before the thread looks whether it is to end."""
+RESCUES = 5  # How often a deleted file is copied, where other processes go on writing to it meanwhile
+LOCKED_S = 1.0  # Seconds that SQLite itself waits for another writer, before the thread looks whether it is to end
 _OF_THE_JOB = frozenset(
     (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH,
      sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_RANGE)

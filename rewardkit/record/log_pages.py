@@ -25,10 +25,8 @@ from rewardkit.types import Cause, Status
 Ask: TypeAlias = Callable[..., list[Any]]
 Named: TypeAlias = Callable[[Sequence[int]], list[tuple[str, int, str]]]
 
-BUDGET_S = 0.015
-"""Seconds after which a page answers with what it has."""
-SEARCH_S = 0.1
-"""The same for a page of a search for a text, which opens what it looks at."""
+BUDGET_S = 0.015  # Seconds after which a page answers with what it has
+SEARCH_S = 0.1  # The same for a page of a search for a text, which opens what it looks at
 _CHUNK = 500
 _FIRST_WINDOW, _LARGEST_WINDOW = 500, 4000
 _BATCHES = 100
@@ -44,25 +42,15 @@ class LogPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which entries a page shows.
+    """Which entries a page shows."""
 
-    Attributes:
-        versions: Of these versions, by their numbers in the record; of all unless given.
-        first: From this step on.
-        last: Up to this step.
-        split: ``"train"`` or ``"eval"``.
-        status: With this status.
-        cause: Failed with this cause.
-        text: With this text in output, error, traceback or reason, whatever the case.
-    """
-
-    versions: tuple[int, ...] | None = None
-    first: int | None = None
-    last: int | None = None
-    split: str | None = None
-    status: Status | None = None
-    cause: Cause | None = None
-    text: str | None = None
+    versions: tuple[int, ...] | None = None  # Of these versions, by their numbers in the record; of all unless given
+    first: int | None = None  # From this step on
+    last: int | None = None  # Up to this step
+    split: str | None = None  # `"train"` or `"eval"`
+    status: Status | None = None  # With this status
+    cause: Cause | None = None  # Failed with this cause
+    text: str | None = None  # With this text in output, error, traceback or reason, whatever the case
 
     @property
     def counted(self) -> str | None:
@@ -73,19 +61,12 @@ class Wanted:
 
 
 class LogPage(NamedTuple):
-    """A page of entries.
+    """A page of entries."""
 
-    Attributes:
-        entries: The entries with their places, in the order that was asked for.
-        end: Where the next page goes on.
-        step: The step there; ``None`` without a step.
-        ended: Whether there is nothing beyond it.
-    """
-
-    entries: list[tuple[LogPlace, LogEntry]]
-    end: LogPlace
-    step: int | None
-    ended: bool
+    entries: list[tuple[LogPlace, LogEntry]]  # The entries with their places, in the order that was asked for
+    end: LogPlace  # Where the next page goes on
+    step: int | None  # The step there; `None` without a step
+    ended: bool  # Whether there is nothing beyond it
 
 
 def newest(last_id: int) -> LogPlace:

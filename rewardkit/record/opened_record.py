@@ -16,8 +16,7 @@ from rewardkit.record.places import place_of_record
 from rewardkit.record.sqlite_file import explain
 from rewardkit.shown.text import shortened
 
-PAGE = 500
-"""Rows that are fetched at once."""
+PAGE = 500  # Rows that are fetched at once
 _UNSOUND = (
     zlib.error, struct.error, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError,
 )  # fmt: skip

@@ -13,37 +13,21 @@ from rewardkit.record.values import StepSummary
 
 @dataclass(frozen=True, slots=True)
 class RewardOverview:
-    """One reward over the steps of a run.
+    """One reward over the steps of a run."""
 
-    Attributes:
-        reward: Its name.
-        means: Its mean score at each step; ``None`` for a step without a score.
-        first: The first of them that is known.
-        last: The last.
-        std: The standard deviation of the scores at that last step.
-        low: The lowest score of all.
-        high: The highest.
-        scored: Calls with a score.
-        skipped: Calls that did not apply.
-        failed: Failed calls, by cause, the most frequent first.
-        p50_s: Median seconds of a call: the median of the steps' medians.
-        p95_s: 95th percentile: the median of the steps'.
-        flat_share: The share of groups whose scores are all the same, among those with two scores or more.
-    """
-
-    reward: str
-    means: Sequence[float | None] = field(repr=False)
-    first: float | None
-    last: float | None
-    std: float | None
-    low: float | None
-    high: float | None
-    scored: int
-    skipped: int
-    failed: Mapping[str, int]
-    p50_s: float | None
-    p95_s: float | None
-    flat_share: float | None
+    reward: str  # Its name
+    means: Sequence[float | None] = field(repr=False)  # Its mean score at each step; `None` for a step without a score
+    first: float | None  # The first of them that is known
+    last: float | None  # The last
+    std: float | None  # The standard deviation of the scores at that last step
+    low: float | None  # The lowest score of all
+    high: float | None  # The highest
+    scored: int  # Calls with a score
+    skipped: int  # Calls that did not apply
+    failed: Mapping[str, int]  # Failed calls, by cause, the most frequent first
+    p50_s: float | None  # Median seconds of a call: the median of the steps' medians
+    p95_s: float | None  # 95th percentile: the median of the steps'
+    flat_share: float | None  # The share of groups whose scores are all the same, among those with two scores or more
 
 
 def overviews(summaries: Sequence[StepSummary]) -> list[RewardOverview]:

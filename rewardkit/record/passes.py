@@ -24,39 +24,23 @@ from rewardkit.types import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One time that completions were scored again with a version of a reward.
+    """One time that completions were scored again with a version of a reward."""
 
-    Attributes:
-        id: Its number in the record, from 1.
-        reward: The reward's name in the run.
-        version: The number of the version.
-        completions: How many it scored.
-        began: When it began, in seconds since 1970.
-        ended: When it ended; ``None`` where it was cut short or is still going on.
-        about: What it was asked to do.
-    """
-
-    id: int
-    reward: str
-    version: int
-    completions: int
-    began: float
-    ended: float | None
-    about: Mapping[str, Any]
+    id: int  # Its number in the record, from 1
+    reward: str  # The reward's name in the run
+    version: int  # The number of the version
+    completions: int  # How many it scored
+    began: float  # When it began, in seconds since 1970
+    ended: float | None  # When it ended; `None` where it was cut short or is still going on
+    about: Mapping[str, Any]  # What it was asked to do
 
 
 class PassColumns(NamedTuple):
-    """The numbers of a pass, one entry a completion.
+    """The numbers of a pass, one entry a completion."""
 
-    Attributes:
-        ids: The completions' numbers in the record, in order.
-        scores: The scores; ``nan`` for a completion without a score.
-        status: ``s`` for scored, ``k`` for skipped, ``f`` for failed.
-    """
-
-    ids: Whole
-    scores: Floats
-    status: Words
+    ids: Whole  # The completions' numbers in the record, in order
+    scores: Floats  # The scores; `nan` for a completion without a score
+    status: Words  # `s` for scored, `k` for skipped, `f` for failed
 
 
 class PassWriter:

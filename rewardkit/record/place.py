@@ -14,8 +14,7 @@ from rewardkit.record.store import RecordConnection
 from rewardkit.record.writer import WriteTarget
 
 ConnectionT = TypeVar("ConnectionT", bound=RecordConnection)
-Stamp: TypeAlias = tuple[Hashable, ...]
-"""A value that differs where what it was made of differs."""
+Stamp: TypeAlias = tuple[Hashable, ...]  # A value that differs where what it was made of differs
 
 
 class Opening(Protocol):

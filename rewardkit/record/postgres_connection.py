@@ -33,8 +33,7 @@ _EXPLANATIONS = {
     "55P03": "another process writes to it for long",
     "25006": "can be read and not written",
 }
-_LOCKS = frozenset(("55P03", "40P01", "40001"))
-"""Codes of a wait for others that was ended."""
+_LOCKS = frozenset(("55P03", "40P01", "40001"))  # Codes of a wait for others that was ended
 _PASSING = frozenset(("42501", "42P01"))
 """Codes of what somebody can mend beside the training: a right that is missing, tables that were taken away."""
 

@@ -13,14 +13,10 @@ from rewardkit.record.file_place import FilePlace
 from rewardkit.record.place import Stamp
 from rewardkit.record.sqlite_file import FILE
 
-RUNS = Path("runs")
-"""The folder in which a plain name is looked for."""
-DEEPEST = 3
-"""Folders below a folder of runs in which runs are looked for."""
-MOST_ENTRIES = 5_000
-"""Entries of folders that are looked at."""
-BELOW_S = 10.0
-"""Seconds for which is remembered which runs lie in subfolders."""
+RUNS = Path("runs")  # The folder in which a plain name is looked for
+DEEPEST = 3  # Folders below a folder of runs in which runs are looked for
+MOST_ENTRIES = 5_000  # Entries of folders that are looked at
+BELOW_S = 10.0  # Seconds for which is remembered which runs lie in subfolders
 
 
 class RunsFolder:

@@ -15,10 +15,8 @@ a running training is asked for, the processes that train, and their votes on it
 
 from __future__ import annotations
 
-APPLICATION_ID = 0x726B7264
-"""``PRAGMA application_id`` of every record: the letters ``rkrd``."""
-VERSION = 1
-"""``PRAGMA user_version``: the version of the tables."""
+APPLICATION_ID = 0x726B7264  # `PRAGMA application_id` of every record: the letters `rkrd`
+VERSION = 1  # `PRAGMA user_version`: the version of the tables
 
 TABLES = """
 CREATE TABLE session (
@@ -186,5 +184,4 @@ CREATE TABLE vote (
 CREATE TABLE event (id INTEGER PRIMARY KEY, time REAL NOT NULL, step INTEGER, kind TEXT NOT NULL, body TEXT NOT NULL);
 """
 
-MIGRATIONS: dict[int, str] = {}
-"""SQL that makes a file of one version a file of the next, by the version before."""
+MIGRATIONS: dict[int, str] = {}  # SQL that makes a file of one version a file of the next, by the version before

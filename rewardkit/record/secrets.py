@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 
 _KEY_NAME = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
-SHORTEST = 6
-"""Characters from which on a value counts: a shorter one, such as ``1``, would stand everywhere."""
+SHORTEST = 6  # Characters from which on a value counts: a shorter one, such as `1`, would stand everywhere
 
 
 class Secrets:

@@ -9,8 +9,7 @@ from rewardkit.errors import RecordError
 from rewardkit.record.address import RunAddress
 from rewardkit.record.postgres_connection import ServerConnection, ServerError
 
-LOCKED_S = 1.0
-"""Seconds that the server itself waits for another writer, before the thread looks whether it is to end."""
+LOCKED_S = 1.0  # Seconds that the server itself waits for another writer, before the thread looks whether it is to end
 
 
 class ServerTarget:

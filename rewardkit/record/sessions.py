@@ -9,12 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-QUIET_S = 3600.0
-"""Seconds without a batch after which a session of another machine counts as ended."""
-_STARTED_S = 60.0
-"""How far the clock may have been set since the machine booted."""
-_START_FIELD = 18
-"""The place of ``starttime`` among the numbers behind a process's state in ``/proc``."""
+QUIET_S = 3600.0  # Seconds without a batch after which a session of another machine counts as ended
+_STARTED_S = 60.0  # How far the clock may have been set since the machine booted
+_START_FIELD = 18  # The place of `starttime` among the numbers behind a process's state in `/proc`
 
 
 def is_alive(session: Mapping[str, Any]) -> bool:

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 
 SILENT_S = 20.0
 """Seconds without a word of the server after which it is asked, by another connection, whether it works on it."""
-CONNECT_S = 10
-"""Seconds to wait for a server that is connected to, unless the address has a ``connect_timeout``."""
-LONGEST_S = 3600.0
-"""Seconds that one answer may take, whatever the server says."""
+CONNECT_S = 10  # Seconds to wait for a server that is connected to, unless the address has a `connect_timeout`
+LONGEST_S = 3600.0  # Seconds that one answer may take, whatever the server says
 _IDLE = ("idle", "idle in transaction", "idle in transaction (aborted)")
 _WORKS_ON = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = %s"
 

@@ -25,8 +25,7 @@ SHAPES = {
     ("event", "body"): "object",
 }
 """The kind of JSON in a column."""
-STATUS = "skfSKF"
-"""The letters in ``completion.status``."""
+STATUS = "skfSKF"  # The letters in `completion.status`
 
 
 def unsound(connection: sqlite3.Connection) -> str | None:

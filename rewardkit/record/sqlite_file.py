@@ -17,16 +17,11 @@ from rewardkit.record.schema import APPLICATION_ID, MIGRATIONS, TABLES, VERSION
 from rewardkit.record.soundness import unsound
 from rewardkit.record.store import Values
 
-FILE = "record.db"
-"""The file's name in a run's folder."""
-BESIDE = ("-wal", "-shm", "-journal")
-"""What SQLite adds to a record's name for its own files."""
-BUSY_S = 30.0
-"""Seconds that one writer waits for another; 16 writers of one file waited for at most 3."""
-CHECKPOINT_PAGES = 4000
-"""Pages of the write-ahead log after which it is copied into the file: 16 MB."""
-LARGEST_VALUE = 2**29
-"""Bytes of one value of a file, at most."""
+FILE = "record.db"  # The file's name in a run's folder
+BESIDE = ("-wal", "-shm", "-journal")  # What SQLite adds to a record's name for its own files
+BUSY_S = 30.0  # Seconds that one writer waits for another; 16 writers of one file waited for at most 3
+CHECKPOINT_PAGES = 4000  # Pages of the write-ahead log after which it is copied into the file: 16 MB
+LARGEST_VALUE = 2**29  # Bytes of one value of a file, at most
 _DAMAGED = "damaged: the file is cut short, or something else has written to it"
 _EXPLANATIONS = {
     "interrupted": "the answer takes too long; the file is damaged, or there is too much in it for this question",
@@ -35,8 +30,7 @@ _EXPLANATIONS = {
     "attempt to write a readonly database": "can be read and not written: another user's, or a read-only disk",
     "unable to open database file": "the file cannot be opened; it may be another user's, or its folder not writable",
 }
-_STEPS = 100_000
-"""Steps of SQLite's machine between two looks at the clock."""
+_STEPS = 100_000  # Steps of SQLite's machine between two looks at the clock
 
 
 class Connection(sqlite3.Connection):

@@ -6,8 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
-"""What stands for ``?``, or for ``:name``."""
+Values: TypeAlias = Sequence[Any] | Mapping[str, Any]  # What stands for `?`, or for `:name`
 
 
 class RecordRow(Protocol):
@@ -36,12 +35,9 @@ class RecordConnection(Protocol):
     """A connection to one record. Its SQL is SQLite's; where databases differ in kind, it has a method.
 
     Outside a transaction each statement takes effect at once.
-
-    Attributes:
-        cache: What is remembered of the record. A transaction that was taken back makes it void.
     """
 
-    cache: dict[str, Any]
+    cache: dict[str, Any]  # What is remembered of the record. A transaction that was taken back makes it void.
 
     @property
     def in_transaction(self) -> bool:

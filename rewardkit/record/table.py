@@ -19,39 +19,26 @@ class CompletionTable:
     """Completions in the order of recording; every array has one entry a completion, shape (n,).
 
     Attributes:
-        ids: Their numbers in the record.
-        steps: Optimizer steps done; -1 where that is not known.
-        prompts: The number of the prompt in the record.
-        groups: The number of the group, unique within the table.
-        tokens: Lengths in tokens; ``nan`` where that is not known.
         truncated: 1 where the completion was cut at the most tokens allowed, 0 where not, ``nan`` where that is not
             known.
-        totals: Plain sums of the scores of the rewards that weigh anything; ``nan`` without any such score.
-        rewards: Weighted sums, as the trainer computes them; ``nan`` for a completion without a score.
-        advantages: What the trainer makes of them; ``nan`` where that is not known.
-        scores: By reward, the score; ``nan`` for a completion without one.
         status: By reward, ``s`` for scored, ``k`` for skipped, ``f`` for failed, and empty where it was not asked.
-        causes: By reward, why it failed, such as ``timeout``; empty where it did not.
-        seconds: By reward, how long its last attempt took.
-        versions: By reward, the number of its version in this run; 0 where it was not asked.
-        weights: By reward, its weight in ``rewards``.
     """
 
-    ids: Whole
-    steps: Whole
-    prompts: Whole
-    groups: Whole
-    tokens: Floats
+    ids: Whole  # Their numbers in the record
+    steps: Whole  # Optimizer steps done; -1 where that is not known
+    prompts: Whole  # The number of the prompt in the record
+    groups: Whole  # The number of the group, unique within the table
+    tokens: Floats  # Lengths in tokens; `nan` where that is not known
     truncated: Floats
-    totals: Floats
-    rewards: Floats
-    advantages: Floats
-    scores: Mapping[str, Floats]
+    totals: Floats  # Plain sums of the scores of the rewards that weigh anything; `nan` without any such score
+    rewards: Floats  # Weighted sums, as the trainer computes them; `nan` for a completion without a score
+    advantages: Floats  # What the trainer makes of them; `nan` where that is not known
+    scores: Mapping[str, Floats]  # By reward, the score; `nan` for a completion without one
     status: Mapping[str, Words]
-    causes: Mapping[str, Words]
-    seconds: Mapping[str, Floats]
-    versions: Mapping[str, Whole]
-    weights: Mapping[str, Floats]
+    causes: Mapping[str, Words]  # By reward, why it failed, such as `timeout`; empty where it did not
+    seconds: Mapping[str, Floats]  # By reward, how long its last attempt took
+    versions: Mapping[str, Whole]  # By reward, the number of its version in this run; 0 where it was not asked
+    weights: Mapping[str, Floats]  # By reward, its weight in `rewards`
 
     def __len__(self) -> int:
         return len(self.ids)

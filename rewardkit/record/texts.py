@@ -12,10 +12,8 @@ import numpy as np
 from rewardkit.record.store import RecordConnection
 from rewardkit.record.table import Whole
 
-LARGEST_TEXT = 128 << 20
-"""Bytes of one text, at most: a file of 2 MB can claim to hold one of 2 GB."""
-_MOST_RATIO = 1100
-"""How often a text may be longer than it is stored; deflate reaches 1032."""
+LARGEST_TEXT = 128 << 20  # Bytes of one text, at most: a file of 2 MB can claim to hold one of 2 GB
+_MOST_RATIO = 1100  # How often a text may be longer than it is stored; deflate reaches 1032
 
 
 def digest_of(text: str) -> int:
@@ -56,15 +54,10 @@ def _digest(raw: bytes) -> int:
 
 
 class Packed(NamedTuple):
-    """Texts as they are stored.
+    """Texts as they are stored."""
 
-    Attributes:
-        digests: One a text.
-        bodies: The compressed text of each digest.
-    """
-
-    digests: Sequence[int]
-    bodies: dict[int, bytes]
+    digests: Sequence[int]  # One a text
+    bodies: dict[int, bytes]  # The compressed text of each digest
 
 
 def packed_all(texts: Sequence[str]) -> Packed:

@@ -20,14 +20,11 @@ from rewardkit.record import sqlite_file
 from rewardkit.record.file_target import LOCKED_S
 from rewardkit.record.store import RecordConnection
 
-TEXTS_BYTES = 256 << 20
-"""Bytes of texts that may wait for the disk."""
-WAIT_S = 2.0
-"""Seconds that one who records waits for room for a batch's texts."""
+TEXTS_BYTES = 256 << 20  # Bytes of texts that may wait for the disk
+WAIT_S = 2.0  # Seconds that one who records waits for room for a batch's texts
 NUMBERS_BYTES = 1 << 30
 """Bytes of numbers that may wait for the disk. Where even these do not fit, the disk has failed for days."""
-AGAIN_S = (0.05, 2.0)
-"""Seconds until a failed transaction is tried again: at first, and at most."""
+AGAIN_S = (0.05, 2.0)  # Seconds until a failed transaction is tried again: at first, and at most
 _log = logging.getLogger("rewardkit")
 
 Job = Callable[[RecordConnection], object]

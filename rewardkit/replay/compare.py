@@ -26,21 +26,15 @@ FORMULAS = ("group", "batch", "none", "leave_one_out", "gdpo")
 """Ways to make advantages of rewards: GRPO's, by what divides; RLOO's; GDPO's."""
 PARTIAL = ("leave_out", "sum")
 """What becomes of a completion that some reward could not score, as ``RewardAdapter(partial=...)`` has it."""
-ZERO = 1e-9
-"""An advantage or a change of a score below this is 0: what a sum of floats leaves over is neither."""
+ZERO = 1e-9  # An advantage or a change of a score below this is 0: what a sum of floats leaves over is neither
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a version of a reward said of completions.
+    """What a version of a reward said of completions."""
 
-    Attributes:
-        scores: The scores as the trainer is told them, a failure's default among them; ``nan`` without a score.
-        status: ``s`` for scored, ``k`` for skipped, ``f`` for failed; empty where it was not asked.
-    """
-
-    scores: Floats
-    status: NDArray[np.str_]
+    scores: Floats  # The scores as the trainer is told them, a failure's default among them; `nan` without a score
+    status: NDArray[np.str_]  # `s` for scored, `k` for skipped, `f` for failed; empty where it was not asked
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome]) -> Column:
@@ -66,25 +60,19 @@ class Setting:
     """What the compared reward stands in: groups, the rewards beside it, and how advantages are made.
 
     Attributes:
-        groups: The number of each completion's group.
-        batches: The number of each completion's batch, whose standard deviation some formulas divide by.
-        weights: The compared reward's weight, one a completion.
-        others: The other rewards' columns, by name.
         other_weights: Their weights, by the same names, one a completion.
-        formula: One of :data:`FORMULAS`.
-        partial: One of :data:`PARTIAL`.
 
     Raises:
         RewardDefinitionError: There is no such formula or rule.
     """
 
-    groups: Whole
-    batches: Whole
-    weights: Floats
-    others: Mapping[str, Column] = field(default_factory=dict)
+    groups: Whole  # The number of each completion's group
+    batches: Whole  # The number of each completion's batch, whose standard deviation some formulas divide by
+    weights: Floats  # The compared reward's weight, one a completion
+    others: Mapping[str, Column] = field(default_factory=dict)  # The other rewards' columns, by name
     other_weights: Mapping[str, Floats] = field(default_factory=dict)
-    formula: str = "group"
-    partial: str = "leave_out"
+    formula: str = "group"  # One of `FORMULAS`
+    partial: str = "leave_out"  # One of `PARTIAL`
 
     def __post_init__(self) -> None:
         """Refuse unknown words."""
@@ -137,25 +125,15 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One version's outcomes in numbers.
+    """One version's outcomes in numbers."""
 
-    Attributes:
-        scored: Completions that it scored itself.
-        skipped: Completions to which it did not apply.
-        failed: Completions that it failed on.
-        stand_ins: Failures for which a default stands in, which the trainer takes for a score.
-        mean: Of the scores that it gave itself; ``None`` without any.
-        std: Their standard deviation (``ddof=1``); ``None`` with fewer than two.
-        groups_with_signal: Groups whose advantages are not all 0.
-    """
-
-    scored: int
-    skipped: int
-    failed: int
-    stand_ins: int
-    mean: float | None
-    std: float | None
-    groups_with_signal: int
+    scored: int  # Completions that it scored itself
+    skipped: int  # Completions to which it did not apply
+    failed: int  # Completions that it failed on
+    stand_ins: int  # Failures for which a default stands in, which the trainer takes for a score
+    mean: float | None  # Of the scores that it gave itself; `None` without any
+    std: float | None  # Their standard deviation (`ddof=1`); `None` with fewer than two
+    groups_with_signal: int  # Groups whose advantages are not all 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,43 +141,27 @@ class Comparison:
     """What a change of a reward does to the same completions.
 
     Attributes:
-        completions: How many there are.
-        groups: How many groups.
-        grouped: How many of these have two completions or more.
-        old: The version before.
-        new: The version after.
-        both: Completions that both versions scored themselves.
-        old_mean: The mean of the old version's scores of these; ``None`` without any.
-        new_mean: The mean of the new version's scores of these.
-        changed: Those of them whose score is another one.
         rank_correlation: Spearman's, inside each group and averaged over the groups in which both versions' scores
             differ; ``None`` without any.
-        ranked_groups: Groups that it is averaged over.
-        unranked_groups: Groups of two such completions or more in which one version's scores are all the same.
-        sign_flips: Completions whose advantage goes from above 0 to below, or from below to above.
-        advantage_change: By how much an advantage changes, on average and without its sign.
-        groups_gained: Groups that give no gradient with the old version and one with the new.
-        groups_lost: Groups that give a gradient with the old version and none with the new.
-        weightless: Whether the reward has the weight 0 everywhere, so that no advantage can change.
     """
 
-    completions: int
-    groups: int
-    grouped: int
-    old: Side
-    new: Side
-    both: int
-    old_mean: float | None
-    new_mean: float | None
-    changed: int
+    completions: int  # How many there are
+    groups: int  # How many groups
+    grouped: int  # How many of these have two completions or more
+    old: Side  # The version before
+    new: Side  # The version after
+    both: int  # Completions that both versions scored themselves
+    old_mean: float | None  # The mean of the old version's scores of these; `None` without any
+    new_mean: float | None  # The mean of the new version's scores of these
+    changed: int  # Those of them whose score is another one
     rank_correlation: float | None
-    ranked_groups: int
-    unranked_groups: int
-    sign_flips: int
-    advantage_change: float
-    groups_gained: int
-    groups_lost: int
-    weightless: bool
+    ranked_groups: int  # Groups that it is averaged over
+    unranked_groups: int  # Groups of two such completions or more in which one version's scores are all the same
+    sign_flips: int  # Completions whose advantage goes from above 0 to below, or from below to above
+    advantage_change: float  # By how much an advantage changes, on average and without its sign
+    groups_gained: int  # Groups that give no gradient with the old version and one with the new
+    groups_lost: int  # Groups that give a gradient with the old version and none with the new
+    weightless: bool  # Whether the reward has the weight 0 everywhere, so that no advantage can change
 
 
 def compare(old: Column, new: Column, setting: Setting) -> Comparison:

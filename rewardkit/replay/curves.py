@@ -22,10 +22,8 @@ Place: TypeAlias = tuple[str, str, str]
 VALUES, LOW, HIGH = "values", "low", "high"
 TOTAL: Place = ("total_reward", "total", VALUES)
 WEIGHTED: Place = ("total_reward", "weighted", VALUES)
-AT_ONCE = 50_000
-"""Completions whose totals are read for one answer."""
-AT_FIRST = 10_000
-"""The same for the first answer, which reads all else as well."""
+AT_ONCE = 50_000  # Completions whose totals are read for one answer
+AT_FIRST = 10_000  # The same for the first answer, which reads all else as well
 _BATCHES = 16
 _DIGITS = 6
 _LAST = 2**62
@@ -35,24 +33,18 @@ class Part(NamedTuple):
     """The curves from a step on.
 
     Attributes:
-        first: The place of the first step in all of them.
-        steps: The steps.
         columns: The numbers of each step, by graph and line; ``weighted`` only where it is not the total.
-        unscored: Those of the steps at which nothing was scored: only the trainer logged something.
         notes: By graph, words about steps: why there is no mean, or how many of its numbers stand in for failed calls.
-        metrics: The trainer's metrics, by name.
-        mark: Asked with it, the next answer has only what changed since.
-        unread: Batches whose totals were not read yet.
     """
 
-    first: int
-    steps: Sequence[int]
+    first: int  # The place of the first step in all of them
+    steps: Sequence[int]  # The steps
     columns: Mapping[Place, Sequence[Number]]
-    unscored: Sequence[int]
+    unscored: Sequence[int]  # Those of the steps at which nothing was scored: only the trainer logged something
     notes: Mapping[str, Sequence[tuple[int, str]]]
-    metrics: Mapping[str, Sequence[Number]]
-    mark: int
-    unread: int
+    metrics: Mapping[str, Sequence[Number]]  # The trainer's metrics, by name
+    mark: int  # Asked with it, the next answer has only what changed since
+    unread: int  # Batches whose totals were not read yet
 
 
 class Curves:

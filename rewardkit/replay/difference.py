@@ -17,26 +17,17 @@ from rewardkit.replay.single_scorer import PORTION_ROWS, Count, Portion, SingleS
 from rewardkit.shown.text import counted
 from rewardkit.types import Outcome, Rollout, Status
 
-SHOWN = 5
-"""Completions that are named, those that change most."""
+SHOWN = 5  # Completions that are named, those that change most
 
 
 class ChangedCompletion(NamedTuple):
-    """A completion whose score changes much.
+    """A completion whose score changes much."""
 
-    Attributes:
-        id: Its number in the record, or its row in the file, from 0.
-        step: Optimizer steps done; ``None`` outside a run.
-        rollout: Prompt, completion and row.
-        old: What the version before says.
-        new: What the version after says.
-    """
-
-    id: int
-    step: int | None
-    rollout: Rollout
-    old: Outcome
-    new: Outcome
+    id: int  # Its number in the record, or its row in the file, from 0
+    step: int | None  # Optimizer steps done; `None` outside a run
+    rollout: Rollout  # Prompt, completion and row
+    old: Outcome  # What the version before says
+    new: Outcome  # What the version after says
 
     def as_json(self) -> dict[str, Any]:
         """Return it ready for JSON."""
@@ -50,32 +41,21 @@ class Difference:
     """What a change of a reward does, and what it costs.
 
     Attributes:
-        old: What the version before is called.
-        new: What the version after is called.
-        comparison: The numbers.
-        examples: The completions that change most, the largest change first.
-        old_cost: What 1,000 completions take with the version before; ``None`` where it was not scored now.
-        new_cost: The same of the version after.
         beside: The weights of the rewards that make up the total with it, by name; the last that the run had.
-        weight: The compared reward's own weight, the last that the run had.
-        formula: How the advantages are made, see :data:`~rewardkit.replay.compare.FORMULAS`.
-        partial: What becomes of completions that a reward could not score.
-        left_out: Completions that could not be compared, by the reason.
-        notes: What else is to be known, each a sentence.
     """
 
-    old: str
-    new: str
-    comparison: Comparison
-    examples: Sequence[ChangedCompletion]
-    old_cost: UnitCost | None
-    new_cost: UnitCost | None
+    old: str  # What the version before is called
+    new: str  # What the version after is called
+    comparison: Comparison  # The numbers
+    examples: Sequence[ChangedCompletion]  # The completions that change most, the largest change first
+    old_cost: UnitCost | None  # What 1,000 completions take with the version before; `None` where it was not scored now
+    new_cost: UnitCost | None  # The same of the version after
     beside: Mapping[str, float] = field(default_factory=dict)
-    weight: float = 1.0
-    formula: str = "group"
-    partial: str = "leave_out"
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    weight: float = 1.0  # The compared reward's own weight, the last that the run had
+    formula: str = "group"  # How the advantages are made, see `FORMULAS`
+    partial: str = "leave_out"  # What becomes of completions that a reward could not score
+    left_out: Mapping[str, int] = field(default_factory=dict)  # Completions that could not be compared, by the reason
+    notes: Sequence[str] = ()  # What else is to be known, each a sentence
 
     @property
     def told_notes(self) -> list[str]:

@@ -11,8 +11,7 @@ from rewardkit.shown.text import counted
 
 METRICS = ("reward", "reward_std", "frac_reward_zero_std", "kl", "loss", "completions/mean_length")
 """The trainer's metrics that are shown of a run, where there are any."""
-CANARY = "canary/"
-"""What metrics of a canary set begin with; they are shown beside the trainer's."""
+CANARY = "canary/"  # What metrics of a canary set begin with; they are shown beside the trainer's
 
 
 _FLOAT32 = 1e-6

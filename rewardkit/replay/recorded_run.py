@@ -18,8 +18,7 @@ from rewardkit.shown.sparkline import sparkline
 if TYPE_CHECKING:
     from rewardkit.replay.update import RunConfig, Update
 
-_GRAPHS = 9
-"""Graphs that a notebook shows: the total reward, and the first rewards."""
+_GRAPHS = 9  # Graphs that a notebook shows: the total reward, and the first rewards
 
 
 class Run(RunReader):

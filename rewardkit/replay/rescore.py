@@ -25,31 +25,18 @@ from rewardkit.types import Cause, Outcome, Status
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """What one pass came to.
+    """What one pass came to."""
 
-    Attributes:
-        number: The pass's number in the record.
-        label: The version that scored, such as ``format@2``.
-        completions: How many it scored or tried to.
-        scored: Completions with a score of its own.
-        skipped: Completions to which it did not apply.
-        failed: Completions that it failed on, by cause.
-        mean: Of its own scores; ``None`` without any.
-        before: The mean of the scores that the run has of the same completions, under the same name.
-        cost: What 1,000 completions take.
-        left_out: Completions that could not be scored, by the reason.
-    """
-
-    number: int
-    label: str
-    completions: int
-    scored: int
-    skipped: int
-    failed: Mapping[str, int]
-    mean: float | None
-    before: float | None
-    cost: UnitCost
-    left_out: Mapping[str, int]
+    number: int  # The pass's number in the record
+    label: str  # The version that scored, such as `format@2`
+    completions: int  # How many it scored or tried to
+    scored: int  # Completions with a score of its own
+    skipped: int  # Completions to which it did not apply
+    failed: Mapping[str, int]  # Completions that it failed on, by cause
+    mean: float | None  # Of its own scores; `None` without any
+    before: float | None  # The mean of the scores that the run has of the same completions, under the same name
+    cost: UnitCost  # What 1,000 completions take
+    left_out: Mapping[str, int]  # Completions that could not be scored, by the reason
 
 
 def rescore(

@@ -37,23 +37,16 @@ from rewardkit.replay.stored import (
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.types import Outcome
 
-_BATCHES = 8
-"""Batches from which it is read how advantages were made."""
+_BATCHES = 8  # Batches from which it is read how advantages were made
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One side of a difference as a caller names it.
+    """One side of a difference as a caller names it."""
 
-    Attributes:
-        label: What it is called: ``format@2``, or a reference.
-        version: The recorded version; ``None`` for a reward that is scored now.
-        rewards: The reward that is scored now, alone in its set; ``None`` for a recorded version.
-    """
-
-    label: str
-    version: Version | None = None
-    rewards: RewardSet | None = None
+    label: str  # What it is called: `format@2`, or a reference
+    version: Version | None = None  # The recorded version; `None` for a reward that is scored now
+    rewards: RewardSet | None = None  # The reward that is scored now, alone in its set; `None` for a recorded version
 
 
 def subject_of(run: RunReader, text: str, load: Callable[[str], RewardSet]) -> Subject:
@@ -88,12 +81,9 @@ class _VersionSide:
 
     subject: Subject
     passes: Sequence[int] = ()
-    has_outcome: Places = field(default_factory=lambda: np.zeros(0, bool))
-    """Where the record has an outcome."""
-    rewards: RewardSet | None = None
-    """What scores completions without a recorded outcome; ``None`` where nothing can."""
-    why: str = ""
-    """Why nothing can."""
+    has_outcome: Places = field(default_factory=lambda: np.zeros(0, bool))  # Where the record has an outcome
+    rewards: RewardSet | None = None  # What scores completions without a recorded outcome; `None` where nothing can
+    why: str = ""  # Why nothing can
     scorer: SingleScorer | None = None
     cost: CostSum = field(default_factory=CostSum)
 

@@ -15,39 +15,26 @@ from rewardkit.score_batch import per_1000
 from rewardkit.scorer import Scorer
 from rewardkit.types import Outcome, Rollout, Status
 
-PORTION_ROWS = 1000
-"""Completions that are scored at once, unless a group reward needs its groups whole."""
+PORTION_ROWS = 1000  # Completions that are scored at once, unless a group reward needs its groups whole
 
 Tick = Callable[..., None]
 """Takes the number of calls done, those known and those failed."""
 
 
 class Portion(NamedTuple):
-    """Completions that are scored at once.
+    """Completions that are scored at once."""
 
-    Attributes:
-        ids: Their numbers in the record, or their rows in a file.
-        rollouts: The completions.
-        step: Optimizer steps done, for rewards that ask.
-        epoch: Passes over the data done, for rewards that ask.
-    """
-
-    ids: Sequence[int]
-    rollouts: Sequence[Rollout]
-    step: int | None = None
-    epoch: float | None = None
+    ids: Sequence[int]  # Their numbers in the record, or their rows in a file
+    rollouts: Sequence[Rollout]  # The completions
+    step: int | None = None  # Optimizer steps done, for rewards that ask
+    epoch: float | None = None  # Passes over the data done, for rewards that ask
 
 
 class UnitCost(NamedTuple):
-    """What 1,000 completions take.
+    """What 1,000 completions take."""
 
-    Attributes:
-        seconds: Time of the calls, one after another; ``None`` where none was made.
-        metrics: What a server was asked, by :data:`~rewardkit.types.COST_METRICS`; empty where none was.
-    """
-
-    seconds: float | None
-    metrics: Mapping[str, float]
+    seconds: float | None  # Time of the calls, one after another; `None` where none was made
+    metrics: Mapping[str, float]  # What a server was asked, by `COST_METRICS`; empty where none was
 
 
 class CostSum:

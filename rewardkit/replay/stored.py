@@ -26,28 +26,18 @@ _LABEL = re.compile(r"(?P<reward>.+)@(?P<number>\d+)")
 
 
 class Needs(NamedTuple):
-    """What scoring a reward needs to be the same as it was.
+    """What scoring a reward needs to be the same as it was."""
 
-    Attributes:
-        position: Whether step or epoch may decide the score, so that batches are scored apart.
-        groups: Whether the completions of one prompt in a batch are scored together.
-    """
-
-    position: bool
-    groups: bool
+    position: bool  # Whether step or epoch may decide the score, so that batches are scored apart
+    groups: bool  # Whether the completions of one prompt in a batch are scored together
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Chosen completions of a run.
+    """Chosen completions of a run."""
 
-    Attributes:
-        table: Their numbers.
-        batches: The number of each one's batch, from 0.
-    """
-
-    table: CompletionTable
-    batches: Whole
+    table: CompletionTable  # Their numbers
+    batches: Whole  # The number of each one's batch, from 0
 
     def where(self, mask: NDArray[np.bool_]) -> Stored:
         """Return those for which a mask holds."""
@@ -62,15 +52,10 @@ class Stored:
 
 
 class Read(NamedTuple):
-    """A portion as it is read.
+    """A portion as it is read."""
 
-    Attributes:
-        completions: What the record has of each.
-        portion: The same, ready to be scored.
-    """
-
-    completions: Sequence[Completion]
-    portion: Portion
+    completions: Sequence[Completion]  # What the record has of each
+    portion: Portion  # The same, ready to be scored
 
 
 def steps_of(text: str | None) -> tuple[int, int] | None:

@@ -40,10 +40,8 @@ from rewardkit.replay.single_scorer import obstacle
 from rewardkit.replay.stored import Stored, choose
 from rewardkit.runtime.runtime import Runtime
 
-TRIED = 64
-"""Completions on which a new reward is tried, the last of the run."""
-WAIT_S = 60.0
-"""Seconds for which an answer is waited for."""
+TRIED = 64  # Completions on which a new reward is tried, the last of the run
+WAIT_S = 60.0  # Seconds for which an answer is waited for
 _POLL_S = 0.1
 
 
@@ -52,15 +50,12 @@ class RunningReward:
     """A reward as a training has it now.
 
     Attributes:
-        name: Its name.
-        digits: The fingerprint of its version.
-        weight: Its weight.
         version: What the record has of the version; ``None`` until it has scored.
     """
 
-    name: str
-    digits: str
-    weight: float
+    name: str  # Its name
+    digits: str  # The fingerprint of its version
+    weight: float  # Its weight
     version: Version | None = field(default=None, repr=False)
 
 
@@ -80,32 +75,20 @@ class RunningRewards:
 
 @dataclass(slots=True)
 class RunConfig:
-    """What of a training can be changed while it runs: from ``run.get_config()``, for ``run.update_config(config)``.
+    """What of a training can be changed while it runs: from ``run.get_config()``, for ``run.update_config(config)``."""
 
-    Attributes:
-        reward_fns: The rewards.
-        reward_weights: Their weights by name.
-    """
-
-    reward_fns: RunningRewards
-    reward_weights: dict[str, float]
+    reward_fns: RunningRewards  # The rewards
+    reward_weights: dict[str, float]  # Their weights by name
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One change of a reward.
+    """One change of a reward."""
 
-    Attributes:
-        name: The reward.
-        action: What to do.
-        like: The reward that comes in, in any form that a runtime takes.
-        weight: Its weight; ``None`` keeps the one that there is.
-    """
-
-    name: str
-    action: Action
-    like: RewardLike | Mapping[str, Any] | None = None
-    weight: float | None = None
+    name: str  # The reward
+    action: Action  # What to do
+    like: RewardLike | Mapping[str, Any] | None = None  # The reward that comes in, in any form that a runtime takes
+    weight: float | None = None  # Its weight; `None` keeps the one that there is
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,24 +96,17 @@ class Update:
     """A change that a training was asked for, and its answer.
 
     Attributes:
-        name: The reward.
-        action: What was asked.
-        state: ``"accepted"``, or ``"asked"`` where no answer came in time.
-        step: The step from which on it holds, once it is accepted.
-        digits: The new version; ``None`` where the change makes no version.
-        change: Its number in the record.
         difference: What it does on the run's last completions; ``None`` where it was not tried.
-        notes: What else is to be known, each a sentence.
     """
 
-    name: str
-    action: Action
-    state: ChangeState
-    step: int | None
-    digits: str | None
-    change: int
+    name: str  # The reward
+    action: Action  # What was asked
+    state: ChangeState  # `"accepted"`, or `"asked"` where no answer came in time
+    step: int | None  # The step from which on it holds, once it is accepted
+    digits: str | None  # The new version; `None` where the change makes no version
+    change: int  # Its number in the record
     difference: Difference | None = field(default=None, repr=False)
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = ()  # What else is to be known, each a sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,33 +27,21 @@ from rewardkit.record.store import RecordConnection
 from rewardkit.replay.reward_state import Changeable, RewardState, is_taken, untaken_reason
 from rewardkit.runtime.runtime import Runtime
 
-POLL_S = 0.25
-"""Seconds between two looks for a change."""
-SAY_S = 5.0
-"""Seconds between two signs of life."""
-BUSY_S = 30.0
-"""Seconds that a step waits for a file that others write, where it has to know what became of a change."""
-BUSY_MS = 100
-"""Milliseconds that a look waits for such a file. The step that begins meanwhile waits for the look."""
-PATIENT_MS = 5000
-"""The same where a training begins or ends."""
+POLL_S = 0.25  # Seconds between two looks for a change
+SAY_S = 5.0  # Seconds between two signs of life
+BUSY_S = 30.0  # Seconds that a step waits for a file that others write, where it has to know what became of a change
+BUSY_MS = 100  # Milliseconds that a look waits for such a file. The step that begins meanwhile waits for the look.
+PATIENT_MS = 5000  # The same where a training begins or ends
 _log = logging.getLogger("rewardkit")
 
 
 class _Ready(NamedTuple):
-    """A change as this process has prepared it.
+    """A change as this process has prepared it."""
 
-    Attributes:
-        change: The change.
-        state: The rewards after it; ``None`` where it cannot be applied here.
-        runtime: What scores them, loaded; ``None`` where it is still to be made.
-        problem: Why it cannot be applied here.
-    """
-
-    change: RewardChange
-    state: RewardState | None
-    runtime: Runtime | None
-    problem: str | None = None
+    change: RewardChange  # The change
+    state: RewardState | None  # The rewards after it; `None` where it cannot be applied here
+    runtime: Runtime | None  # What scores them, loaded; `None` where it is still to be made
+    problem: str | None = None  # Why it cannot be applied here
 
 
 class Updates:

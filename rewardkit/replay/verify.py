@@ -27,10 +27,8 @@ from rewardkit.replay.stored import Stored
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.types import Cause, Outcome
 
-SAMPLE = 100
-"""Completions of each version that are scored again, unless it is said otherwise."""
-SHOWN = 3
-"""Completions that are named for each version that differs."""
+SAMPLE = 100  # Completions of each version that are scored again, unless it is said otherwise
+SHOWN = 3  # Completions that are named for each version that differs
 TRIED_TWICE = 50
 """Completions that differ and are tried once more, to tell what is nondeterministic from what has changed."""
 BY_CHANCE = frozenset({Cause.TIMEOUT, Cause.CRASHED, Cause.INFRASTRUCTURE})
@@ -40,30 +38,21 @@ BY_CHANCE = frozenset({Cause.TIMEOUT, Cause.CRASHED, Cause.INFRASTRUCTURE})
 class Holds(StrEnum):
     """What was found of a recorded version."""
 
-    SAME = "same"
-    """Every score that was tried again is the recorded one."""
+    SAME = "same"  # Every score that was tried again is the recorded one
     NONDETERMINISTIC = "nondeterministic"
     """Scores differ from the recorded ones, and from each other when they are tried twice."""
     DIFFERENT = "different"
     """Scores differ from the recorded ones and agree with each other: something that it reads has changed."""
-    NOT_REPRODUCIBLE = "not reproducible"
-    """The version cannot be had again."""
-    NOT_JUDGED = "not judged"
-    """There was nothing that could be compared."""
+    NOT_REPRODUCIBLE = "not reproducible"  # The version cannot be had again
+    NOT_JUDGED = "not judged"  # There was nothing that could be compared
 
 
 class Differing(NamedTuple):
-    """A completion whose score is not the recorded one.
+    """A completion whose score is not the recorded one."""
 
-    Attributes:
-        completion: The completion, with its recorded outcomes.
-        recorded: What the record says.
-        now: What the version says now.
-    """
-
-    completion: Completion
-    recorded: Outcome
-    now: Outcome
+    completion: Completion  # The completion, with its recorded outcomes
+    recorded: Outcome  # What the record says
+    now: Outcome  # What the version says now
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +60,17 @@ class VersionCheck:
     """What became of one recorded version.
 
     Attributes:
-        label: The version, such as ``format@2``.
-        result: What was found.
-        calls: How many scores the run has of it, of the steps looked at.
-        same: Scores that are the recorded ones.
-        different: Scores that are not.
         not_judged: Calls that were not compared, by the reason.
-        why: Why it is not reproducible.
-        examples: Some completions that differ.
     """
 
-    label: str
-    result: Holds
-    calls: int
-    same: int = 0
-    different: int = 0
+    label: str  # The version, such as `format@2`
+    result: Holds  # What was found
+    calls: int  # How many scores the run has of it, of the steps looked at
+    same: int = 0  # Scores that are the recorded ones
+    different: int = 0  # Scores that are not
     not_judged: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    why: str = ""
-    examples: Sequence[Differing] = ()
+    why: str = ""  # Why it is not reproducible
+    examples: Sequence[Differing] = ()  # Some completions that differ
 
 
 def verify(

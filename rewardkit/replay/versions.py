@@ -57,15 +57,10 @@ class Described(Protocol):
 
 
 class FoundVersion(NamedTuple):
-    """A version that was looked for.
+    """A version that was looked for."""
 
-    Attributes:
-        reward: The very version; ``None`` where it is not there.
-        why: Why it is not there.
-    """
-
-    reward: Composable | None
-    why: str = ""
+    reward: Composable | None  # The very version; `None` where it is not there
+    why: str = ""  # Why it is not there
 
 
 class VersionFinder:

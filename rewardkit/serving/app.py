@@ -36,22 +36,16 @@ from rewardkit.serving.remote_reward import PROTOCOL, signature_of
 from rewardkit.serving.translate import TRANSLATIONS, Raw, ScoreRequest, gym_metrics, native_row
 from rewardkit.web.listening import is_loopback
 
-BODY_BYTES = 32 * 2**20
-"""Bytes of one request's body."""
-ALL_BYTES = 256 * 2**20
-"""Bytes of all bodies that are inside."""
-BODY_S = 30.0
-"""Seconds for a body to arrive."""
+BODY_BYTES = 32 * 2**20  # Bytes of one request's body
+ALL_BYTES = 256 * 2**20  # Bytes of all bodies that are inside
+BODY_S = 30.0  # Seconds for a body to arrive
 SHORT_BYTES = 64 * 2**10
 """Bytes of a body that is read to its end though its request is refused, so that the connection can be used again."""
 LINGER_S, LINGER_BYTES = 2.0, 2 * BODY_BYTES
 """How much of a longer one is still read and dropped, so that a client that reads after it has sent sees the answer."""
-ROWS = 8_192
-"""Rows of one request."""
-ANSWER_S = 900.0
-"""Seconds for an answer; a reward's own timeouts end far earlier."""
-LOG_EVERY_S = 10.0
-"""Seconds between two lines of the log about refusals of one kind at one address."""
+ROWS = 8_192  # Rows of one request
+ANSWER_S = 900.0  # Seconds for an answer; a reward's own timeouts end far earlier
+LOG_EVERY_S = 10.0  # Seconds between two lines of the log about refusals of one kind at one address
 NDJSON = "application/x-ndjson"
 JSON = "application/json"
 _HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
@@ -359,8 +353,7 @@ ADDRESSES: Mapping[str, str] = {
     "/openapi.json": "GET",
 }
 """Every address with its method; no other is answered."""
-OPEN: Sequence[str] = ("/livez", "/readyz")
-"""Addresses that need no token: an orchestrator's probes."""
+OPEN: Sequence[str] = ("/livez", "/readyz")  # Addresses that need no token: an orchestrator's probes
 
 
 def groups_among(rewards: Mapping[str, Composable]) -> list[str]:

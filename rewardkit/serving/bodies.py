@@ -15,10 +15,8 @@ from rewardkit.rows.strict_json import decode, reason_of
 from rewardkit.shown.text import shortened
 from rewardkit.types import Outcome, Rollout, Status
 
-DEPTH = 32
-"""Layers of lists and objects in a body."""
-MOST_CONTAINERS = 1_000_000
-"""Lists and objects of a body: each takes up to a hundred times its bytes."""
+DEPTH = 32  # Layers of lists and objects in a body
+MOST_CONTAINERS = 1_000_000  # Lists and objects of a body: each takes up to a hundred times its bytes
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # never fails and never goes back: linear in any body
 _LONG_NUMBER = re.compile(rb"[\[,:\s]-?\d{19}")
 _AS_ZEROS, _LONG = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 19

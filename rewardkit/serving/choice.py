@@ -12,8 +12,7 @@ from rewardkit.runtime.runtime import Runtime
 from rewardkit.serving.joining import PartsScorer
 from rewardkit.serving.remote import RemoteRuntime
 
-CONNECT_S = 5.0
-"""Seconds that a server has to tell its rewards, where an address is named in place of rewards."""
+CONNECT_S = 5.0  # Seconds that a server has to tell its rewards, where an address is named in place of rewards
 _DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(Runtime).parameters.items()}
 _SCHEMES = ("http://", "https://")
 

@@ -31,15 +31,10 @@ class RowFate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RouteReply:
-    """What a route says of a fate.
+    """What a route says of a fate."""
 
-    Attributes:
-        number: What stands where the trainer wants a number: ``"total"``, ``"null"``, ``"0.0"`` or ``"NaN"``.
-        beside: What says the rest, in words.
-    """
-
-    number: str
-    beside: str
+    number: str  # What stands where the trainer wants a number: `"total"`, `"null"`, `"0.0"` or `"NaN"`
+    beside: str  # What says the rest, in words
 
 
 def _replies(

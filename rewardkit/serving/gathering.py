@@ -22,31 +22,21 @@ from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.joining import Joining
 from rewardkit.types import Outcome, Rollout
 
-GROUP_WAIT_S = 120.0
-"""Seconds that a group may take to become whole, from its first row on."""
-REMEMBERED = 16_384
-"""Answers that are kept for a row that is sent again."""
-REMEMBERED_S = 300.0
-"""Seconds for which they are."""
+GROUP_WAIT_S = 120.0  # Seconds that a group may take to become whole, from its first row on
+REMEMBERED = 16_384  # Answers that are kept for a row that is sent again
+REMEMBERED_S = 300.0  # Seconds for which they are
 
 Context = tuple[int | None, float | None]
 
 
 @dataclass(slots=True, eq=False)
 class Seat:
-    """The place of one row in its group.
+    """The place of one row in its group."""
 
-    Attributes:
-        digest: What a row that is sent again has in common with the first time.
-        answer: The row's outcomes by reward.
-        callers: How many wait for it now.
-        until: When it is forgotten, on the loop's clock; never before it is answered.
-    """
-
-    digest: bytes
-    answer: asyncio.Future[Mapping[str, Outcome]]
-    callers: int = 0
-    until: float = math.inf
+    digest: bytes  # What a row that is sent again has in common with the first time
+    answer: asyncio.Future[Mapping[str, Outcome]]  # The row's outcomes by reward
+    callers: int = 0  # How many wait for it now
+    until: float = math.inf  # When it is forgotten, on the loop's clock; never before it is answered
 
 
 @dataclass(slots=True, eq=False)

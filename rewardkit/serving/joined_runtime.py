@@ -25,10 +25,8 @@ from rewardkit.types import Rollout
 if TYPE_CHECKING:
     from rewardkit.runtime.runtime import Runtime
 
-CLOSE_S = 10.0
-"""Seconds that :meth:`JoinedRuntime.close` gives the calls that are inside."""
-END_S = 10.0
-"""Seconds that callers have, once the runtime is closed, to hear of it, and the thread to end."""
+CLOSE_S = 10.0  # Seconds that `close` gives the calls that are inside
+END_S = 10.0  # Seconds that callers have, once the runtime is closed, to hear of it, and the thread to end
 
 
 class JoinedRuntime:

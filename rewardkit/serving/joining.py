@@ -20,12 +20,9 @@ from rewardkit.score_batch import ScoreBatch
 from rewardkit.scorer import Scorer
 from rewardkit.types import Rollout
 
-MOST_ROWS = 16_384
-"""Rows that may be inside at once, waiting or being scored."""
-BATCH_ROWS = 2_048
-"""Rows at which a batch is full; one caller's rows are never split."""
-MOST_BATCHES = 8
-"""Batches that may be scored at once."""
+MOST_ROWS = 16_384  # Rows that may be inside at once, waiting or being scored
+BATCH_ROWS = 2_048  # Rows at which a batch is full; one caller's rows are never split
+MOST_BATCHES = 8  # Batches that may be scored at once
 PACE_S = 0.02
 """Seconds after which the next batch begins though the one before is not done, so that a slow row delays no other."""
 

@@ -10,8 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from rewardkit.serving.contract import ToldRow
 
-KIND = "text/plain; version=0.0.4; charset=utf-8"
-"""The type of what :meth:`Metrics.text` returns."""
+KIND = "text/plain; version=0.0.4; charset=utf-8"  # The type of what `text` returns
 
 
 class Metrics:

@@ -10,10 +10,8 @@ import re
 _END = re.compile(r"(?:<[|\uff5c][^\s<>|\uff5c]{1,40}[|\uff5c]>|</s>|<eos>|<end_of_turn>|<turn\|>|\[EOS\])\Z")
 """The one special token that ends a turn, as most models write it."""
 _END_CHARS = 48
-_HEAD = 12
-"""Characters by which the beginning of a query is looked for in a prompt that was cut."""
-_MAX_TRIES = 1_000
-"""Places of such a beginning that are looked at."""
+_HEAD = 12  # Characters by which the beginning of a query is looked for in a prompt that was cut
+_MAX_TRIES = 1_000  # Places of such a beginning that are looked at
 
 
 def completion_in(query: str, prompt: str) -> str:

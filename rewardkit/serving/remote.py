@@ -43,12 +43,9 @@ TOKEN_VARIABLE = "REWARDKIT_SERVE_TOKEN"  # noqa: S105 - the variable's name
 """The environment variable with the token of reward servers and their clients."""
 ROWS, ROWS_BYTES = 256, 8 * 2**20
 """Rows of a request, and their bytes; fewer rows where a server takes fewer. A group is never split."""
-CONNECTIONS = 16
-"""Requests that are under way at once."""
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
-"""Seconds before a request is tried again, doubled with each further try."""
-_PARTS = ("rewards", "weights", "versions")
-"""What all servers tell alike."""
+CONNECTIONS = 16  # Requests that are under way at once
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0  # Seconds before a request is tried again, doubled with each further try
+_PARTS = ("rewards", "weights", "versions")  # What all servers tell alike
 _Reply = TypeVar("_Reply")
 _RowOutcomes: TypeAlias = Mapping[str, Outcome]
 _jitter = random.SystemRandom()  # a training's seed would have all of its processes retry at once

@@ -18,16 +18,12 @@ from rewardkit.serving.joining import MOST_ROWS
 from rewardkit.web.listening import PatientServer, check_token, config_of, listening, url_host
 
 PORT = 8000
-MOST_CONNECTIONS = 8_192
-"""Connections that may be open at once; a row that waits for its group holds one."""
-_OTHER_FILES = 256
-"""Files and pipes of the process that are not connections."""
+MOST_CONNECTIONS = 8_192  # Connections that may be open at once; a row that waits for its group holds one
+_OTHER_FILES = 256  # Files and pipes of the process that are not connections
 _COLLECTED_AFTER = (50_000, 20, 10)
 """Objects made before Python looks among the youngest, and looks before it looks among older ones."""
-DRAIN_S = 60.0
-"""Seconds that requests have to be answered once the server is told to end."""
-LINGER_S = 0.5
-"""Seconds for which a server that is told to end still says so to those who ask."""
+DRAIN_S = 60.0  # Seconds that requests have to be answered once the server is told to end
+LINGER_S = 0.5  # Seconds for which a server that is told to end still says so to those who ask
 END_S = 2
 
 

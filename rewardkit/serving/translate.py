@@ -28,8 +28,7 @@ from rewardkit.serving.queries import completion_in
 from rewardkit.types import Rollout
 
 Query: TypeAlias = Mapping[str, str]
-_MAX_MEASURED = 1e150
-"""A number beyond has a square that no float holds, and so no deviation."""
+_MAX_MEASURED = 1e150  # A number beyond has a square that no float holds, and so no deviation
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +36,14 @@ class ScoreRequest:
     """What a request asks for.
 
     Attributes:
-        rollouts: The rows.
-        gather: Whether rows wait for the rest of their group, where the server has a group size.
         samples: What tells rows from others with the same content; ``None`` where the trainer sends nothing.
-        step: Optimizer steps done.
-        epoch: Passes over the data done.
     """
 
-    rollouts: Sequence[Rollout]
-    gather: bool = True
+    rollouts: Sequence[Rollout]  # The rows
+    gather: bool = True  # Whether rows wait for the rest of their group, where the server has a group size
     samples: Sequence[str | None] | None = None
-    step: int | None = None
-    epoch: float | None = None
+    step: int | None = None  # Optimizer steps done
+    epoch: float | None = None  # Passes over the data done
 
 
 ReadBody: TypeAlias = Callable[[dict[str, Any], Query, int], ScoreRequest]

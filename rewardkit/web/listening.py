@@ -16,18 +16,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from rewardkit.errors import ConfigError
 
-PORTS_TRIED = 20
-"""How many ports are tried, from the first one on."""
-IDLE_S = 30.0
-"""Seconds for which a connection may stay without a request, or without its client reading the answer."""
-CROWDED_S = 3.0
-"""Such seconds while many connections are open."""
-_TICKS = 10
-"""Ticks of a tenth of a second between two looks for such connections."""
+PORTS_TRIED = 20  # How many ports are tried, from the first one on
+IDLE_S = 30.0  # Seconds for which a connection may stay without a request, or without its client reading the answer
+CROWDED_S = 3.0  # Such seconds while many connections are open
+_TICKS = 10  # Ticks of a tenth of a second between two looks for such connections
 _BACKLOG = 128
 _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{1,200}")
-MIN_TOKEN = 8
-"""Characters of a token, at least, where other machines can reach the address."""
+MIN_TOKEN = 8  # Characters of a token, at least, where other machines can reach the address
 _LOCAL_NAMES = ("localhost",)
 
 
@@ -67,15 +62,10 @@ class PatientServer(uvicorn.Server):
 
 
 class _Standing(NamedTuple):
-    """What changes on a connection as soon as its client does anything.
+    """What changes on a connection as soon as its client does anything."""
 
-    Attributes:
-        request: The last request that came.
-        unsent_bytes: What the client has not read of an answer.
-    """
-
-    request: RequestResponseCycle | None
-    unsent_bytes: int
+    request: RequestResponseCycle | None  # The last request that came
+    unsent_bytes: int  # What the client has not read of an answer
 
 
 def _standing(connection: H11Protocol, *, is_crowded: bool) -> _Standing | None:

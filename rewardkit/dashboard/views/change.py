@@ -29,10 +29,8 @@ from rewardkit.replay.stored import version_of
 from rewardkit.replay.update import RunningReward, config_of, running, trainers_in
 from rewardkit.shown.text import shortened
 
-MOST_TRIED = 2_000
-"""Completions on which a reward is tried, at most."""
-MOST_CHANGES = 200
-"""Changes in the list, the newest ones, at most."""
+MOST_TRIED = 2_000  # Completions on which a reward is tried, at most
+MOST_CHANGES = 200  # Changes in the list, the newest ones, at most
 _BUTTONS = {
     Action.REPLACE: "Apply", Action.SHADOW: "Run as shadow", Action.WEIGHT: "Set weight", Action.REMOVE: "Remove",
     Action.ADD: "Add",

@@ -18,20 +18,14 @@ from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion, RecordedPrompt
 from rewardkit.types import Outcome, Status
 
-PAGE, MOST = 50, 200
-"""Rows of a page unless asked otherwise, and at most."""
-GROUPS = 10
-"""Prompts on a page of a step's completions."""
-ENDS = 4
-"""Completions of a prompt that such a page shows from either end."""
-EPOCH_IDS = 2000
-"""Completions of one epoch that the arrows go through."""
-PREVIEW = 240
-"""Characters of a text in a row of a table."""
+PAGE, MOST = 50, 200  # Rows of a page unless asked otherwise, and at most
+GROUPS = 10  # Prompts on a page of a step's completions
+ENDS = 4  # Completions of a prompt that such a page shows from either end
+EPOCH_IDS = 2000  # Completions of one epoch that the arrows go through
+PREVIEW = 240  # Characters of a text in a row of a table
 MOST_COLUMNS, MOST_OF_PROMPT = 40, 200
 """Columns of a row of data that the table of prompts shows, and that stand beside one prompt."""
-TEXT_CHARS = 20_000
-"""Characters of a column's value, a reason, an error or an output that stand beside a completion."""
+TEXT_CHARS = 20_000  # Characters of a column's value, a reason, an error or an output that stand beside a completion
 SORTS = ("index", "text", "length", "epochs", "completions", "best", "mean", "first_mean", "last_mean", "change")
 ORDERS = ("up", "down")
 _STATUS = {"s": Status.SCORED, "k": Status.SKIPPED, "f": Status.FAILED}

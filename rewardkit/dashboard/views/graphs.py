@@ -16,11 +16,9 @@ from rewardkit.replay.charts import later_versions
 from rewardkit.replay.curves import HIGH, LOW, VALUES, Curves, Number, Part
 from rewardkit.replay.recorded_run import Run
 
-MOST_METRICS = 60
-"""Metrics of the trainer that one answer has."""
+MOST_METRICS = 60  # Metrics of the trainer that one answer has
 _USUAL = ("loss", "kl", "entropy", "grad_norm")
-_CANARY = "canary/"
-"""How the names begin of what a reward model's monitor measured."""
+_CANARY = "canary/"  # How the names begin of what a reward model's monitor measured
 
 
 class _About(NamedTuple):

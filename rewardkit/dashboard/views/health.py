@@ -17,29 +17,20 @@ from rewardkit.health.detectors import DETECTORS, FAMILIES, about
 from rewardkit.record.place import RecordPlace, Stamp
 from rewardkit.record.reader import RunReader
 
-AGAIN_S = 10.0
-"""Seconds from the end of one diagnosis to the beginning of the next, at least."""
+AGAIN_S = 10.0  # Seconds from the end of one diagnosis to the beginning of the next, at least
 SHARE = 19.0
 """After a diagnosis the next waits this many times the processor time that it took: a twentieth of a core, at most."""
-LOOK_S = 600.0
-"""Seconds after which a diagnosis is given up."""
+LOOK_S = 600.0  # Seconds after which a diagnosis is given up
 _one_at_a_time = threading.Lock()
 
 
 class Look(NamedTuple):
-    """A look of the detectors at a run.
+    """A look of the detectors at a run."""
 
-    Attributes:
-        answer: ``diagnosis`` or ``problem``, ``step`` and ``processor_s``, as the process gave them.
-        version: The state of the record that was looked at.
-        seconds: How long it took.
-        end_s: When it ended, on the clock of this process.
-    """
-
-    answer: dict[str, Any]
-    version: Stamp
-    seconds: float
-    end_s: float
+    answer: dict[str, Any]  # `diagnosis` or `problem`, `step` and `processor_s`, as the process gave them
+    version: Stamp  # The state of the record that was looked at
+    seconds: float  # How long it took
+    end_s: float  # When it ended, on the clock of this process
 
 
 class Looking:

@@ -17,10 +17,8 @@ from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Completion, LogEntry, StepSummary
 from rewardkit.types import Cause, Outcome, Status
 
-BARS = 60
-"""Parts of the run in the strip of a reward, at most."""
-WORDS = 300
-"""Characters of what an entry said that stand in its row."""
+BARS = 60  # Parts of the run in the strip of a reward, at most
+WORDS = 300  # Characters of what an entry said that stand in its row
 _STATUSES = tuple(Status)
 _CAUSES = tuple(Cause)
 _MOST_ROWS = 200

@@ -14,10 +14,8 @@ from rewardkit.record.place import RecordPlace, RunsPlace, Stamp
 from rewardkit.record.sessions import is_alive
 from rewardkit.replay.recorded_run import Run
 
-READ_S = 5.0
-"""Seconds for one run, so that a damaged one does not hold up the list."""
-MOST_POINTS = 60
-"""Points of a small curve."""
+READ_S = 5.0  # Seconds for one run, so that a damaged one does not hold up the list
+MOST_POINTS = 60  # Points of a small curve
 
 
 class Listing:
