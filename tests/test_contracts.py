@@ -305,22 +305,35 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
     assert [] == [path for path in _PATH.findall(text) if not (ROOT / path).exists()]
 
 
-def test_the_way_to_a_change_leads_there() -> None:
-    """Each row of "Where things are" has a question, a file or folder that exists, and what is defined there."""
+def _way_in() -> list[list[str]]:
+    """Return the rows of CONTRIBUTING's "Where things are": question, place, and what to look for there."""
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = page.partition("## Where things are")[2].partition("\n## ")[0]
-    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in re.findall(r"^\|.*\|$", section, re.M)][2:]
-    assert 5 <= len(rows)
-    for question, place, names in rows:
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in re.findall(r"^\|.*\|$", section, re.M)]
+    return [row for row in rows if row[0] != "question" and set(row[0]) != {"-"}]
+
+
+def test_the_way_to_a_change_leads_there() -> None:
+    """Each row of "Where things are" has a question, a file or folder that exists, and what is defined there."""
+    for question, place, look_for in _way_in():
         path = ROOT / place.strip("`")
         assert question.endswith("?")
         assert path.exists(), place
-        found = [(file, tree) for file, tree in _sources().values() if file.is_relative_to(path)]
-        there = {file.name for file, _ in found}
-        there |= {str(getattr(node, "name", "")) for _, tree in found for node in ast.walk(tree)}
-        assert [] == [
-            name for name in re.findall("`([^`]+)`", names) if name not in there and not (ROOT / name).exists()
-        ]
+        words = re.findall("`([^`]+)`", look_for)
+        paths = [path, *(ROOT / word for word in words if "/" in word)]
+        modules = [(file, tree) for file, tree in _sources().values() if any(map(file.is_relative_to, paths))]
+        nodes = [node for _, tree in modules for node in ast.walk(tree)]
+        names = {file.name for file, _ in modules} | {str(getattr(node, "name", "")) for node in nodes}
+        names |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        assert [] == [word for word in words if word not in names and not (ROOT / word).exists()], question
+
+
+def test_the_way_in_has_every_room() -> None:
+    """Each folder of modules is named in "Where things are", or lies in a room that is."""
+    text = "\n".join(cell for row in _way_in() for cell in row[1:])
+    folders = [ROOT / folder for folder in re.findall(r"`(\w+/[\w/]+/)`", text)]
+    rooms = {path.parent for path, _ in _sources().values()} - {ROOT / floor for floor in FLOORS}
+    assert [] == [room for room in rooms if not any(room.is_relative_to(folder) for folder in folders)]
 
 
 def test_the_changelog_begins_with_what_is_unreleased_and_then_this_version() -> None:
@@ -351,3 +364,23 @@ def test_folders_of_tests_mirror_the_packages() -> None:
     """Each folder of a package's tests is named for a folder of that package."""
     folders = [path for floor in FLOORS for path in (ROOT / "tests" / floor).rglob("*/") if path.name != "__pycache__"]
     assert [] == [path for path in folders if not (ROOT / path.relative_to(ROOT / "tests")).is_dir()]
+
+
+def test_the_tests_of_a_module_lie_at_the_mirrored_place() -> None:
+    """A file of tests with the name of a module of its room, or of a room inside it, lies where that module does."""
+    elsewhere = []
+    for test in (path for floor in FLOORS for path in (ROOT / "tests" / floor).rglob("test_*.py")):
+        room, name = ROOT / test.parent.relative_to(ROOT / "tests"), test.name.removeprefix("test_")
+        if not (room / name).exists():
+            elsewhere += [f"{test.relative_to(ROOT)}: {module.relative_to(ROOT)}" for module in room.rglob(name)]
+    assert [] == elsewhere
+
+
+def test_a_list_of_modules_names_those_that_are_there() -> None:
+    """A package's docstring that lists modules, one a line, names none that is missing."""
+    missing = []
+    for path, tree in _sources().values():
+        for name in re.findall(r"^(\w+\.py)  ", ast.get_docstring(tree) or "", re.M):
+            if not (path.parent / name).exists():
+                missing.append(f"{path.relative_to(ROOT)}: {name}")
+    assert [] == missing

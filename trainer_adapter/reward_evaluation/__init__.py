@@ -1,12 +1,12 @@
 """How good a reward is: on preferences, on a canary set over time, and against a gold reward.
 
-rows.py               one row's scores and what they are worth
-report.py             figures over rows, by subset, with intervals
-scoring.py            which reward a command means, and its scores
-shown.py              a report on a terminal
-canary.py             a measurement in a run's record, and whether it has fallen
-over_optimisation.py  a proxy against a gold reward over the divergence
-commands.py           ``rewardkit rm eval`` and ``rewardkit rm monitor``
+scored_row.py          one row's scores and what they are worth
+preference_report.py   figures over rows, by subset, with intervals
+preference_scoring.py  which reward a command means, and its scores
+report_printing.py     a report on a terminal
+canary.py              a measurement in a run's record, and whether it has fallen
+over_optimisation.py   a proxy against a gold reward over the divergence
+commands.py            ``rewardkit rm eval`` and ``rewardkit rm monitor``
 """
 
 from trainer_adapter.reward_evaluation.over_optimisation import (

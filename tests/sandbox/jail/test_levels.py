@@ -82,7 +82,7 @@ NOT_IN_DOCKER = """
 @pytest.fixture(scope="module")
 def attacks() -> dict[str, Any]:
     """The attacks of all tests, from the module that holds them."""
-    return runpy.run_path(str(Path(__file__).with_name("test_attacks.py")))
+    return runpy.run_path(str(Path(__file__).parents[1] / "test_attacks.py"))
 
 
 @pytest.fixture(scope="module")

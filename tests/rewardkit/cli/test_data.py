@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from rewardkit.cli.program import app
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 REWARD = '''\
 from rewardkit import reward

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 HEAVY = (
     *("numpy", "pydantic", "hypothesis", "yaml", "rich", "typer", "tenacity", "torch", "openai", "pebble"),
     *("rewardkit.testing", "rewardkit.cli", "sandbox.workers.pool", "sandbox.client"),

@@ -24,7 +24,7 @@ from rewardkit.cli.program import app
 from rewardkit.cli.render import Screen, duration, number, table
 from rewardkit.shown.text import MAX_LINE_CHARS, plain, shortened
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 REWARDS = '''\
 """Rewards for the tests."""

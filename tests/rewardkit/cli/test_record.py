@@ -26,7 +26,7 @@ from rewardkit import Rollout, Run, Runtime, Score, reward
 from rewardkit.cli.program import app
 from rewardkit.record.recorder import Recorder
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HOSTILE = "<script>\x1b[31mred\x1b[0m\r\u202e\nnext " + "long " * 100
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
