@@ -67,11 +67,7 @@ class RewardCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """Refuse settings under which rewards would be wrong, start the workers, and take a record back to this step.
-
-        Raises:
-            ConfigError: No process would have a whole group, the trainer has other weights, or TRL is too old.
-        """
+        """Refuse settings under which rewards would be wrong, start the workers, and roll a record back to a step."""
         if self._adapter.updates is not None:
             self._adapter.updates.put_back(args)
         _check_weights(self._adapter, args)

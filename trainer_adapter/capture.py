@@ -52,10 +52,7 @@ class AdvantageRule:
     def advantages(self, scores: Scores, weights: Mapping[str, float], before: int) -> Advantages:
         """Return the advantages of one process's part of a batch; ``None`` where the other parts decide as well.
 
-        Args:
-            scores: The scores, by reward.
-            weights: The rewards' weights.
-            before: Completions of the batch that other processes scored and that stand before these.
+        ``before`` counts the completions of the batch that other processes scored and that stand before these.
         """
         count = len(next(iter(scores.values()), ()))
         first = min(count, -before % self.generations)
@@ -81,13 +78,7 @@ class AdvantageRule:
 
 
 def rule_of(trainer: TrlTrainer, names: Sequence[str], split: str) -> AdvantageRule | None:
-    """Return a trainer's rule; ``None`` where it does not say how large a group is.
-
-    Args:
-        trainer: TRL's trainer.
-        names: The adapter's rewards.
-        split: ``"train"`` or ``"eval"``.
-    """
+    """Return a trainer's rule for ``"train"`` or ``"eval"``; ``None`` where it does not say how large a group is."""
     args = trainer.args
     generations = generations_of(args, split)
     if not generations:
@@ -138,26 +129,12 @@ def own_rank() -> int:
 
 
 def recorder_of(record: str | os.PathLike[str] | Recorder, env: Mapping[str, str]) -> Recorder:
-    """Return what records in a run's folder, as this process of a training.
-
-    Args:
-        record: The folder, or the recorder itself.
-        env: The variables given to the rewards' workers.
-
-    Raises:
-        RecordError: The run has a record, or the place cannot be written.
-    """
+    """Return what records in a run's folder, as this process of a training; ``env`` is that of the rewards' workers."""
     return record if isinstance(record, Recorder) else Recorder(record, rank=own_rank(), env=env)
 
 
 class Capture:
-    """Hands a recorder what happens in one training process.
-
-    Args:
-        recorder: What records.
-        rewards: The rewards by name.
-        about: What the run's record says of the adapter.
-    """
+    """Hands a recorder what happens in one training process; ``about`` is what the record says of the adapter."""
 
     def __init__(self, recorder: Recorder, rewards: Mapping[str, Composable], about: Mapping[str, Any]) -> None:
         self.recorder = recorder
@@ -216,14 +193,7 @@ class Capture:
 
     @_harmless
     def record(self, batch: ScoreBatch, scores: Scores, step: int | None, epoch: float | None) -> None:
-        """Record a scored batch.
-
-        Args:
-            batch: The outcomes.
-            scores: The scores as TRL gets them.
-            step: Optimizer steps done.
-            epoch: Passes over the data done.
-        """
+        """Record a scored batch with the scores as TRL gets them, and the optimizer steps and epochs done."""
         trainer, count = self._trainer, len(batch.rollouts)
         split = "train" if trainer is None else split_of(trainer)
         self._split = split

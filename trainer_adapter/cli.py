@@ -95,11 +95,7 @@ def train_command(
 
 
 def read_plan(path: Path) -> RunFile:
-    """Return the content of a configuration file.
-
-    Raises:
-        ConfigError: There is no such file, it is not YAML, or a field is wrong.
-    """
+    """Return the content of a configuration file; refuse one that is missing, is not YAML or has a wrong field."""
     from rewardkit.extending import read_yaml
     from trainer_adapter.config import GRPOConfig
 

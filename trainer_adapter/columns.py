@@ -50,21 +50,10 @@ class Frozen(NamedTuple):
 
 
 class FrozenBatch:
-    """One call of a trainer, with copies of its lists.
+    """One call of a trainer, with copies of its lists, each of which is as long as ``prompts``.
 
-    Args:
-        prompts: Strings, or lists of messages.
-        completions: As many strings, or lists of messages.
-        completion_ids: As many lists of token ids; ``None`` if the trainer passes none.
-        keywords: All other keywords of the call.
-
-    Attributes:
-        step: Optimizer steps done; ``None`` if the trainer does not say.
-        epoch: Passes over the data done, fractional; ``None`` if the trainer does not say.
-        digest: Equal for two calls only if every prompt, completion, token id, column, step and epoch is.
-
-    Raises:
-        DataError: A list, which the message names, is not as long as ``prompts``.
+    ``step`` and ``epoch`` count optimizer steps and passes over the data, ``None`` if the trainer does not say.
+    ``digest`` is equal for two calls only if every prompt, completion, token id, column, step and epoch is.
     """
 
     def __init__(

@@ -20,17 +20,11 @@ Source: TypeAlias = "Dataset | Sequence[Mapping[str, Any]] | str | Path"
 
 
 def read_dataset(source: Source, *, what: str = "dataset") -> Dataset:
-    """Return the rows as a ``datasets.Dataset``, each value as it stands in the file.
+    """Return the rows as a ``datasets.Dataset``, each value as it stands in the file; errors call the rows ``what``.
 
     A column that Arrow would change, of objects or of values of several types, is held as JSON, and reading it gives
-    the values. A ``datasets.Dataset`` stays as it is.
-
-    Args:
-        source: The rows.
-        what: What errors call them.
-
-    Raises:
-        DataError: A row is wrong, a prompt is missing, there is no row, or a column has a name that TRL uses itself.
+    the values. A ``datasets.Dataset`` stays as it is. A column that has a name which TRL uses itself is a
+    ``DataError``.
     """
     from datasets import Dataset
 

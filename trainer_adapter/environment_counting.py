@@ -19,12 +19,8 @@ _log = logging.getLogger("trainer_adapter")
 def take_over(trainer: TrlTrainer, rewards: Iterable[LeafRewards], *, begun: bool, recorded: bool) -> None:
     """Let the reward of a trainer's environments count with our weight alone, where it is one of our rewards.
 
-    Args:
-        trainer: TRL's trainer.
-        rewards: A runtime's rewards.
-        begun: Whether the trainer is calling its functions right now; then its own stays, and answers with nothing.
-        recorded: Whether there is a record, in which the environment's reward is missing where it is not one of ours;
-            the log then says so.
+    Once a trainer has ``begun`` to call its functions, its own one stays, and answers with nothing. The log says where
+    a record lacks the environment's reward because it is not one of ours.
     """
     functions = getattr(trainer, "reward_funcs", [])
     theirs = [index for index, function in enumerate(functions) if _is_of_trl(function)]

@@ -6,11 +6,7 @@ from rewardkit import RewardError
 
 
 class RaisedInEnvironment:
-    """Stands for the reward of an environment that could not give one.
-
-    Args:
-        message: What went wrong.
-    """
+    """Stands for the reward of an environment that could not give one; its message says why."""
 
     def __init__(self, message: str) -> None:
         self.message = message

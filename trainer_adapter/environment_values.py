@@ -48,13 +48,7 @@ class EnvironmentColumns:
     ) -> Mapping[str, Any]:
         """Return TRL's keywords of a batch, with what its environments give to rewards that read it.
 
-        Args:
-            keywords: All but prompts, completions and token ids; ``environments`` has one object a completion.
-            completions: TRL's list of the batch's completions.
-            rewards: A runtime's rewards.
-
-        Raises:
-            DataError: An environment's ``reward`` is not a number, or its ``workspace`` is not a path.
+        ``keywords`` are all but prompts, completions and token ids; ``environments`` has one object a completion.
         """
         if ENVIRONMENTS_COLUMN not in keywords:
             return keywords
@@ -82,12 +76,8 @@ class EnvironmentColumns:
 def environment_value(environment: object) -> object:
     """Return what an environment gives as its reward; ``None`` where it gives no reward.
 
-    That is what its method ``get_reward`` returns, or a
-    :class:`~trainer_adapter.environment_fault.RaisedInEnvironment` where it raises; else the number in its attribute
-    ``reward``.
-
-    Raises:
-        DataError: The attribute is not a number.
+    That is what its method ``get_reward`` returns, or a :class:`~trainer_adapter.environment_fault.RaisedInEnvironment`
+    where it raises; else its attribute ``reward``, which is a number, or a ``DataError``.
     """
     if callable(get_reward := getattr(environment, "get_reward", None)):
         return _call(get_reward, f"{type(environment).__name__}.get_reward()")
@@ -120,11 +110,7 @@ def _is_number(value: object) -> bool:
 
 
 def workspace_of(environment: object) -> OwnText:
-    """Return the path of the folder that an environment works in, its attribute ``workspace``; empty for none.
-
-    Raises:
-        DataError: It is not a path.
-    """
+    """Return the path of the folder that an environment works in, its attribute ``workspace``; empty for none."""
     value = getattr(environment, "workspace", None)
     if value is None:
         return OwnText()  # no None, which would be of the row and part the group
@@ -138,13 +124,7 @@ def workspace_of(environment: object) -> OwnText:
 def check_workspaces(rewards: Iterable[LeafRewards], rows: object, what: str) -> None:
     """Refuse a dataset whose workspaces are missing or lie elsewhere, before training begins.
 
-    Args:
-        rewards: A runtime's rewards.
-        rows: A ``datasets.Dataset``; of anything without columns nothing is known.
-        what: What errors call it.
-
-    Raises:
-        DataError: A path is not a folder in which workspaces may lie; names reward, row and path.
+    Errors name reward, row and path, and call the rows ``what``. Of rows without columns nothing is known.
     """
     names = getattr(rows, "column_names", None) or ()
     for leaf in (leaf for reward in rewards for leaf in reward.leaves):

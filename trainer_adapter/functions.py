@@ -29,12 +29,7 @@ class Answering(Protocol):
 
 
 class AdaptedFunction:
-    """One reward of an adapter, or its weighted total, as a function that a trainer calls with its whole batch.
-
-    Args:
-        adapter: What scores.
-        reward: The reward's name; ``None`` for the weighted total.
-    """
+    """One reward of an adapter, or with ``None`` its weighted total, as a function of a trainer's whole batch."""
 
     def __init__(self, adapter: Answering, reward: str | None) -> None:
         self._adapter, self._reward = adapter, reward

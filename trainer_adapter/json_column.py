@@ -49,15 +49,7 @@ class RowsDataset(Dataset):  # type: ignore[misc]
 
     @classmethod
     def of(cls, columns: Mapping[str, list[Any]], texts: Mapping[str, list[str | None]]) -> RowsDataset:
-        """Return a data set.
-
-        Args:
-            columns: All columns in their order.
-            texts: The columns that are held as JSON, as their texts.
-
-        Raises:
-            ValueError, TypeError, OverflowError: Arrow cannot hold a column.
-        """
+        """Return a data set; ``texts`` are the columns that are held as JSON. Arrow raises for what it cannot hold."""
         native = Dataset.from_dict({name: values for name, values in columns.items() if name not in texts})
         types = {**native.features, **{name: JsonColumn() for name in texts}}
         features = Features({name: types[name] for name in columns})
@@ -86,12 +78,7 @@ class RowsDataset(Dataset):  # type: ignore[misc]
 
 
 def to_json(value: object) -> str:
-    """Return a value's JSON text.
-
-    Raises:
-        TypeError: The value is not of JSON's kinds.
-        ValueError: A number is not finite, or the value refers to itself.
-    """
+    """Return a value's JSON text; raise ``TypeError`` for a value not of JSON's kinds, and ``ValueError`` for NaN."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 

@@ -58,11 +58,7 @@ def check_model(base_model: str) -> None:
 
 
 def model_folder(base_model: str) -> str:
-    """Return what transformers loads: the folder of the built-in model's float32 copy, or the name as it is.
-
-    Raises:
-        ConfigError: The built-in model is not installed, or its copy cannot be written.
-    """
+    """Return what transformers loads: the folder of the built-in model's float32 copy, or the name as it is."""
     if not base_model.startswith("builtin:"):
         return base_model
     import torch

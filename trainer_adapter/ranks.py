@@ -61,11 +61,7 @@ class Ranks:
 
     @classmethod
     def of(cls, processes: int) -> Ranks | None:
-        """Return the ranks of torch's default process group; ``None`` where a trainer's processes are not those.
-
-        Args:
-            processes: How many processes the trainer has.
-        """
+        """Return the ranks of torch's default process group; ``None`` where a trainer's processes are not those."""
         if processes == 1:
             return cls()
         distributed = sys.modules.get("torch.distributed")  # a trainer with several processes has loaded it
@@ -76,9 +72,8 @@ class Ranks:
     def share(self, make: Callable[[], _T]) -> list[_T]:
         """Return what each rank made, by rank. All ranks call it together.
 
-        Raises:
-            Exception: What ``make`` raised on the first rank on which it did, on every rank, naming that rank.
-            InfrastructureError: A rank is gone, or did not come in the time that the process group gives it.
+        What ``make`` raises on the first rank on which it does is raised on every rank, naming that rank. A rank that
+        is gone, or does not come in the time of the process group, is an ``InfrastructureError``.
         """
         if self.count == 1:
             return [make()]
@@ -127,12 +122,10 @@ def _exchange(own: bytes, count: int) -> list[memoryview]:
 def owners(counts: Sequence[int], generations: int) -> list[list[int]]:
     """Return, for each rank and each of its rows, the rank that holds the first row of the row's group.
 
+    The trainer cuts all rows, in the order of the ranks, into groups.
+
     >>> owners([6, 6], 4)
     [[0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 1, 1]]
-
-    Args:
-        counts: Rows of each rank. The trainer cuts all rows, in the order of the ranks, into groups.
-        generations: Rows of a group.
     """
     starts = list(itertools.accumulate(counts, initial=0))
     return [
@@ -144,14 +137,7 @@ def owners(counts: Sequence[int], generations: int) -> list[list[int]]:
 def score_together(
     ranks: Ranks, batch: FrozenBatch, owned: Sequence[Sequence[int]], score: Callable[[list[Rollout]], ScoreBatch]
 ) -> ScoreBatch:
-    """Return the outcomes of this rank's rows, each of which was scored by its owner. All ranks call it together.
-
-    Args:
-        ranks: The ranks.
-        batch: This rank's rows.
-        owned: For each rank and each of its rows, the rank that scores it.
-        score: Scores rollouts on this rank.
-    """
+    """Return the outcomes of this rank's rows. All ranks call it together; each scores the rows that it owns."""
     rank, rollouts = ranks.rank, batch.rollouts()
     away = [row for row, owner in enumerate(owned[rank]) if owner != rank]
     guests: list[tuple[int, Rollout]] = []

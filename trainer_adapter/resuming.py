@@ -102,11 +102,7 @@ def _from_named(checkpoint: Path, now: RunIdentity) -> Start:
 
 
 def _allowed(where: Path, old: RunIdentity, now: RunIdentity) -> Sequence[str]:
-    """Return the differences with which a run may go on.
-
-    Raises:
-        ConfigError: There are others; names them all.
-    """
+    """Return the differences with which a run may go on; an error names all others."""
     refused, allowed = differences(old, now)
     if not refused:
         return allowed
@@ -142,11 +138,7 @@ def _checkpoints_of(identity: RunIdentity, output_dir: Path) -> list[Path]:
 
 
 def state_of(checkpoint: Path) -> dict[str, Any]:
-    """Return the state that transformers wrote into a checkpoint.
-
-    Raises:
-        ConfigError: It cannot be read.
-    """
+    """Return the state that transformers wrote into a checkpoint; an error names one that cannot be read."""
     try:
         state: dict[str, Any] = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as reason:

@@ -182,11 +182,7 @@ def _render(value: object) -> str:
 
 
 def read_identity(folder: Path) -> RunIdentity | None:
-    """Return the identity in a folder; ``None`` if there is no such file.
-
-    Raises:
-        ConfigError: The file, which the message names, cannot be read, is damaged, or has another format.
-    """
+    """Return the identity in a folder; ``None`` without such a file. An error names a file that is damaged."""
     file = folder / FILE
     try:
         data = json.loads(file.read_text(encoding="utf-8"))

@@ -78,9 +78,8 @@ def sizes_of(args: Any) -> Iterator[Sizes]:  # fields of several classes of TRL'
 def check_groups(group_rewards: Sequence[str], args: object) -> None:
     """Raise where a reward needs whole groups and no process can have them.
 
-    Raises:
-        ConfigError: The settings do not say how large a group is, and several processes have parts of the batch; or
-            groups are split between processes that cannot exchange rows.
+    Either the settings do not say how large a group is, and several processes have parts of the batch; or groups are
+    split between processes that cannot exchange rows.
     """
     processes = int(getattr(args, "world_size", 1) or 1)
     if not group_rewards:

@@ -304,17 +304,7 @@ class TrainerRewards:
 
 
 def check_lists(trainer: str, rows: int, noun: str, **lists: Sequence[object]) -> None:
-    """Refuse what is no list, or is not as long as the completions.
-
-    Args:
-        trainer: The trainer's name.
-        rows: How long each list is.
-        noun: What there are so many of.
-        lists: The lists, by the trainer's names.
-
-    Raises:
-        DataError: One is wrong; names it.
-    """
+    """Refuse what is no list, or does not have as many entries as there are ``rows`` of a noun; name it."""
     for name, values in lists.items():
         if isinstance(values, str | bytes) or not isinstance(values, Sequence):
             raise DataError(f"{trainer}: {name}: expected a list, got {type(values).__name__}")

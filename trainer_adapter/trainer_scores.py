@@ -43,12 +43,7 @@ def for_trainer(batch: ScoreBatch, partial: Partial) -> dict[str, Scores]:
 
 
 def totals(scores: Mapping[str, Scores], weights: Mapping[str, float]) -> Scores:
-    """Return the sums that TRL makes of its scores: ``None`` where a row has no score at all.
-
-    Args:
-        scores: The scores as TRL gets them, by reward; all have one length.
-        weights: The rewards' weights.
-    """
+    """Return the sums that TRL makes of its scores: ``None`` where a row has no score at all."""
     sums: Scores = []
     for row in zip(*scores.values(), strict=True):
         terms = [weights[name] * score for name, score in zip(scores, row, strict=True) if score is not None]
@@ -102,13 +97,7 @@ class WaitingMetrics:
 
 
 def check_size(batch: ScoreBatch, step: int | None, shadows: Collection[str] = ()) -> None:
-    """Raise :class:`rewardkit.RewardError` for a score, or a weighted sum, that is too large for TRL's arithmetic.
-
-    Args:
-        batch: The outcomes.
-        step: Optimizer steps done.
-        shadows: Names of rewards whose scores are not handed to TRL.
-    """
+    """Raise :class:`rewardkit.RewardError` for a score, or a weighted sum, that is too large for TRL's arithmetic."""
     where = "" if step is None else f" at step {step}"
     for row in range(len(batch.rollouts)):
         total = 0.0

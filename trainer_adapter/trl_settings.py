@@ -25,12 +25,7 @@ _ConfigT = TypeVar("_ConfigT", bound="TrainingArguments")
 def check_settings(class_name: str, settings: Mapping[str, object]) -> dict[str, Any]:
     """Return the settings with numbers read from text, as YAML writes ``1e-4``. Without settings TRL is not loaded.
 
-    Args:
-        class_name: TRL's configuration class, ``GRPOConfig`` or ``RewardConfig``.
-        settings: The content of ``trl``.
-
-    Raises:
-        ConfigError: The installed class has no such setting, or the value has another type; names both and the version.
+    An error says which setting the installed class lacks, or which value has another type.
     """
     if not settings:
         return {}
@@ -58,11 +53,7 @@ def check_settings(class_name: str, settings: Mapping[str, object]) -> dict[str,
 
 
 def make_config(config_class: type[_ConfigT], arguments: Mapping[str, Any]) -> _ConfigT:
-    """Return TRL's configuration.
-
-    Raises:
-        ConfigError: TRL refuses the arguments, such as a group size that does not divide the batch.
-    """
+    """Return TRL's configuration; arguments that TRL refuses are a ``ConfigError``."""
     try:
         return config_class(**arguments)
     except (ValueError, TypeError, NotImplementedError) as error:

@@ -35,8 +35,7 @@ def counts_unknown_as_zero() -> bool:
 def check_version() -> None:
     """Log once what this version of TRL does otherwise, or that it is newer than those that the tests run with.
 
-    Raises:
-        ConfigError: It is older: there a completion without a score ends the training, by a ``TypeError`` of TRL's.
+    Refuse an older one: there a completion without a score ends the training, by a ``TypeError`` of TRL's.
     """
     version = _version()
     if version is None:

@@ -38,12 +38,7 @@ class Adapted(Protocol):
 
 
 class AdapterUpdates:
-    """The changes that an adapter's rewards take while a trainer uses them.
-
-    Args:
-        adapter: The adapter.
-        run: The run's record.
-    """
+    """The changes that an adapter's rewards take while a trainer uses them."""
 
     def __init__(self, adapter: Adapted, run: RecordPlace) -> None:
         self._adapter = adapter
@@ -70,9 +65,7 @@ class AdapterUpdates:
     def put_back(self, args: object) -> None:
         """Return to the trainer's own rewards, from which a further training in this process takes its changes.
 
-        Args:
-            args: The settings of the trainer that begins to train. One that is not known, and whose lists would have to
-                change, has the rewards as they are now for its own.
+        An unknown trainer, whose lists would have to change, has the rewards as they are now for its own.
         """
         if self.state is self._own:
             return
@@ -88,13 +81,7 @@ class AdapterUpdates:
     def begin_training(self, args: object, step: int, check_groups: Callable[[Sequence[str]], None]) -> None:
         """Take part in a training that begins, or goes on after so many steps.
 
-        Args:
-            args: The trainer's settings.
-            step: The steps done.
-            check_groups: Raises where rewards of these names score whole groups and a process has parts of some.
-
-        Raises:
-            RewardError: A change that the run has accepted cannot be applied again.
+        ``check_groups`` raises where rewards of these names score whole groups and a process has parts of some.
         """
         self._check_groups = check_groups
         ranks = int(getattr(args, "world_size", 1) or 1)
@@ -105,9 +92,7 @@ class AdapterUpdates:
     def begin(self, step: int | None, *, trains: bool = True) -> None:
         """Begin a step, before anything of it is scored: the trainer's callback does, or else a step's first batch.
 
-        Args:
-            step: The step.
-            trains: Whether it may begin a training; an evaluation before one, which may go on later, does not.
+        An evaluation before a training, which may go on later, does not begin it (``trains=False``).
         """
         if step is None:
             return
@@ -124,12 +109,7 @@ class AdapterUpdates:
             updates.leave()
 
     def check(self, state: RewardState) -> None:
-        """Refuse rewards with which the training would be wrong.
-
-        Raises:
-            RewardDefinitionError: A weight is too large, or a name is that of a function from elsewhere.
-            ConfigError: A reward scores whole groups, and a process has parts of some.
-        """
+        """Refuse rewards with which the training would be wrong: weights, names and groups."""
         self._adapter.check_weights(state.weights)
         trainer = self._trainer()
         theirs = (
@@ -171,16 +151,9 @@ def _weighed(state: RewardState) -> list[tuple[str, float]]:
 
 
 def align(trainer: TrlTrainer, before: RewardState, after: RewardState, functions: Mapping[str, Any]) -> None:
-    """Change a trainer's lists of reward functions, all together.
+    """Change a trainer's lists of reward functions, all together; it may have functions from elsewhere as well.
 
-    Args:
-        trainer: TRL's trainer, which may have functions from elsewhere as well.
-        before: The rewards that its lists are about.
-        after: The rewards that they are to be about.
-        functions: The function of each reward that the trainer is to call.
-
-    Raises:
-        ConfigError: The trainer has not the functions that it was given.
+    ``functions`` has the function of each reward that the trainer is to call afterwards.
     """
     old, new = set(before.rewards) - before.shadows, set(after.rewards) - after.shadows
     names = list(trainer.reward_func_names)

@@ -22,12 +22,7 @@ _ADDED = frozenset({"prompt", "uid"})  # Fields of `extra_info` that the manager
 def check_start(function: object, config: Mapping[str, Any]) -> None:
     """Make the rewards of a ``compute_score`` of ours, and look for their columns in the data for training.
 
-    Args:
-        function: What verl's manager has: the function, or verl's ``partial`` of it and its ``reward_kwargs``.
-        config: verl's settings.
-
-    Raises:
-        RewardError: The rewards cannot be used; or a file of ``data.train_files`` lacks a column that one needs.
+    ``function`` is what verl's manager has: the function, or verl's ``partial`` of it and its ``reward_kwargs``.
     """
     core = _core_of(function)
     if core is None:

@@ -64,10 +64,7 @@ def floats(**values: object) -> tuple[Any, ...]:
     """Return the namespace of the named values, and each as an array of one floating dtype on one device.
 
     Arrays of floats decide the dtype. Lists and integers take it, or get the default of the namespace: float64 in
-    numpy, ``torch.get_default_dtype()`` in torch.
-
-    Raises:
-        ObjectiveError: A value holds something else than numbers; names it.
+    numpy, ``torch.get_default_dtype()`` in torch. An error names a value that holds something else than numbers.
     """
     xp = namespace(*values.values())
     if xp is np:
@@ -105,11 +102,7 @@ def beside(value: object, array: Array) -> Any:
 
 
 def numbers(name: str, value: object, array: Array) -> Any:
-    """Return an argument in the namespace and on the device of an array, with its own dtype.
-
-    Raises:
-        ObjectiveError: It holds something else than numbers; names it.
-    """
+    """Return an argument in the namespace and on the device of an array, with its own dtype; refuse all but numbers."""
     xp = namespace(array)
     return _array(name, value) if xp is np else _tensor(name, value, xp, array.device)
 
@@ -163,17 +156,10 @@ def segment_sum(values: Array, index: Array, segments: int) -> Any:
 
 
 def reduce(terms: Array, reduction: str, dtype: object, weight: int | None = None, what: str = "terms") -> Any:
-    """Return the weighted mean or sum of a loss's terms as a scalar of the dtype.
+    """Return the weighted mean or sum of a loss's terms, of any shape, as a scalar of the dtype.
 
-    Args:
-        terms: One a term, of any shape.
-        reduction: ``"mean"`` or ``"sum"``.
-        dtype: Of the result.
-        weight: What the mean divides by; the number of terms without it.
-        what: What is averaged, for the error.
-
-    Raises:
-        ObjectiveError: There is nothing to average, or no such reduction.
+    The mean divides by ``weight``, or by the number of terms. With nothing to average the error calls the terms
+    ``what``.
     """
     if reduction not in ("mean", "sum"):
         raise ObjectiveError(f"reduction={reduction!r}: expected 'mean' or 'sum'")
@@ -187,17 +173,9 @@ def reduce(terms: Array, reduction: str, dtype: object, weight: int | None = Non
 
 
 def check_number(name: str, value: object, low: float, high: float = math.inf, *, open_at: float = math.inf) -> None:
-    """Refuse a setting that is not a number, or lies outside its range.
+    """Refuse a setting that is text or a boolean, or lies outside ``low`` to ``high``.
 
-    Args:
-        name: The setting.
-        value: A number, or an array of one.
-        low: The lowest value.
-        high: The highest; infinity itself is never allowed.
-        open_at: The end that the range does not contain.
-
-    Raises:
-        ObjectiveError: It is text or a boolean, or outside.
+    The range does not contain its end ``open_at``, and never infinity.
     """
     try:
         number = math.nan if isinstance(value, str | bytes | bool) else float(value)  # type: ignore[arg-type]
@@ -215,11 +193,7 @@ def is_whole(value: object, lowest: int) -> bool:
 
 
 def same_shape(**arrays: Array) -> None:
-    """Refuse arrays of different shapes: broadcasting (P,) against (P, 1) makes P * P pairs unseen.
-
-    Raises:
-        ObjectiveError: The shapes differ; the message has each name and shape.
-    """
+    """Refuse arrays of different shapes, by name: broadcasting (P,) against (P, 1) makes P * P pairs unseen."""
     if len({tuple(array.shape) for array in arrays.values()}) > 1:
         shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in arrays.items())
         raise ObjectiveError(f"expected one shape, got {shapes}")

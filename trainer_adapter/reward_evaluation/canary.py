@@ -77,19 +77,9 @@ class CanaryMeasurement:
 
 
 class Canary:
-    """The measurements of one canary set in a run's record.
+    """The measurements of one canary set in a run's record; the first one begins a record that ``is_new``.
 
-    Args:
-        run: The run's folder.
-        name: The set's name.
-        step: The step of the measurement that comes; by default the training's last, or one more than the last
-            measurement's where nothing was trained.
-
-    Attributes:
-        is_new: Whether there is no record yet; the first measurement begins one.
-
-    Raises:
-        RecordError: What is there is no record.
+    The default step is the training's last, or one more than the last measurement's where nothing was trained.
     """
 
     def __init__(self, run: RecordPlace, name: str, step: int | None = None) -> None:
@@ -101,11 +91,7 @@ class Canary:
     def keep(
         self, report: PreferenceReport, *, new_baseline: bool = False, min_accuracy: float | None = None
     ) -> CanaryMeasurement:
-        """Record a report as the measurement of this step, with its flags, and return it.
-
-        Raises:
-            RecordError: It cannot be written.
-        """
+        """Record a report as the measurement of this step, with its flags, and return it."""
         whole = report.overall
         baseline = None if new_baseline else self._baseline()
         measured = CanaryMeasurement(
@@ -137,11 +123,7 @@ class Canary:
 
 
 def canary_name(source: Path | str) -> str:
-    """Return the name of a canary set: the text itself, or a file's name without its endings.
-
-    Raises:
-        ConfigError: It has characters that no metric's name has.
-    """
+    """Return the name of a canary set: the text itself, or a file's name without its endings. Refuse an unfit one."""
     name = source.name.partition(".")[0] if isinstance(source, Path) else source
     if not _NAME.fullmatch(name):
         raise ConfigError(f"--name {name!r}: expected 1 to 60 letters, digits, '_', '.' and '-', such as canary")

@@ -17,11 +17,7 @@ _WEIGHTS = ("config.json", "adapter_config.json")  # What a reward model's folde
 
 
 def reward_of(model: str, timeout_s: float | None = None) -> RewardSet:
-    """Return the one reward that a command line names: a reward model's folder, or what ``rewardkit score`` takes.
-
-    Raises:
-        RewardError: It leads nowhere, to several rewards, or to a folder without a model.
-    """
+    """Return the one reward that a command line names: a reward model's folder, or what ``rewardkit score`` takes."""
     folder = Path(model)
     if not folder.is_dir():
         return one_of(model, timeout_s)
@@ -55,13 +51,7 @@ def score_rows(
 ) -> list[ScoredRow]:
     """Score all completions of all rows by a set's one reward, and return the rows with their scores, in order.
 
-    Args:
-        reward_set: The reward, and what its workers need.
-        rows: The rows.
-        subset_column: The column that says what a row belongs to.
-        workers: Worker processes.
-        inline: Run in this process.
-        tick: Called with the numbers of calls that are done, of all calls, and of failed ones.
+    ``tick`` is called with the numbers of calls that are done, of all calls, and of failed ones.
     """
     (reward,) = reward_set.rewards.values()
     rollouts = [rollout for row in rows for rollout in row.rollouts]
@@ -86,11 +76,7 @@ def _combine(reward: Composable, columns: dict[str, list[Outcome | None]], row: 
 
 
 def subset_of(rows: Sequence[PreferenceRow], column: str | None) -> str | None:
-    """Return the column of subsets: the one that is named, or ``subset`` if there is one.
-
-    Raises:
-        ConfigError: The rows lack the column that is named.
-    """
+    """Return the column of subsets: the named one, which the rows must have, or ``subset`` if there is one."""
     columns = rows[0].columns
     if column is not None and column not in columns:
         raise ConfigError(

@@ -46,10 +46,7 @@ def fit_groups(
 ) -> Fitted:
     """Return groups as tokens, of which no text has more than ``max_length``.
 
-    A prompt is cut at its beginning. A completion that does not fit without its prompt is left out, or refused.
-
-    Raises:
-        DataError: A completion does not fit and is to be refused, or no group is left; names the row.
+    A prompt is cut at its beginning. A completion that does not fit without its prompt is left out, or refused by row.
     """
     encoded: list[EncodedGroup] = []
     prompts_cut = completions_dropped = groups_dropped = 0
@@ -117,9 +114,6 @@ def padding_id(tokenizer: PreTrainedTokenizerBase, groups: Sequence[EncodedGroup
 
     A sequence classifier of transformers reads the last token that is not the padding token. Where texts end with the
     padding token, as with ``pad = eos``, it would read another place, so another token of the tokenizer's is taken.
-
-    Raises:
-        ConfigError: The tokenizer has no padding token, does not know the one that is named, or has no other.
     """
     if pad_token is not None:
         if pad_token not in tokenizer.get_vocab():

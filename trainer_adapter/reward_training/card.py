@@ -24,14 +24,7 @@ _MEANINGS = {
 def write_card(
     folder: Path, description: RewardModelDescription, figures: Mapping[str, HeldOutFigure], facts: Mapping[str, str]
 ) -> Path:
-    """Write the card and return its path.
-
-    Args:
-        folder: The folder of the weights.
-        description: Of the model: its kind, base, lengths and scores.
-        figures: On held-out prompts.
-        facts: Further lines of the first table, by name.
-    """
+    """Write the model's card and return its path; ``facts`` are further lines of the first table, by name."""
     rows = {
         "kind": description.kind,
         "base model": description.base,

@@ -78,11 +78,7 @@ rm.command("over-optimisation")(over_optimisation_command)
 
 
 def read_reward_plan(path: Path, output: Path | None = None) -> RewardModelConfig:
-    """Return the configuration in a YAML file, perhaps with another output folder.
-
-    Raises:
-        ConfigError: There is no such file, it is not YAML, or a field is wrong.
-    """
+    """Return the configuration in a YAML file, perhaps with another output folder."""
     from rewardkit.extending import read_yaml
     from trainer_adapter.reward_training.reward_model_config import RewardModelConfig
 

@@ -57,13 +57,8 @@ def pair_figures(
 ) -> dict[str, HeldOutFigure]:
     """Return accuracy (a tie is no win), tie rate, mean margin, calibration error and Brier score of pairs.
 
-    Rankings are all pairs of different rank.
-
-    Args:
-        groups: The held-out groups.
-        scores: Of each group the scores of its completions.
-        bins: Of the calibration error, of equal widths.
-        seed: Of the pairs' random order and of the bootstrap.
+    Rankings are all pairs of different rank. ``bins`` of equal widths are those of the calibration error; ``seed`` is
+    that of the pairs' random order and of the bootstrap.
     """
     won, lost, prompt = [], [], []
     for group, values in zip(groups, scores, strict=True):
@@ -109,10 +104,7 @@ def outcome_figures(
 
 
 def step_figures(groups: Sequence[EncodedGroup], texts: TextScores, *, seed: int) -> dict[str, HeldOutFigure]:
-    """Return accuracy and F1 of the steps' likeliest labels.
-
-    ``step_f1`` is the F1 of finding wrong steps (-1), ``right_f1`` that of right ones (+1).
-    """
+    """Return accuracy of the steps' likeliest labels, and F1 of finding wrong steps (``step_f1``) and right ones."""
     predicted = np.asarray(list(chain.from_iterable(texts.step_labels)), dtype=np.float64)
     steps = [(group.group.key, label) for group in groups for labels in group.group.step_labels for label in labels]
     true = np.asarray([label for _, label in steps], dtype=np.float64)
@@ -137,10 +129,7 @@ def pairs_of(encoded: EncodedGroup) -> list[tuple[int, int]]:
 
 
 def area_under_curve(scores: _Numbers, labels: _Numbers) -> float | None:
-    """Return the share of (right, wrong) pairs that the scores order rightly, a tie as half; ``None`` without a pair.
-
-    Mann and Whitney (1947), by mid-ranks.
-    """
+    """Return the share of (right, wrong) pairs that the scores order rightly, a tie as half (Mann-Whitney 1947)."""
     right = int((labels == 1).sum())
     others = len(labels) - right
     if not right or not others:

@@ -38,12 +38,7 @@ class TextScores(NamedTuple):
 
 
 def load_tokenizer(base_model: str) -> PreTrainedTokenizerBase:
-    """Return a base model's tokenizer.
-
-    Raises:
-        ConfigError: There is no such model, or its tokenizer cannot be read.
-        ModuleNotFoundError: The extra ``train`` is not installed.
-    """
+    """Return a base model's tokenizer."""
     check_model(base_model)
     with needing_extra():
         from transformers import AutoTokenizer
@@ -62,11 +57,7 @@ def load_tokenizer(base_model: str) -> PreTrainedTokenizerBase:
 
 
 def token_limit(base_model: str, max_length: int | None) -> int:
-    """Return the most tokens of a text: ``max_length``, or 1024, or what the model has positions for if that is less.
-
-    Raises:
-        ConfigError: ``max_length`` is more than the model has positions for.
-    """
+    """Return the most tokens of a text: ``max_length``, by default 1024, and never more than the model's positions."""
     from transformers import AutoConfig
 
     with _as_config_error(base_model):
@@ -84,8 +75,7 @@ def token_limit(base_model: str, max_length: int | None) -> int:
 def load_backbone(base_model: str, kind: ModelKind, tokenizer: PreTrainedTokenizerBase, seed: int) -> Backbone:
     """Return a base model with the head of its kind: new and seeded, unless the checkpoint has one that fits.
 
-    Raises:
-        ConfigError: It cannot be loaded, has another head, or has weights that are not finite; names them.
+    Another head, or weights that are not finite, are refused by name.
     """
     from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification, set_seed
 

@@ -59,17 +59,10 @@ class HeldOut(NamedTuple):
 def read_groups(
     kind: ModelKind, source: Any, *, step_separator: str = "\n", group_size: int | None = None, what: str = "dataset"
 ) -> list[LabelledGroup]:
-    """Return the groups that rows stand for.
+    """Return the groups that rows stand for; errors call the rows ``what``, and name row and column.
 
-    Args:
-        kind: Which labels the rows have.
-        source: A file of rows, a list of them, or a ``datasets.Dataset``.
-        step_separator: What separates the steps of a completion that is one text.
-        group_size: Completions in one ranking; ``None`` for as many as a row, or a prompt, has.
-        what: What errors call the rows.
-
-    Raises:
-        DataError: A column is missing, a value is wrong, or there is no row; names the row and the column.
+    ``step_separator`` parts a completion that is one text. Without ``group_size`` a ranking has as many completions as
+    a row, or a prompt, has.
     """
     if kind == "bradley_terry":
         return _paired(_preferences(source, what))
@@ -82,11 +75,7 @@ def read_groups(
 
 
 def split_groups(groups: Sequence[LabelledGroup], share: float, seed: int) -> HeldOut:
-    """Return the groups, with a share of the prompts held out; a prompt is on one side with all its groups.
-
-    Raises:
-        DataError: A share is to be held out, and there are fewer than two prompts.
-    """
+    """Return the groups, with a share of the prompts held out; a prompt is on one side with all its groups."""
     if not share:
         return HeldOut(list(groups), [])
     keys = sorted({one.key for one in groups})
@@ -199,11 +188,7 @@ def _rank(value: Any, where: str, column: str) -> float:
 
 
 def _parts(group: LabelledGroup, size: int | None) -> list[LabelledGroup]:
-    """Return a ranking, or its parts of the size that is asked for.
-
-    Raises:
-        DataError: The size does not divide it, it has one completion, or all have the same rank.
-    """
+    """Return a ranking, or its parts of the size that is asked for; refuse one in which nothing can be learned."""
     count = len(group.completions)
     if size is not None and count % size:
         _refuse(group.where, "prompt", f"has {count} completions, which group_size={size} does not divide")

@@ -25,13 +25,10 @@ if TYPE_CHECKING:
 
 
 def group_losses(kind: ModelKind, logits: torch.Tensor, batch: dict[str, Any], center: float = 0.0) -> torch.Tensor:
-    """Return the loss of each prompt of a batch, (P,).
+    """Return the loss of each prompt of a batch, (P,); ``center`` weighs the squared sum of a pair's scores.
 
-    Args:
-        kind: What is learned.
-        logits: (N, 1) of pairs and rankings, (N, L, 1) of outcomes, (N, L, 3) of steps.
-        batch: What :func:`~trainer_adapter.reward_training.batches.batch_of` returned, as tensors.
-        center: Weight of the squared sum of a pair's scores.
+    Logits are (N, 1) of pairs and rankings, (N, L, 1) of outcomes, (N, L, 3) of steps; the batch is that of
+    :func:`~trainer_adapter.reward_training.batches.batch_of`, as tensors.
     """
     import torch
 
