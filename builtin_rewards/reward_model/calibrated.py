@@ -203,7 +203,8 @@ class Calibrated(Composite):
 def _pairs(rows: Rows) -> list[PreferenceRow] | None:
     """Return the pairs; ``None`` where rows are labelled completions."""
     if isinstance(rows, str | Path):
-        return _check_one_to_one(read_preferences(rows)) if "chosen" in read_rows(rows, limit=1)[0].values else None
+        (first,) = read_rows(rows, limit=1, for_trainer=False)
+        return _check_one_to_one(read_preferences(rows)) if "chosen" in first.values else None
     mappings = [row for row in rows if not isinstance(row, Rollout)]
     return _check_one_to_one(preferences_of(mappings)) if mappings and "chosen" in mappings[0] else None
 

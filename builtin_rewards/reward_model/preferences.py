@@ -57,7 +57,7 @@ def read_preferences(path: str | Path, *, limit: int | None = None) -> list[Pref
     Raises:
         DataError: There is no such file, it has no rows, or a row is wrong; names file, row and column.
     """
-    rows = read_rows(path, needs=("chosen", "rejected"), limit=limit)
+    rows = read_rows(path, needs=("chosen", "rejected"), limit=limit, for_trainer=False)  # a prompt may be missing
     return [_preference(row.values, f"{path}:{row.line}") for row in rows]
 
 

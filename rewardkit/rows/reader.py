@@ -64,7 +64,9 @@ def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout
     ]
 
 
-def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None = None) -> list[Row]:
+def read_rows(
+    path: str | Path, *, needs: Sequence[str] = (), limit: int | None = None, for_trainer: bool = True
+) -> list[Row]:
     """Return the rows of a data set, in its order, each with the keys of the first.
 
     Reads JSON Lines, CSV (``.csv``, ``.tsv``), a list of objects (``.json``), Parquet, an Arrow file, and a folder that
@@ -74,13 +76,15 @@ def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None 
         path: The file or folder; ``-`` for standard input. Text is UTF-8.
         needs: Keys that the rows must have.
         limit: Rows to read; ``None`` for all.
+        for_trainer: Whether prompts must be what a trainer takes, see :func:`check_prompts`.
 
     Raises:
         DataError: There is no such file, it has no rows, or a row is wrong; names file and line.
     """
     path = Path(path)
     rows = _read(path, needs, limit)
-    check_prompts(name_of(path), rows)
+    if for_trainer:
+        check_prompts(name_of(path), rows)
     return rows
 
 

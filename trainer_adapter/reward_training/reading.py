@@ -100,7 +100,7 @@ def _preferences(source: Any, what: str) -> list[PreferenceRow]:
 
 def _rows(source: Any, what: str) -> list[tuple[str, Mapping[str, Any]]]:
     if isinstance(source, str | Path):
-        return [(f"{source}:{row.line}", row.values) for row in read_rows(source)]
+        return [(f"{source}:{row.line}", row.values) for row in read_rows(source, for_trainer=False)]
     found = []
     for number, row in enumerate(source):
         if not isinstance(row, Mapping):

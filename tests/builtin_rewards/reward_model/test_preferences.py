@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,15 @@ def test_text_of_human_and_assistant_is_a_conversation() -> None:
     assert ["Hi", "Hello.", "2+2="] == [one["content"] for one in found.prompt if not isinstance(one, str)]
     assert ([SAY],) == found.chosen
     assert 3 == len(found.rejected[0])
+
+
+def test_a_file_may_leave_some_prompts_out(tmp_path: Path) -> None:
+    """A prompt that is null or empty is what the conversations begin with; text and messages may mix."""
+    sides = {"chosen": [ASK, SAY], "rejected": [ASK, WRONG]}
+    rows = [{"prompt": prompt, **sides} for prompt in ("2+2=", [ASK], None, "")]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert ["2+2=", [ASK], [ASK], [ASK]] == [row.prompt for row in read_preferences(path)]
 
 
 def test_rows_of_one_prompt_are_groups_of_their_own() -> None:
