@@ -61,7 +61,9 @@ def records(path: Path) -> Iterator[Record]:
     label = name_of(path)
     lines_read = _Lines(label)
     try:
-        if path != STDIN and path.is_dir() and is_saved(path):
+        if path != STDIN and path.is_dir():
+            if not is_saved(path):
+                raise DataError(f"{label}: a folder that Dataset.save_to_disk did not write; name a file of rows")
             yield from saved_rows(path)
             return
         with _open_input(path) as file:
