@@ -161,12 +161,7 @@ class Sandbox:
         return evaluation.results(len(together), self.level), evaluation.ended_itself
 
     def _run_again(
-        self,
-        request: Mapping[str, Any],
-        inputs: Sequence[str],
-        last: ExecutionResult,
-        limits: Limits,
-        deadline: float,
+        self, request: Mapping[str, Any], inputs: Sequence[str], last: ExecutionResult, limits: Limits, deadline: float
     ) -> list[ExecutionResult]:
         """Run the inputs before the last one again, since a signal ended their process; return all results."""
         results: list[ExecutionResult] = []

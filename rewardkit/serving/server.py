@@ -84,13 +84,7 @@ def serve(
     check_token(host, token, drawn=False)
     with listening(host, port, tries=1) as listener:
         runtime.wait_loaded()
-        app = RewardApp(
-            runtime,
-            token=token,
-            group_size=group_size,
-            group_wait_s=group_wait_s,
-            most_rows=most_rows,
-        )
+        app = RewardApp(runtime, token=token, group_size=group_size, group_wait_s=group_wait_s, most_rows=most_rows)
         server = RewardServer(config_of(app, connections=_connections(), end_s=END_S), app)
         spare_collections()
         tell(f"http://{url_host(host)}:{listener.getsockname()[1]}")

@@ -131,11 +131,7 @@ def run(payload: Payload, channel: Channel, warden: int) -> int:
 
 
 def _fork_worker(
-    order: tuple[int, str, int],
-    payload: Payload,
-    loaded: dict[int, TargetFunction],
-    channel: Channel,
-    warden: int,
+    order: tuple[int, str, int], payload: Payload, loaded: dict[int, TargetFunction], channel: Channel, warden: int
 ) -> None:
     """Fork a worker by way of a child that ends at once, so that the warden becomes its parent."""
     number, lane, width = order

@@ -123,11 +123,7 @@ def cancel(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
     return {"job": None if job is None else job.as_json()}
 
 
-POSTS: Mapping[str, Callable[[OpenRun, Mapping[str, Any]], Answer]] = {
-    "try": try_reward,
-    "ask": ask,
-    "cancel": cancel,
-}
+POSTS: Mapping[str, Callable[[OpenRun, Mapping[str, Any]], Answer]] = {"try": try_reward, "ask": ask, "cancel": cancel}
 """What the page sends to ``/api/runs/{run}/change/...``, each with the write token alone."""
 
 

@@ -288,12 +288,7 @@ class _Filter(NamedTuple):
         """Return the filter of a query; a status needs a reward."""
         reward = query.choice("reward", rewards)
         status = query.choice("status", tuple(Status))
-        return cls(
-            reward,
-            Status(status) if status and reward else None,
-            query.number("min"),
-            query.number("max"),
-        )
+        return cls(reward, Status(status) if status and reward else None, query.number("min"), query.number("max"))
 
     def mask(self, table: CompletionTable) -> Mask:
         """Return where it holds."""

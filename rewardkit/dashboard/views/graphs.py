@@ -147,10 +147,7 @@ def _metric_graphs(part: Part, metrics: Sequence[str]) -> Iterator[dict[str, Any
 
 
 def _graph(
-    key: str,
-    about: _About,
-    lines: Mapping[str, Mapping[str, Sequence[Number]]],
-    notes: Sequence[tuple[int, str]],
+    key: str, about: _About, lines: Mapping[str, Mapping[str, Sequence[Number]]], notes: Sequence[tuple[int, str]]
 ) -> dict[str, Any]:
     return {
         "key": key,

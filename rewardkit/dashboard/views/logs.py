@@ -171,11 +171,7 @@ def _width(span: tuple[int, int] | None) -> int:
 
 
 def _strip(
-    reward: str,
-    version: int,
-    rows: Iterable[StepSummary],
-    inside: Iterable[StepSummary],
-    span: tuple[int, int] | None,
+    reward: str, version: int, rows: Iterable[StepSummary], inside: Iterable[StepSummary], span: tuple[int, int] | None
 ) -> dict[str, Any]:
     """Return a version's counts in the chosen steps, and its bars over the whole run."""
     width, bars = _width(span), defaultdict[int, list[int]](lambda: [0, 0, 0])
