@@ -57,11 +57,9 @@ _log = logging.getLogger("rewardkit.dashboard")
 
 
 class Dashboard:
-    """What the addresses work with, and closes in the end.
+    """What the addresses work with, and closes in the end; ``folder`` may be a run's own, or a database or a run in it.
 
-    Args:
-        folder: The folder of runs, a run's own, or a database or a run in it.
-        write_token: What allows rewards to be changed; ``None`` forbids it.
+    Without a ``write_token`` no reward can be changed.
     """
 
     def __init__(self, folder: RunsPlace, write_token: str | None = None) -> None:
@@ -94,14 +92,7 @@ class JsonResponse(Response):
 
 
 def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names: Sequence[str] = ()) -> Guard:
-    """Return the app, guarded.
-
-    Args:
-        dashboard: What it shows.
-        token: What opens it.
-        host: The address that it is bound to.
-        names: Further names that it answers to.
-    """
+    """Return the app, guarded as :class:`Guard` says."""
     endpoints = _Endpoints(dashboard)
     routes = [
         Route("/api/runs", endpoints.runs),

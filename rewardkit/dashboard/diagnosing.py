@@ -43,9 +43,7 @@ def main() -> None:
 def diagnosis_of(record: str, most: int = MOST_COMPLETIONS) -> dict[str, Any]:
     """Return the diagnosis of a record or why it has none, its last step, and the seconds of the processor.
 
-    Args:
-        record: The record.
-        most: About how many completions are looked at.
+    About ``most`` completions are looked at.
     """
     answer: dict[str, Any] = {"diagnosis": None, "problem": None, "step": None}
     try:

@@ -23,14 +23,9 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def function_of(source: str, wanted: str) -> str:
-    """Return the function of a text that is meant.
+    """Return the function ``wanted`` of a Python text, or the only one where the name is empty.
 
-    Args:
-        source: The text of a Python file.
-        wanted: Its name; empty for the only one that there is.
-
-    Raises:
-        RewardLoadError: The text is not Python, or has no such function; without a name, it has none or several.
+    Raises RewardLoadError where the text is not Python or lacks it, or where it has none or several without a name.
     """
     tree = _parsed(source)
     functions = [one for one in tree.body if isinstance(one, _Function)]
@@ -52,15 +47,9 @@ def function_of(source: str, wanted: str) -> str:
 
 
 def written(record: Path, name: str, source: str) -> Path:
-    """Write a text to its file beside a record, where it is not there yet, and return the file.
+    """Write a reward's text to its file beside a record, where it is not there yet, and return the file.
 
-    Args:
-        record: The record's file.
-        name: The reward's name.
-        source: The text.
-
-    Raises:
-        RewardLoadError: It cannot be written there.
+    Raises RewardLoadError where it cannot be written there.
     """
     home = record.resolve().parent
     folder = home / FOLDER / EDITED

@@ -46,11 +46,8 @@ _TRICKS = re.compile(rb"%(?:2f|5c|00)|\\|//|/%2e|/\.\.?(?:/|$)|%2e(?:/|$)", re.I
 class Guard:
     """Lets a request pass to an app, or answers it.
 
-    Args:
-        app: The app.
-        token: What opens the page, in the address at first and then in a cookie.
-        host: The address that the server is bound to.
-        names: Further names that the server answers to, such as this machine's with its domain.
+    The ``token`` opens the page, in the address at first and then in a cookie. The server is bound to ``host``, and
+    answers to further ``names`` such as this machine's with its domain.
     """
 
     def __init__(self, app: ASGIApp, token: str, host: str = "127.0.0.1", names: Iterable[str] = ()) -> None:

@@ -118,16 +118,9 @@ class Jobs:
     def start(
         self, record: RecordPlace, job: Mapping[str, Any], about: Mapping[str, Any], deadline_s: float
     ) -> JobState:
-        """Start a job of a run.
+        """Start a job of a run, which has ``deadline_s`` seconds; the page is told ``about`` of it.
 
-        Args:
-            record: The run's record.
-            job: What :mod:`rewardkit.dashboard.trial` reads.
-            about: What the page is told of it.
-            deadline_s: Seconds that it has.
-
-        Raises:
-            UpdateRefusedError: Another one is under way.
+        Raises UpdateRefusedError where another one is under way.
         """
         key = record.resolve()
         with self._lock:

@@ -30,11 +30,7 @@ _FORGET_S = 30.0  # Seconds for which a run is watched after somebody last asked
 
 @dataclass(slots=True, eq=False)
 class WatchedRun:
-    """A run that is watched. The thread writes it, the event loop reads it.
-
-    Attributes:
-        until: Until when it is watched, by the monotonic clock.
-    """
+    """A run that is watched ``until`` a monotonic time. The thread writes it, the event loop reads it."""
 
     state: dict[str, Any] | None = None  # The last state; `None` before the first look
     until: float = field(default_factory=lambda: time.monotonic() + _FORGET_S)
@@ -44,11 +40,7 @@ class WatchedRun:
 
 
 class Live:
-    """Watches runs, each as long as somebody asks for it.
-
-    Args:
-        readers: Makes the readers of the thread.
-    """
+    """Watches runs, each as long as somebody asks for it; ``readers`` makes the readers of the thread."""
 
     def __init__(self, readers: Callable[[], Readers]) -> None:
         self._readers = readers
@@ -79,8 +71,7 @@ class Live:
     async def state(self, name: str) -> dict[str, Any]:
         """Return the state of a run, once.
 
-        Raises:
-            BusyError: There is no answer in a few seconds, or too many runs are watched.
+        Raises BusyError where there is no answer in a few seconds, or too many runs are watched.
         """
         with self._listening(name) as (run, change):
             with contextlib.suppress(TimeoutError):

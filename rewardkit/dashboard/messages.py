@@ -15,15 +15,10 @@ Part = dict[str, Any]
 
 
 def text_json(text: Text | None, *, full: bool = False) -> dict[str, Any] | None:
-    """Return a text ready for JSON; ``None`` for one that was left out.
+    """Return a prompt or completion ready for JSON, ``full`` or shortened; ``None`` for one that was left out.
 
-    Args:
-        text: The prompt or completion.
-        full: Whether all of it is wanted, however long it is.
-
-    Returns:
-        ``text``, or for a conversation ``messages``, each of which has a ``role``, perhaps a ``name``, and ``parts`` of
-        the kinds ``text``, ``thinking``, ``call``, ``result`` and ``other``; ``chars`` of all of it, and ``whole``.
+    The result has ``text``, or for a conversation ``messages``, each with a ``role``, perhaps a ``name``, and ``parts``
+    of the kinds ``text``, ``thinking``, ``call``, ``result`` and ``other``; and ``chars`` of all of it, and ``whole``.
     """
     if text is None:
         return None

@@ -11,9 +11,7 @@ def own_lines(text: str, function: str) -> list[tuple[int, int]] | None:
     """Return the first and the last line of each statement that a function consists of, in order, from 1.
 
     They are the function, and the statements of the file's top level that it uses, by themselves or by others.
-
-    Returns:
-        ``None`` where the text is not Python, or its top level has no such function.
+    ``None`` where the text is not Python, or its top level has no such function.
     """
     try:
         body = ast.parse(text).body

@@ -14,12 +14,9 @@ Action: TypeAlias = Callable[[OpenRun, Mapping[str, Any]], dict[str, Any]]
 
 
 class Panel(NamedTuple):
-    """A tab of a run.
+    """A tab of a run; ``page/tabs/NAME.js`` draws it, with ``page/tabs/NAME.css`` where there is one.
 
-    ``page/tabs/NAME.js`` draws it, with ``page/tabs/NAME.css`` where there is one.
-
-    Attributes:
-        actions: What it does to a run at ``/api/runs/RUN/change/ACTION``, each with the write token alone.
+    Each of its ``actions`` is at ``/api/runs/RUN/change/ACTION``, with the write token alone.
     """
 
     name: str  # Its name in addresses: `/runs/RUN/NAME` for a reader, `/api/runs/RUN/NAME` for the page

@@ -48,8 +48,7 @@ class Progress(NamedTuple):
 class PromptIndex:
     """The prompts of a run in numbers; shared by threads, each of which hands in a reader of its own.
 
-    Attributes:
-        lock: Held while it is used, with all that :meth:`of` returns.
+    The ``lock`` is held while it is used, with all that :meth:`of` returns.
     """
 
     def __init__(self, reward: str | None = None, beside: PromptIndex | None = None) -> None:
@@ -207,10 +206,8 @@ class PromptIndex:
     def order(self, by: str, *, descending: bool) -> Whole:
         """Return the prompts in an order; those without a value stand last in both directions.
 
-        Args:
-            by: ``index``, ``text``, ``length``, ``epochs``, ``completions``, ``best``, ``mean``, ``first_mean``,
-                ``last_mean``, ``change``, or ``column:`` and its name.
-            descending: Whether the greatest comes first.
+        ``by`` is ``index``, ``text``, ``length``, ``epochs``, ``completions``, ``best``, ``mean``, ``first_mean``,
+        ``last_mean``, ``change``, or ``column:`` and its name.
         """
 
         def sort() -> Whole:

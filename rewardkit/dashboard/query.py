@@ -15,11 +15,7 @@ MOST_WHOLE = 2**53  # The largest whole number that JavaScript can tell from its
 
 
 class Query:
-    """A request's parameters by name. An empty one counts as absent.
-
-    Args:
-        parameters: The parameters; of one that was given twice the last.
-    """
+    """A request's parameters by name, the last of one that was given twice. An empty one counts as absent."""
 
     def __init__(self, parameters: Mapping[str, str] | None = None) -> None:
         self._parameters = {name: value for name, value in (parameters or {}).items() if value}
@@ -29,11 +25,7 @@ class Query:
     @overload
     def text(self, name: str, default: str) -> str: ...
     def text(self, name: str, default: str | None = None) -> str | None:
-        """Return a text.
-
-        Raises:
-            RecordError: It is longer than any that makes sense.
-        """
+        """Return a text. Raises RecordError where it is longer than any that makes sense."""
         value = self._parameters.get(name)
         if value is not None and len(value) > MOST_CHARS:
             raise RecordError(f"{name}={shortened(value, 40)}: expected at most {MOST_CHARS:,} characters")
@@ -46,11 +38,7 @@ class Query:
     def integer(
         self, name: str, default: int | None = None, *, low: int = -MOST_WHOLE, high: int = MOST_WHOLE
     ) -> int | None:
-        """Return a whole number.
-
-        Raises:
-            RecordError: The value is not a whole number, or not between ``low`` and ``high``.
-        """
+        """Return a whole number. Raises RecordError where the value is another, or not between ``low`` and ``high``."""
         text = self.text(name)
         if text is None:
             return default
@@ -67,11 +55,7 @@ class Query:
     @overload
     def number(self, name: str, default: float) -> float: ...
     def number(self, name: str, default: float | None = None) -> float | None:
-        """Return a number.
-
-        Raises:
-            RecordError: The value is not a number, or not finite.
-        """
+        """Return a number. Raises RecordError where the value is not a number, or not finite."""
         text = self.text(name)
         if text is None:
             return default
@@ -88,11 +72,7 @@ class Query:
     @overload
     def choice(self, name: str, options: Sequence[str], default: str) -> str: ...
     def choice(self, name: str, options: Sequence[str], default: str | None = None) -> str | None:
-        """Return one of several words.
-
-        Raises:
-            RecordError: The value is not one of them.
-        """
+        """Return one of several words. Raises RecordError where the value is not one of them."""
         value = self.text(name)
         if value is None:
             return default

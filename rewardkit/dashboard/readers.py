@@ -46,11 +46,8 @@ class RunCache:
     def get(self, key: Hashable, version: Hashable, compute: Callable[[], T]) -> T:
         """Return a value, computed anew where the version has changed.
 
-        Args:
-            key: What it is.
-            version: Of what it was computed: :attr:`OpenRun.version`, which is the same in all threads. A run's
-                ``data_version`` is not: each connection counts for itself.
-            compute: Computes it; while it does, others who ask for the same wait. It must not ask for a cached value.
+        The version is :attr:`OpenRun.version`, the same in all threads; a run's ``data_version`` differs by connection.
+        While ``compute`` runs, others who ask for the same wait. It must not ask for a cached value.
         """
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
@@ -81,11 +78,7 @@ class _Entry:
 
 
 class OpenRun(NamedTuple):
-    """A run as a view gets it.
-
-    Attributes:
-        jobs: The trials and changes of rewards that the server has under way; ``None`` where it allows none.
-    """
+    """A run as a view gets it; ``jobs`` are its trials and changes under way, ``None`` where the server allows none."""
 
     run: Run  # The run, open in this thread
     cache: RunCache  # What is computed once for all threads
@@ -142,13 +135,9 @@ class RunCaches:
 
 
 class Readers:
-    """The runs that one thread has open, and closes.
+    """The runs that one thread has open, and closes; ``shared`` are the caches of the runs, for all threads.
 
-    Args:
-        folder: Where the runs lie.
-        shared: The caches of the runs, for all threads.
-        jobs: Passed on to the views.
-        wait_s: Seconds after which a question to a run ends with an error, whatever stands in its file.
+    After ``wait_s`` seconds a question to a run ends with an error, whatever stands in its file.
     """
 
     def __init__(
@@ -160,9 +149,7 @@ class Readers:
     def get(self, name: str) -> OpenRun:
         """Return a run, opened anew where another file has taken its file's place.
 
-        Raises:
-            Missing: There is no such run.
-            Unreadable: Its file cannot be read.
+        Raises Missing where there is no such run, and Unreadable where its file cannot be read.
         """
         run = self._same(name)
         if run is None:

@@ -41,20 +41,11 @@ def serve(
     names: Sequence[str] = (),
     tell: Callable[[Address], None] = lambda address: None,
 ) -> None:
-    """Serve the dashboard until it is stopped.
+    """Serve the dashboard of a folder of runs, which need not be there, of a run or of a database until it is stopped.
 
-    Args:
-        folder: The folder of runs, which need not be there, a run's own, or a database or a run in it.
-        host: The address to listen on.
-        port: The first port to try.
-        token: What opens the page; drawn at random unless given.
-        write: Whether rewards may be changed, with a second token.
-        open_page: Whether a browser is opened.
-        names: Further names that the server answers to.
-        tell: Told where it listens, before the first request is answered.
-
-    Raises:
-        ConfigError: The folder is a file, no port is free, or the address is open to others and no token is given.
+    The first free port from ``port`` on is taken. The ``token`` opens the page; it is drawn at random unless given.
+    With ``write`` rewards may be changed, with a second token. ``tell`` learns where it listens before the first
+    answer. Raises ConfigError where the folder is a file, no port is free, or others could ask without a token.
     """
     check(folder, host, token)
     token = token or secrets.token_urlsafe(24)

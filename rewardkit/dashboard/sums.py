@@ -12,12 +12,7 @@ from rewardkit.replay.recorded_run import Run
 
 
 def summaries(opened: OpenRun, split: str = "train") -> Sequence[StepSummary]:
-    """Return each step's sums, as :meth:`~rewardkit.record.reader.RunReader.summaries` gives them.
-
-    Args:
-        opened: The run.
-        split: ``"train"`` or ``"eval"``.
-    """
+    """Return each step's sums of a split, as :meth:`~rewardkit.record.reader.RunReader.summaries` gives them."""
     sums = opened.cache.get(("sums", split), 0, lambda: StepSums(split))
     return sums.newest(opened.run, opened.version)
 
@@ -26,9 +21,6 @@ class StepSums:
     """The sums of one split, for all threads.
 
     Batches are only added, but for a training that goes on from a checkpoint: it takes away those after it.
-
-    Args:
-        split: The split.
     """
 
     def __init__(self, split: str) -> None:

@@ -118,11 +118,9 @@ class Evidence:
     def share_of_best(self, reference: Evidence | None = None) -> Floats:
         """Return how good each completion is: 0 where every reward is at its lowest, 1 where at its highest.
 
-        The weighted sum, between the sums of the lowest and highest scores that were seen, under the completion's own
-        weights; so a weight that follows a schedule moves nothing. ``nan`` without a score, or where nothing varies.
-
-        Args:
-            reference: Further completions whose scores count as seen.
+        The weighted sum, between the sums of the lowest and highest scores that were seen here and in ``reference``,
+        under the completion's own weights; so a weight that follows a schedule moves nothing. ``nan`` without a score,
+        or where nothing varies.
         """
         windows = [self] if reference is None else [self, reference]
         low, high, total = (np.zeros(len(self.table)) for _ in range(3))

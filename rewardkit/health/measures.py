@@ -74,9 +74,8 @@ def mean_of(values: ArrayLike) -> float:
 def lower_share(values: ArrayLike, size: float = 1.0) -> float:
     """Return what a share is at least: its mean less ``Z`` standard errors.
 
-    Args:
-        values: One share a group, or one ``bool`` a completion, of which there are several.
-        size: Completions behind each value, which bound how little the shares may seem to vary.
+    ``values`` has a share for each group, or a ``bool`` for each completion. ``size`` is the number of completions
+    behind each value, which bounds how little the shares may seem to vary.
     """
     return _bound(values, size, -Z)
 

@@ -18,9 +18,7 @@ def are_scored(rollouts: Sequence[Rollout]) -> bool:
 def batch_of(rollouts: Sequence[Rollout], where: str) -> ScoreBatch:
     """Return the batch that such rows were; every reward weighs 1, because the rows have no weights.
 
-    Raises:
-        DataError: A row has other rewards than the first, or holds something else than outcomes; the message names the
-            row, counted from 0.
+    Raises DataError with the row's number, from 0, where its rewards are not the first row's or not outcomes.
     """
     names = list(rollouts[0].example["rewards"])
     outcomes: dict[str, list[Outcome]] = {name: [] for name in names}

@@ -55,12 +55,9 @@ _log = logging.getLogger("rewardkit.serving")
 class RewardApp:
     """The ASGI application of a reward server.
 
-    Args:
-        runtime: What scores.
-        token: What clients must send, as a bearer or in the address; ``None`` where only this machine asks.
-        group_size: Rows that make a group; ``None`` where requests hold whole groups.
-        group_wait_s: Seconds until a group is late.
-        most_rows: Rows that may wait or be scored at once.
+    Clients send the ``token`` as a bearer or in the address; with ``None`` only this machine asks. ``group_size`` rows
+    make a group, late after ``group_wait_s`` seconds; with ``None`` requests hold whole groups. At most ``most_rows``
+    rows wait or are scored at once.
     """
 
     def __init__(
@@ -235,10 +232,9 @@ class RewardApp:
         return _json({**reply, "versions": self._description["versions"]} if route == "/v1/score" else reply)
 
     async def _batch(self, wish: ScoreRequest, request: _Request) -> ScoreBatch:
-        """Return the scores of what is asked for.
+        """Return the scores of a request.
 
-        Raises:
-            RefusedError: The rows are wrong, there is no room, or the calls were lost.
+        Raises RefusedError where the rows are wrong, there is no room, or the calls were lost.
         """
         try:
             if self._gathering is None or not wish.gather:

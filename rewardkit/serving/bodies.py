@@ -28,13 +28,7 @@ _EMPTY = Outcome(Status.SKIPPED, None).as_json()
 
 
 class RefusedError(Exception):
-    """A request is not answered with scores.
-
-    Args:
-        status: The HTTP status.
-        reason: Why, and what to do.
-        headers: Further headers of the answer.
-    """
+    """A request is not answered with scores, but with an HTTP status, further headers, and why and what to do."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(reason)

@@ -23,15 +23,10 @@ def is_address(rewards: object) -> bool:
 
 
 def connect(address: str, **options: Any) -> RemoteRuntime:
-    """Return the client of the servers at an address.
+    """Return the client of the servers at one address or several, separated by commas.
 
-    Args:
-        address: One address or several, separated by commas. What follows ``#`` in the last one names the one reward
-            of the servers that counts: ``http://rewards:8000#correct``.
-        options: Those of :class:`RemoteRuntime`.
-
-    Raises:
-        RewardError: As :class:`RemoteRuntime`.
+    What follows ``#`` in the last one names the one reward of the servers that counts: ``http://rewards:8000#correct``.
+    Options and errors are those of :class:`RemoteRuntime`.
     """
     addresses, _, name = address.partition("#")
     urls = [url.strip() for url in addresses.split(",")]
@@ -39,11 +34,7 @@ def connect(address: str, **options: Any) -> RemoteRuntime:
 
 
 def served_set(address: str) -> RewardSet:
-    """Return the rewards of the servers at an address, which :func:`scorer_of` scores there.
-
-    Raises:
-        RewardError: As :class:`RemoteRuntime`.
-    """
+    """Return the rewards of the servers at an address, which :func:`scorer_of` scores there."""
     client = connect(address)  # left open: its rewards ask it what they cannot know
     return RewardSet(dict(client.rewards), weights=client.weights, servers=client.urls)
 

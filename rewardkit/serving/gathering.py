@@ -53,17 +53,12 @@ class Gathering:
     """Scores rows in whole groups, though each may be asked for alone.
 
     A group is the rows of one prompt and one example. Its ``size``-th row makes it whole; a further row begins the next
-    group. A group that is not whole ``wait_s`` after its first row is late: its rows are scored, but the rewards that
-    score groups are not run, and their calls are failed with cause ``infrastructure``.
+    group. A group that is not whole ``wait_s`` seconds after its first row is late: its rows are scored, but the
+    rewards that score groups are not run, and their calls are failed with cause ``infrastructure``.
 
     A row that is sent again gets the answer of the first time, and no second place in a group. With a ``sample`` it is
     known by prompt, example, completion and sample. Without one it is known by the first three, and only if whoever
     sent the first has hung up: two completions of a prompt are often equal.
-
-    Args:
-        joining: What scores the groups.
-        size: Rows of a group, at least 1.
-        wait_s: Seconds, above 0, from a group's first row until it is late.
     """
 
     def __init__(self, joining: Joining, size: int, wait_s: float = GROUP_WAIT_S) -> None:

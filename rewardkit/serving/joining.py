@@ -59,17 +59,12 @@ class Joining:
     """Scores what many callers on one event loop ask for, in batches.
 
     A call is scored with those that arrive at the same time. While a batch is being scored the next gathers; it begins
-    when the batch is done, or :data:`PACE_S` after the batch began. Calls of different steps are never in one batch.
+    when the batch is done or has ``batch_rows`` rows, or :data:`PACE_S` after the batch began. Calls of different steps
+    are never in one batch. Beyond ``most_rows`` rows inside, a call is refused with FullError. ``on_batch`` is told of
+    the callers and rows of each batch as it begins.
 
     An error reaches the callers that it concerns: wrong rows cost their own caller, lost calls those who asked for
     them, and only what ends the runtime ends every call.
-
-    Args:
-        runtime: What scores the batches.
-        most_rows: Rows that may wait or be scored at once, at least 1; a call beyond is refused with
-            :class:`~rewardkit.errors.FullError`.
-        batch_rows: Rows at which a batch is full, at least 1.
-        on_batch: Told of the callers and rows of each batch as it begins.
     """
 
     def __init__(
@@ -98,11 +93,7 @@ class Joining:
         return self._inside
 
     def admit(self, rows: int) -> None:
-        """Count rows as inside, until :meth:`release`.
-
-        Raises:
-            FullError: There is no room for them, or no more are taken.
-        """
+        """Count rows as inside, until :meth:`release`; raise FullError where there is no room, or no more are taken."""
         if self._end_reason is not None:
             raise FullError(self._end_reason)
         if rows and self._inside + rows > self._most_rows:
@@ -138,10 +129,8 @@ class Joining:
     ) -> ScoreBatch:
         """Score one caller's rollouts together with those of others; groups are made among the caller's alone.
 
-        Raises:
-            FullError: There is no room, or no more are taken.
-            InfrastructureError: Too many calls were lost, or ``within_s`` seconds are over.
-            RewardError: As :meth:`rewardkit.Runtime.score`.
+        Raises as :meth:`rewardkit.Runtime.score`, FullError where there is no room or no more are taken, and
+        InfrastructureError where too many calls were lost or ``within_s`` seconds are over.
         """
         rollouts = list(rollouts)
         self.runtime.check(rollouts)

@@ -14,12 +14,7 @@ KIND = "text/plain; version=0.0.4; charset=utf-8"  # The type of what `text` ret
 
 
 class Metrics:
-    """The counters of one server.
-
-    Args:
-        inside: Returns the rows that are inside now.
-        gathering: Returns the rows that wait for their group.
-    """
+    """The counters of one server; ``inside`` and ``gathering`` return the rows inside and those that await a group."""
 
     def __init__(self, inside: Callable[[], int], gathering: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()

@@ -82,11 +82,7 @@ _ERROR = {
 
 
 def description(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the server's OpenAPI description.
-
-    Args:
-        info: Its rewards, weights and versions.
-    """
+    """Return the OpenAPI description of the server with these rewards, weights and versions."""
     from rewardkit import __version__  # the package's own module is whole by now
 
     errors = {str(status): _ERROR for status in (400, 401, 404, 405, 413, 422, 503)}

@@ -28,11 +28,7 @@ END_S = 2
 
 
 class RewardServer(PatientServer):
-    """A server that answers what it has taken before it ends.
-
-    Attributes:
-        stopped_by: The signal that ended it; ``None`` while it runs.
-    """
+    """A server that answers what it has taken before it ends; ``stopped_by`` is the signal, ``None`` while it runs."""
 
     def __init__(self, config: uvicorn.Config, app: RewardApp) -> None:
         super().__init__(config)
@@ -70,16 +66,9 @@ def serve(
 ) -> int | None:
     """Serve rewards until a signal ends the server, and return its number.
 
-    Args:
-        runtime: What scores; it is loaded before the first request is answered, and left open.
-        host: The address to listen on; where others reach it, a token is needed.
-        port: The port.
-        token: As ``group_size``, ``group_wait_s`` and ``most_rows``, see :class:`~rewardkit.serving.app.RewardApp`.
-        tell: Called with the server's address once it is ready.
-
-    Raises:
-        ConfigError: The port is taken, or others could ask without a token.
-        RewardLoadError: A worker cannot load a reward.
+    The runtime is loaded before the first request is answered, and left open. ``tell`` gets the server's address once
+    it is ready. For the other options see :class:`~rewardkit.serving.app.RewardApp`. Raises ConfigError where the port
+    is taken or others could ask without a token, and RewardLoadError where a worker cannot load a reward.
     """
     check_token(host, token, drawn=False)
     with listening(host, port, tries=1) as listener:

@@ -52,10 +52,8 @@ class ServerLink:
     def ask(self, method: str, path: str, body: bytes | None) -> object:
         """Return the JSON that the server answers with.
 
-        Raises:
-            AgainError: It does not answer in time, or is busy.
-            DataError: It refuses the rows.
-            ConfigError: It refuses the client.
+        Raises AgainError where it does not answer in time or is busy, DataError where it refuses the rows, and
+        ConfigError where it refuses the client.
         """
         connection = self._connection()
         was_used, start = connection.sock is not None, time.monotonic()

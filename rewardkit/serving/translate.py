@@ -33,11 +33,7 @@ _MAX_MEASURED = 1e150  # A number beyond has a square that no float holds, and s
 
 @dataclass(frozen=True, slots=True)
 class ScoreRequest:
-    """What a request asks for.
-
-    Attributes:
-        samples: What tells rows from others with the same content; ``None`` where the trainer sends nothing.
-    """
+    """What a request asks for; ``samples`` tell equal rows apart, ``None`` where the trainer sends nothing."""
 
     rollouts: Sequence[Rollout]  # The rows
     gather: bool = True  # Whether rows wait for the rest of their group, where the server has a group size

@@ -85,13 +85,7 @@ def _end(connection: H11Protocol) -> None:
 
 
 def config_of(app: ASGIApp, *, connections: int, end_s: int) -> uvicorn.Config:
-    """Return what both servers ask of uvicorn.
-
-    Args:
-        app: The app.
-        connections: How many may be open at once.
-        end_s: Seconds that a stopped server gives its last answers.
-    """
+    """Return what both servers ask of uvicorn; a stopped server has ``end_s`` seconds for its last answers."""
     return uvicorn.Config(
         app,
         http="h11",  # PatientServer reads the state of its connections
@@ -110,10 +104,7 @@ def config_of(app: ASGIApp, *, connections: int, end_s: int) -> uvicorn.Config:
 def check_token(host: str, token: str | None, *, drawn: bool) -> None:
     """Raise ConfigError for a token that cannot stand in an address, and for others' access without one.
 
-    Args:
-        host: The address to listen on.
-        token: What opens the server.
-        drawn: Whether a token is drawn where none is given.
+    Where a token is ``drawn``, others may come without one given.
     """
     if token is not None and not _TOKEN.fullmatch(token):
         raise ConfigError("--token: expected at most 200 letters, digits and -_.~, so that it can stand in an address")
@@ -144,8 +135,7 @@ def url_host(host: str) -> str:
 def listening(host: str, port: int, tries: int | None = None) -> socket.socket:
     """Return a socket that listens at the first port that is free, of so many from one on.
 
-    Raises:
-        ConfigError: None of those that are tried is, or the host is not an address of this machine.
+    Raises ConfigError where none of those is, or the host is not an address of this machine.
     """
     last = min(port + (tries or PORTS_TRIED) - 1, 65535)
     reason: OSError | None = None

@@ -251,18 +251,11 @@ class Printed:
 
 
 def answer(code: CodeType, function: str, arguments: dict[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a text, call a function of it and return its outcome. Never raises.
+    """Run a gated and compiled text, call its ``function`` with keyword arguments and return the outcome. Never raises.
 
-    Args:
-        code: The text, gated and compiled.
-        function: The name of its function.
-        arguments: Keyword arguments.
-        added: Further names for the text; ``_leave`` among them turns what the function returns into a dictionary of
-            plain values.
-
-    Returns:
-        What ``_leave`` returns, or ``{"raised": {type, message, frames}}``; both with ``dropped``, the number of
-        printed characters that were not kept.
+    ``added`` are further names for the text; ``_leave`` among them turns what the function returns into a dictionary of
+    plain values. The outcome is what ``_leave`` returns, or ``{"raised": {type, message, frames}}``; both with
+    ``dropped``, the number of printed characters that were not kept.
     """
     printed = Printed()
     names = _names(printed)

@@ -283,8 +283,7 @@ class Zygote:
     def _wait(self, completion: int, tester: int, deadline: float, scratch_bytes: int, *, prepare: bool) -> str:
         """Wait for the end of the tester, or of the completion without one; return why it is to be ended.
 
-        If that takes a while and ``prepare`` is set, fork the next child meanwhile. (An end that kills all in the jail
-        would kill that child too.)
+        If that takes a while and ``prepare`` is set, fork the next child, which an end of all in the jail kills too.
         """
         pidfd = os.pidfd_open(tester or completion)
         try:

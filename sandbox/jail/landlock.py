@@ -31,10 +31,8 @@ def abi() -> int:
 def restrict(readable: Iterable[str], writable: Iterable[str | int] = (), devices: Iterable[str] = ()) -> None:
     """Put this process under Landlock, for ever; raise ``OSError`` if the kernel has none, or refuses.
 
-    Args:
-        readable: Files and directories that may be read; those that do not exist are left out.
-        writable: Directories, or their descriptors, in which all is allowed but to execute and to make special files.
-        devices: Files such as ``/dev/null`` that may be read and written.
+    What is ``readable`` may be read, if it exists; ``devices`` such as ``/dev/null`` may be read and written. In the
+    directories (or their descriptors) that are ``writable`` all is allowed but to execute and to make special files.
     """
     version = abi()
     if version < 1:

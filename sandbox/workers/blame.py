@@ -41,12 +41,9 @@ class End(NamedTuple):
 def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], first: int) -> dict[int, Fate]:
     """Return the fates of the calls that may have brought a worker down; calls that are not named are innocent.
 
-    Args:
-        end: How it ended.
-        suspects: The calls that ran then, and whether each had left-over threads beside it.
-        sent: All calls that it had not answered.
-        first: The first call that this worker was sent, where none can have run beside it; 0 where one can. Another
-            call may be the cause of any other one's end, also one that was answered and left a thread.
+    ``suspects`` are the calls that ran then, and whether each had left-over threads beside it; ``sent`` are all that it
+    had not answered; ``first`` is the first call that this worker was sent, where none can have run beside it, else 0.
+    Another call may be the cause of any other one's end, also one that was answered and left a thread.
     """
     if end.cut_off:
         message = describe_end(end.code) if end.code == BROKEN else f"the call {end.malformed or _CLOSED}"

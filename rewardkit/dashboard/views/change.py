@@ -72,8 +72,7 @@ def view(opened: OpenRun, query: Query) -> Answer:
 def try_reward(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
     """Begin a trial of a reward on stored completions; nothing is applied.
 
-    Raises:
-        RewardError: What was asked for makes no sense, or another trial is under way.
+    Raises RewardError where the request makes no sense, or another trial is under way.
     """
     run = opened.run
     name = _reward_name(run, _text_of(body, "reward"))
@@ -88,8 +87,7 @@ def try_reward(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
 def ask(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
     """Begin to check a change, and then to ask the training for it.
 
-    Raises:
-        RewardError: What was asked for makes no sense, the training has ended, or another change is under way.
+    Raises RewardError where the request makes no sense, the training has ended, or another change is under way.
     """
     run = opened.run
     action = _action(body)
@@ -255,11 +253,7 @@ def _start(opened: OpenRun, name: str, job: Mapping[str, Any], about: Mapping[st
 def _new(run: Run, name: str, body: Mapping[str, Any], *, bring: bool = False) -> str:
     """Return the reward that comes in, as a reference or the label of a version; a text becomes a file.
 
-    Args:
-        run: The run.
-        name: The reward's name.
-        body: What the page sent.
-        bring: Whether it is brought into the training: then it has to be a reference.
+    To ``bring`` it into the training it has to be a reference.
     """
     sources = [key for key in ("source", "reference", "version") if body.get(key)]
     if len(sources) != 1:

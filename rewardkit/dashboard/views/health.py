@@ -48,12 +48,7 @@ class Looking:
             return self._last
 
     def newest(self, path: RecordPlace, version: Stamp) -> tuple[Look | None, bool]:
-        """Return the newest diagnosis and whether another one is being made. Begin another one where it is due.
-
-        Args:
-            path: The record.
-            version: Its state now.
-        """
+        """Return the newest diagnosis of a record and whether another is being made. Begin another where it is due."""
         with self._lock:
             if not self._at_work and self._is_due(version):
                 self._at_work = True
@@ -101,12 +96,7 @@ def _diagnose(path: RecordPlace) -> dict[str, Any]:
 
 
 def flag_count(cache: RunCache, version: Stamp) -> int | None:
-    """Return how many flags the newest diagnosis of a run has; ``None`` for a file without a diagnosis.
-
-    Args:
-        cache: The cache of the run.
-        version: The state of its file now.
-    """
+    """Return how many flags the newest diagnosis of a run has; ``None`` for a file without a diagnosis."""
     look = cache.get(DIAGNOSIS, 0, Looking).last
     if look is None or look.answer["diagnosis"] is None or look.version[:2] != version[:2]:  # device and inode
         return None

@@ -35,8 +35,7 @@ def view(opened: OpenRun, query: Query) -> dict[str, Any]:
 def filters_of(run: RunReader, query: Query) -> Wanted:
     """Return which entries a request wants.
 
-    Raises:
-        RecordError: This run cannot have such a filter; the message names it, its value and what is expected.
+    Raises RecordError for a filter that this run cannot have, with its name, its value and what is expected.
     """
     reward, number = query.text("reward"), query.integer("version", low=1)
     names = run.rewards
@@ -227,11 +226,7 @@ def _fault(
 
 
 def _position(key: str | None) -> LogPlace | None:
-    """Return the place that a key names.
-
-    Raises:
-        RecordError: It is not a key.
-    """
+    """Return the place that a key names. Raises RecordError where it is not a key."""
     if key is None:
         return None
     completion, _, version = key.partition(":")

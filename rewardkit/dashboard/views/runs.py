@@ -19,12 +19,7 @@ MOST_POINTS = 60  # Points of a small curve
 
 
 class Listing:
-    """The list of a folder's runs. A run is read again only after something was written to it.
-
-    Args:
-        folder: Where they lie.
-        shared: The caches of the runs, their diagnoses among them.
-    """
+    """The list of a folder's runs. A run is read again only after something was written to it."""
 
     def __init__(self, folder: RunsPlace, shared: RunCaches) -> None:
         self._folder, self._shared = folder, shared
