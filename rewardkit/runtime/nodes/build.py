@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewardkit.declare.decorator import Reward
 from rewardkit.function import described as function_of
 from rewardkit.loading.carried import carried_with
 from rewardkit.runtime.nodes.cluster import NodeCluster
-from rewardkit.runtime.nodes.host import described
-from rewardkit.runtime.nodes.orders import DescribedRewards, HostOrder
+from rewardkit.runtime.nodes.host import describe
+from rewardkit.runtime.nodes.orders import HostOrder, NodeExpectation, RewardsDescription
 from rewardkit.runtime.nodes.pool import NodePool
-from rewardkit.runtime.nodes.recruiting import NodeExpectation
 from rewardkit.runtime.target import pool_target
 from rewardkit.transport import dumps
 from sandbox.workers import CallPool
@@ -29,7 +29,7 @@ def stays_home(reward: Reward[..., Any]) -> bool:
     """
     spec = reward.spec
     parts = (reward, *reward.inner)
-    return spec.is_async or spec.concurrency > 1 or any(function_of(one.spec.function).on_one_host for one in parts)
+    return spec.is_async or spec.concurrency > 1 or any(function_of(part.spec.function).on_one_host for part in parts)
 
 
 def node_pool(
@@ -58,34 +58,27 @@ def node_pool(
     Raises:
         RewardTransportError: A reward, or its own files, cannot travel.
     """
-    leaving = {number: reward for number, reward in enumerate(rewards) if not stays_home(reward)}
-    if not leaving:
+    remote = {number: reward for number, reward in enumerate(rewards) if not stays_home(reward)}
+    if not remote:
         _log.warning("the cluster is not used: every reward is 'async def' or has concurrency, and stays here")
         return home
-    functions = [one.spec.function for reward in leaving.values() for one in (reward, *reward.inner)]
-    carried = carried_with(functions)
-    asked = DescribedRewards(list(leaving.values()))
+    carried = carried_with([part.spec.function for reward in remote.values() for part in (reward, *reward.inner)])
+    target = RewardsDescription(list(remote.values()))
     order = HostOrder(
         targets={
-            number: (reward.name, pool_target(reward, carried.places).payload) for number, reward in leaving.items()
+            number: (reward.name, pool_target(reward, carried.places).payload) for number, reward in remote.items()
         },
         workers=workers,
         path=path,
-        described=dumps(asked, *leaving.values(), carried=carried.places),
+        description=dumps(target, *remote.values(), carried=carried.places),
         packages=packages,
         carried=carried.files,
         **options,
     )
-    expected = NodeExpectation(
-        {reward.name: reward.version for reward in leaving.values()},
-        _level_here(asked, list(leaving.values()), {"path": path, **options}) if asked.jailed else lambda: None,
-    )
-    stay = [number for number in range(len(rewards)) if number not in leaving]
-    return NodePool(home, home_workers, stay, cluster, order, expected)
 
+    @functools.cache
+    def level() -> str | None:
+        return describe(dumps(target, *remote.values()), {"path": path, **options})[1] if target.jailed else None
 
-def _level_here(
-    target: DescribedRewards, rewards: Sequence[Reward[..., Any]], options: dict[str, Any]
-) -> Callable[[], str | None]:
-    payload = dumps(target, *rewards)
-    return lambda: described(payload, options)[1]
+    expectation = NodeExpectation({reward.name: reward.version for reward in remote.values()}, level)
+    return NodePool(home, home_workers, set(range(len(rewards))) - {*remote}, cluster, order, expectation)

@@ -1,4 +1,4 @@
-"""What a node is told, what it says of itself, and whether it may take part.
+"""What a node is told and what it says of itself, and whether it may take part.
 
 A node whose scores could differ is refused, and by name: a mixed set of scores would be worse than fewer machines.
 """
@@ -9,7 +9,7 @@ import json
 import math
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from sandbox.workers import Answer, CallStatus
 NodeAnswers = tuple[int, bool, list[tuple[Any, ...]]]
 """A driver's job, whether its answers are bare numbers, and the answers: ``(ticket, number, seconds)`` each, or
 ``(ticket, status, answer, seconds, logs, message)``."""
-_STATUSES = frozenset(one.value for one in CallStatus)
+_STATUSES = frozenset(CallStatus)
 
 
 class NodeFacts(NamedTuple):
@@ -56,7 +56,7 @@ class HostOrder:
         load_timeout_s: Seconds that loading the targets may take.
         packages: Requirements that the node installs for the workers.
         carried: Files that travel, by the path below their folder.
-        described: Pickled :class:`DescribedRewards`.
+        description: Pickled :class:`RewardsDescription`.
     """
 
     targets: Mapping[int, tuple[str, bytes]]
@@ -66,7 +66,7 @@ class HostOrder:
     preload: Sequence[str]
     memory_bytes: int | None
     load_timeout_s: float
-    described: bytes
+    description: bytes
     packages: Sequence[str] = ()
     carried: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -79,34 +79,34 @@ class HostReady(NamedTuple):
     level: str | None  # of the rewards' jails; ``None`` where no reward has one
 
 
+class NodeExpectation(NamedTuple):
+    """What a node has to equal: the driver's versions of the rewards, and the level of its jails."""
+
+    versions: Mapping[str, str]
+    level: Callable[[], str | None]  # may take seconds, once
+
+    def why_other_scores(self, ready: HostReady) -> str | None:
+        """Return why a node's scores could differ from the driver's; ``None`` where they cannot by what it says."""
+        for name, version in self.versions.items():
+            other = ready.versions.get(name)
+            if other != version:
+                return (
+                    f"reward {name!r} has version {other} there and {version} here: a package or file that it uses "
+                    "differs; install the same one"
+                )
+        if not (isinstance(ready.workers, int) and ready.workers > 0):
+            return f"it has {ready.workers!r:.60} workers"
+        level = self.level()
+        if ready.level != level:
+            return f"its jails reach level {ready.level!r}, and the driver's {level!r}; see rewardkit doctor --ray"
+        return None
+
+
 def facts() -> NodeFacts:
     """Return this machine's facts."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     version = sys.modules["rewardkit"].__version__  # imported by name it would be a circle
     return NodeFacts(platform.node(), python, version, cores())
-
-
-def check_answers(answers: Sequence[NodeAnswers]) -> None:
-    """Raise :class:`ValueError` for malformed answers, before any of them is used."""
-    for job, numbers, some in answers:
-        if not isinstance(job, int):
-            raise ValueError(f"answers of job {job!r:.60}")
-        for one in some:
-            if not (_is_number(*one) if numbers else _is_result(*one)):
-                raise ValueError(f"the answer {one!r:.60}")
-
-
-def _is_number(ticket: object, number: object, seconds: object) -> bool:
-    return isinstance(ticket, int) and isinstance(number, float) and math.isfinite(number) and _is_time(seconds)
-
-
-def _is_result(ticket: object, status: object, answer: object, seconds: object, logs: object, message: object) -> bool:
-    words = isinstance(logs, str) and isinstance(message, str)
-    return isinstance(ticket, int) and status in _STATUSES and _is_time(seconds) and words
-
-
-def _is_time(seconds: object) -> bool:
-    return isinstance(seconds, int | float) and 0.0 <= seconds < math.inf
 
 
 def why_no_part(ours: NodeFacts, theirs: NodeFacts) -> str | None:
@@ -118,23 +118,30 @@ def why_no_part(ours: NodeFacts, theirs: NodeFacts) -> str | None:
     return None
 
 
-def why_other_scores(versions: Mapping[str, str], level: str | None, theirs: HostReady) -> str | None:
-    """Return why a node's scores could differ from the driver's; ``None`` where they cannot by what it says."""
-    for name, version in versions.items():
-        other = theirs.versions.get(name)
-        if other != version:
-            return (
-                f"reward {name!r} has version {other} there and {version} here: a package or file that it uses "
-                "differs; install the same one"
-            )
-    if not (isinstance(theirs.workers, int) and theirs.workers > 0):
-        return f"it has {theirs.workers!r:.60} workers"
-    if theirs.level != level:
-        return f"its jails reach level {theirs.level!r}, and the driver's {level!r}; see rewardkit doctor --ray"
-    return None
+def check_answers(answers: Sequence[NodeAnswers]) -> None:
+    """Raise :class:`ValueError` for malformed answers, before any of them is used."""
+    for job, is_number, rows in answers:
+        if not isinstance(job, int):
+            raise ValueError(f"answers of job {job!r:.60}")
+        for row in rows:
+            if not (_is_number(*row) if is_number else _is_result(*row)):
+                raise ValueError(f"the answer {row!r:.60}")
 
 
-class DescribedRewards:
+def _is_number(ticket: object, number: object, seconds: object) -> bool:
+    return isinstance(ticket, int) and isinstance(number, float) and math.isfinite(number) and _is_time(seconds)
+
+
+def _is_result(ticket: object, status: object, answer: object, seconds: object, logs: object, message: object) -> bool:
+    is_text = isinstance(logs, str) and isinstance(message, str)
+    return isinstance(ticket, int) and status in _STATUSES and _is_time(seconds) and is_text
+
+
+def _is_time(seconds: object) -> bool:
+    return isinstance(seconds, int | float) and 0.0 <= seconds < math.inf
+
+
+class RewardsDescription:
     """A target that says what a machine's own files make of the rewards: their versions, and the level of a jail.
 
     It runs in a worker, as whatever imports a reward does.
@@ -146,9 +153,9 @@ class DescribedRewards:
     @property
     def jailed(self) -> bool:
         """Whether a reward, or one that it calls itself, has a jail."""
-        return any(one.spec.jailed for reward in self._rewards for one in (reward, *reward.inner))
+        return any(part.spec.jailed for reward in self._rewards for part in (reward, *reward.inner))
 
-    def __call__(self, common: Any, segments: list[memoryview], places: tuple[int, ...]) -> Answer:
+    def __call__(self, common: object, segments: list[memoryview], places: tuple[int, ...]) -> Answer:
         versions = {reward.name: reward.version for reward in self._rewards}
         return json.dumps([versions, _level() if self.jailed else None])
 
@@ -158,5 +165,5 @@ def _level() -> str:
 
     try:
         return str(shared_sandbox().level)
-    except InfrastructureError as reason:
-        return f"none ({reason})"
+    except InfrastructureError as error:
+        return f"none ({error})"

@@ -7,7 +7,6 @@ One thread owns all jobs, so nothing here is locked but the way in. It decides n
 from __future__ import annotations
 
 import contextlib
-import functools
 import heapq
 import itertools
 import logging
@@ -18,10 +17,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rewardkit.runtime.nodes.cluster import NodeCluster
-from rewardkit.runtime.nodes.orders import CallOrder, HostOrder, NodeAnswers, check_answers
-from rewardkit.runtime.nodes.outbox import Outbox
-from rewardkit.runtime.nodes.recruiting import NodeExpectation, Recruiting
+from rewardkit.runtime.nodes.cluster import NodeCluster, Outbox
+from rewardkit.runtime.nodes.host import Forward
+from rewardkit.runtime.nodes.orders import CallOrder, HostOrder, NodeAnswers, NodeExpectation, check_answers
+from rewardkit.runtime.nodes.recruiting import Recruiting
 from rewardkit.runtime.nodes.schedule import GIVE_UP_S, HOME, MAX_LOST, Schedule, Send
 from sandbox.errors import PoolClosedError
 from sandbox.workers import Call, CallPool, CallResult, CallStatus, CollectorPaused, Job
@@ -30,7 +29,6 @@ TICK_S = 1.0
 """Seconds between two looks at the nodes' health."""
 CLOSE_S = 5.0
 """Seconds that the end waits for a cluster to hear of it."""
-_Again = list[tuple[float, Call]]
 
 _log = logging.getLogger("rewardkit")
 
@@ -44,7 +42,7 @@ class NodePool:
         home_only: Targets whose calls stay on node 0.
         cluster: Where the other nodes are; they join when they are ready, and nothing waits for them.
         order: What a node is told.
-        expected: What a node has to equal to take part.
+        expectation: What a node has to equal to take part.
     """
 
     def __init__(
@@ -54,32 +52,29 @@ class NodePool:
         home_only: Iterable[int],
         cluster: NodeCluster,
         order: HostOrder,
-        expected: NodeExpectation,
+        expectation: NodeExpectation,
     ) -> None:
         self._home = home
         self._owner = os.getpid()
         self._schedule = Schedule(home_workers, home_only)
         self._outbox = Outbox("rewardkit-outbox")
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._recruiting = Recruiting(cluster, order, expected, self._outbox, self._commands.put, self)
+        self._recruiting = Recruiting(cluster, order, expectation, self._outbox, self._commands.put, self)
         self._jobs: dict[int, Job] = {}
         self._at_home: dict[int, Job] = {}  # each job's own at the home pool
-        self._delayed: list[tuple[float, int, int, Call]] = []  # when, order, job, call
+        self._retries: list[tuple[float, int, int, Call]] = []  # when, order, job, call
         self._order = itertools.count()
-        self._alone = False  # whether it was said that node 0 goes on alone
+        self._alone = False  # whether a warning said that node 0 goes on alone
         self._thread = threading.Thread(target=self._run, name="rewardkit-nodes", daemon=True)
-        self._started = False
         self._closing = False
-        # Protects _started and _closing against two callers at once, and so that no job comes when no thread serves it.
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # so that the thread starts once, and no job comes when it no longer serves any
 
     def start(self) -> None:
         """Start the workers of node 0 and ask the nodes, without waiting for either."""
         self._check_usable()
         self._home.start()
         with self._lock:
-            if not self._started:
-                self._started = True
+            if self._thread.ident is None:
                 self._outbox.start()
                 self._thread.start()
 
@@ -98,10 +93,10 @@ class NodePool:
     def cancel(self, job: Job, error: BaseException) -> None:
         """End a job; calls that run already may run on, and their results are dropped."""
         with self._lock:
-            served = self._started and not self._closing
-            if served:
+            is_served = self._thread.ident is not None and not self._closing
+            if is_served:
                 self._commands.put(lambda: self._end_job(job, error))
-        if not served:
+        if not is_served:
             job.end(error)
 
     def close(self) -> None:
@@ -110,13 +105,11 @@ class NodePool:
             return
         with self._lock:
             first, self._closing = not self._closing, True
-            started = self._started
-        if first and started:
-            self._commands.put(_stop)
-        if started and threading.current_thread() is not self._thread:
+        if self._thread.ident is not None and threading.current_thread() is not self._thread:
+            self._commands.put(lambda: None)  # wakes the thread
             self._thread.join()
         self._home.close()
-        if first and started:
+        if first:
             self._outbox.stop(CLOSE_S)
 
     @property
@@ -135,69 +128,59 @@ class NodePool:
         if self._closing:
             raise PoolClosedError("this pool is closed")
 
-    # What is told of the nodes, in the pool's thread.
+    # Everything from here on runs in the pool's thread: first what Recruiting calls.
 
-    def joined(self, node: str, workers: int) -> None:
+    def on_join(self, node: str, workers: int) -> None:
         """Use a node from now on."""
         self._schedule.join(node, workers, time.monotonic())
         self._alone = False
 
-    def answered(self, node: str, answers: Sequence[NodeAnswers]) -> None:
+    def on_answers(self, node: str, answers: Sequence[NodeAnswers]) -> None:
         """Take a node's answers; raise :class:`ValueError`, and use none of them, where one is malformed."""
         check_answers(answers)
-        self._schedule.heard(node, time.monotonic())
-        for number, numbers, some in answers:
-            with CollectorPaused():
-                self._take(node, number, numbers, some)
+        self._schedule.mark_alive(node, time.monotonic())
+        for number, is_number, rows in answers:
+            self._take(node, number, is_number, rows)
 
-    def left(self, node: str, words: str, *, blameless: bool) -> None:
+    def on_loss(self, node: str, reason: str, *, blameless: bool) -> None:
         """Send a lost node's calls again, and give those up that lost theirs too often."""
-        message = f"{words}, as were {MAX_LOST - 1} nodes before with this call"
+        message = f"{reason}, as were {MAX_LOST - 1} nodes before with this call"
         for number, call in self._schedule.lose(node, blameless=blameless):
-            self._deliver(number, [CallResult(call, CallStatus.INFRASTRUCTURE, None, 0.0, "", message)], False)
+            self._deliver(number, False, [CallResult(call, CallStatus.INFRASTRUCTURE, None, 0.0, "", message)])
         if not self._schedule.nodes and not self._alone:
             self._alone = True
             _log.warning("no node of the cluster is left; scoring goes on with this machine's workers alone")
 
-    # The pool's thread from here on.
-
     def _run(self) -> None:
         fault: BaseException = PoolClosedError("the pool was closed")
         try:
-            while True:
+            while not self._closing:
                 self._turn()
-        except _Stop:
-            pass
-        except BaseException as reason:
-            fault = reason
+        except BaseException as error:
+            fault = error
         finally:
             with self._lock:
-                self._closing = True
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    self._obey(self._commands.get_nowait())
+                self._closing = True  # from here on no job comes
+            while not self._commands.empty():
+                with contextlib.suppress(PoolClosedError):
+                    self._commands.get()()
             for job in list(self._jobs.values()):
                 self._end_job(job, fault)
             self._recruiting.close()
 
-    def _obey(self, command: Callable[[], None]) -> None:
-        """Do what is left at the end."""
-        with contextlib.suppress(_Stop, PoolClosedError):
-            command()
-
     def _turn(self) -> None:
         now = time.monotonic()
-        due = min(self._recruiting.due, now + TICK_S, self._delayed[0][0] if self._delayed else now + TICK_S)
+        due = min(self._recruiting.due, now + TICK_S, self._retries[0][0] if self._retries else now + TICK_S)
         with contextlib.suppress(queue.Empty):
             self._commands.get(timeout=max(0.0, due - now))()
             while True:
                 self._commands.get_nowait()()
         now = time.monotonic()
-        while self._delayed and self._delayed[0][0] <= now:
-            _, _, number, call = heapq.heappop(self._delayed)
+        while self._retries and self._retries[0][0] <= now:
+            _, _, number, call = heapq.heappop(self._retries)
             if number in self._jobs:
                 self._schedule.add(number, [call])
-        for node in self._schedule.silent(now):
+        for node in self._schedule.silent_nodes(now):
             self._recruiting.give_up(node, f"it has said nothing for {GIVE_UP_S:g} s")
         self._recruiting.look(now)
         for send in self._schedule.sends(self._bytes_of):
@@ -222,64 +205,59 @@ class NodePool:
         if send.node == HOME:
             try:
                 self._home.submit(self._own_at_home(job), send.calls, complete=False)
-            except PoolClosedError as closed:
-                self._end_job(job, closed)
+            except PoolClosedError as error:
+                self._end_job(job, error)
             return
-        places = sorted({place for call in send.calls for place in call.places})
-        order = {place: n for n, place in enumerate(places)}
+        rows = sorted({row for call in send.calls for row in call.places})
+        segments = {row: segment for segment, row in enumerate(rows)}
         calls = [
-            CallOrder(ticket, call.target, tuple(order[place] for place in call.places), call.timeout_s)
+            CallOrder(ticket, call.target, tuple(segments[row] for row in call.places), call.timeout_s)
             for ticket, call in enumerate(send.calls, send.first)
         ]
-        self._recruiting.ask(send.node, "take", job.number, job.common, job.file.read(places), calls)
+        self._recruiting.ask(send.node, "take", job.number, job.common, job.file.read(rows), calls)
 
     def _own_at_home(self, job: Job) -> Job:
         """Return the job at the home pool on this job's data."""
         own = self._at_home.get(job.number)
         if own is None:
-            handler = _HomeHandler(functools.partial(self._from_home, job.number))
-            own = job.beside(handler, lambda: self._commands.put(lambda: self._home_ended(job)))
+            own = job.beside(
+                Forward(lambda *results: self._commands.put(lambda: self._take(HOME, job.number, *results))),
+                lambda: self._commands.put(lambda: self._home_ended(job)),
+            )
             self._at_home[job.number] = own
         return own
 
-    def _from_home(self, number: int, results: list[Any], numbers: bool) -> None:
-        """In the home pool's thread: hand its results on."""
-        self._commands.put(lambda: self._take_home(number, results, numbers))
-
-    def _take_home(self, number: int, results: list[Any], numbers: bool) -> None:
-        with CollectorPaused():
-            self._take(HOME, number, numbers, results)
-
-    def _take(self, node: str, number: int, numbers: bool, answers: Sequence[tuple[Any, ...]]) -> None:
-        """Hand a node's answers to their job, except those that come late."""
-        time_at = 2 if numbers else 3
-        told = [(answer[0], answer[time_at]) for answer in answers]
-        calls = self._schedule.answered(node, number, told, time.monotonic())
-        taken = [(call, *answer[1:]) for call, answer in zip(calls, answers, strict=True) if call is not None]
-        if not numbers:
-            taken = [CallResult(call, CallStatus(status), *rest) for call, status, *rest in taken]
-        if taken:
-            self._deliver(number, taken, numbers)
-
     def _home_ended(self, job: Job) -> None:
-        """The home pool ended its job: we asked for that, or it is broken."""
+        """End a job that the home pool ended: as it was asked to, or because it is broken."""
         own = self._at_home.get(job.number)
         if own is not None and own.error is not None:
             self._end_job(job, own.error)
 
-    def _deliver(self, number: int, results: list[Any], numbers: bool) -> None:
+    def _take(self, node: str, number: int, is_number: bool, answers: Sequence[tuple[Any, ...]]) -> None:
+        """Hand a node's answers to their job, except those that come late."""
+        with CollectorPaused():
+            time_at = 2 if is_number else 3
+            times = [(row[0], row[time_at]) for row in answers]
+            calls = self._schedule.take_answers(node, number, times, time.monotonic())
+            results: list[Any] = [(call, *row[1:]) for call, row in zip(calls, answers, strict=True) if call]
+            if not is_number:
+                results = [CallResult(call, CallStatus(status), *rest) for call, status, *rest in results]
+            if results:
+                self._deliver(number, is_number, results)
+
+    def _deliver(self, number: int, is_number: bool, results: list[Any]) -> None:
         """Hand a job its results and note which of its calls it wants to be made again."""
         job = self._jobs.get(number)
         if job is None or job.ended.is_set():
             return
         try:
-            again = job.handler.take_numbers(results) if numbers else job.handler.take(results)
-        except BaseException as fault:
-            self._end_job(job, fault)
+            again = job.handler.take_numbers(results) if is_number else job.handler.take(results)
+        except BaseException as error:
+            self._end_job(job, error)
             return
         now = time.monotonic()
         for delay_s, call in again:
-            heapq.heappush(self._delayed, (now + delay_s, next(self._order), number, call))
+            heapq.heappush(self._retries, (now + delay_s, next(self._order), number, call))
         job.remaining -= len(results) - len(again)
         self._end_if_done(job)
 
@@ -296,26 +274,3 @@ class NodePool:
         if own is not None:
             self._home.cancel(own, PoolClosedError("the job has ended"))
         job.end(error)
-
-
-class _HomeHandler:
-    """Hands the home pool's results on; the job's own handler says which calls are made again."""
-
-    def __init__(self, hand_on: Callable[[list[Any], bool], None]) -> None:
-        self._hand_on = hand_on
-
-    def take(self, results: list[CallResult]) -> _Again:
-        self._hand_on(results, False)
-        return []
-
-    def take_numbers(self, answers: list[tuple[Call, float, float]]) -> _Again:
-        self._hand_on(answers, True)
-        return []
-
-
-class _Stop(BaseException):
-    """Ends the pool's thread."""
-
-
-def _stop() -> None:
-    raise _Stop

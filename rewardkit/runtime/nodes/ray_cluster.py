@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rewardkit.errors import ClusterError
@@ -20,12 +21,9 @@ from rewardkit.runtime.nodes.host import NodeHost
 _log = logging.getLogger("rewardkit")
 CONNECT_S = 5.0
 """Seconds that an address has to take a connection."""
-_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"
-"""Ray ends a process that has not reached its cluster's head for so many seconds, 60 by default; a training is to go on
-without the cluster. Ray reads it as it is imported."""
-_PATIENT_S = str(10 * 86400)  # ten days; Ray counts milliseconds in 32 bits
-_VERSIONS = 6
-"""Lines in which Ray says that versions differ: the cluster's and this process's."""
+_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"  # read as Ray is imported: it ends a process that has not
+_PATIENT_S = str(10 * 86400)  # reached the head for so long, 60 s by default; Ray counts milliseconds in 32 bits
+_VERSIONS = 6  # lines in which Ray says that versions differ: the cluster's and this process's
 CONCURRENT = 8
 """Methods of a host that run at once: it waits in one for answers while it takes calls in others."""
 
@@ -41,8 +39,8 @@ def connect(address: str | None, *, with_own: bool = False) -> RayCluster:
     Raises:
         ClusterError: Ray is not installed, there is no cluster, or it is of another version.
     """
-    with _patient():
-        ray = _imported()
+    with _patience():
+        ray = _import_ray()
         connected = ray.is_initialized()
         if not connected:
             if address is None:
@@ -62,7 +60,7 @@ def connect(address: str | None, *, with_own: bool = False) -> RayCluster:
 
 
 @contextlib.contextmanager
-def _patient() -> Iterator[None]:
+def _patience() -> Iterator[None]:
     """Let Ray survive the loss of its cluster, where it is imported here for the first time."""
     before = os.environ.get(_PATIENCE)
     os.environ.setdefault(_PATIENCE, _PATIENT_S)
@@ -73,11 +71,11 @@ def _patient() -> Iterator[None]:
             del os.environ[_PATIENCE]
 
 
-def _imported() -> Any:
+def _import_ray() -> Any:
     try:
         import ray
-    except ImportError as missing:
-        raise ClusterError("lane='ray' needs Ray, which is not installed: pip install 'ray>=2.41'") from missing
+    except ImportError as error:
+        raise ClusterError("lane='ray' needs Ray, which is not installed: pip install 'ray>=2.41'") from error
     if not hasattr(ray, "is_initialized"):
         where = ", ".join(ray.__path__)
         raise ClusterError(f"lane='ray' needs Ray: pip install 'ray>=2.41'. What is imported is a folder: {where}")
@@ -104,24 +102,24 @@ def initialise(ray: Any, address: str) -> None:
         _check_listens(address, host, int(port))
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    except ConnectionError as reason:
+    except ConnectionError as error:
         where = "this machine is part of no cluster; give the head's HOST:PORT, or begin one with 'ray start --head'"
-        raise ClusterError(f"ray_address={address!r}: {where if address == 'auto' else reason}") from reason
-    except Exception as reason:
-        raise ClusterError(f"ray_address={address!r}: {_first_lines(reason, _VERSIONS)}") from reason
+        raise ClusterError(f"ray_address={address!r}: {where if address == 'auto' else error}") from error
+    except Exception as error:
+        raise ClusterError(f"ray_address={address!r}: {_first_lines(error, _VERSIONS)}") from error
 
 
 def _check_listens(address: str, host: str, port: int) -> None:
     """Raise where nothing that could be Ray listens at an address; Ray itself would wait for minutes."""
     try:
-        with socket.create_connection((host, port), timeout=CONNECT_S) as asked:
+        with socket.create_connection((host, port), timeout=CONNECT_S) as connection:
             if os.environ.get("RAY_USE_TLS", "0") == "1":
                 return
-            asked.sendall(_HELLO_HTTP2)
-            answer = asked.recv(9)
-    except OSError as reason:
-        raise ClusterError(f"ray_address={address!r}: no cluster there: {reason}") from reason
-    if answer[3:4] != _SETTINGS:
+            connection.sendall(_HELLO_HTTP2)
+            reply = connection.recv(9)
+    except OSError as error:
+        raise ClusterError(f"ray_address={address!r}: no cluster there: {error}") from error
+    if reply[3:4] != _SETTINGS:
         raise ClusterError(
             f"ray_address={address!r}: no cluster there: what listens is not Ray; expected the head's port"
         )
@@ -129,8 +127,7 @@ def _check_listens(address: str, host: str, port: int) -> None:
 
 _HELLO_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 """What an HTTP/2 client says first, and empty settings (RFC 9113, 3.4); Ray's head speaks gRPC, which is HTTP/2."""
-_SETTINGS = b"\4"
-"""The type of a server's first frame."""
+_SETTINGS = b"\4"  # the type of a server's first frame
 
 
 class RayCluster:
@@ -150,12 +147,12 @@ class RayCluster:
         if not self._ray.is_initialized():
             raise ClusterError("this process has left its cluster: ray.shutdown() was called")
         try:
-            found = self._ray.nodes()
-        except Exception as reason:
-            raise ClusterError(_first_lines(reason)) from reason
+            nodes = self._ray.nodes()
+        except Exception as error:
+            raise ClusterError(_first_lines(error)) from error
         return {
             node["NodeID"]: f"{node['NodeManagerHostname']} ({node['NodeID'][:8]})"
-            for node in found
+            for node in nodes
             if node["Alive"] and node["NodeID"] != self._own and node["Resources"].get("CPU")
         }
 
@@ -172,53 +169,55 @@ class RayCluster:
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
             )
             return RayHost(self._ray, actor.remote(list(path)))
-        except Exception as reason:
-            raise ClusterError(_first_lines(reason)) from reason
+        except Exception as error:
+            raise ClusterError(_first_lines(error)) from error
 
 
+@dataclass(frozen=True, slots=True)
 class RayHost:
     """A host in an actor."""
 
-    def __init__(self, ray: Any, actor: Any) -> None:
-        self._ray = ray
-        self._actor = actor
+    ray: Any  # the module
+    actor: object
 
-    def ask(self, method: str, *arguments: Any) -> concurrent.futures.Future[Any]:
+    def ask(self, method: str, *arguments: object) -> concurrent.futures.Future[Any]:
         """Call a method of the actor."""
         try:
-            inner: concurrent.futures.Future[Any] = getattr(self._actor, method).remote(*arguments).future()
-        except self._ray.exceptions.ObjectStoreFullError as full:
-            raise ClusterError(f"the cluster's object store is full: {_first_lines(full)}") from full
-        except Exception as reason:
-            raise ClusterError(_first_lines(reason)) from reason
+            inner: concurrent.futures.Future[Any] = getattr(self.actor, method).remote(*arguments).future()
+        except self.ray.exceptions.ObjectStoreFullError as error:
+            raise ClusterError(f"the cluster's object store is full: {_first_lines(error)}") from error
+        except Exception as error:
+            raise ClusterError(_first_lines(error)) from error
         outer: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        inner.add_done_callback(lambda done: self._pass_on(done, outer))
+
+        def pass_on(done: concurrent.futures.Future[Any]) -> None:
+            error = done.exception()
+            if error is None:
+                outer.set_result(done.result())
+            else:
+                outer.set_exception(ClusterError(_reason(error)))
+
+        inner.add_done_callback(pass_on)
         return outer
-
-    def _pass_on(self, done: concurrent.futures.Future[Any], outer: concurrent.futures.Future[Any]) -> None:
-        fault = done.exception()
-        if fault is None:
-            outer.set_result(done.result())
-        else:
-            outer.set_exception(ClusterError(self._words(fault)))
-
-    def _words(self, fault: BaseException) -> str:
-        """Return what is told of an error on a node: the host's own, or what Ray says of its process."""
-        cause = getattr(fault, "cause", None)
-        if isinstance(cause, BaseException):
-            return str(cause) or type(cause).__name__
-        text = str(fault)
-        if "failed to be imported" in text or "failed to import" in text:
-            return f"rewardkit cannot be imported there: {text.strip().splitlines()[-1].strip()}"
-        return _first_lines(fault)
 
     def end(self) -> None:
         """Kill the actor; its workers end with it."""
         with contextlib.suppress(Exception):  # it is gone already, or the whole cluster is
-            self._ray.kill(self._actor)
+            self.ray.kill(self.actor)
 
 
-def _first_lines(reason: BaseException, count: int = 3) -> str:
+def _first_lines(error: BaseException, count: int = 3) -> str:
     """Return the first lines of what Ray says, which goes on with advice of its own."""
-    lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
-    return " ".join(lines[:count]) or type(reason).__name__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:count]) or type(error).__name__
+
+
+def _reason(error: BaseException) -> str:
+    """Return the message of an error on a node: the host's own, or what Ray says of its process."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, BaseException):
+        return str(cause) or type(cause).__name__
+    text = str(error)
+    if "failed to be imported" in text or "failed to import" in text:
+        return f"rewardkit cannot be imported there: {text.strip().splitlines()[-1].strip()}"
+    return _first_lines(error)

@@ -8,24 +8,24 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 import logging
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
 
-from rewardkit.runtime.nodes.cluster import HostLink, NodeCluster
+from rewardkit.runtime.nodes.cluster import HostLink, NodeCluster, Outbox
 from rewardkit.runtime.nodes.host import DESCRIBE_S, MAX_LOADS
 from rewardkit.runtime.nodes.members import Member, Members, MemberState
 from rewardkit.runtime.nodes.orders import (
     HostOrder,
     HostReady,
     NodeAnswers,
+    NodeExpectation,
     NodeFacts,
     facts,
     why_no_part,
-    why_other_scores,
 )
-from rewardkit.runtime.nodes.outbox import Outbox
 from rewardkit.shown.text import shortened
 
 LOOK_S = 5.0
@@ -36,220 +36,184 @@ INSTALL_S = 900.0
 """Seconds that a node may take to install the rewards' packages."""
 
 _log = logging.getLogger("rewardkit")
+_Request: TypeAlias = tuple[Any, ...]  # a method of the host, and its arguments
+_Dialog: TypeAlias = Generator[_Request, Any, str]
 
 
 class NodeEvents(Protocol):
-    """What is told to the pool."""
+    """Takes what happens to nodes, in the pool's thread."""
 
-    def joined(self, node: str, workers: int) -> None:
-        """A node takes calls from now on."""
+    def on_join(self, node: str, workers: int) -> None: ...
 
-    def answered(self, node: str, answers: Sequence[NodeAnswers]) -> None:
-        """A node has answers, or none and is alive."""
+    def on_answers(self, node: str, answers: Sequence[NodeAnswers]) -> None: ...
 
-    def left(self, node: str, words: str, *, blameless: bool) -> None:
-        """A node that took calls no longer takes any."""
+    def on_loss(self, node: str, reason: str, *, blameless: bool) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class NodeExpectation:
-    """What a node has to equal: the driver's versions of the rewards, and the level of its jails."""
-
-    versions: Mapping[str, str]
-    level: Callable[[], str | None]  # may take seconds, once
-
-
+@dataclass(slots=True, eq=False)
 class Recruiting:
     """The nodes of a cluster, from their first sight to their loss.
 
-    Args:
+    Attributes:
         cluster: Where nodes are.
         order: What a node is told.
-        expected: What it has to equal.
+        expectation: What it has to equal.
         outbox: Runs what may wait.
         command: Has something run in the pool's thread.
-        events: Is told.
+        events: Takes what happens to nodes.
+        due: When :meth:`look` is to be called next; never while the cluster is being asked.
     """
 
-    def __init__(
-        self,
-        cluster: NodeCluster,
-        order: HostOrder,
-        expected: NodeExpectation,
-        outbox: Outbox,
-        command: Callable[[Callable[[], None]], None],
-        events: NodeEvents,
-    ) -> None:
-        self._cluster = cluster
-        self._order = order
-        self._expected = expected
-        self._level: str | None = None
-        self._outbox = outbox
-        self._command = command
-        self._events = events
-        self._members = Members()
-        self._looks_at = 0.0
-        self._looking = False
-        self._level_known = False
-        self._unreachable = False
-
-    @property
-    def due(self) -> float:
-        """When :meth:`look` is to be called next."""
-        return self._looks_at
+    cluster: NodeCluster
+    order: HostOrder
+    expectation: NodeExpectation
+    outbox: Outbox
+    command: Callable[[Callable[[], None]], None]
+    events: NodeEvents
+    due: float = field(default=0.0, init=False)
+    _members: Members = field(default_factory=Members, init=False)
+    _unreachable: bool = field(default=False, init=False)
 
     def look(self, now: float) -> None:
         """See which nodes there are, where that is due, and give those up that have not begun in time."""
-        for member in self._members.late(now):
-            self._dismiss(member, f"it did not {_UNDONE[member.state]} in time")
-        if self._looking or now < self._looks_at:
-            self._looks_at = max(self._looks_at, now + 1.0) if self._looking else self._looks_at
-            return
-        self._looking, self._looks_at = True, now + LOOK_S
-        self._outbox.put(self._see)
+        for member in self._members.timeouts(now):
+            self._dismiss(member, f"it did not {_TASKS[member.state]} in time")
+        if now >= self.due:
+            self.due = math.inf
+            self.outbox.put(self._look_up)
 
-    def ask(self, node: str, method: str, *arguments: Any) -> None:
-        """Tell a node that takes part something; what goes wrong with it is told as the node's loss."""
-        member = self._members.get(node)
-        if member.link is not None:
-            self._ask(member, lambda _: None, method, *arguments)
+    def ask(self, node: str, method: str, *arguments: object) -> None:
+        """Call a method of a node that takes part; an error counts as the node's loss."""
+        self._ask(self._members[node], None, (method, *arguments))
 
-    def give_up(self, node: str, words: str) -> None:
-        """Stop using nodes that have been silent for too long."""
-        self._dismiss(self._members.get(node), words)
+    def give_up(self, node: str, reason: str) -> None:
+        """Stop using a node that has been silent for too long."""
+        self._dismiss(self._members[node], reason)
 
     def close(self) -> None:
         """End all hosts."""
-        for link in self._members.links():
-            self._outbox.put(link.end)
+        for member in self._members.values():
+            self._end(member)
 
-    def _see(self) -> None:
-        """In the outbox: ask the cluster for its nodes."""
+    def _look_up(self) -> None:
+        """Ask the cluster for its nodes, in the outbox."""
         try:
-            if not self._level_known:
-                self._level, self._level_known = self._expected.level(), True
-            found = self._cluster.nodes()
-        except Exception as reason:
-            told = reason
-            self._command(lambda: self._seen_none(told))
+            self.expectation.level()  # it takes seconds, once, and not in the pool's thread
+            nodes = self.cluster.nodes()
+        except Exception as error:
+            self.command(functools.partial(self._note_unreachable, str(error)))
         else:
-            self._command(lambda: self._seen(found))
+            self.command(functools.partial(self._observe, nodes))
 
-    def _seen_none(self, reason: Exception) -> None:
-        self._looking = False
+    def _note_unreachable(self, reason: str) -> None:
+        self.due = time.monotonic() + LOOK_S
         if not self._unreachable:
             self._unreachable = True
             _log.warning("the cluster does not say which nodes it has; those in use go on: %s", reason)
 
-    def _seen(self, found: Mapping[str, str]) -> None:
-        self._looking = self._unreachable = False
-        for member in self._members.seen(found, time.monotonic()):
-            self._outbox.put(functools.partial(self._start, member))
+    def _observe(self, nodes: Mapping[str, str]) -> None:
+        now = time.monotonic()
+        self.due, self._unreachable = now + LOOK_S, False
+        for member in self._members.observe(nodes, now):
+            self.outbox.put(functools.partial(self._start, member))
 
     def _start(self, member: Member) -> None:
-        """In the outbox: start a host."""
+        """Start a host, in the outbox."""
         try:
-            link = self._cluster.host(member.node, self._order.path)
-        except Exception as reason:
-            words = str(reason)
-            self._command(lambda: self._dismiss(member, words))
-            return
-        self._command(lambda: self._started(member, link))
+            link = self.cluster.host(member.node, self.order.path)
+        except Exception as error:
+            self.command(functools.partial(self._dismiss, member, str(error)))
+        else:
+            self.command(functools.partial(self._begin, member, link))
 
-    def _started(self, member: Member, link: HostLink) -> None:
+    def _begin(self, member: Member, link: HostLink) -> None:
         member.link = link
         if self._members.is_current(member):
-            self._ask(member, lambda theirs: self._met(member, theirs), "hello")
+            dialog = self._dialog(member)
+            self._ask(member, dialog, next(dialog))
         else:
-            self._outbox.put(link.end)
+            self._end(member)
 
-    def _met(self, member: Member, theirs: NodeFacts) -> None:
-        why = why_no_part(facts(), NodeFacts(*theirs))
-        if why is not None:
-            self._refuse(member, why)
-            return
-        install_s = INSTALL_S if self._order.packages else 0.0
-        self._members.load(
-            member, time.monotonic() + DESCRIBE_S + 2 * MAX_LOADS * self._order.load_timeout_s + install_s
-        )
-        self._ask(member, lambda ready: self._ready(member, ready), "prepare", self._order)
+    def _dialog(self, member: Member) -> _Dialog:
+        """Yield what a node's host is asked, one request after another; return why it may not take part."""
+        reason = why_no_part(facts(), NodeFacts(*(yield ("hello",))))
+        if reason is not None:
+            return reason
+        load_s = DESCRIBE_S + 2 * MAX_LOADS * self.order.load_timeout_s + bool(self.order.packages) * INSTALL_S
+        member.move(MemberState.LOADING, time.monotonic() + load_s)
+        ready = HostReady(*(yield ("prepare", self.order)))
+        reason = self.expectation.why_other_scores(ready)
+        if reason is not None:
+            return reason
+        member.move(MemberState.IN)
+        self.events.on_join(member.node, ready.workers)
+        while True:
+            self.events.on_answers(member.node, (yield ("answers", WAIT_S)))
 
-    def _ready(self, member: Member, theirs: HostReady) -> None:
-        why = why_other_scores(self._expected.versions, self._level, HostReady(*theirs))
-        if why is not None:
-            self._refuse(member, why)
-            return
-        self._members.enter(member)
-        self._events.joined(member.node, theirs.workers)
-        self._listen(member)
-
-    def _listen(self, member: Member) -> None:
-        self._ask(member, lambda answers: self._hear(member, answers), "answers", WAIT_S)
-
-    def _hear(self, member: Member, answers: Sequence[NodeAnswers]) -> None:
-        self._events.answered(member.node, answers)
-        self._listen(member)
-
-    def _ask(self, member: Member, then: Callable[[Any], None], method: str, *arguments: Any) -> None:
-        """Call a method of a node's host in the outbox; ``then`` takes what it returns, in the pool's thread."""
+    def _ask(self, member: Member, dialog: _Dialog | None, request: _Request) -> None:
+        """Call a method of a node's host, in the outbox; the dialog goes on with what it returns."""
         link = member.link
-        assert link is not None
+        if link is None:
+            return
 
-        def returned(future: concurrent.futures.Future[Any]) -> None:
-            self._command(lambda: self._returned(member, then, method, future))
+        def resume(future: concurrent.futures.Future[Any]) -> None:
+            self.command(lambda: self._go_on(member, dialog, future))
 
-        def errand() -> None:
+        def task() -> None:
             try:
-                link.ask(method, *arguments).add_done_callback(returned)
-            except Exception as reason:
-                words = str(reason)
-                self._command(lambda: self._dismiss(member, words, blameless=True))
+                link.ask(*request).add_done_callback(resume)
+            except Exception as error:
+                self.command(functools.partial(self._dismiss, member, str(error), blameless=True))
 
-        self._outbox.put(errand)
+        self.outbox.put(task)
 
-    def _returned(
-        self, member: Member, then: Callable[[Any], None], method: str, future: concurrent.futures.Future[Any]
-    ) -> None:
+    def _go_on(self, member: Member, dialog: _Dialog | None, future: concurrent.futures.Future[Any]) -> None:
         if not self._members.is_current(member):
             return  # late: it was given up
-        fault = future.exception()
-        if fault is None:
-            try:
-                then(future.result())
-            except (ValueError, TypeError, AttributeError) as odd:  # it must not end the driver's batch
-                self._dismiss(member, shortened(f"it says what no host says: {odd}"))
-        elif method in ("hello", "prepare"):
-            self._refuse(member, shortened(without_traceback(str(fault))))
-        else:
-            self._dismiss(member, shortened(without_traceback(str(fault)) or type(fault).__name__))
+        error = future.exception()
+        if error is not None:
+            reason = shortened(without_traceback(str(error)) or type(error).__name__)
+            (self._dismiss if member.state is MemberState.IN else self._refuse)(member, reason)
+            return
+        if dialog is None:
+            return
+        try:
+            self._ask(member, dialog, dialog.send(future.result()))
+        except StopIteration as end:
+            self._refuse(member, end.value)
+        except (ValueError, TypeError, AttributeError) as error:  # it must not end the driver's batch
+            self._dismiss(member, shortened(f"it says what no host says: {error}"))
 
-    def _refuse(self, member: Member, why: str) -> None:
-        _log.warning("node %s takes no part in scoring: %s", member.name, why)
-        self._end(self._members.refuse(member))
+    def _refuse(self, member: Member, reason: str) -> None:
+        _log.warning("node %s takes no part in scoring: %s", member.name, reason)
+        member.move(MemberState.REFUSED)
+        self._end(member)
 
-    def _dismiss(self, member: Member, words: str, *, blameless: bool = False) -> None:
+    def _dismiss(self, member: Member, reason: str, *, blameless: bool = False) -> None:
         """Stop using a node for now; it is asked again later if it is still there."""
         if not self._members.is_current(member):
             return
         took_part = member.state is MemberState.IN
-        _log.warning("node %s is %s: %s", member.name, "lost" if took_part else "not used", words)
-        self._end(self._members.rest(member, time.monotonic()))
+        _log.warning("node %s is %s: %s", member.name, "lost" if took_part else "not used", reason)
+        member.rest(time.monotonic())
+        self._end(member)
         if took_part:
-            self._events.left(member.node, f"its node {member.name} was lost: {words}", blameless=blameless)
+            self.events.on_loss(member.node, f"its node {member.name} was lost: {reason}", blameless=blameless)
 
-    def _end(self, link: HostLink | None) -> None:
+    def _end(self, member: Member) -> None:
+        link, member.link = member.link, None
         if link is not None:
-            self._outbox.put(link.end)
+            self.outbox.put(link.end)
 
 
-def without_traceback(words: str) -> str:
+def without_traceback(message: str) -> str:
     """Return what a host says of an error: of a traceback its last line, and what to do about a missing module."""
-    told, is_traced, trace = words.partition("\nTraceback (most recent call last):")
-    if is_traced:
-        told = f"{told} {trace.strip().splitlines()[-1]}"
-    if "ModuleNotFoundError" in words:
-        told += "; install it on every node, or name it among the configuration's packages"
-    return told
+    summary, separator, trace = message.partition("\nTraceback (most recent call last):")
+    if separator:
+        summary = f"{summary} {trace.strip().splitlines()[-1]}"
+    if "ModuleNotFoundError" in message:
+        summary += "; install it on every node, or name it among the configuration's packages"
+    return summary
 
 
-_UNDONE = {MemberState.ASKED: "answer", MemberState.LOADING: "load the rewards"}
+_TASKS = {MemberState.STARTING: "answer", MemberState.LOADING: "load the rewards"}

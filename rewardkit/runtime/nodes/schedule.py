@@ -9,7 +9,6 @@ is cut by measured time, and smaller towards the end of a batch, so that all nod
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import operator
@@ -60,9 +59,9 @@ class Send(NamedTuple):
 @dataclass(slots=True)
 class _Node:
     workers: int
-    heard_at: float
-    out: dict[int, dict[Ticket, Call]] = field(default_factory=dict)  # what is not answered, by job
-    counts: Counter[int] = field(default_factory=Counter)  # of what is out, by target
+    alive_at: float
+    out: dict[int, dict[Ticket, Call]] = field(default_factory=dict)  # calls without an answer, by job
+    counts: Counter[int] = field(default_factory=Counter)  # of these calls, by target
 
     @property
     def load(self) -> float:
@@ -80,10 +79,10 @@ class Schedule:
     def __init__(self, home_workers: int, home_only: Iterable[int] = ()) -> None:
         self._home_only = frozenset(home_only)
         self._nodes = {HOME: _Node(home_workers, math.inf)}
-        self._waiting: dict[tuple[int, int], deque[Call]] = {}
-        self._ring: deque[tuple[int, int]] = deque()
-        self._lost: dict[Call, int] = {}
-        self._paces: dict[int, float] = {}
+        self._waiting: dict[tuple[int, int], deque[Call]] = {}  # by job and target
+        self._ring: deque[tuple[int, int]] = deque()  # the same jobs and targets, in turns
+        self._losses: Counter[Call] = Counter()
+        self._paces: dict[int, float] = {}  # seconds of a worker for a call, by target
         self._tickets = 0
         self._looked_at: float | None = None
 
@@ -94,8 +93,8 @@ class Schedule:
 
     def add(self, job: int, calls: Sequence[Call]) -> None:
         """Queue calls of a job."""
-        for target, some in itertools.groupby(calls, key=_target_of):
-            self._queue(job, target).extend(some)
+        for target, group in itertools.groupby(calls, key=_target_of):
+            self._queue(job, target).extend(group)
 
     def join(self, node: str, workers: int, now: float) -> None:
         """Use a node with so many workers from now on."""
@@ -107,51 +106,59 @@ class Schedule:
         Args:
             bytes_of: Says how many bytes travel with a call of a job; not asked for what stays at home.
         """
-        sent = self._send_home_only()
+        home = self._nodes[HOME]
+        sends = [
+            self._take(HOME, home, entry, len(self._waiting[entry]), bytes_of)
+            for entry in list(self._ring)
+            if entry[1] in self._home_only
+        ]
         progress = True
         while progress and self._ring:
             progress = False
             for name, node in sorted(self._nodes.items(), key=lambda item: item[1].load):
-                found = self._next(name, node, bytes_of)
-                if found is not None:
-                    sent.append(found)
+                send = self._next(name, node, bytes_of)
+                if send is not None:
+                    sends.append(send)
                     progress = True
-        return sent
+        return sends
 
-    def answered(self, node: str, job: int, answers: Sequence[tuple[Ticket, float]], now: float) -> list[Call | None]:
+    def take_answers(
+        self, node: str, job: int, answers: Sequence[tuple[Ticket, float]], now: float
+    ) -> list[Call | None]:
         """Take a node's answers to calls of a job, each a ticket and the seconds that the call ran.
 
         Return the call of each; ``None`` for a late answer, of a call that was given up or sent again since.
         """
-        self.heard(node, now)
-        held = self._nodes.get(node)
-        out: dict[Ticket, Call] = {} if held is None else held.out.get(job, {})
-        awaited = [out.pop(ticket, None) for ticket, _ in answers]
-        if held is None:
-            return awaited
-        spent: dict[int, list[float]] = {}
-        for call, (_, duration_s) in zip(awaited, answers, strict=True):
+        if node not in self._nodes:
+            return [None] * len(answers)
+        self.mark_alive(node, now)
+        sender = self._nodes[node]
+        out = sender.out.get(job, {})
+        calls = [out.pop(ticket, None) for ticket, _ in answers]
+        times_by_target: dict[int, list[float]] = {}
+        for call, (_, duration_s) in zip(calls, answers, strict=True):
             if call is not None:
-                spent.setdefault(call.target, []).append(duration_s)
-        for target, each in spent.items():
-            held.counts[target] -= len(each)
-            pace, before = sum(each) / len(each) + CALL_COST_S, self._paces.get(target)
-            self._paces[target] = pace if before is None else before + _NEWEST * (pace - before)
-        return awaited
+                times_by_target.setdefault(call.target, []).append(duration_s)
+        for target, times in times_by_target.items():
+            sender.counts[target] -= len(times)
+            pace = sum(times) / len(times) + CALL_COST_S
+            before = self._paces.get(target, pace)
+            self._paces[target] = before + _NEWEST * (pace - before)
+        return calls
 
-    def heard(self, node: str, now: float) -> None:
+    def mark_alive(self, node: str, now: float) -> None:
         """Note that a node said something."""
         if node != HOME and node in self._nodes:
-            self._nodes[node].heard_at = now
+            self._nodes[node].alive_at = now
 
-    def silent(self, now: float) -> list[str]:
+    def silent_nodes(self, now: float) -> list[str]:
         """Return the nodes that have been silent for too long; none if the driver itself stood still."""
-        before, self._looked_at = self._looked_at, now
-        away_s = 0.0 if before is None else now - before
+        away_s = 0.0 if self._looked_at is None else now - self._looked_at
+        self._looked_at = now
         if away_s > AWAY_S:
             for node in self._nodes.values():
-                node.heard_at += away_s
-        return [name for name, node in self._nodes.items() if now - node.heard_at > GIVE_UP_S]
+                node.alive_at += away_s
+        return [name for name, node in self._nodes.items() if now - node.alive_at > GIVE_UP_S]
 
     def lose(self, node: str, *, blameless: bool = False) -> list[tuple[int, Call]]:
         """Stop using a node; return the calls, with their jobs, that are given up with it.
@@ -162,26 +169,22 @@ class Schedule:
             node: Its name.
             blameless: Whether the loss does not count against the calls, because the cluster refused them.
         """
-        held = self._nodes.pop(node, None)
-        given_up: list[tuple[int, Call]] = []
-        for job, out in (held.out if held is not None else {}).items():
-            again: dict[int, list[Call]] = {}
-            for call in out.values():
-                self._lost[call] = self._lost.get(call, 0) + (not blameless)
-                if self._lost[call] >= MAX_LOST:
-                    given_up.append((job, call))
-                    del self._lost[call]
+        out_by_job = self._nodes.pop(node).out if node in self._nodes else {}
+        lost_calls: list[tuple[int, Call]] = []
+        for job, out in out_by_job.items():
+            for call in reversed(out.values()):  # each goes before those that came after it
+                self._losses[call] += not blameless
+                if self._losses[call] >= MAX_LOST:
+                    lost_calls.append((job, call))
+                    del self._losses[call]
                 else:
-                    again.setdefault(call.target, []).append(call)
-            for target, calls in again.items():
-                self._queue(job, target).extendleft(reversed(calls))
-        return given_up
+                    self._queue(job, call.target).appendleft(call)
+        return lost_calls
 
     def forget(self, job: int) -> list[str]:
         """Drop a job's calls, and return the nodes that still have some of them."""
         self._ring = deque(entry for entry in self._ring if entry[0] != job)
-        for entry in [entry for entry in self._waiting if entry[0] == job]:
-            del self._waiting[entry]
+        self._waiting = {entry: self._waiting[entry] for entry in self._ring}
         holders = []
         for name, node in self._nodes.items():
             out = node.out.pop(job, None)
@@ -189,7 +192,7 @@ class Schedule:
                 node.counts.subtract(map(_target_of, out.values()))
                 holders.append(name)
         if not self._ring and not any(node.out for node in self._nodes.values()):
-            self._lost.clear()
+            self._losses.clear()
         return holders
 
     def _queue(self, job: int, target: int) -> deque[Call]:
@@ -199,36 +202,27 @@ class Schedule:
             self._ring.append(entry)
         return self._waiting[entry]
 
-    def _send_home_only(self) -> list[Send]:
-        sent = []
-        for entry in [entry for entry in self._ring if entry[1] in self._home_only]:
-            sent.append(self._take(HOME, self._nodes[HOME], entry, len(self._waiting[entry]), None))
-        return sent
-
     def _next(self, name: str, node: _Node, bytes_of: Callable[[int, Call], int]) -> Send | None:
         """Return the node's next chunk, of the job and target whose turn it is; ``None`` where it gets no work now."""
         for _ in range(len(self._ring)):
             entry = self._ring[0]
             self._ring.rotate(-1)
             if (name == HOME or not self._stays(entry[1])) and self._has_room(node, len(self._waiting[entry])):
-                count = self._size(node, entry)
-                return self._take(name, node, entry, count, None if name == HOME else bytes_of)
+                return self._take(name, node, entry, self._size(node, entry), bytes_of)
         return None
 
     def _stays(self, target: int) -> bool:
         """Whether sending a call away takes longer than running it at home."""
-        pace = self._paces.get(target)
-        return pace is not None and pace / self._nodes[HOME].workers < SEND_COST_S
+        return self._paces.get(target, math.inf) / self._nodes[HOME].workers < SEND_COST_S
 
     def _has_room(self, node: _Node, pending: int) -> bool:
         """Whether a node holds less than a chunk, or a call for each worker and, where many wait, one more."""
-        count = sum(n for target, n in node.counts.items() if target not in self._home_only)
-        many = pending >= 2 * self._workers()
-        if count < node.workers * (2 if many else 1):
+        counts = {target: count for target, count in node.counts.items() if count and target not in self._home_only}
+        if sum(counts.values()) < node.workers * (2 if pending >= 2 * self._workers() else 1):
             return True
-        known = sum(n * self._paces[target] for target, n in node.counts.items() if target in self._paces)
-        unknown = any(n for target, n in node.counts.items() if target not in self._paces)
-        return not unknown and known / node.workers < CHUNK_S
+        # a target that was never measured may run for long
+        busy_s = sum(count * self._paces.get(target, math.inf) for target, count in counts.items())
+        return busy_s / node.workers < CHUNK_S
 
     def _size(self, node: _Node, entry: tuple[int, int]) -> int:
         """Return how many calls the next chunk has: for so long, and at most half of the node's share of the rest."""
@@ -243,41 +237,26 @@ class Schedule:
         return sum(node.workers for node in self._nodes.values())
 
     def _take(
-        self,
-        name: str,
-        node: _Node,
-        entry: tuple[int, int],
-        count: int,
-        bytes_of: Callable[[int, Call], int] | None,
+        self, name: str, node: _Node, entry: tuple[int, int], count: int, bytes_of: Callable[[int, Call], int]
     ) -> Send:
+        """Take so many calls from a queue, or as many as fit in a message."""
         (job, target), queue = entry, self._waiting[entry]
-        calls = [queue.popleft() for _ in range(min(count, len(queue)))]
-        if bytes_of is not None:
-            fit = _fitting(calls, functools.partial(bytes_of, job))
-            queue.extendleft(reversed(calls[fit:]))
-            del calls[fit:]
+        calls: list[Call] = []
+        size_bytes = 0
+        while queue and len(calls) < count:
+            size_bytes += 0 if name == HOME else bytes_of(job, queue[0])
+            if calls and size_bytes > MOST_BYTES:
+                break
+            calls.append(queue.popleft())
         first = self._tickets + 1
-        out = node.out.setdefault(job, {})
-        if name == HOME:
-            out.update(zip(calls, calls, strict=True))
-        else:
-            self._tickets += len(calls)
-            out.update(zip(range(first, first + len(calls)), calls, strict=True))
+        tickets: Iterable[Ticket] = calls if name == HOME else range(first, first + len(calls))
+        self._tickets += 0 if name == HOME else len(calls)
+        node.out.setdefault(job, {}).update(zip(tickets, calls, strict=True))
         node.counts[target] += len(calls)
         if not queue:
             del self._waiting[entry]
             self._ring.remove(entry)
         return Send(name, job, calls, first)
-
-
-def _fitting(calls: Sequence[Call], bytes_of: Callable[[Call], int]) -> int:
-    """Return how many of the first calls fit in a chunk by their bytes; one always does."""
-    held_bytes = 0
-    for count, call in enumerate(calls):
-        held_bytes += bytes_of(call)
-        if count and held_bytes > MOST_BYTES:
-            return count
-    return len(calls)
 
 
 _target_of = operator.attrgetter("target")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import sys
 import time
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from rewardkit.errors import ClusterError
 from rewardkit.runtime.nodes.cluster import HostLink, NodeCluster
@@ -17,21 +15,21 @@ SURVEY_S = 120.0
 """Seconds that the nodes may take to answer, the start of their hosts included."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NodeReport:
     """What a node gives.
 
     Attributes:
-        node: Words that name it.
+        node: The name of the machine and the id's beginning.
         facts: What it is; ``None`` where it did not say.
         levels: Each level of jail, whether it is reached, and why not.
-        why_not: Why it could take no part in scoring; ``None`` where it could, as far as can be told without rewards.
+        why_not: Why it could take no part in scoring; ``None`` where it could, as far as is known without rewards.
     """
 
     node: str
-    facts: NodeFacts | None
-    levels: list[tuple[str, bool, str]]
-    why_not: str | None
+    facts: NodeFacts | None = None
+    levels: list[tuple[str, bool, str]] = field(default_factory=list)
+    why_not: str | None = "it did not answer in time"
 
 
 def survey(cluster: NodeCluster, timeout_s: float = SURVEY_S) -> list[NodeReport]:
@@ -41,32 +39,25 @@ def survey(cluster: NodeCluster, timeout_s: float = SURVEY_S) -> list[NodeReport
         ClusterError: The cluster does not answer.
     """
     end = time.monotonic() + timeout_s
-    links: dict[str, HostLink] = {}
+    links: list[HostLink] = []
+    reports, replies = [], []
     try:
-        asked: dict[str, list[concurrent.futures.Future[Any]] | str] = {}
         for node, name in sorted(cluster.nodes().items(), key=lambda item: (item[1], item[0])):
+            reports.append(report := NodeReport(name))
             try:
-                links[name] = cluster.host(node, sys.path)
-                asked[name] = [links[name].ask(method) for method in ("hello", "trials")]
-            except ClusterError as reason:
-                asked[name] = str(reason)
-        return [_report(name, futures, end) for name, futures in asked.items()]
+                links.append(link := cluster.host(node, sys.path))
+                replies.append((report, link.ask("hello"), link.ask("trials")))
+            except ClusterError as error:
+                report.why_not = str(error)
+        for report, hello, trials in replies:
+            with contextlib.suppress(TimeoutError):
+                try:
+                    report.facts = NodeFacts(*hello.result(max(0.0, end - time.monotonic())))
+                    report.levels = [tuple(trial) for trial in trials.result(max(0.0, end - time.monotonic()))]
+                    report.why_not = why_no_part(facts(), report.facts)
+                except ClusterError as error:
+                    report.why_not = str(error)
+        return reports
     finally:
-        for link in links.values():
+        for link in links:
             link.end()
-
-
-def _report(name: str, futures: list[concurrent.futures.Future[Any]] | str, end: float) -> NodeReport:
-    if isinstance(futures, str):
-        return NodeReport(name, None, [], futures)
-    said: NodeFacts | None = None
-    why: str | None = "it did not answer in time"
-    levels: list[tuple[str, bool, str]] = []
-    with contextlib.suppress(concurrent.futures.TimeoutError):
-        try:
-            said = NodeFacts(*futures[0].result(max(0.0, end - time.monotonic())))
-            levels = [tuple(one) for one in futures[1].result(max(0.0, end - time.monotonic()))]
-            why = why_no_part(facts(), said)
-        except ClusterError as reason:
-            why = str(reason)
-    return NodeReport(name, said, levels, why)

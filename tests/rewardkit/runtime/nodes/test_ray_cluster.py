@@ -116,13 +116,13 @@ def _joined(runtime: Runtime, count: int) -> Runtime:
 def told(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How many calls each node has answered so far."""
     counts: Counter[str] = Counter()
-    real = NodePool.answered
+    real = NodePool.on_answers
 
-    def answered(pool: NodePool, node: str, answers: Any) -> None:
+    def on_answers(pool: NodePool, node: str, answers: Any) -> None:
         counts[node] += sum(len(some) for _, _, some in answers)
         real(pool, node, answers)
 
-    monkeypatch.setattr(NodePool, "answered", answered)
+    monkeypatch.setattr(NodePool, "on_answers", on_answers)
     return counts
 
 

@@ -33,7 +33,7 @@ def _sends(plan: Schedule, size: int = 2000) -> list[Send]:
 
 def _answer(plan: Schedule, send: Send, ran_s: float, now: float = 0.0) -> list[Call | None]:
     tickets = send.calls if send.node == HOME else range(send.first, send.first + len(send.calls))
-    return plan.answered(send.node, send.job, [(ticket, ran_s) for ticket in tickets], now)
+    return plan.take_answers(send.node, send.job, [(ticket, ran_s) for ticket in tickets], now)
 
 
 def _measured(plan: Schedule, ran_s: float, target: int = 0) -> None:
@@ -90,6 +90,14 @@ def test_calls_of_what_stays_go_home_at_once_and_take_no_room() -> None:
     sends = _sends(plan)
     assert [(HOME, 300)] == [(send.node, len(send.calls)) for send in sends if send.calls[0].target == 1]
     assert {HOME, "a"} == {send.node for send in sends if send.calls[0].target == 0}
+
+
+def test_calls_of_what_stays_hold_no_others_back() -> None:
+    """Those of a reward that waits run beside the workers, however many are in flight and however long they take."""
+    plan = Schedule(1, home_only=[1])
+    _measured(plan, 0.01)
+    plan.add(1, [*_calls(300, 1), *_calls(30)])
+    assert [15, 8] == [len(send.calls) for send in _sends(plan) if send.calls[0].target == 0]
 
 
 def test_large_rows_make_small_chunks_and_one_always_travels() -> None:
@@ -182,8 +190,8 @@ def test_a_silent_node_is_given_up_after_ten_seconds() -> None:
     plan.join("b", 1, 0.0)
     silent: dict[str, int] = {}
     for now in range(1, 15):
-        plan.heard("b", float(now))
-        for name in plan.silent(float(now)):
+        plan.mark_alive("b", float(now))
+        for name in plan.silent_nodes(float(now)):
             silent.setdefault(name, now)
     assert {"a": int(GIVE_UP_S) + 1} == silent
 
@@ -191,9 +199,9 @@ def test_a_silent_node_is_given_up_after_ten_seconds() -> None:
 def test_silence_while_the_driver_stood_still_is_its_own() -> None:
     plan = Schedule(1)
     plan.join("a", 1, 0.0)
-    assert [] == plan.silent(1.0)
-    assert [] == plan.silent(1.0 + 3600.0)
-    assert [] == plan.silent(1.0 + 3600.0 + AWAY_S)
+    assert [] == plan.silent_nodes(1.0)
+    assert [] == plan.silent_nodes(1.0 + 3600.0)
+    assert [] == plan.silent_nodes(1.0 + 3600.0 + AWAY_S)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -255,7 +263,7 @@ def test_nodes_are_kept_busy(nodes: int, workers: int, ran_s: float, count: int,
         if not events:
             break
         now, _, name, ticket = heapq.heappop(events)
-        plan.answered(name, 1, [(ticket, ran_s)], now)  # type: ignore[list-item]
+        plan.take_answers(name, 1, [(ticket, ran_s)], now)  # type: ignore[list-item]
     assert least <= count * ran_s / (nodes * workers) / now
 
 
