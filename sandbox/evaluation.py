@@ -101,10 +101,7 @@ class Evaluation:
         return [result]
 
     def _runs(self, lines: Sequence[Mapping[str, Any]], count: int) -> list[ExecutionResult]:
-        """Return the results of runs that shared a process, each with its own part of the outputs.
-
-        The wait status shows how the last run ended; for the others there is only what the process reported.
-        """
+        """Return the results of runs that shared a process; the wait status shows only the last one's end."""
         starts = {line["run"]: line for line in lines if type(line.get("run")) is int}
         ends = {line["ran"]: line for line in lines if type(line.get("ran")) is int}
         results = []
@@ -223,11 +220,7 @@ def _line(raised: object) -> int | None:
 
 
 def json_lines(data: bytes, most: int, effort: Effort) -> list[Mapping[str, Any]]:
-    """Return the JSON objects, one a line; other lines were not written by us and are left out.
-
-    Nothing is read of more lines than may be there, or once the effort is spent; a line too long to be read still
-    says which call it answers.
-    """
+    """Return the JSON objects, one a line, as far as the effort lasts; a line that is too long still names its call."""
     messages: list[Mapping[str, Any]] = []
     for line in data.split(b"\n", most)[:most]:
         try:

@@ -57,10 +57,7 @@ _log = logging.getLogger("rewardkit.dashboard")
 
 
 class Dashboard:
-    """What the addresses work with, and closes in the end; ``folder`` may be a run's own, or a database or a run in it.
-
-    Without a ``write_token`` no reward can be changed.
-    """
+    """What the addresses work with, and closes in the end. Without a ``write_token`` no reward can be changed."""
 
     def __init__(self, folder: RunsPlace, write_token: str | None = None) -> None:
         self.write_token = write_token

@@ -41,10 +41,7 @@ def main() -> None:
 
 
 def diagnosis_of(record: str, most: int = MOST_COMPLETIONS) -> dict[str, Any]:
-    """Return the diagnosis of a record or why it has none, its last step, and the seconds of the processor.
-
-    About ``most`` completions are looked at.
-    """
+    """Return a diagnosis of about ``most`` completions or why it has none, the last step, and processor seconds."""
     answer: dict[str, Any] = {"diagnosis": None, "problem": None, "step": None}
     try:
         with RunReader(record) as run:

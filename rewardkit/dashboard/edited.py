@@ -23,10 +23,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def function_of(source: str, wanted: str) -> str:
-    """Return the function ``wanted`` of a Python text, or the only one where the name is empty.
-
-    Raises RewardLoadError where the text is not Python or lacks it, or where it has none or several without a name.
-    """
+    """Return the function ``wanted`` of a text, or the only one if it is empty. Raises RewardLoadError."""
     tree = _parsed(source)
     functions = [one for one in tree.body if isinstance(one, _Function)]
     names = [one.name for one in functions]
@@ -47,10 +44,7 @@ def function_of(source: str, wanted: str) -> str:
 
 
 def written(record: Path, name: str, source: str) -> Path:
-    """Write a reward's text to its file beside a record, where it is not there yet, and return the file.
-
-    Raises RewardLoadError where it cannot be written there.
-    """
+    """Return the file with a reward's text beside a record, written if absent. Raises RewardLoadError."""
     home = record.resolve().parent
     folder = home / FOLDER / EDITED
     data = source.encode("utf-8", "surrogatepass")

@@ -118,10 +118,7 @@ class Jobs:
     def start(
         self, record: RecordPlace, job: Mapping[str, Any], about: Mapping[str, Any], deadline_s: float
     ) -> JobState:
-        """Start a job of a run, which has ``deadline_s`` seconds; the page is told ``about`` of it.
-
-        Raises UpdateRefusedError where another one is under way.
-        """
+        """Start a job; the page is told ``about``. Raises UpdateRefusedError if another one is under way."""
         key = record.resolve()
         with self._lock:
             before = self._jobs.get(key)

@@ -69,10 +69,7 @@ class Live:
         return self._thread.is_alive()
 
     async def state(self, name: str) -> dict[str, Any]:
-        """Return the state of a run, once.
-
-        Raises BusyError where there is no answer in a few seconds, or too many runs are watched.
-        """
+        """Return a run's state. Raises BusyError without an answer in seconds, or if too many are watched."""
         with self._listening(name) as (run, change):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FIRST_S):
@@ -84,10 +81,7 @@ class Live:
             return dict(run.state)
 
     async def states(self, name: str, browser: str = "") -> AsyncGenerator[dict[str, Any] | None]:
-        """Yield the state of a run and then each new one, and ``None`` after a while without a new one.
-
-        A slow reader misses those between, never the last one.
-        """
+        """Yield the state, then each new one (a slow reader gets the last one), and ``None`` after a pause."""
         if self.full(browser):  # by several that asked at the same moment
             return
         self._streams[browser] += 1

@@ -46,10 +46,7 @@ class Progress(NamedTuple):
 
 
 class PromptIndex:
-    """The prompts of a run in numbers; shared by threads, each of which hands in a reader of its own.
-
-    The ``lock`` is held while it is used, with all that :meth:`of` returns.
-    """
+    """The prompts of a run in numbers, for several threads; the ``lock`` also guards what :meth:`of` returns."""
 
     def __init__(self, reward: str | None = None, beside: PromptIndex | None = None) -> None:
         """Make an index of the totals, or of a reward's scores beside one of the totals, with which it shares texts."""
@@ -204,11 +201,7 @@ class PromptIndex:
         return mask
 
     def order(self, by: str, *, descending: bool) -> Whole:
-        """Return the prompts in an order; those without a value stand last in both directions.
-
-        ``by`` is ``index``, ``text``, ``length``, ``epochs``, ``completions``, ``best``, ``mean``, ``first_mean``,
-        ``last_mean``, ``change``, or ``column:`` and its name.
-        """
+        """Return the prompts by a key of ``SORTS`` or ``column:NAME``; those without a value stand last."""
 
         def sort() -> Whole:
             values = self._values(by)

@@ -135,10 +135,7 @@ class RunCaches:
 
 
 class Readers:
-    """The runs that one thread has open, and closes; ``shared`` are the caches of the runs, for all threads.
-
-    After ``wait_s`` seconds a question to a run ends with an error, whatever stands in its file.
-    """
+    """The runs that one thread has open, and closes; a question to a run ends with an error after ``wait_s``."""
 
     def __init__(
         self, folder: RunsPlace, shared: RunCaches, *, jobs: Jobs | None = None, wait_s: float = 120.0
@@ -147,10 +144,7 @@ class Readers:
         self._open: OrderedDict[str, tuple[Stamp, Run]] = OrderedDict()
 
     def get(self, name: str) -> OpenRun:
-        """Return a run, opened anew where another file has taken its file's place.
-
-        Raises Missing where there is no such run, and Unreadable where its file cannot be read.
-        """
+        """Return a run, opened anew where its file was replaced. Raises Missing or Unreadable."""
         run = self._same(name)
         if run is None:
             run = self._opened(name)

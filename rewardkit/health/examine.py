@@ -154,10 +154,7 @@ def diagnose_run(
 
 
 def _parts(run: RunReader, steps: list[int], every: int, most: int | None) -> tuple[list[int], list[int]]:
-    """Return the steps of the baseline and the newest steps; of a short run no baseline and all steps.
-
-    The baseline begins where the rewards got the versions that they have at the newest steps.
-    """
+    """Return the steps of the baseline (from the newest versions on) and the newest steps; all of a short run."""
     if most is None:
         return [], steps
     windows = max(_LEAST_WINDOWS, most * len(steps) // (run.count() * every))

@@ -74,8 +74,7 @@ def mean_of(values: ArrayLike) -> float:
 def lower_share(values: ArrayLike, size: float = 1.0) -> float:
     """Return what a share is at least: its mean less ``Z`` standard errors.
 
-    ``values`` has a share for each group, or a ``bool`` for each completion. ``size`` is the number of completions
-    behind each value, which bounds how little the shares may seem to vary.
+    ``size`` completions stand behind each value, which bounds how little the shares may seem to vary.
     """
     return _bound(values, size, -Z)
 
@@ -150,10 +149,7 @@ class Correlation(NamedTuple):
 
 
 def inside_groups(left: ArrayLike, right: ArrayLike, groups: Whole) -> Correlation | None:
-    """Return the correlation of two values inside groups, each less its group's mean.
-
-    ``None`` where fewer than 20 completions, or none that differ, are there to tell.
-    """
+    """Return the correlation, less each group's mean; ``None`` where none or fewer than 20 completions can tell."""
     first, second = np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64)
     is_pair = ~(np.isnan(first) | np.isnan(second))
     if is_pair.sum() < 20:

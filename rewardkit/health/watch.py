@@ -65,8 +65,7 @@ class Watch:
         self._last: int | None = None
         self._active: dict[tuple[str, str | None], Flag] = {}
         self._reasons: dict[str, str | None] = {}
-        self.looks = 0
-        """Windows that were looked at."""
+        self.looks = 0  # Windows that were looked at
         self.flags: list[Flag] = []
         """What came up, oldest first; the steps of a flag that stays run on, and its number is the last one."""
 

@@ -94,10 +94,8 @@ class RewardApp:
         self._description["signatures"] = {name: signature_of(reward) for name, reward in runtime.rewards.items()}
         self._bytes = 0
         self._log_times: dict[tuple[str, int], float] = {}
-        self.active = 0
-        """Requests whose body was read and that are not answered yet."""
-        self.draining = False
-        """Whether no more requests are taken."""
+        self.active = 0  # Requests whose body was read and that are not answered yet
+        self.draining = False  # Whether no more requests are taken
 
     def drain(self) -> None:
         """Take no more rows, and score groups that wait as they are; what was taken is answered."""
@@ -232,10 +230,7 @@ class RewardApp:
         return _json({**reply, "versions": self._description["versions"]} if route == "/v1/score" else reply)
 
     async def _batch(self, wish: ScoreRequest, request: _Request) -> ScoreBatch:
-        """Return the scores of a request.
-
-        Raises RefusedError where the rows are wrong, there is no room, or the calls were lost.
-        """
+        """Return the scores of a request, or raise RefusedError."""
         try:
             if self._gathering is None or not wish.gather:
                 return await self._joining.score(wish.rollouts, step=wish.step, epoch=wish.epoch, within_s=ANSWER_S)

@@ -60,18 +60,12 @@ def _may_have_many(body: bytes) -> bool:
 
 
 def _may_have_long(body: bytes) -> bool:
-    """Whether a whole number may not fit into 64 bits, so that the quick reader would make a float of it.
-
-    Digits in texts count as well. The first look takes a tenth of the second's time.
-    """
+    """Whether a whole number may pass 64 bits, which the quick reader would make a float; the cheap look first."""
     return _LONG in body.translate(_AS_ZEROS) and _LONG_NUMBER.search(body) is not None
 
 
 def _decode(body: bytes) -> Any:
-    """Read what the quick reader refuses or would change; refuse what is not JSON, with the reason.
-
-    Halves of surrogate pairs are taken, and whole numbers of any size.
-    """
+    """Read what the quick reader refuses or changes, such as halves of surrogate pairs; refuse what is not JSON."""
     try:
         return decode(body.decode())
     except UnicodeDecodeError as error:

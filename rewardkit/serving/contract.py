@@ -19,14 +19,10 @@ from rewardkit.types import Outcome, Status
 class RowFate(StrEnum):
     """What is known of a rollout's total."""
 
-    SCORED = "scored"
-    """Every reward with weight that applies gave a score."""
-    SKIPPED = "skipped"
-    """No reward with weight applies: there is no total, and nothing failed."""
-    FAILED = "failed"
-    """A reward with weight failed, and its default stands in: there is a total."""
-    UNKNOWN = "unknown"
-    """A reward with weight failed, and nothing stands in: there is no total."""
+    SCORED = "scored"  # Every reward with weight that applies gave a score
+    SKIPPED = "skipped"  # No reward with weight applies: there is no total, and nothing failed
+    FAILED = "failed"  # A reward with weight failed, and its default stands in: there is a total
+    UNKNOWN = "unknown"  # A reward with weight failed, and nothing stands in: there is no total
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,11 +82,7 @@ def serve(
 
 
 def spare_collections() -> None:
-    """Have Python look for garbage cycles less often, and not among what is loaded by now.
-
-    A body is thousands of objects without a cycle, and a full look takes longer than a batch where rewards bring large
-    libraries.
-    """
+    """Have Python look for garbage cycles less often, and not in what is loaded by now: a full look is slow."""
     gc.collect()
     gc.freeze()  # what is loaded by now lives as long as the process
     gc.set_threshold(*_COLLECTED_AFTER)

@@ -47,10 +47,7 @@ WriteReply: TypeAlias = Callable[[dict[str, Any], Query, Sequence[ToldRow]], Any
 
 
 def read_native(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
-    """Return what ``/v1/score`` is asked: ``{"rollouts": [...], "step": 3, "epoch": 0.1, "gather": false}``.
-
-    Where ``gather`` is not said, one row alone waits for its group, and several are the groups that they are.
-    """
+    """Return what ``/v1/score`` is asked; unless ``gather`` is given, a single row waits for its group."""
     unknown = body.keys() - {"rollouts", "step", "epoch", "gather"}
     if unknown:
         raise RefusedError(422, f"unknown field {min(unknown)!r}; there are rollouts, step, epoch and gather")

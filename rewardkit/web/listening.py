@@ -102,10 +102,7 @@ def config_of(app: ASGIApp, *, connections: int, end_s: int) -> uvicorn.Config:
 
 
 def check_token(host: str, token: str | None, *, drawn: bool) -> None:
-    """Raise ConfigError for a token that cannot stand in an address, and for others' access without one.
-
-    Where a token is ``drawn``, others may come without one given.
-    """
+    """Raise ConfigError for a token that no address can hold, or where others have access without a token."""
     if token is not None and not _TOKEN.fullmatch(token):
         raise ConfigError("--token: expected at most 200 letters, digits and -_.~, so that it can stand in an address")
     if token is not None and len(token) < MIN_TOKEN and not is_loopback(host):
@@ -133,10 +130,7 @@ def url_host(host: str) -> str:
 
 
 def listening(host: str, port: int, tries: int | None = None) -> socket.socket:
-    """Return a socket that listens at the first port that is free, of so many from one on.
-
-    Raises ConfigError where none of those is, or the host is not an address of this machine.
-    """
+    """Return a socket at the first free port from ``port`` on. Raises ConfigError where it can have none."""
     last = min(port + (tries or PORTS_TRIED) - 1, 65535)
     reason: OSError | None = None
     for candidate in range(port, last + 1):
@@ -154,8 +148,7 @@ def listening(host: str, port: int, tries: int | None = None) -> socket.socket:
 def _bind(host: str, port: int) -> socket.socket:
     """Return a socket that listens at a port.
 
-    It says that it is TCP's, as ``socket.create_server`` does not: only then asyncio sends the parts of an answer at
-    once, and does not wait 40 ms for the browser to acknowledge the first.
+    It says that it is TCP's, unlike ``socket.create_server``: else asyncio holds parts of an answer back for 40 ms.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

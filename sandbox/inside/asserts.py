@@ -151,10 +151,7 @@ def _become(ours: Any, theirs: Any) -> None:
 
 
 class _Check:
-    """The context in which an ``assert`` of the tests runs and its outcome is reported.
-
-    ``again`` says that it may run more than once, so its outcome is not certain before the end of the tests.
-    """
+    """The context in which an ``assert`` runs; one that may run ``again`` is certain only at the end."""
 
     def __init__(self, number: int, text: str, again: bool, peer: _Peer) -> None:
         self.number, self.text, self.again = number, text, again
@@ -212,10 +209,9 @@ def run(request: dict[str, Any]) -> int:
 
 
 def _take_helpers(tree: Module, names: dict[str, Any], entry: str, helpers: str) -> None:
-    """Give the tests the names that they use and do not bind, as the helpers define them.
+    """Give the tests the names that they use and do not bind, as the helpers define them; else raise ``NameError``.
 
-    The text of the tests decides this before the completion is heard, so the completion can neither put the tests at
-    fault nor take a helper's place. Raise ``NameError`` if the helpers do not define a name either.
+    This is decided before the completion is heard: it can neither put the tests at fault nor replace a helper.
     """
     missing = [name for name in _unbound(tree, names) if name not in ("candidate", entry.split(".")[-1])]
     if not missing:
@@ -274,10 +270,7 @@ _PROXY = _proxy(_Peer(0), "candidate").__code__
 
 
 def _instrument(tree: Module, source: str, peer: _Peer) -> list[_Check]:
-    """Wrap every assert of a syntax tree that can fail into its check.
-
-    Asserts inside ``try`` and ``with`` are one check with it, because it may handle what they raise.
-    """
+    """Wrap every assert that can fail into its check, with a ``try`` or ``with`` around it, which may handle it."""
     import _ast
 
     lines = source.splitlines()
@@ -350,10 +343,7 @@ def bound_names(tree: AST) -> Iterator[str]:
 
 
 def _unbound(tree: Module, names: dict[str, Any]) -> list[str]:
-    """Return the names that the tests use and do not bind: those must be the completion's, or of helpers.
-
-    A star among them says that the tests import all that some module has, so that others may be bound after all.
-    """
+    """Return the names that the tests use and do not bind; a star says that an import may have bound others."""
     import _ast
 
     used: dict[str, None] = {}

@@ -23,10 +23,7 @@ class Children:
         self.die_with_us = kernel.Prepared("prctl", kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
     def fork_to(self, act: Callable[[], object]) -> tuple[int, int]:
-        """Do something with files in a child; return it, and a descriptor that becomes readable at its end.
-
-        If this process did it, all later evaluations would have the names that it reads in their memory.
-        """
+        """Fork a child, so that no name it reads stays in memory; return it and a descriptor that shows its end."""
         child = os.fork()
         if child == 0:
             code = 1

@@ -88,10 +88,9 @@ def safe_module(name: str) -> ModuleType:
 
 
 def _update_wrapper(wrapper: object, wrapped: object) -> object:
-    """Stand in for ``functools.update_wrapper``, which writes attributes to any object.
+    """Stand in for ``functools.update_wrapper``; write names and docstring, only to the text's objects.
 
-    This one writes names and a docstring, and only to the text's own objects. It writes no ``__module__``, by which
-    another class could pass for one of the text's.
+    It writes no ``__module__``, by which another class could pass for one of the text's.
     """
     if type(wrapper) is FunctionType:
         if wrapper.__code__.co_filename != FILE_NAME:
@@ -118,10 +117,7 @@ def _total_ordering(of: object) -> Any:
 def safe_import(
     name: str, globals: object = None, locals: object = None, fromlist: object = (), level: int = 0
 ) -> ModuleType:
-    """Stand in for ``__import__``.
-
-    C code takes its own imports from ``sys.modules``, so the empty module that a text gets for them is enough.
-    """
+    """Stand in for ``__import__``; C code reads ``sys.modules``, so an empty module does for its own imports."""
     if name in _IMPORTED_BY_C and not level:
         importlib.import_module(name)
         return ModuleType(name)

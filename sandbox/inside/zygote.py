@@ -149,10 +149,7 @@ class Zygote:
             reported = time.monotonic()
 
     def _evaluate(self, order: bytes, *, in_stream: bool) -> tuple[float, ...]:
-        """Run an evaluation to its end and return the report.
-
-        In a stream of orders the next child is forked beside this one; otherwise later: it slows short evaluations.
-        """
+        """Run an evaluation and return its report; only in a stream of orders fork the next child beside it."""
         kind, began, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
         tester = 0
         self._running = []

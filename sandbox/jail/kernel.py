@@ -90,10 +90,7 @@ def supported() -> bool:
 
 
 class Prepared:
-    """A system call made ready: a forked child that makes it touches few pages of memory.
-
-    Its arguments are whole numbers, or bytes whose address the kernel gets and which are kept alive.
-    """
+    """A system call made ready, so that a child touches few pages; its arguments are numbers or bytes."""
 
     __slots__ = ("_arguments", "_name")
 
@@ -144,8 +141,7 @@ _PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
 def merge_mappings() -> None:
     """Let this process's libraries take two mappings each instead of five: a fork and its end cost by the mapping.
 
-    Read-only data becomes as executable as the code around it, and what was made read-only after linking as writable
-    as the data behind it. Neither is a boundary here: untrusted code may map executable memory of its own.
+    Read-only data becomes executable or writable like what is beside it. Untrusted code may map such memory anyway.
     """
     with open("/proc/self/maps") as file:
         rows = [line.split() for line in file]

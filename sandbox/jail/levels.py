@@ -24,11 +24,10 @@ class Level(StrEnum):
 
 
 def enter(level: Level, readable: Sequence[str], mount_point: str, scratch_bytes: int) -> str:
-    """Put this process, and with ``strict`` a first child in its place, into the jail.
+    """Put this process, and with ``strict`` a first child in its place, into the jail; raise ``OSError`` if refused.
 
-    ``readable`` are directories to read besides :data:`SHARED_LIBRARIES`; ``mount_point`` is an empty directory of
-    ours: the scratch directory, or what the new root is built on. Where the kernel can bound it, the scratch directory
-    has ``scratch_bytes``. Return it, as it is called in the jail; raise ``OSError`` if the kernel refuses a part.
+    ``readable`` are directories besides :data:`SHARED_LIBRARIES`; ``mount_point`` is an empty directory of ours: the
+    scratch directory, of ``scratch_bytes`` where the kernel can bound it, or the new root. Return its name inside.
     """
     visible = [*readable, *SHARED_LIBRARIES]
     scratch = mount_point

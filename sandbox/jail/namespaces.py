@@ -20,10 +20,9 @@ _SCRATCH_INODES = 4096
 
 
 def unshare() -> bool:
-    """Give this process new namespaces, in which it is root; its next child is process 1 there.
+    """Give this process new namespaces, in which it is root and its next child process 1; raise ``OSError`` if refused.
 
     Return whether ``nobody`` is mapped too, as user 1, for :func:`step_down`: that needs a caller that is root outside.
-    Raise ``OSError`` if the kernel, its settings or a container's seccomp profile refuse.
     """
     user, group = os.getuid(), os.getgid()
     flags = kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET
@@ -80,11 +79,10 @@ def drop_capabilities() -> None:
 
 
 def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], scratch_bytes: int, owner: int) -> None:
-    """Exchange the file system for one that holds only some paths, read-only, and :data:`SCRATCH`.
+    """Exchange the file system for one that holds :data:`SCRATCH` and, read-only, the ``readable`` paths that exist.
 
-    It is built on ``mount_point``, an empty directory; of ``readable`` those that do not exist are left out. The
-    scratch directory belongs to ``owner``, a user and group of the new namespace. Raise ``OSError`` if a mount is
-    refused.
+    It is built on ``mount_point``, an empty directory. The scratch directory belongs to ``owner``, a user and group of
+    the new namespace. Raise ``OSError`` if a mount is refused.
     """
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
     _mount("tmpfs", mount_point, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=1m,mode=755")

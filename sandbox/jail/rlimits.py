@@ -6,10 +6,7 @@ import resource
 
 
 def restrict(memory_bytes: int, cpu_s: int, file_bytes: int, open_files: int, processes: int) -> None:
-    """Limit this process and what it starts, for ever; a limit it already has is not raised.
-
-    ``processes`` are this user's processes and threads at once, in this user namespace; 0 for no such limit.
-    """
+    """Limit this process and its children; no limit is raised. ``processes`` of this user: 0 for no limit."""
     limits = [
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_FSIZE, file_bytes),

@@ -76,10 +76,7 @@ def _open_inner(parent: int, name: str) -> int | None:
 
 
 def empty(folder: int) -> None:
-    """Remove all that a directory, given as a descriptor, holds; raise ``OSError`` if something cannot be removed.
-
-    Directories that are nested too deeply are moved up into the directory itself.
-    """
+    """Empty a directory, given as a descriptor, or raise ``OSError``; deep directories are moved up first."""
     mover = _Mover(folder)
     while names := _names(folder):
         for name in names:
@@ -145,8 +142,7 @@ def _remove(parent: int, name: str, mover: _Mover, depth: int) -> None:
 def _unlock(parent: int, name: str) -> None:
     """Let a directory's owner do everything in it.
 
-    One that cannot even be opened is changed by its name, without following a link. Kernels before Linux 6.6 cannot
-    do that; there it is changed by way of a descriptor that stands for its path alone.
+    One that cannot be opened is changed by its name, never through a link; before Linux 6.6 by an O_PATH descriptor.
     """
     try:
         inner = _open_inner(parent, name)

@@ -116,10 +116,7 @@ def base_filter(machine: str = kernel.MACHINE) -> bytes:
 
 
 def child_filter(machine: str = kernel.MACHINE, *, may_fork: bool = False) -> bytes:
-    """Return the deny-list of one evaluation, to be entered under :func:`base_filter`.
-
-    With ``may_fork`` it may start processes of its own and wait for them.
-    """
+    """Return the deny-list of one evaluation, entered under :func:`base_filter`; ``may_fork`` allows processes."""
     numbers = kernel.TABLES[machine]
     denied = set(ZYGOTE_ONLY) - ({"fork", "vfork", "wait4", "waitid"} if may_fork else set())
     refuse = [_ret(ERRNO | errno.EPERM)]
@@ -185,10 +182,7 @@ class Installer:
         self._enter = kernel.Prepared("seccomp", 1, 0, head)
 
     def enter(self, *, prepared: bool = False) -> None:
-        """Put this process under the filter, for ever; raise ``OSError`` if the kernel refuses.
-
-        With ``prepared`` privileges were given up before, as they are under another filter.
-        """
+        """Enter the filter for ever, or raise ``OSError``; if ``prepared``, privileges were given up before."""
         if not prepared:
             kernel.no_new_privileges()
         self._enter()

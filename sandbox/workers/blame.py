@@ -64,10 +64,9 @@ def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], firs
 
 
 def _crashed(call: Call, report: str, *, shared: bool, planned: bool) -> Fate:
-    """Return the fate of a call that ran as its worker crashed; ``report`` is the message if the call is blamed.
+    """Return the fate of a call whose worker crashed; ``report`` is the message if the call is blamed.
 
-    Another call may be the cause: beside it or before it in any worker (``shared``), before it or beside it in its own
-    (``planned``).
+    Another may be the cause: beside or before it in any worker (``shared``), or in its own (``planned``).
     """
     if (shared or planned) and not call.terms.alone:
         return Fate(call.terms._replace(alone=True))
@@ -77,10 +76,7 @@ def _crashed(call: Call, report: str, *, shared: bool, planned: bool) -> Fate:
 
 
 def lost(call: Call, reason: str, *, with_all: bool = False) -> Fate:
-    """Return the fate of a call whose worker was killed or stopped from outside: the second time it goes alone.
-
-    Where all workers were lost with it (``with_all``), it runs apart from all others from the second time on.
-    """
+    """Return the fate of a call whose worker was stopped from outside; if all were (``with_all``) it runs apart."""
     terms, times = call.terms, call.terms.lost + 1
     terms = terms._replace(lost=times, alone=terms.alone or times > 1, apart=terms.apart or (with_all and times > 1))
     if times < MAX_LOST:

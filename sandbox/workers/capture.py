@@ -23,10 +23,9 @@ _current: contextvars.ContextVar[CallLog | None] = contextvars.ContextVar("call_
 
 
 class CallLog:
-    """The output of one call, capped at :data:`LOG_CHARS`.
+    """The output of one call, capped at :data:`LOG_CHARS`; with a writer the parent reads it as it comes.
 
-    With a writer it is also written there as it comes, for the parent to read if the call never returns. The worker
-    sets ``ticket``, the call's number, before the call begins.
+    The worker sets ``ticket``, the call's number, before the call begins.
     """
 
     __slots__ = ("_chars", "_closed", "_dropped", "_parts", "_writer", "ticket")

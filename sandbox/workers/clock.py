@@ -40,10 +40,7 @@ def use(clock: Clock) -> None:
 
 
 class Clock:
-    """A clock that several threads may stop at once: it goes on when all of them have let it go.
-
-    ``process`` is the process whose calls it times; ``touched`` says whether it has been stopped.
-    """
+    """A process's clock that several threads may stop at once; ``touched`` says whether it has been stopped."""
 
     touched = False
     _stops = 0

@@ -129,10 +129,7 @@ def cells_of(lane: str, width: int) -> int:
 
 
 def held_bytes() -> tuple[int, int]:
-    """Return the memory that this process holds now, in bytes: what it has touched, and its data, touched or not.
-
-    Without ``/proc`` the first is its highest ever and the second 0.
-    """
+    """Return bytes of memory touched, and of data; without ``/proc`` the highest ever touched, and 0."""
     try:
         with open("/proc/self/statm") as file:
             pages = file.read().split()

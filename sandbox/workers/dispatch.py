@@ -44,10 +44,9 @@ class _Pace:
 
 
 class Dispatch:
-    """Sends calls to the workers that are free for them.
+    """Sends calls to free workers, in chunks that get smaller towards a job's end, so that all workers end together.
 
-    Chunks get smaller towards the end of a job, so that all workers end together. Those of a quick target stay above
-    :data:`QUICK_CHUNK`. ``retire`` replaces a worker in which a call may not run because of the calls before it.
+    ``retire`` replaces a worker in which a call may not run because of the calls before it.
     """
 
     def __init__(self, slots: Sequence[Slot], retire: Callable[[Slot], None]) -> None:

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from sandbox.workers.wire import BatchFile
 
-Answer = str | float
-"""What a target returns: JSON text, or a number, which travels faster."""
+Answer = str | float  # What a target returns: JSON text, or a number, which travels faster
 
 
 class CallStatus(StrEnum):

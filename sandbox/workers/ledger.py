@@ -24,10 +24,9 @@ from sandbox.workers.wire import AGAIN, MalformedError
 
 
 class Ledger:
-    """Answers for each call of each job once.
+    """Answers for each call of each job once; ``broken`` is why nothing can be run any more, ``None`` while calls run.
 
-    ``distrust`` kills a worker whose memory holds what its own code does not write there. ``broken`` is why nothing can
-    be run any more; ``None`` while calls run.
+    ``distrust`` kills a worker whose memory holds what its own code does not write there.
     """
 
     def __init__(self, slots: Sequence[Slot], dispatch: Dispatch, distrust: Callable[[Slot, str], None]) -> None:

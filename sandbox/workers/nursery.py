@@ -81,10 +81,7 @@ class Nursery:
         return self.fit and not self.waiting and now > self._due + IDLE_S
 
     def hear(self) -> list[tuple[ForkRequest, int]]:
-        """Return the workers forked since the last call, with their process ids, without waiting.
-
-        Raise ``EOFError``, ``OSError`` or ``MalformedError`` if it is gone, is not fit, or sends junk.
-        """
+        """Return workers forked since the last call, with process ids; raise if it is gone or sends junk."""
         started = []
         while select.select([self.channel], [], [], 0)[0]:
             for frame in self.channel.receive():

@@ -21,10 +21,7 @@ REGION_BYTES = -(-(_TEXT_AT + _MOST_BYTES) // mmap.PAGESIZE) * mmap.PAGESIZE  # 
 
 
 class Prints:
-    """The regions of one worker's calls: the worker writes, the parent reads.
-
-    ``integers`` are the memory's 64-bit words; the regions begin at byte ``at``, a multiple of a word.
-    """
+    """The regions of a worker's calls, which the parent reads; they begin at byte ``at``, a multiple of 8."""
 
     def __init__(self, memory: mmap.mmap, integers: memoryview, at: int, regions: int) -> None:
         self._map, self._integers, self._at, self._regions = memory, integers, at, regions
@@ -50,10 +47,7 @@ class Prints:
 
 
 class PrintWriter:
-    """Writes one call's output to a region as it comes; the next call's first text replaces it.
-
-    A process that the call forks writes nothing: it may live on while the region is another call's.
-    """
+    """Writes a call's output as it comes, in the place of the last call's; a process that it forks writes none."""
 
     def __init__(self, memory: mmap.mmap, integers: memoryview, at: int, here: Here) -> None:
         self._map, self._integers, self._word, self._forked = memory, integers, at // _WORD, here.forked
@@ -66,8 +60,7 @@ class PrintWriter:
     def add(self, ticket: int, text: str, dropped: int) -> None:
         """Add text of the call with this ticket; ``dropped`` characters of it have been left out so far.
 
-        The length is written after the text, and the ticket is taken away before anything of the earlier call is. So a
-        reader that sees the same ticket twice has read that call's text in between.
+        The ticket is cleared first and the length is written last: a reader that sees it twice has that call's text.
         """
         if self._forked():
             return

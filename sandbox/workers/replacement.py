@@ -152,9 +152,8 @@ class Replacement:
     def _doubt_warden(self, slot: Slot, now: float) -> None:
         """Ask the warden whether it is there, since a worker's beginning or end is late; wake it if it was stopped.
 
-        A warden that answers and still reports no end has a worker that cannot die, because the kernel or a tracer
-        holds it. That worker runs nothing any more, and its slot is given to another. A beginning takes longer where a
-        nursery loads the targets first; meanwhile the warden is only asked whether it is there.
+        If it answers and reports no end, the worker cannot die (kernel or tracer) and its slot goes to another. A
+        beginning takes longer where a nursery loads the targets; meanwhile the warden is only asked.
         """
         slot.check_at = now + link.WARDEN_DOUBT_S
         if self._warden.due == math.inf:

@@ -23,11 +23,7 @@ class SerialLane:
                 self._desk.obey(frame, self._run_chunk)
 
     def _run_chunk(self, ticket: int, half: int, batch: int, target: int, calls: list[tuple[int, ...]]) -> None:
-        """Run calls until the chunk or its time box ends, and report how many were run.
-
-        The first call has the ticket, the others those after it; ``half`` of the page takes the answers, and each of
-        ``calls`` names its segments of the batch.
-        """
+        """Run calls, ticketed from the first one's on, until the chunk or its time box ends; report how many ran."""
         desk, monotonic, check = self._desk, Steady.monotonic, self._desk.keeper.check
         page, view, run = desk.page, desk.batches[batch], desk.targets[target]
         box = monotonic() + BOX_S

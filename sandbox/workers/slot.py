@@ -214,10 +214,7 @@ class Slot:
                 self.channel.send_pickle(message, descriptors)
 
     def overdue(self, now: float) -> dict[int, bool]:
-        """Return the calls whose time is up, and whether each ran beside threads that others left.
-
-        Sets :attr:`check_at` for the calls whose time is not up yet.
-        """
+        """Return the calls whose time is up, and whether others' threads ran too; set :attr:`check_at`."""
         assert self.page is not None
         if self.lane is Lane.ASYNCIO:
             return self._overdue_step(now)
@@ -241,10 +238,9 @@ class Slot:
         return overdue
 
     def _note_look(self, now: float, *, idle: bool, excused: bool) -> None:
-        """Note since when the worker does nothing, as far as it was looked at, and for how long no call could answer.
+        """Note since when the worker does nothing, as far as seen, and for how long no call could answer.
 
-        Where the looks themselves had stopped, as in a paused container, the worker perhaps stood still for the same
-        reason, and has its time anew.
+        Where the looks had stopped, as in a paused container, the worker has its time anew.
         """
         gap = now - self.looked_at if self.looked_at > -math.inf else 0.0
         away = gap > AWAY_S

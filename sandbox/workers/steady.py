@@ -11,8 +11,7 @@ import os
 import sys
 import time
 
-INSIDE = "REWARDKIT_INSIDE_WORKER"
-"""Set in the environment of workers and of what they start."""
+INSIDE = "REWARDKIT_INSIDE_WORKER"  # Set in the environment of workers and of what they start
 
 
 class Steady:
@@ -45,11 +44,7 @@ class Keeper(Here):
         self._loaded = len(self._modules)
 
     def check(self) -> bool:
-        """End a process that a call forked: the call goes on in the worker, and its copy ends where the call does.
-
-        Put back modules that a call took out of ``sys.modules``: the next call's ``import`` would make second copies.
-        Return whether there were any.
-        """
+        """End a forked copy of this process; put back missing modules and return whether there were any."""
         if not self._mark[0] and self.forked():
             Steady.end(0)
         if len(self._live) >= self._loaded:
@@ -60,10 +55,7 @@ class Keeper(Here):
 
 
 def _mark() -> mmap.mmap | bytes:
-    """Return a byte that is 1 in this process and 0 in its forks: asking the kernel each time takes ten times as long.
-
-    Where the kernel cannot do that (it is Linux's since 4.14), the byte is 0 everywhere.
-    """
+    """Return a byte that is 1 here and 0 in forks: asking the kernel is slower. It is always 0 before Linux 4.14."""
     page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     try:
         page.madvise(18)  # MADV_WIPEONFORK

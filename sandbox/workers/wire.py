@@ -121,10 +121,7 @@ class Channel:
         self.send(json.dumps(message).encode())
 
     def receive(self) -> Iterator[bytes]:
-        """Read what has arrived, blocking until there is a byte, and yield the frames that it completes.
-
-        Raise ``EOFError`` if the other side is gone, and ``MalformedError`` for a frame that is too long.
-        """
+        """Yield the frames that a blocking read completes; raise ``EOFError`` or ``MalformedError``."""
         data, descriptors, _, _ = socket.recv_fds(self.sock, _READ_BYTES, _MAX_FDS)
         self._descriptors.extend(descriptors)
         if not data:
@@ -157,10 +154,9 @@ def channel_pair(send_s: int = 5) -> tuple[Channel, socket.socket]:
 
 
 class BatchFile:
-    """A batch's segments in one anonymous file: count, offsets, then the segments back to back.
+    """A batch's segments in one anonymous file: count, offsets, then the segments; its last holder closes it.
 
-    Segments may be appended while workers read the earlier ones. Workers get the descriptor ``for_workers``, through
-    which nothing can be written. Several jobs may hold one file; it is closed when the last has let go of it.
+    It may grow while workers read, through ``for_workers``, a descriptor by which nothing can be written.
     """
 
     def __init__(self, count: int) -> None:
@@ -261,8 +257,7 @@ class BatchView:
 class RecordWriter:
     """The worker's end of its results file: JSON lines in shared memory, which outlive the worker.
 
-    Zeros follow the last record. So a record that is being written, in whatever order its bytes arrive, has a zero in
-    it or no end of line yet.
+    Zeros follow the last record, so one that is being written has a zero in it, or no end of line yet.
     """
 
     def __init__(self, descriptor: int) -> None:

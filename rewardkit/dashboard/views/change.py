@@ -70,10 +70,7 @@ def view(opened: OpenRun, query: Query) -> Answer:
 
 
 def try_reward(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
-    """Begin a trial of a reward on stored completions; nothing is applied.
-
-    Raises RewardError where the request makes no sense, or another trial is under way.
-    """
+    """Begin a trial on stored completions, which applies nothing. Raises RewardError if it makes no sense."""
     run = opened.run
     name = _reward_name(run, _text_of(body, "reward"))
     old = version_of(run, _text_of(body, "old") if body.get("old") else name).label
@@ -251,10 +248,7 @@ def _start(opened: OpenRun, name: str, job: Mapping[str, Any], about: Mapping[st
 
 
 def _new(run: Run, name: str, body: Mapping[str, Any], *, bring: bool = False) -> str:
-    """Return the reward that comes in, as a reference or the label of a version; a text becomes a file.
-
-    To ``bring`` it into the training it has to be a reference.
-    """
+    """Return the new reward: a reference (a text becomes a file), or unless ``bring`` a version's label."""
     sources = [key for key in ("source", "reference", "version") if body.get(key)]
     if len(sources) != 1:
         raise ConfigError("nothing to try: give the source of a reward, or file.py:function")

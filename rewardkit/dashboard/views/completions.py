@@ -326,10 +326,7 @@ def _of_prompt(opened: OpenRun, number: int) -> tuple[CompletionTable, Floats, l
 
 
 def _compared(table: CompletionTable, epochs: Floats) -> tuple[int | None, int | None]:
-    """Return which two completions to compare first: the best of the latest epoch, and the best of the first.
-
-    In a run of one epoch the other is the worst.
-    """
+    """Return which two to compare: the best of the latest and first epoch, or best and worst of the only one."""
     if not len(table):
         return None, None
     epoch = np.floor(np.nan_to_num(epochs, nan=-1.0))

@@ -165,10 +165,7 @@ def _graph(
 
 
 def markers(run: Run) -> list[dict[str, Any]]:
-    """Return what happened in a training, by step: versions, other changes of rewards, flags and resumptions.
-
-    The version that a reward had at the first step is no event.
-    """
+    """Return what happened by step: versions after the first step, other changes of rewards, flags, resumptions."""
     return sorted(
         [*_versions(run), *_changes(run), *_flags(run), *_resumptions(run)], key=lambda marker: marker["step"]
     )

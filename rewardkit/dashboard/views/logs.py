@@ -33,10 +33,7 @@ def view(opened: OpenRun, query: Query) -> dict[str, Any]:
 
 
 def filters_of(run: RunReader, query: Query) -> Wanted:
-    """Return which entries a request wants.
-
-    Raises RecordError for a filter that this run cannot have, with its name, its value and what is expected.
-    """
+    """Return which entries a request wants. Raises RecordError for a filter that this run cannot have."""
     reward, number = query.text("reward"), query.integer("version", low=1)
     names = run.rewards
     if reward is not None and reward not in names:

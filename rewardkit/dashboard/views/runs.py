@@ -57,10 +57,7 @@ class Listing:
         return row
 
     def _flags(self, name: str, stamp: Stamp, live: int) -> int | None:
-        """Return how many flags the detectors found, else the training; ``None`` where it is not known that any looked.
-
-        A training in which none came up may not have been watched.
-        """
+        """Return how many flags the detectors or else the training found; ``None`` where perhaps none looked."""
         cache = self._shared.get(name)
         count = None if cache is None else flag_count(cache, stamp)
         return (live or None) if count is None else count
