@@ -30,12 +30,7 @@ class AdjustableReward(Reward[..., Any]):
         self.make: Callable[..., Reward[..., Any]] = make
 
     def __call__(self, *settings: Any, **arguments: Any) -> Any:
-        """Score, or return a reward with other settings.
-
-        Raises:
-            TypeError: A setting is unknown.
-            ValueError: The value of a setting makes no sense.
-        """
+        """Score, or return a reward with other settings. Raises TypeError and ValueError for a wrong setting."""
         if any(name in arguments for name in _INPUTS):
             if settings:
                 raise TypeError(f"{self.name}(): pass settings in one call, and what is scored, by name, in another")
@@ -81,8 +76,7 @@ def require(holds: object, expected: str, **settings: object) -> None:
 def adjustable(make: Callable[..., Reward[..., Any]]) -> AdjustableReward:
     """Turn a factory whose settings all have defaults into the reward that it makes with these.
 
-    The function inside has the factory's name, by which worker processes find the reward. Its docstring describes
-    the reward, and that of the factory the settings.
+    Worker processes find the reward by the factory's name, which the function inside must have.
     """
     family = AdjustableReward(make)
     functools.update_wrapper(family, family.spec.function)

@@ -89,10 +89,7 @@ def count_sentences(text: str) -> int:
 
 
 def count_capital_words(text: str) -> int:
-    """Return the number of words in capitals, such as ``NASA``, ``I`` and ``U.S.``.
-
-    nltk splits contractions in two: ``I'm`` counts once and ``IT'S`` twice.
-    """
+    """Return the number of words in capitals (``NASA``, ``I``, ``U.S.``); nltk splits ``IT'S`` in two."""
     return sum(map(str.isupper, extra("nltk.tokenize.destructive").NLTKWordTokenizer().tokenize(text)))
 
 

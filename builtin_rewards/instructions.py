@@ -52,11 +52,7 @@ _REQUIREMENTS: Mapping[str, _Requirement] = {  # by argument; any other one must
 
 
 def _read_arguments(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return the named arguments, stripped, with ``3.0`` from a data set's table as ``3``.
-
-    Raises:
-        UnusableInstructionError: One is missing, ``None`` or of another kind.
-    """
+    """Return the named arguments, stripped, ``3.0`` of a table as ``3``; raise where one is missing or unusable."""
     arguments = {}
     for name in names:
         value = values.get(name)
@@ -91,11 +87,7 @@ class Instruction(NamedTuple):
 
 
 def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Instruction:
-    """Return an instruction from its id, with or without the prefix ``en:``, and its arguments.
-
-    Raises:
-        UnusableInstructionError: The id is unknown, or an argument is missing or unusable.
-    """
+    """Return an instruction from its id, with or without ``en:``; raise UnusableInstructionError."""
     kind = instruction_id.removeprefix("en:")
     if kind not in KINDS:
         raise UnusableInstructionError(f"unknown instruction {instruction_id[:_SHOWN_CHARS]!r}")

@@ -116,10 +116,7 @@ def _count_letters(piece: str, code: str) -> tuple[int, int]:
 
 
 def _is_in_language(text: str, code: str, *, alone: bool) -> bool | None:
-    """Whether a text is in the language; ``None`` where that cannot be told.
-
-    Names and terms in Latin letters stand in texts of every language, so only alone is being the likeliest enough.
-    """
+    """Whether a text is in the language, ``None`` where unknown; Latin names stand in texts of every language."""
     shares = dict(_detector().rank(text[:_PIECE_CHARS]))
     language = code.partition("-")[0]
     share = sum(shares.pop(variety) for variety in (language, *_VARIETIES.get(language, ())))

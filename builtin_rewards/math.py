@@ -29,15 +29,12 @@ DEADLINE_S = 30.0  # Seconds that one call may take; a formula needs millisecond
 
 @dataclass(frozen=True, slots=True)
 class _Gold:
-    """A gold answer, read once: as a number, as a label, as words, or else as a formula.
+    """A gold answer, read once: as a number, as a label, as words, or else as a formula."""
 
-    ``text`` is compared where it is words or a formula; ``unit`` is that of a number or a formula.
-    """
-
-    text: str
+    text: str  # compared where it is words or a formula
     number: Quantity | None = None
     label: Label | None = None
-    unit: Unit | None = None
+    unit: Unit | None = None  # of a number or a formula
     is_phrase: bool = False
 
 
@@ -148,10 +145,7 @@ def _refusal(extraction: Extraction) -> Score | None:
 
 
 def _list_match(gold: _Gold, extraction: Extraction, completion: str, prompt: str) -> str:
-    """Return why several distinct answers are right: all equal the gold, or they are the list that it is.
-
-    Arithmetic on the way to the last one is no answer, and is left out. Empty where they are not right.
-    """
+    """Return why several distinct answers (arithmetic before the last left out) are right; empty where they are not."""
     count, candidates = len(extraction.candidates), extraction.candidates
     if gold == _Gold(gold.text, unit=gold.unit):
         tail, first, last = completion[-600:], re.escape(candidates[0]), re.escape(candidates[-1])
@@ -194,10 +188,7 @@ def same_answer(first: str, second: str) -> bool:
 
 
 def _same_label(gold: _Gold, value: Quantity | Label | None, text: str) -> bool:
-    """Whether gold and answer are the same, where at least one of them is a label.
-
-    A gold's base, its "o'clock" and the colon of a ratio may be left out: ``52`` answers ``52_8``, ``3/4`` ``3:4``.
-    """
+    """Whether a label equals the other side; a gold's base, "o'clock" and ratio colon may be left out."""
     if gold.number is not None and isinstance(value, Label):
         return gold.number.value == bare_number(value) or read_label(_slashed(gold.text).replace("/", ":")) == value
     if gold.label is None:
@@ -251,10 +242,7 @@ def _restates(gold: _Gold, text: str, prompt: str) -> bool:
 
 
 def _parse(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
-    """Read a cleaned answer as one number or label: alone, as the last side of an equation, or alone in a sentence.
-
-    ``prose`` permits a sentence without denial or comparison, ``attached`` one letter right behind the number as unit.
-    """
+    """Read a cleaned answer as one number or label: alone, as the last side of an equation, or alone in a sentence."""
     side = right_side(text)
     value = read_label(side) or read_quantity(side, attached=attached)
     if value is not None or not prose:

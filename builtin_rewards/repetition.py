@@ -13,10 +13,7 @@ _LONG_WORDS, _LONGEST_WORD = 16, 32
 
 
 def units(text: str) -> list[str]:
-    """Return the words of a text in lower case.
-
-    Where they have over 16 characters on average, as in languages without blanks, those of over 32 count as characters.
-    """
+    """Return a text's words in lower case; those of over 32 characters as characters where over 16 is the mean."""
     tokens = fold(text).lower().split()
     if len(text) > _LONG_WORDS * len(tokens):
         return [part for token in tokens for part in (token if len(token) > _LONGEST_WORD else (token,))]

@@ -98,10 +98,7 @@ def _read_schema(draft: str, remotes: Any, text: str) -> Any:
 
 
 def _check_references(root: Any, registry: Any) -> None:
-    """Raise where any reference leads nowhere, even if this value does not follow it.
-
-    Otherwise a completion could choose between a score and a skip.
-    """
+    """Raise where a reference leads nowhere, even if unused: else a completion could choose between score and skip."""
     pending = [(registry.resolver_with_root(root), root)]
     visits: set[int] = set()
     while pending:

@@ -218,11 +218,10 @@ class Reservation(AbstractContextManager["Reservation"]):
 
 
 def most_tokens(request: Request) -> Usage:
-    """Return the most tokens that a request may take.
+    """Return the most tokens that a request may take; raise JudgeSetupError where it has no limit of output.
 
-    Read are a token per UTF-8 byte of its messages and schema, because hostile text may consist of such tokens, and
-    what chat templates add. Written are the larger of ``max_tokens`` and ``max_completion_tokens``, for each choice.
-    JudgeSetupError: it has neither.
+    Read are a token per UTF-8 byte of messages and schema, because hostile text may consist of such tokens, and what
+    chat templates add. Written are the larger of ``max_tokens`` and ``max_completion_tokens``, for each choice.
     """
     options = {**(request.options.get("extra_body") or {}), **request.options}  # as they are sent
     lengths = [options[name] for name in ("max_completion_tokens", "max_tokens") if options.get(name) is not None]

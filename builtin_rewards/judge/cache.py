@@ -88,10 +88,7 @@ class JudgeCache(Database):
 
 
 def question_key(base_url: str | None, request: Request, prompt_version: str) -> str:
-    """Return a question's key: the SHA-256, in hexadecimal digits, of all that a reply may depend on.
-
-    JudgeSetupError: a message or an option is not JSON.
-    """
+    """Return the SHA-256 of all that a reply may depend on; raise JudgeSetupError where some of it is not JSON."""
     parts = {"base_url": base_url, "prompt_version": prompt_version, **asdict(request)}
     try:
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))

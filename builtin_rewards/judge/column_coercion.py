@@ -54,10 +54,7 @@ def rubric_annotation(like: Rubric) -> Any:
 
 
 def row_rubric(value: object, like: Rubric) -> Rubric | None:
-    """Return the rubric in a column, a list of texts or objects or its JSON; ``None`` if the column is empty.
-
-    JudgeSetupError for any other value names the criterion and what is wrong with it.
-    """
+    """Return a column's rubric (texts, objects or their JSON); JudgeSetupError names the wrong criterion."""
     entries = from_json(value)
     if entries is None or (isinstance(entries, str) and _text(entries) is None):
         return None

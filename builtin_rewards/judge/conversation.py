@@ -31,11 +31,7 @@ class Image(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message.
-
-    Attributes:
-        graded: Whether it is the assistant's in a completion.
-    """
+    """One message; ``graded`` if it is the assistant's in a completion."""
 
     role: str  # Who speaks
     parts: tuple[tuple[str, str], ...]  # Head and text of each part
@@ -60,10 +56,7 @@ Turns = tuple[Turn, ...]
 
 
 def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
-    """Return the turns of a ``"prompt"`` or a ``"completion"``: a string, or a list of chat messages.
-
-    CoercionError names another value, or a role that is not known.
-    """
+    """Return the turns of a ``"prompt"`` or ``"completion"``: text or chat messages. Raises CoercionError."""
     if (problem := why_no_text(text)) is not None:
         raise CoercionError(f"{of}: {problem}")
     role = "user" if of == "prompt" else "assistant"
@@ -77,10 +70,7 @@ def last_text(turns: Turns, role: str) -> str:
 
 
 def tools_turn(value: object) -> Turn | None:
-    """Return a first turn that lists the tools that could be called; ``None`` without tools.
-
-    Each tool is a part, such as ``tools search``; definitions that are not OpenAI's or Anthropic's stand as they are.
-    """
+    """Return a first turn that lists the tools, each a part such as ``tools search``; ``None`` without tools."""
     tools = [from_json(tool) for tool in _to_list(from_json(value))]
     parts = tuple(_tool_definition(tool) for tool in tools if _has_content(tool) and tool == tool)  # no NaN
     return Turn("tools", parts, uses_tools=True) if parts else None

@@ -32,20 +32,10 @@ _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs
 class Database:
     """One SQLite file, made at its first use, when it is pickled, or by :meth:`set_up`. Threads take turns.
 
-    A subclass says what the file holds. A database that has seen its file never makes it anew; the same goes for its
-    pickled copies, so that the loss of a file is noticed.
-
-    Args:
-        path: The file. ``None``: one in a private folder, removed when the process that made it exits. The processes of
-            one training on a host share it, see :func:`_shared_file`.
-        purpose: What tells this file from others of the same processes, where they are to share it.
-
-    Attributes:
-        is_private: Whether only processes of this host can use the file, because it has no path of its own.
-
-    Raises:
-        JudgeSetupError: ``path`` is not a path, or the first use fails as :meth:`set_up`; later uses raise
-            sqlite3.Error.
+    A subclass says what the file holds. A database that has seen its file never makes it anew, nor do its pickled
+    copies, so that the loss of a file is noticed. Without a path it is in a private folder, which processes of one
+    training on a host share for a ``purpose`` (see :func:`_shared_file`) and which goes when its maker exits. Raises
+    JudgeSetupError where ``path`` is no path or the first use fails; later uses raise sqlite3.Error.
     """
 
     setting: ClassVar[str]  # The setting that names its path, for messages: `"JudgeCache(path=...)"`
@@ -190,9 +180,8 @@ def _private_file() -> Path:
 def _shared_file(purpose: str) -> Path:
     """Return the file that a training's processes on this host share, one for each purpose.
 
-    They are known by their launcher, such as torchrun: the parent of all of them. What it starts anew after a failure
-    goes on with the file. No process knows whether it is the last, so the next one that makes such a folder, once the
-    launcher has ended, removes it.
+    Their launcher, such as torchrun, is the parent of all; what it restarts goes on with the file. No process knows
+    whether it is the last, so the next that makes such a folder once the launcher has ended removes it.
     """
     launcher = os.getppid()
     begun = Path(f"/proc/{launcher}/stat").read_text().rpartition(")")[2].split()[19]  # field 22, see proc_pid_stat(5)

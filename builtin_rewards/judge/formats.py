@@ -48,10 +48,7 @@ def response_format(format: Format, schema: Mapping[str, Any]) -> dict[str, Any]
 
 
 def format_instruction(schema: Mapping[str, Any]) -> str:
-    """Return words for the end of a prompt that ask for an object of this schema; ``json_object`` needs the word JSON.
-
-    The example has place holders and no values: a model that repeats it gives no verdict, and no grade is suggested.
-    """
+    """Return words that ask for an object of this schema; place holders in the example suggest no grade."""
     return (
         "Reply with one JSON object in exactly this form, with these keys in this order:\n\n"
         f"{_example(schema)}\n\n"
@@ -73,13 +70,10 @@ def _example(schema: Mapping[str, Any]) -> str:
 
 
 def object_text(text: str, format: Format) -> str:
-    """Return the part of a reply that must be the JSON object.
+    """Return the part of a reply that must be the JSON object; a ValueError says why there is none.
 
     With ``TEXT`` it is the object that ends the reply, perhaps in a fence; with the others it is the whole reply but
     for a fence and reasoning that ends with ``</think>``. So a verdict quoted before the end does not count.
-
-    Raises:
-        ValueError: There is no such part, or it is longer than ``LONGEST_OBJECT``; says why.
     """
     text = text.strip()
     bare = text.removesuffix("```").rstrip()
@@ -103,11 +97,7 @@ def object_text(text: str, format: Format) -> str:
 
 
 def object_start(text: str) -> int | None:
-    """Return where the JSON object that ends a text begins; ``None`` if none of up to ``LONGEST_OBJECT`` ends it.
-
-    The text is read from its end, which is unambiguous: no string is open after the last brace, and the quotation mark
-    without a backslash before it opens a string.
-    """
+    """Return where the JSON object that ends a text begins; ``None`` if none of up to ``LONGEST_OBJECT`` ends it."""
     if not text.endswith("}"):
         return None
     depth, in_string = 0, False
@@ -125,11 +115,9 @@ def object_start(text: str) -> int | None:
 class Negotiator:
     """The formats and parameters that one model on one server takes, as far as they are known.
 
-    It begins with the JSON schema. A server that rejects a request with words about formats is asked for text, and so
-    is one whose first three replies break the schema. If a server names a parameter of ``REFUSABLE``, that is renamed
-    or left out, and remembered once a reply came. A fixed format never changes.
-
-    Several threads may use one without a lock, because each thing that is learned is one assignment.
+    It begins with the JSON schema, and asks for text once the server rejects formats or its first three replies break
+    the schema. A parameter of ``REFUSABLE`` that a server names is renamed or left out, and remembered once a reply
+    came. A fixed format never changes. Threads need no lock, because each thing that is learned is one assignment.
     """
 
     def __init__(self, fixed: Format | None = None) -> None:

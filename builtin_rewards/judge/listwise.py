@@ -81,10 +81,7 @@ class ListwiseFunction(GroupFunction):
         return replace(self.question(group, answers, rubric.json_schema(self.reason_chars)), index=repeat)
 
     def _parts(self, group: Group, answers: Sequence[Turns], repeat: int) -> list[Part]:
-        """Return the answers of each question of a repeat, as even parts of an order that no answer can choose.
-
-        Every second repeat reverses the order of the one before, and mixes the answers of its parts.
-        """
+        """Return a repeat's answers as even parts of an order; every second repeat reverses and mixes the last."""
         order = sorted(answers, key=repr)
         random.Random(f"{group.prompt}{order}{repeat // 2}").shuffle(order)  # noqa: S311 (an order is no secret)
         sizes = [sum(len(text) for turn in answer for _, text in turn.parts) for answer in answers]

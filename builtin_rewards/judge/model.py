@@ -43,16 +43,13 @@ _LESS_REASONING = "raise max_tokens, or let it reason less, as by options={'reas
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question to a model: messages, and the JSON schema of the reply, which the messages do not mention.
-
-    ``version`` is the prompt's, ``index`` the number of the sample; ``likelihoods`` asks for those of the tokens.
-    """
+    """One question to a model: messages, and the JSON schema of the reply, which the messages do not mention."""
 
     messages: tuple[Mapping[str, Any], ...]
     schema: Mapping[str, Any]
-    version: str
-    index: int = 0
-    likelihoods: bool = False
+    version: str  # the prompt's
+    index: int = 0  # the sample's number
+    likelihoods: bool = False  # whether those of the tokens are wanted
 
 
 class ReadReply(NamedTuple, Generic[T]):
@@ -66,10 +63,7 @@ class ReadReply(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, eq=False)
 class JudgeModel:
-    """A model that judges, and how it is asked: docs/reference/judge.md, Asking, says what each setting means.
-
-    No setting holds a key, because settings travel. A wrong setting raises JudgeSetupError, with the fix.
-    """
+    """A model that judges and how it is asked; docs/reference/judge.md explains the settings, which hold no key."""
 
     model: str
     base_url: str | None = None
@@ -101,10 +95,7 @@ class JudgeModel:
         object.__setattr__(self, "_backend", backend)  # last, because a server looks for its key
 
     def set_up(self) -> None:
-        """Make the files of cache and budget, and ask the server once a process whether it has the model.
-
-        JudgeSetupError: a file cannot be used, the server has no such model, or ``base_url`` lacks its ``/v1``.
-        """
+        """Make the files of cache and budget, and ask the server once for the model. Raises JudgeSetupError."""
         for database in (self.cache, self.budget):
             if database is not None:
                 database.set_up()
@@ -148,9 +139,8 @@ class JudgeModel:
     async def attempt(self, judge: str, question: Question, read: Read[T]) -> ReadReply[T | JudgeReplyError]:
         """Ask a judge's question and read the reply; the error of a reply without verdict is returned as well.
 
-        Raises:
-            JudgeUnavailableError: No reply came.
-            JudgeReplyError: The client library itself says that the reply was cut short or filtered.
+        Raises JudgeUnavailableError where no reply came, JudgeReplyError where the client library says it was cut
+        short.
         """
         try:
             await prepare(self._backend)

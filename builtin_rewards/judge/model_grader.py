@@ -28,15 +28,7 @@ _ROUNDS = 2  # a call waits for those before it for as long as for its own reply
 
 
 class ModelGrade:
-    """What asks the model of one grader.
-
-    Args:
-        config: The grader, as its JSON has it.
-        asking: How the model is asked: the settings of :class:`AskingSettings`.
-
-    Raises:
-        JudgeSetupError: A setting is unknown or wrong.
-    """
+    """What asks the model of one grader, by its JSON and :class:`AskingSettings`; JudgeSetupError names a wrong one."""
 
     def __init__(self, config: Mapping[str, Any], asking: Mapping[str, Any]) -> None:
         unknown = [name for name in asking if name not in AskingSettings.__annotations__]

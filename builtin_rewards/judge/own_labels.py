@@ -163,8 +163,7 @@ def _describe(interval: Interval) -> str:
 def mean_move(moves: Sequence[float]) -> Interval:
     """Return the mean of moves of scores, each from -1 to 1, with a normal interval that holds for few moves too.
 
-    The interval counts two more moves, -1 and 1, so that a few equal moves do not look certain. Agresti and Coull,
-    American Statistician 52 (1998), do so for shares.
+    It counts moves of -1 and 1 besides, as Agresti and Coull, American Statistician 52 (1998), do for shares.
     """
     points = [*moves, -1.0, 1.0]
     middle, half = statistics.fmean(points), Z_95 * statistics.stdev(points) / math.sqrt(len(points))

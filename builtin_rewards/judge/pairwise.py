@@ -37,16 +37,13 @@ _SAME_STRENGTH = 1e-6  # strengths this near share a rank: more than the iterati
 
 
 class Match(NamedTuple):
-    """Two completions by their places: 1.0 if the first won, 0.5 for a tie, ``None`` if the comparison failed.
-
-    ``flipped``: the judge preferred the same place in both orders. ``certain``: no judge was needed.
-    """
+    """Two completions by their places, and the result of the first."""
 
     first: int
     second: int
-    result: float | None
-    certain: bool = False
-    flipped: bool = False
+    result: float | None  # 1.0 if the first won, 0.5 for a tie, `None` if the comparison failed
+    certain: bool = False  # no judge was needed
+    flipped: bool = False  # the judge preferred the same place in both orders
     error: JudgeError | None = None
 
 
@@ -164,18 +161,12 @@ def bradley_terry(wins: Wins) -> Ratings:
 
 
 def expected_win_rates(strengths: Sequence[float | None]) -> Ratings:
-    """Return how often each is expected to win against another of its group, from 0 to 1, of mean one half.
-
-    Formula: the mean over the others that have a strength of 1 / (1 + exp(θ_j - θ_i)); ``None`` without others.
-    """
+    """Return each one's mean of 1 / (1 + exp(θ_j - θ_i)) over the others with a strength; ``None`` without."""
     return _against_others(strengths, lambda ahead: 0.5 + math.tanh(ahead / 2) / 2)  # the same, and never too large
 
 
 def rank_scores(strengths: Sequence[float | None]) -> Ratings:
-    """Return each one's place in its group: 1.0 for the strongest, 0.0 for the weakest, evenly between.
-
-    Formula: the share of the others that have a strength which are weaker, equals as half; ``None`` without others.
-    """
+    """Return each one's share of the others that are weaker, equals as half, from 0 to 1; ``None`` without others."""
     return _against_others(strengths, lambda ahead: 0.5 if abs(ahead) <= _SAME_STRENGTH else float(ahead > 0))
 
 

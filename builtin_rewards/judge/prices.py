@@ -59,8 +59,5 @@ def check_prices(prices: Mapping[str, Price], model: str) -> dict[str, Price]:
 
 
 def price_of(prices: Mapping[str, Price], model: str) -> Price | None:
-    """Return a model's price by its exact name, else by its name without the date at its end, else ``None``.
-
-    ``"gpt-x-2026-03-01"`` and ``"gpt-x-20260301"`` cost what ``"gpt-x"`` does, ``"gpt-x-mini"`` does not.
-    """
+    """Return a model's price by its name, else by that without its date (``-2026-03-01``, ``-20260301``)."""
     return prices.get(model) or prices.get(_DATE.sub("", model))

@@ -161,10 +161,7 @@ def cut_middle(text: str, max_chars: int = MAX_CHARS) -> str:
 
 
 def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = "") -> str:
-    """Return turns as text with the code in each head; if they are too long, some parts are shortened or left out.
-
-    docs/reference/judge.md, Templates, says which parts are always shown.
-    """
+    """Return turns as text with the code in each head, cut as docs/reference/judge.md, Templates, says."""
     parts = [part for turn in turns for part in turn.parts]
     lines: list[str] = []
     shares = _shares(turns, max_chars)
@@ -236,10 +233,7 @@ def _level_sizes(sizes: Mapping[tuple[int, int], int], room: int) -> dict[tuple[
 
 
 def escape_controls(text: str) -> str:
-    r"""Return the text with controls, lone surrogates and tag characters as escapes: ``\x00``, ``\ud800``.
-
-    Tabs, line ends and backslashes stay, so a text that spells such an escape looks the same.
-    """
+    r"""Return the text with controls (no tabs or line ends), surrogates and tag characters as ``\x00``."""
     return _UNSAFE.sub(lambda match: ascii(match.group())[1:-1], text)
 
 

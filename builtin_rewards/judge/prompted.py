@@ -52,17 +52,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Which dataset columns fill a template's fields beside prompt and completion, column by field.
-
-    With ``rubric`` the criteria are a column's, and the rubric is ``like`` in all else. ``prompt``: a call must give
-    the prompt. ``group``: one call judges all completions of a prompt.
-    """
+    """Which columns fill a template's fields, column by field, and what a call is about."""
 
     by_field: Mapping[str, str]
-    prompt: bool
-    group: bool = False
-    rubric: str | None = None
-    like: Rubric | None = None
+    prompt: bool  # a call must give it
+    group: bool = False  # one call judges all completions of a prompt
+    rubric: str | None = None  # the column that has the criteria
+    like: Rubric | None = None  # what that column's rubric has in all else
 
     @property
     def required(self) -> list[str]:
@@ -172,10 +168,7 @@ class PromptedFunction(JudgeFunction, Versioned):
         return {"left_out/shortened": float(chars)} if chars else {}
 
     def view(self, prompt: Turns, answers: Mapping[str, Turns]) -> View:
-        """Return what the judge is shown of a prompt and of answers by template field.
-
-        A built-in template shows all turns if there is more than a question and its answer.
-        """
+        """Return what the judge is shown; a built-in template shows all turns beyond a question and its answer."""
         graded = answers.get("completion", ())
         values: dict[str, Value] = {"prompt": last_text(prompt, "user"), "conversation": (*prompt, *graded)}
         for name, answer in answers.items():  # the text where that is all, else the turns
@@ -192,11 +185,7 @@ class PromptedFunction(JudgeFunction, Versioned):
         return prompt if "conversation" in uses else (question,) if question and "prompt" in uses else ()
 
     async def attempt(self, question: Question, read: Read[T]) -> ReadReply[T | JudgeReplyError]:
-        """Ask a question in its turn, when its deadline begins; see :meth:`JudgeModel.attempt`.
-
-        It waits in the judge's own line, so that no judge fills its server's, and then in the server's line.
-        JudgeUnavailableError: its turn does not come.
-        """
+        """Ask a question in the judge's own line, then in its server's; its deadline begins with its turn there."""
         limit, wait_s = question_limit(self.model), (self.rounds - 1) * self.model.deadline_s
         async with AsyncExitStack() as lines:
             try:
@@ -214,10 +203,7 @@ class PromptedFunction(JudgeFunction, Versioned):
         return answer
 
     async def attempts(self, questions: Sequence[Question], reads: Sequence[Read[T]]) -> list[T | JudgeError]:
-        """Ask all questions together; return what was read of each reply, or the error that tells why nothing was.
-
-        Raises JudgeSetupError if the judge is set up wrongly, so that no question can be answered.
-        """
+        """Ask all questions together; return what was read of each reply or its error. Raises JudgeSetupError."""
         attempts = [self.attempt(question, read) for question, read in zip(questions, reads, strict=True)]
         answers: list[T | JudgeError] = []
         for result in await asyncio.gather(*attempts, return_exceptions=True):

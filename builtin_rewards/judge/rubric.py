@@ -65,11 +65,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Rubric:
-    """The criteria of a judgement, in the order in which they are asked for, and the scale they are graded on.
-
-    Raises:
-        JudgeSetupError: A setting is wrong; names it.
-    """
+    """The criteria of a judgement, in the order in which they are asked for, and the scale they are graded on."""
 
     criteria: tuple[Criterion, ...]
     scale: Scale
@@ -117,10 +113,7 @@ class Rubric:
         With weights w and grades g on the scale from low to high it is sum(w * (g - low) / (high - low)) over the sum
         of the positive weights, held in [0, 1]: on the scale of 0 and 1 HealthBench's arithmetic (arXiv 2505.08775).
         Neither sum has criteria with ``None``, which do not apply. If a must-have fails, the score is at most ``cap``,
-        and 0 in place of ``None``. Grades may lie between whole numbers, as means do.
-
-        Raises:
-            JudgeReplyError: A criterion has no grade, a grade no criterion, or a grade lies outside the scale.
+        and 0 in place of ``None``. Grades may lie between whole numbers. JudgeReplyError: the grades do not fit.
         """
         if set(grades) != set(self.names):
             message = f"the verdict grades {sorted(grades)}, and the criteria are {sorted(self.names)}"
@@ -156,10 +149,9 @@ class Rubric:
     def json_schema(self, reason_chars: int | None = None) -> dict[str, Any]:
         """Return the JSON schema of a verdict: ``{"correct": {"reason": "...", "score": 4}, ...}``.
 
-        A reason stands before its score, so that the model reasons first; strict mode wants everything required and
-        nothing added. Grades are an enum, because some models of Anthropic and OpenAI refuse ``minimum`` and
-        ``maximum``. Reasons have at most ``reason_chars`` characters, which llama.cpp enforces and Azure and Anthropic
-        refuse; a rubric without reasons has ``{"correct": {"score": 1}}``.
+        The model writes a reason before the score. Strict mode wants everything required and nothing added. Grades are
+        an enum, because some models of Anthropic and OpenAI refuse ``minimum`` and ``maximum``; llama.cpp enforces
+        ``reason_chars``, which Azure and Anthropic refuse.
         """
         grades = range(self.scale.low, self.scale.high + 1)
         score: dict[str, Any] = {"type": "integer", "enum": [*grades]}

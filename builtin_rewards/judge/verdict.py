@@ -85,12 +85,8 @@ def _verdict_model(names: tuple[str, ...], scale: Scale, not_applicable: bool, r
 def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHEMA) -> Verdict:
     """Return a reply's verdict, an object of :meth:`Rubric.json_schema` read strictly; see :func:`formats.object_text`.
 
-    ``4.0`` is the whole number 4, as in JSON Schema; ``"4"``, ``true`` and ``4.5`` are not. ``NaN``, ``Infinity`` and
-    an object with a key twice are not JSON.
-
-    Raises:
-        JudgeReplyError: It has no verdict. The first of these faults that applies: ``REFUSED``, ``TRUNCATED`` (even if
-            it is whole by chance), ``CONTENT_FILTER``, ``EMPTY``, ``UNREADABLE``, ``WRONG_SCHEMA``, ``OUT_OF_RANGE``.
+    ``4.0`` is the whole number 4, as in JSON Schema; ``"4"``, ``true`` and ``4.5`` are not. A key twice is no JSON.
+    JudgeReplyError has the first fault that applies, ``TRUNCATED`` even where the reply is whole by chance.
     """
     model = _verdict_model(rubric.names, rubric.scale, rubric.not_applicable, rubric.reasoned)
     parts = dict(zip(rubric.names, read_reply(reply, format, model).model_dump().values(), strict=True))
@@ -106,9 +102,7 @@ def read_preference(reply: Reply, format: Format = Format.JSON_SCHEMA) -> Prefer
 def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict:
     """Return the mean of several verdicts on one completion, with their spread and the reasons of the nearest verdict.
 
-    Raises:
-        JudgeReplyError: Half of the replies or more have no verdict.
-        JudgeUnavailableError: Half of the samples or more have no verdict, because too many replies did not come.
+    Raises JudgeReplyError, or JudgeUnavailableError where replies did not come, if half or more have no verdict.
     """
     usable = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
     if 2 * len(usable) <= len(verdicts):
@@ -229,10 +223,7 @@ def _digit_positions(text: str) -> Iterator[tuple[str, int]]:
 
 
 def likelihoods(token: Token, position: int, scale: Scale) -> dict[int, float]:
-    """Return the probability of each grade that a token, with its digit at this position, could have given instead.
-
-    Some servers list the sampled token among the alternatives, even twice, and some never do.
-    """
+    """Return each grade's probability at a token's digit; some servers list the sampled token, even twice."""
     head = token.text[:position].rstrip()
     probabilities: dict[str, float] = {}
     for text, logprob in ((token.text, token.logprob), *token.top) if token.top else ():

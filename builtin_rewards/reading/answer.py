@@ -137,10 +137,7 @@ def _alternatives(answer: str) -> list[str]:
 
 
 def _marked_answers(text: str, rules: Sequence[AnswerRule]) -> tuple[list[str], AnswerRule, str] | None:
-    """Return the boxes, or else the tags, that stand, the last one at the end; the rule; and the last one's problem.
-
-    A tag without a box, and a number that a phrase announces, come before the boxes as other answers.
-    """
+    """Return the boxes, else the tags, that stand, the answer last; the rule; and the last one's problem."""
     tag_marks = tags(text) if AnswerRule.TAG in rules else []
     marks = (boxes(text) if AnswerRule.BOXED in rules else []) or tag_marks
     if not marks:
@@ -320,11 +317,7 @@ _LISTED_ONE = re.compile(rf"{_OTHER}|\$[^$\n]{{1,100}}\$|\\\([^\n]{{1,100}}?\\\)
 def _number_answer(
     text: str, start: int, end: int, ahead: str = "", behind: str = "", *, formula: bool = False
 ) -> Extraction:
-    """Return the answer at a place, with those listed right before it, and its problem.
-
-    A denial of the first of a list denies the last, unless they are contrasted: ``it isn't 3, it's 4``. ``ahead`` and
-    ``behind`` are what the answer's expression has around it.
-    """
+    """Return the answer at a place, with those listed right before it, and its problem."""
     before = text[max(0, start - _NEAR) : start - len(ahead)]
     before = before.rstrip("$\\([") if formula else before
     answer = text[start:end] if formula else text[start:end].strip()
@@ -353,10 +346,7 @@ _OPPOSITE = {"yes": "no(?:pe)?", "no": "yes", "true": "false", "false": "true"}
 
 
 def opening_verdict(completion: str) -> str | None:
-    """Return the yes, no, true or false at the start of a completion: ``Yes, it is.``
-
-    ``None`` where it is withdrawn, or its opposite follows at the end of a clause (``Yes, but no.``).
-    """
+    """Return a completion's first yes, no, true or false; ``None`` where it is withdrawn (``Yes, but no.``)."""
     text = after_thinking(completion)
     verdict = _VERDICT.match(text)
     if verdict is None:
@@ -373,11 +363,8 @@ def answer_as_text(completion: str, rules: Sequence[AnswerRule] = MARKED) -> Ext
     """Return a completion's answer as text, for rewards that compare or parse it as a whole.
 
     It is the last box, else the last tag. Where neither exists, or marked answers differ, or the last one is denied,
-    withdrawn or never closes, it is all that follows the thoughts, with the reason in ``problem``.
-
-    Args:
-        completion: The model's text.
-        rules: Which marks count, of :data:`MARKED`. Text with boxes of its own, such as JSON, is read by tags alone.
+    withdrawn or never closes, it is all that follows the thoughts, with the reason in ``problem``. ``rules`` are of
+    :data:`MARKED`: text with boxes of its own, such as JSON, is read by tags alone.
     """
     text = after_thinking(completion)
     if shown_otherwise(text):

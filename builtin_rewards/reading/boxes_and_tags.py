@@ -32,9 +32,8 @@ _BLANK = re.compile(  # what stands in a box that only shows where an answer goe
 def boxes(text: str) -> list[Mark]:
     """Return the outermost boxes with content, in order: ``\\boxed{5}``, ``\\fbox{5}``, ``\\boxed 5``.
 
-    Braces pair, except escaped ones, up to twelve deep. A box that never closes is the last mark, and not closed.
-    Blanks, dots, question marks, underscores and phantoms are no content: ``\\boxed{?}`` only shows how to write an
-    answer.
+    Unescaped braces pair, up to twelve deep. A box that never closes is the last mark, and not closed. Blanks, dots,
+    question marks, underscores and phantoms are no content: ``\\boxed{?}`` only shows how to write an answer.
     """
     marks: list[Mark] = []
     for box in _BOX.finditer(text):

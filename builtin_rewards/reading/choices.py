@@ -175,11 +175,6 @@ def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None)
 
     The rules are those of ``multiple_choice``; several letters are a stuffed answer. A letter that is denied, asked,
     supposed or withdrawn does not count, and a correction (``No, C.``) withdraws the letter before it.
-
-    Args:
-        completion: The model's text.
-        letters: The letters that may be chosen, in upper case.
-        choices: The choices' own texts, in the order of the letters.
     """
     folded = fold(after_thinking(completion)[-_READ_CHARS:])
     text = _without_latex(folded)
@@ -230,10 +225,7 @@ def _by_text(letters: str, choices: tuple[str, ...]) -> dict[str, str]:
 
 @functools.lru_cache(maxsize=64)
 def _letter_pattern(letters: str, firm: bool) -> re.Pattern[str]:
-    """Return the pattern of a letter that may be chosen, no word, article or formula, and of those joined to it.
-
-    If ``firm``, a small letter must have a mark behind it, and the sentence must end behind them.
-    """
+    """Return the pattern of letters that may be chosen; if ``firm``, a mark and the sentence's end must follow."""
     close = r"(?=[*_`\"')\]>])" if firm else ""
     letter = (
         rf"[\s*_`\"'(\[<{_TICKS}]{{0,16}}(?:[{letters}]|[{letters.lower()}]{close})"
@@ -351,10 +343,7 @@ class _Reader(NamedTuple):
         return letter if letter in self.letters else ""
 
     def find_leading(self, line: str) -> set[str]:
-        """Return the letter that leads a line with a mark after it, and that of another choice's text after it.
-
-        A letter that the line goes on to call wrong does not count.
-        """
+        """Return the letter that leads a line, unless called wrong there, and that of a choice's text after it."""
         match = _LED.match(line)
         if match is None or not self.leader(line) or _RULED_OUT.match(line, match.end()):
             return set()

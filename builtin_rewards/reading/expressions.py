@@ -92,11 +92,7 @@ _TOKEN = re.compile(
 
 @functools.lru_cache(maxsize=512)
 def tokens_of(text: str) -> tuple[str, ...]:
-    """Return a cleaned formula's tokens, each thing in one writing.
-
-    A run of letters is one token. A name with its index, primes or accent, and a derivative, are one that begins with
-    ``@``.
-    """
+    """Return a cleaned formula's tokens; ``@`` begins a name with its index, primes or accent, and a derivative."""
     for pattern, replacement in _REWRITTEN:
         text = pattern.sub(replacement, text)
     return tuple(map(_token, (match for match in _TOKEN.finditer(text) if match[0] not in _SPACES)))

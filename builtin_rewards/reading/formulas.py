@@ -36,16 +36,12 @@ _Tokens = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The structure of a formula.
+    """The structure of a formula."""
 
-    ``kind`` is ``value`` for an expression, ``relation``, ``list`` for items without brackets, brackets such as ``()``,
-    or an operator on sets; ``parts`` are its items or sides, and ``signs`` stand between sides, or cells of a matrix.
-    """
-
-    kind: str
+    kind: str  # `value`, `relation`, `list` without brackets, brackets such as `()`, or an operator on sets
     tokens: _Tokens
-    parts: tuple[_Shape, ...] = ()
-    signs: _Tokens = ()
+    parts: tuple[_Shape, ...] = ()  # items or sides
+    signs: _Tokens = ()  # between the sides, or the cells of a matrix
 
 
 _FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}

@@ -30,10 +30,7 @@ def json_text(completion: str) -> str | None:
 
 
 def answer_part(completion: str) -> str:
-    """Return the final answer by its tags, or all of a completion that is one JSON value as it stands.
-
-    Text in JSON may itself hold tags and boxes.
-    """
+    """Return the final answer by its tags; all of a completion that is one JSON value, which may itself hold tags."""
     text = strip_frame(completion)
     if text.lstrip()[:1] in ("{", "[", '"'):
         with contextlib.suppress(ValueError):
@@ -45,8 +42,7 @@ def answer_part(completion: str) -> str:
 def read_json(text: str) -> Any:
     """Return the one JSON value that a text is, read strictly by RFC 8259; raise a ``ValueError`` where it is not.
 
-    ``NaN`` and ``Infinity`` are refused, and so are a key twice in an object, numbers beyond a double's range and
-    nesting beyond the standard library's parser (about 1,000 levels).
+    Refused are ``NaN``, ``Infinity``, a key twice, numbers beyond a double and nesting beyond some 1,000 levels.
     """
     try:
         return _DECODER.decode(text)
@@ -93,10 +89,7 @@ def expected_json(answer: object) -> Any:
 
 
 def same_json(expected: object, value: object) -> bool:
-    """Whether two JSON values are equal: 1 is 1.0, and neither ``true`` nor ``"1"``; text counts to the letter.
-
-    An :class:`Untyped` value equals its own text, and any other value whose JSON it is.
-    """
+    """Whether two JSON values are equal: 1 is 1.0, not ``true`` or ``"1"``; an :class:`Untyped` equals its JSON too."""
     if isinstance(value, Untyped):
         if isinstance(expected, str):
             return expected == str(value)

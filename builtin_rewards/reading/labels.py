@@ -16,12 +16,7 @@ _Parts = tuple[int | str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label as it is written.
-
-    Attributes:
-        parts: A numeral's base and value; the hour and the rest of a time; the month, day and year of a date, empty
-            where unknown; a ratio's terms; a code's text.
-    """
+    """A label as it is written; ``parts`` are its numbers or text, a date's month, day and year empty if unknown."""
 
     kind: str  # `numeral` in a base, `time`, `date`, `ratio` (which may be a time) or `code`
     parts: _Parts
@@ -131,10 +126,7 @@ def same_label(gold: Label, answer: Label) -> bool:
 
 
 def bare_number(label: Label) -> int | str | None:
-    """Return the number in a label that answers a gold which is a plain number, or ``None``.
-
-    It is the hour of ``5 pm``, the day of ``March 5``, and the number itself in base 10.
-    """
+    """Return the number that answers a plain gold: the hour of ``5 pm``, the day of a date, a numeral in base 10."""
     first, *rest = label.parts
     if label.kind == "time":
         return first if label.half and {*rest} <= {"00"} else None

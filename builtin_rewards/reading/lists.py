@@ -79,13 +79,9 @@ def items_listed(
     """Return the items that a text lists, each once and normalised, and why the list does not count, or ``""``.
 
     The list is the last one in square brackets, else the lines with list markers, else all lines, each without a label
-    before a colon; ``set_f1`` tells what parts items.
-
-    Args:
-        text: The completion.
-        literals: Normalised items that are no denials whatever their words, such as ``never say never``.
-        wholes: The items sought as they are written; one with a separator in it (``Washington, D.C.``) is one item.
-        marks: Further separators, of ``|`` and ``/``.
+    before a colon; ``set_f1`` tells what parts items, and ``marks`` are further separators, of ``|`` and ``/``.
+    Normalised ``literals`` such as ``never say never`` are no denials. Of the items sought, ``wholes``, one with a
+    separator in it (``Washington, D.C.``) is one item.
     """
     pattern = _whole_items(tuple(wholes))
 
@@ -185,10 +181,7 @@ def _value(match: re.Match[str]) -> float:
 
 
 def _behind_markers(lines: Sequence[str], *, items: bool = False) -> dict[int, str]:
-    """Return the text behind list markers by line: dashes, and counters from 1 or ``a``, also restarted.
-
-    Before items any two numbers are markers, and ``A.`` alone is an initial.
-    """
+    """Return the text behind list markers by line: dashes, counters from 1 or ``a``; any two numbers before items."""
     markers = {index: marker for index, line in enumerate(lines) if (marker := _MARKER.match(line))}
     numbers = [int(marker["number"]) for marker in markers.values() if marker["number"]]
     letters = [ord(marker["letter"].lower()) - 96 for marker in markers.values() if marker["letter"]]

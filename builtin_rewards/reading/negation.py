@@ -204,13 +204,9 @@ def _core(answer: str) -> str:
 def objection(text: str, start: int, end: int, answer: str = "", *, since: int = 0) -> str:
     """Return why the answer at a place does not count, or an empty text.
 
-    Args:
-        text: The text.
-        start: Where the answer, or the mark around it, begins.
-        end: The place behind it.
-        answer: Its text, for a withdrawal that names it.
-        since: Where the phrase begins that states it. Before that, only a denial of the whole statement counts (``It is
-            not true that the answer is 42``).
+    The place is that of the mark around it. ``answer`` is its text, for a withdrawal that names it, and ``since`` where
+    the phrase begins that states it: before that, only a denial of the whole statement counts (``It is not true
+    that``).
     """
     line = text[max(0, since - BEFORE_CHARS) : since].rpartition("\n")[2].rstrip(" \t\"'*_")
     lead = text[max(since, start - BEFORE_CHARS) : start]

@@ -173,14 +173,10 @@ def prepare_lookup(text: str, *, ignore_case: bool) -> str:
 
 
 def uses(text: str, term: str, *, whole_words: bool, negated: bool) -> bool:
-    """Whether a prepared text holds a prepared term.
+    """Whether a prepared text holds a prepared term, which is not empty.
 
-    Args:
-        text: Where to look.
-        term: What to look for; not empty.
-        words: Whether it must be a word of its own: no letter or digit next to it, and no part of a longer number.
-            Scripts without blanks between words have no such borders.
-        negated: Whether an occurrence just after a negation counts too.
+    ``whole_words``: no letter or digit is next to it, and it is no part of a longer number; scripts without blanks
+    between words have no such borders. ``negated``: an occurrence just after a negation counts too.
     """
     if not all(map(text.__contains__, term.split())):
         return False

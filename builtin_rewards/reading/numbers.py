@@ -47,10 +47,7 @@ _COMMANDS = (  # what LaTeX's commands are read as, in this order; `\0` stands f
 
 
 def in_latex(text: str) -> str:
-    """Return the text with full-width forms and the usual mathematical signs in ASCII or LaTeX.
-
-    Digits of other scripts, and letters that only look alike, stay.
-    """
+    """Return the text with usual mathematical signs in ASCII or LaTeX; look-alike letters and other digits stay."""
     if text.isascii():
         return text
     text = _RUN.sub(lambda run: f"{'^' if run[1] else '_'}{{{run[0].translate(_SMALL)}}}", text)
@@ -58,10 +55,7 @@ def in_latex(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Return an answer without delimiters, markdown, spacing commands and the full stop, which do not change it.
-
-    Invisible characters are removed at its ends only, since the answer compared must be the one shown.
-    """
+    """Return an answer without delimiters, markdown and full stop; invisible characters go at its ends only."""
     text = in_latex(text.strip(_INVISIBLE + _AROUND)).strip(_AROUND).rstrip(_AT_END)
     if "\\" in text or "{,}" in text:
         for command, instead in _COMMANDS:
@@ -195,10 +189,7 @@ _MULTIPLIED = re.compile(rf" ?times (?:{_UNDER_1000}|an? )", re.IGNORECASE)
 
 @functools.lru_cache(maxsize=512)
 def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
-    """Return the one number, with or without a unit, that a cleaned answer is; ``None`` for anything else.
-
-    ``attached`` permits one letter right after the number as its unit (``5m``), which else is algebra.
-    """
+    """Return the one number, perhaps with a unit, that a cleaned answer is; ``attached`` permits ``5m``."""
     text = _in_digits(text)
     match = match_quantity(text)
     return _with_unit(match[0], text[match[1] :], attached) if match else None
@@ -284,10 +275,7 @@ def harmless(rest: str) -> bool:
 
 
 def read_unit(text: str, *, attached: bool = False) -> tuple[Unit | None, str]:
-    """Return the unit at the start of a text, and the rest.
-
-    Compound units (``miles per hour``, ``m/s^2``) are read; a noun that is not in the table is a unit of its own.
-    """
+    """Return the unit at the start of a text (also ``m/s^2`` or a noun of no table), and the rest."""
     numerator, rest = _single(text, attached)
     if numerator is None:
         return _noun(text)
@@ -329,10 +317,7 @@ def _noun(text: str) -> tuple[Unit | None, str]:
 
 
 def factor_between(gold: Unit | None, answer: Unit | None) -> Fraction | None:
-    """Return the factor from the given unit to the gold's; ``None`` where the units do not agree.
-
-    A unit that only one side has changes nothing. ``$18 per day`` answers ``$18``: the question says per what.
-    """
+    """Return the factor to the gold's unit, 1 where one side has none; ``None`` where the units differ."""
     if gold is None or answer is None or gold == answer or (gold, answer) == (_UNITS["gbp"], _UNITS["pound"]):
         return Fraction(1)
     if gold.stems or answer.stems:
@@ -371,11 +356,7 @@ def readings(gold: Quantity, answer: Quantity) -> tuple[Fraction, ...]:
 
 
 def same_quantity(gold: Quantity, answer: Quantity) -> bool:
-    """Whether two numbers with their units are the same.
-
-    They are compared exactly, but a decimal of six places and six digits or more stands for the fraction it
-    approximates.
-    """
+    """Whether two numbers with units are the same; a decimal of six places and digits stands for its fraction."""
     values = readings(gold, answer)
     if gold.value in values:
         return True

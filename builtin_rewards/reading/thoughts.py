@@ -37,10 +37,7 @@ _BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"  # the rest of gpt-oss
 
 
 def strip_frame(text: str) -> str:
-    """Return the text without a byte order mark before it and without stop tokens such as ``</s>`` at its very end.
-
-    Blanks go with the tokens around them, and stay where there are no tokens.
-    """
+    """Return the text without a byte order mark and without stop tokens at its end, with the blanks around them."""
     text = text.removeprefix("\ufeff")
     padding = _PADDING.match(text[::-1])
     return text[: len(text) - padding.end()] if padding else text

@@ -177,10 +177,7 @@ def _read_calls(text: str, start: int, close: re.Pattern[str]) -> tuple[list[Too
 
 
 def _read_named_call(name: str, text: str, position: int, has_tags: bool) -> tuple[list[ToolCall], int]:
-    """Return the call whose name stood before its arguments, as JSON or in tags without types, and the place behind.
-
-    A key that stands twice makes no call, as in JSON.
-    """
+    """Return the call whose name stood before its arguments, in JSON or untyped tags, and the place behind."""
     if not has_tags or text[position] == "{":
         try:
             value, position = read_json_at(text, position)

@@ -22,12 +22,7 @@ B = TypeVar("B")
 
 
 class Batcher(Generic[A, B]):
-    """A thread that hands what is submitted to ``work`` in batches.
-
-    Args:
-        work: Returns the result of each, or the exception that tells why it has no result, in order.
-        wait_s: Seconds without a new text after which a batch begins.
-    """
+    """A thread that hands what is submitted to ``work`` in batches; one begins after ``wait_s`` without a new text."""
 
     def __init__(self, work: Callable[[Sequence[A]], Sequence[B | Exception]], wait_s: float) -> None:
         self._work = work

@@ -46,18 +46,14 @@ class EncodedText:
 
 
 class _Layout(NamedTuple):
-    """The tokens of a text, the characters that each stands for, and where its completion starts.
-
-    ``start`` counts characters and ``prompt_length`` tokens. The ``margins`` are how many tokens at both ends of the
-    prompt are never cut.
-    """
+    """A text's tokens, the characters that each stands for, and where its completion starts."""
 
     ids: list[int]
     spans: list[tuple[int, int]]
     text: str
-    start: int
-    prompt_length: int
-    margins: tuple[int, int]
+    start: int  # in characters
+    prompt_length: int  # in tokens
+    margins: tuple[int, int]  # the tokens at both ends of the prompt that are never cut
 
 
 def encode_text(
@@ -152,11 +148,7 @@ def _write_transcript(tokenizer: PreTrainedTokenizerBase, questions: _Messages, 
 
 
 def _paste(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _Messages) -> tuple[str, int]:
-    """Return the texts of prompt and completion, one after the other with the end token, and where the second begins.
-
-    Raises:
-        DataError: Either has several messages, which pasting would run together.
-    """
+    """Return the texts of prompt and completion in one with the end token, and where the second begins."""
     if len(questions) > 1 or len(answers) > 1:
         raise DataError(
             f"{len(questions)} and {len(answers)} messages, and the form 'plain' pastes one prompt and one completion; "

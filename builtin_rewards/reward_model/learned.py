@@ -104,15 +104,10 @@ class ScoringFunction(RewardFunction, Versioned):
 
 
 class _Models:
-    """The loaded models of this process, each with the one thread that scores its batches.
-
-    Args:
-        lost: Whether this process is a fork of one that had loaded models and ran more than one thread: those of torch
-            did not come along, and what waits for them waits for ever.
-    """
+    """The loaded models of this process, each with the one thread that scores its batches."""
 
     def __init__(self, *, lost: bool = False) -> None:
-        self.lost = lost
+        self.lost = lost  # a fork of a process with models and several threads: torch's did not come along
         self.outlive_fork = True
         self._scorers: dict[str, ModelScorer] = {}
         self._loading = threading.Lock()

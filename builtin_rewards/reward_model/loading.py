@@ -42,16 +42,12 @@ class CheckedFolder:
 
 @dataclass(slots=True)
 class LoadedMember:
-    """One model of an ensemble: a checkpoint, or an adapter on a base that others may share.
-
-    Attributes:
-        pad_id: The padding token that the checkpoint was trained with, by its configuration; ``None`` without one.
-    """
+    """One model of an ensemble: a checkpoint, or an adapter on a base that others may share."""
 
     folder: CheckedFolder  # Where it comes from
     model: Any  # In evaluation mode, on its device
     tokenizer: Any  # A fast one, with a padding token
-    pad_id: int | None
+    pad_id: int | None  # The padding token it was trained with, by its configuration
     max_length: int  # The most tokens of a text
     adapter: str | None = None  # The adapter's name in `model`; `None` for a checkpoint
 
@@ -68,11 +64,7 @@ class LoadedMember:
 
 
 def folder_of(path_or_id: str) -> Path:
-    """Return the folder of a model: the path itself, or the local copy of one that a hub has.
-
-    Raises:
-        ConfigError: There is neither such a folder nor such a model.
-    """
+    """Return a model's folder: the path itself, or the local copy of a hub's. Raises ConfigError."""
     path = Path(path_or_id).expanduser()
     if path.is_dir():
         return path
@@ -90,12 +82,7 @@ def folder_of(path_or_id: str) -> Path:
 
 
 def check_folder(path_or_id: str, base: str | None = None) -> CheckedFolder:
-    """Return what a reward model's folder holds. Reads its small files; loads no weights and no torch.
-
-    Raises:
-        ConfigError: There is no such folder, its head is not a reward model's, it has no safetensors, or its
-            ``reward_model.json`` is wrong; says what helps.
-    """
+    """Return what a reward model's folder holds, without loading weights or torch; ConfigError says what helps."""
     path = base_path = folder_of(path_or_id)
     task = None
     if is_adapter := (path / "adapter_config.json").is_file():
@@ -142,11 +129,7 @@ def _head(
 def load_members(
     folders: Sequence[CheckedFolder], device: str, dtype: str, max_length: int | None, pad_token: str | None
 ) -> list[LoadedMember]:
-    """Return the models of folders, each base loaded once, in evaluation mode and without gradients.
-
-    Raises:
-        ConfigError: Weights are missing, do not fit or are not finite, or there is no padding token.
-    """
+    """Return the models, each base loaded once, without gradients; ConfigError for weights or padding amiss."""
     with require_package("torch"):
         import torch
     target = _device(device)

@@ -107,10 +107,7 @@ def _sides(value: object, where: str, name: str) -> list[Any]:
 
 
 def _decode_cell(value: object, *, several: bool = True) -> Any:
-    """Return what a cell of CSV spells: messages, or several texts or conversations; any other list is a text.
-
-    Arrays of other libraries become lists.
-    """
+    """Return what a cell of CSV spells: messages, or several texts or conversations; any other list is a text."""
     if isinstance(value, str) and value.startswith("["):
         try:
             content = json.loads(value)

@@ -91,10 +91,7 @@ class ModelScorer:
         return [self._reduce_scores(scores) for scores in zip(*member_scores, strict=True)]
 
     def score_padded(self, input_ids: ArrayLike, attention_mask: ArrayLike, member: int = 0) -> np.ndarray[Any, Any]:
-        """Return the raw scores, shape (N,), of a padded batch of ids and mask, both (N, L), by a sequence head.
-
-        The mask alone says what is padding: on which side it is, and what stands there, changes nothing.
-        """
+        """Return raw scores, shape (N,), of ids and mask, both (N, L); the mask alone says what is padding."""
         rows = [
             EncodedText(tuple(token for token, is_real in zip(ids, mask, strict=True) if is_real), 0)
             for ids, mask in zip(np.asarray(input_ids).tolist(), np.asarray(attention_mask).tolist(), strict=True)
@@ -229,8 +226,7 @@ class ModelScorer:
     def _read_position(self, member: LoadedMember, ids: Sequence[int]) -> int:
         """Return the place of the token that the head reads in a text without padding.
 
-        Training with transformers reads the last token that is not the padding token: before the end token where both
-        are the same. ``read_at="last"`` takes the very last.
+        Training with transformers reads the last token but the padding token, ``read_at="last"`` the very last.
         """
         end = len(ids) - 1
         if self.settings.read_at == "last" or member.pad_id is None:
@@ -292,11 +288,7 @@ def normalize_score(value: float, folder: CheckedFolder, method: str) -> float:
 
 
 def reference_of(folder: CheckedFolder) -> ScoreReference:
-    """Return the stored scores that a model's are normalized by.
-
-    Raises:
-        ConfigError: The folder has no stored scores, or they are all the same.
-    """
+    """Return the stored scores that normalize a model's; ConfigError where there are none or all are the same."""
     reference = folder.description.reference
     if reference is None:
         raise ConfigError(

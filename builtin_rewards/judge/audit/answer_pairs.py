@@ -40,15 +40,12 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JudgeRow:
-    """One row: its line in the file, counted from 1, its prompt and other columns, and its answers.
+    """One row: its prompt and other columns, the answers that the data labels, and a ``good`` one if there is any."""
 
-    ``answers`` are those that the data labels, two of a pair; ``good`` is a right one, or ``None``.
-    """
-
-    line: int
+    line: int  # in the file, from 1
     prompt: Any
     columns: Mapping[str, Any]
-    answers: tuple[Labelled, ...]
+    answers: tuple[Labelled, ...]  # two of a pair
     good: str | None
     bad: str
 
@@ -68,10 +65,7 @@ class AuditRows(NamedTuple):
 
 
 def load(path: Path, *, count: int, seed: int, reference: str | None) -> AuditRows:
-    """Return some rows of a file, chosen by the seed; ``reference`` is the judge's column of the right answer.
-
-    DataError says what is wrong with the file, or which column it lacks, and what helps.
-    """
+    """Return rows of a file, chosen by the seed; ``reference`` is the right answer's column. Raises DataError."""
     lines = read_rows(path)
     columns = lines[0].values
     form = next((form for form, names in _FORMS.items() if all(name in columns for name in names)), "")

@@ -27,20 +27,15 @@ IN_PAIRS = "list_and_pairs"  # the same, for those asked of a judge that compare
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """An answer to be judged, on the row at a place among those chosen.
+    """An answer to be judged; in comparisons an attack meets the right answer, and all others the wrong one."""
 
-    An unchanged answer has no ``family``, and the benign twin of a family no ``name``. ``of`` is the answer that an
-    addition is put on, ``None`` for a text that stands alone. In comparisons an attack meets the right answer, and all
-    others the wrong one; it may stand ``second``. ``again`` counts how often it was judged before.
-    """
-
-    row: int
+    row: int  # its place among those chosen
     text: str
-    family: str = ""
-    name: str = ""
-    of: str | None = None
+    family: str = ""  # empty for an unchanged answer
+    name: str = ""  # empty for the benign twin of a family
+    of: str | None = None  # the answer that an addition is put on; `None` for a text that stands alone
     second: bool = False
-    again: int = 0
+    again: int = 0  # how often it was judged before
 
 
 class TrialVerdict(NamedTuple):
@@ -56,10 +51,7 @@ Figures: TypeAlias = dict[str, Interval | float]
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """The verdicts so far, and the scores of unchanged answers by row and text, or ``None``.
-
-    A score is from 0 to 1 over the judge's range; in a comparison 1 is won, 0.5 drawn and 0 lost.
-    """
+    """The verdicts so far, and the unchanged answers' scores from 0 to 1; in a comparison 1 is won and 0.5 drawn."""
 
     subject: AuditedJudge
     data: AuditRows
@@ -281,10 +273,7 @@ def model_family(name: str) -> str:
 
 
 def _self_preference(record: AuditRecord) -> Figures | str:
-    """Return what a judge accepts of its own model family and of others, each beside what is right.
-
-    ``excess`` is the difference of the two, each beyond what is right; 0 for a fair judge.
-    """
+    """Return what a judge accepts of its own model family and of others; a fair judge has an ``excess`` of 0."""
     families = set(map(model_family, record.subject.models))
     groups: dict[str, list[tuple[Labelled, float]]] = {"own": [], "others": []}
     for answer, score in record.labelled():

@@ -35,14 +35,10 @@ def run_audit(
 ) -> JudgeAudit:
     """Audit a judge, or return what is known when interrupted.
 
-    ``tick`` gets the number of verdicts that came and that there will be; ``tell`` gets a line on what the audit will
-    take, at once and after the first round. Unchanged answers are judged ``samples`` times. A score accepts from the
-    share ``accept`` of the judge's range on, and a comparison if it is won. ``lane`` is that of a Runtime.
-
-    Raises:
-        DataError: No row has what the judge could be asked about.
-        InfrastructureError: Most calls were lost through no fault of the answers, as when a server is down.
-        KeyboardInterrupt: It was interrupted before the first verdict.
+    ``tick`` gets the number of verdicts that came and that there will be, and ``tell`` a line on what the audit will
+    take. Unchanged answers are judged ``samples`` times. A score accepts from the share ``accept`` of the judge's range
+    on, and a comparison if it is won. Raises DataError where no row can be asked about, InfrastructureError where most
+    calls were lost through no fault of the answers, and KeyboardInterrupt before the first verdict.
     """
     rows = [row for row in data.rows if row.good is not None or not subject.compares]
     if not rows:

@@ -50,11 +50,7 @@ class StandIn(Protocol):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Server:
-    """Where a model is served. Checked when made; pickles; holds no key.
-
-    Raises:
-        JudgeSetupError: A setting makes no sense, there is no key, or httpx2 is not installed; names the fix.
-    """
+    """Where a model is served; pickles and holds no key. JudgeSetupError names the wrong setting and its fix."""
 
     base_url: str  # The API's address, mostly ending with `/v1`; by default `OPENAI_BASE_URL`'s, else OpenAI's own
     key_env: str  # The environment variable of the key, read for each request. A server on loopback may do without.
@@ -173,10 +169,7 @@ async def prepare(server: Backend) -> None:
 
 @functools.lru_cache(maxsize=256)
 def verify(server: Server, model: str) -> None:
-    """Raise JudgeSetupError if the server refuses the key, lists only other models, or its address lacks /v1.
-
-    Each server is asked once a process, and one that is late passes.
-    """
+    """Raise JudgeSetupError if the server refuses the key or the model, or lacks /v1; ask it once a process."""
     with ThreadPoolExecutor(1) as thread:  # for an event loop may run in this one
         thread.submit(asyncio.run, _verify(server, model)).result()
 

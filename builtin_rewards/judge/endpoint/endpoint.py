@@ -109,9 +109,7 @@ class Endpoint:
     async def ask(self, request: Request, deadline_s: float, reserve: Reserve | None = None) -> Reply:
         """Return the reply within a deadline that includes all waits; its ``requests`` count all tries.
 
-        Raises:
-            JudgeUnavailableError: No reply came, or no request was sent: an open breaker, a spent budget.
-            JudgeReplyError: The reply is too long.
+        Raises JudgeUnavailableError where none came or was asked for, and JudgeReplyError where the reply is too long.
         """
         limit = asyncio.timeout(deadline_s)
         pending = _PendingQuestion(request, reserve, deadline_s, limit)

@@ -150,10 +150,7 @@ class _Rate:
 
 
 class Breaker:
-    """Opens when all last tries have failed, so that tries fail at once; closes with an answer; ignores 429s.
-
-    After its rest one try at a time is sent as a probe.
-    """
+    """Opens when all last tries failed, ignoring 429s; after its rest it probes, and an answer closes it."""
 
     def __init__(self, name: str, rest_s: float) -> None:
         self._name, self._rest_s = name, rest_s
@@ -174,10 +171,7 @@ class Breaker:
 
     @contextmanager
     def attempt(self, counts: bool = True) -> Iterator[None]:
-        """Let a try through, or raise as :meth:`look` does, and note how the block ends.
-
-        A question's second failure does not count: at a run's end only failing questions are left.
-        """
+        """Let a try through or raise, and note how it ends; at a run's end all are retries, which do not count."""
         self.look()
         self._probing = probes = self._until is not None
         self._in_flight += 1
