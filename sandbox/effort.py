@@ -1,9 +1,8 @@
 """A budget of work for reading the output of one evaluation: its lines, its values and their comparison.
 
-The author of a completion may make its output as slow to read as possible. So the reader pays for each step before it
-takes it, and stops when the budget is spent, which is the completion's failure. Steps are counted and not timed, so
-the same output always has the same result. Only hash tables are timed too: chosen members can make every insertion
-pass by all the others, which no count foresees.
+A completion may make its output as slow to read as possible. So the reader pays for each step, and stops when the
+budget is spent, which is the completion's failure. Steps are counted, so the same output always has the same result.
+Only hash tables are timed too: chosen members can make every insertion pass by all the others.
 """
 
 from __future__ import annotations

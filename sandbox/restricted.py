@@ -7,9 +7,8 @@ that read, write or evaluate. :mod:`sandbox.inside.guards` refuses what only sho
 *Not covered:* a text that finds a way around the gate. RestrictedPython says of itself that it is no sandbox. So
 what passes runs in a jail all the same, and the jail is the boundary.
 
-RestrictedPython rewrites iteration and item access too, for frameworks whose objects have permissions. Here no object
-has permissions, so those rewritings are left out; unpacking, in-place operators and the builtins that iterate in C
-then work.
+RestrictedPython rewrites iteration and item access too, for objects with permissions. Here no object has any, so those
+rewritings are left out; unpacking, in-place operators and the builtins that iterate in C then work.
 """
 
 from __future__ import annotations

@@ -45,8 +45,7 @@ def function_of(source: str, wanted: str) -> str:
 
 def written(record: Path, name: str, source: str) -> Path:
     """Return the file with a reward's text beside a record, written if absent. Raises RewardLoadError."""
-    home = record.resolve().parent
-    folder = home / FOLDER / EDITED
+    folder = record.resolve().parent / FOLDER / EDITED
     data = source.encode("utf-8", "surrogatepass")
     stem = re.sub(r"[^A-Za-z0-9_]", "_", name)[:60] or "reward"
     file = folder / f"{stem}_{hashlib.sha256(data).hexdigest()[:12]}.py"

@@ -123,9 +123,10 @@ class Jobs:
         with self._lock:
             before = self._jobs.get(key)
             if before is not None and before.now().state == "running":
+                noun = "a trial" if before.state.kind == "try" else "a change"
                 raise UpdateRefusedError(
-                    f"{_title(before.state)} is under way in this run since {before.now().seconds:.0f} s; wait for it "
-                    "or cancel it"
+                    f"{noun} of {before.state.about.get('reward')!r} is under way in this run since "
+                    f"{before.now().seconds:.0f} s; wait for it or cancel it"
                 )
             state = JobState(next(self._numbers), job["kind"], dict(about), began=time.time())
             started = _Job(state, deadline_s)
@@ -151,11 +152,6 @@ class Jobs:
             job.end("cancelled", problem="the server was stopped; nothing was applied")
             if job.process is not None and job.process.poll() is None:
                 _kill(job.process.pid, job.mark)
-
-
-def _title(state: JobState) -> str:
-    noun = "a trial" if state.kind == "try" else "a change"
-    return f"{noun} of {state.about.get('reward')!r}"
 
 
 def _run(job: _Job, request: Mapping[str, Any]) -> None:

@@ -2,8 +2,7 @@
 
 ``python -m rewardkit.dashboard.trial`` reads its job as one line of JSON, and writes lines of JSON: how far it is, and
 at last what came of it. It ends when its standard input does, and where it is too busy for that, the kernel ends it
-with the server. What the reward
-prints goes to standard error.
+with the server. What the reward prints goes to standard error.
 """
 
 from __future__ import annotations

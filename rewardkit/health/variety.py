@@ -140,8 +140,7 @@ def _distinct(evidence: Evidence) -> list[float]:
 def _distinct_2(texts: Sequence[str]) -> float | None:
     pairs: list[tuple[str, str]] = []
     for text in texts:
-        tokens = text.split(None, WORDS)[:WORDS]
-        pairs += itertools.pairwise(tokens)
+        pairs += itertools.pairwise(text.split(None, WORDS)[:WORDS])
     return len(set(pairs)) / len(pairs) if pairs else None
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rewardkit.errors import RewardDefinitionError
-from rewardkit.health.detectors import DETECTORS, Detector, flags_of, lacking
+from rewardkit.health.detectors import DETECTORS, flags_of, lacking
 from rewardkit.health.evidence import Evidence, PromptsOf, TextsOf, by_step, joined, nothing
 from rewardkit.health.flag import Flag
 from rewardkit.record.table import CompletionTable, Floats
@@ -145,15 +145,14 @@ class Watch:
         baseline = self._baseline if self._steps_of_baseline() >= BASELINE_STEPS // 2 else None
         flags = flags_of(window, baseline)
         for name, detector in DETECTORS.items():
-            self._note(name, detector, window, baseline)
-        self._add_to_baseline(new)
+            if self._reasons.get(name, "") is not None:
+                self._reasons[name] = lacking(detector, window, baseline)
+        if self._steps_of_baseline() < BASELINE_STEPS:
+            self._first_tables.append(new)
+            self._baseline = replace(self._empty, table=joined(self._first_tables), _cache={})
         self._previous, self._recent = self._recent, {}
         self.looks += 1
         return self._update(flags)
-
-    def _note(self, name: str, detector: Detector, window: Evidence, baseline: Evidence | None) -> None:
-        if self._reasons.get(name, "") is not None:
-            self._reasons[name] = lacking(detector, window, baseline)
 
     def _add_to_series(self, table: CompletionTable) -> None:
         for name, scores in table.scores.items():
@@ -163,11 +162,6 @@ class Watch:
 
     def _steps_of_baseline(self) -> int:
         return sum(len(np.unique(table.steps)) for table in self._first_tables)
-
-    def _add_to_baseline(self, table: CompletionTable) -> None:
-        if self._steps_of_baseline() < BASELINE_STEPS:
-            self._first_tables.append(table)
-            self._baseline = replace(self._empty, table=joined(self._first_tables), _cache={})
 
     def _update(self, flags: list[Flag]) -> list[Flag]:
         """Note which flags are up, and return those that are new."""

@@ -124,7 +124,9 @@ class RewardApp:
             route = self._route_of(request)
             answer = await self._answer(route, request)
         except RefusedError as error:
-            answer = self._refusal(route, error)
+            if self._is_to_log((route, error.status)):  # of many alike one is logged, without its token
+                _log.warning("%s: %d: %s", route, error.status, error)
+            answer = _json({"error": str(error)}, error.status, error.headers)
         except ClientDisconnect:
             return
         except Exception as error:
@@ -136,12 +138,6 @@ class RewardApp:
         else:
             await answer.send(send)
         self.metrics.count_request(route, answer.status, time.monotonic() - start)
-
-    def _refusal(self, route: str, error: RefusedError) -> _Answer:
-        """Return the answer to a request that is refused; of many alike one is logged, without its token."""
-        if self._is_to_log((route, error.status)):
-            _log.warning("%s: %d: %s", route, error.status, error)
-        return _json({"error": str(error)}, error.status, error.headers)
 
     def _is_to_log(self, topic: tuple[str, int]) -> bool:
         """Whether the last line about the same is long enough ago."""

@@ -197,8 +197,7 @@ class Gathering:
 
     def _remember(self, seat: Seat) -> None:
         """Remember an answer for a row that may be sent again, and forget the oldest; a fault is not remembered."""
-        is_fault = seat.answer.cancelled() or seat.answer.exception() is not None
-        if is_fault:
+        if seat.answer.cancelled() or seat.answer.exception() is not None:
             self._forget(seat)
         elif self._by_sample.get(seat.digest) is seat or seat in self._left.get(seat.digest, ()):
             seat.until = asyncio.get_running_loop().time() + REMEMBERED_S

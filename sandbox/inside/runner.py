@@ -1,11 +1,8 @@
 """What a forked child does with untrusted code: run it as a program, or call functions of it.
 
-This runs in the process that the code may do with as it likes, so nothing here is a boundary, and what it reports is
-believed only as far as it harms its own completion: values and outputs, never verdicts. The tester of assert-style
-tests (``asserts``) runs in another process.
-
-The request is read from descriptor 3, results are written as JSON lines to 4, and 5 is the socket to a tester, where
-there is one.
+The code may do as it likes with this process, so nothing here is a boundary, and what it reports is values and outputs,
+never verdicts. The request is read from descriptor 3, results are written as JSON lines to 4, and 5 is the socket to a
+tester (``asserts``, in another process), where there is one.
 
 A forked child pays for every page of memory that it touches first, about as much as for fifty lines of Python. So a
 plain program takes a short way through here, and what only some need is imported there.
@@ -81,8 +78,7 @@ def rehearse() -> None:
 
 
 def read_request() -> Any:
-    size = os.fstat(REQUEST).st_size
-    data = os.pread(REQUEST, size, 0)
+    data = os.pread(REQUEST, os.fstat(REQUEST).st_size, 0)
     os.close(REQUEST)
     return marshal.loads(data)  # noqa: S302 - the client wrote it, in this process's own version of Python
 

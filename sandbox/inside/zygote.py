@@ -1,9 +1,8 @@
 """The zygote: an interpreter inside the jail that forks one child for each evaluation.
 
-It is started as ``python -I -S``, loads its profile's modules, enters the jail and then serves requests
-from its client over one socket. It never reads what untrusted code wrote, nor the code itself: requests and
-results pass between client and child in files of memory that all three hold open and that are emptied
-between evaluations.
+It is started as ``python -I -S``, loads its profile's modules, enters the jail and then serves its client over one
+socket. It reads neither untrusted code nor what that wrote: requests and results pass between client and child in files
+of memory that all three hold open and that are emptied between evaluations.
 """
 
 from __future__ import annotations

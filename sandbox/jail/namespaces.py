@@ -74,8 +74,7 @@ def drop_capabilities() -> None:
             kernel.prctl(kernel.PR_CAPBSET_DROP, capability)
         except OSError:
             break  # the kernel has no more capabilities, or this user has none to give up
-    head = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
-    kernel.syscall("capset", head, bytes(24))
+    kernel.syscall("capset", struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24))
 
 
 def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], scratch_bytes: int, owner: int) -> None:

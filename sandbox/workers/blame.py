@@ -1,7 +1,6 @@
 """Blame: what happens to the calls that a worker was running when it ended, stood still, was late or lost an answer.
 
-Pure: what happened, what ran and the earlier terms of each call go in, a :class:`Fate` for each call comes out. Nothing
-here knows a process, a socket or a clock; the pool observes what happened and carries out what is decided here.
+Pure: what happened, what ran and the earlier terms of each call go in, a :class:`Fate` for each call comes out.
 
 The rule behind all of it: a call pays only for what no other call can have done. Where several may have done it, each
 runs again under terms that leave only itself, and what happens then counts against it.

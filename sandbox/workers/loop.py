@@ -1,10 +1,8 @@
 """The lane of an event loop: ``async def`` calls (judges, HTTP), many at once in one thread.
 
-Each call has its deadline inside the loop. What blocks the loop itself cannot be stopped there: every
-step of every coroutine is marked on the page with the call it belongs to, the parent sees a step that
-outlives its call's deadline, kills the process, and blames that call and no other.
-
-All calls share the loop: none can stop it, take its clock, or cancel what another has begun.
+Each call has its deadline inside the loop, which nothing that blocks it obeys. So every step of every coroutine is
+marked on the page with its call; the parent sees a step that outlives its call's deadline, kills the process, and
+blames that call alone. No call can stop the loop, take its clock, or cancel what another has begun.
 """
 
 from __future__ import annotations

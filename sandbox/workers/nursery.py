@@ -5,9 +5,8 @@ saves time, and nothing depends on it. A worker that is forked here is handed to
 orphans come to the warden), so it is reaped, reported and killed like every other.
 
 *Not used* where a fork would be less than loading anew: after loading, the process has more than one thread, a child,
-an open descriptor, memory that is shared, or the name of a temporary file, or has seeded a random generator.
-*Not noticed:* what a module derives from its process id, and random generators of its own, which workers forked here
-have in common.
+an open descriptor, memory that is shared, or the name of a temporary file, or has seeded a random generator. *Not
+noticed:* what a module derives from its process id, and random generators of its own, alike in workers forked here.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """The pool: it takes calls from other threads, and owns the one thread that does all the work.
 
-That thread owns every slot and job, so nothing here is locked; other threads hand it commands. A call
-that goes well costs no message of its own: calls go out in chunks, the worker notes what it runs on a
-shared page and its results in a shared file, and gives a chunk's rest back after 20 ms.
-
-Owns that thread, its commands and its selector. It leaves messages and deadlines to the other rooms, in this order:
-:mod:`~sandbox.workers.supervisor`, :mod:`~sandbox.workers.replacement`, :mod:`~sandbox.workers.ledger`,
-:mod:`~sandbox.workers.dispatch` and :mod:`~sandbox.workers.link`, each of which knows only those after it.
+That thread owns every slot and job, so nothing here is locked; other threads hand it commands. A call that goes well
+costs no message of its own: calls go out in chunks, the worker notes what it runs on a shared page and its results in a
+shared file, and gives a chunk's rest back after 20 ms. Messages and deadlines are left to ``supervisor``,
+``replacement``, ``ledger``, ``dispatch`` and ``link``, each of which knows only those after it.
 """
 
 from __future__ import annotations

@@ -270,9 +270,7 @@ class Slot:
         assert self.page is not None
         if self.lane is Lane.ASYNCIO:
             step = self.page.stepping()
-            if step.ticket in self.sent:
-                return {step.ticket: False}
-            return dict.fromkeys(self.sent, False)
+            return {step.ticket: False} if step.ticket in self.sent else dict.fromkeys(self.sent, False)
         return {running.ticket: running.tainted for running in self.page.running() if running.ticket in self.sent}
 
     def breathes(self, now: float) -> bool:

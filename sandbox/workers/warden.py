@@ -1,14 +1,12 @@
 """The warden: one slim, single-threaded process that forks workers, reaps them and cleans up after them.
 
-It never imports the caller's main module, and it is not forked from the caller: a fork of a process
-with torch costs tens of milliseconds and copies its threads' locks. Forking from here makes a new
-worker in a few milliseconds. It outlives none of its parents: when the caller is gone, however it
-went, the warden kills every worker and goes too.
+It never imports the caller's main module, and it is not forked from the caller: a fork of a process with torch costs
+tens of milliseconds, not a few, and copies its threads' locks. When the caller is gone, however it went, the warden
+kills every worker and goes too.
 
-*Covered:* a worker's whole process group and every descendant that it leaves, also those that made a
-session of their own (Linux: the warden is their subreaper); workers that have themselves traced; every
-signal to the warden that can be ignored. *Not covered:* such daemons on macOS; a worker that kills or
-stops the warden, which the parent notices: see ``pool``.
+*Covered:* a worker's whole process group and every descendant that it leaves, also those that made a session of their
+own (Linux: the warden is their subreaper); workers that have themselves traced; every signal to the warden that can be
+ignored. *Not covered:* such daemons on macOS; a worker that kills or stops the warden, which the parent notices.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """What passes between the parent, the warden and the workers.
 
-Down, from the parent: frames of pickled tuples, because the parent is trusted. Up: frames and records
-of JSON; nothing that a worker wrote is ever unpickled, and all of it is bounded and checked: a call may
-write to any descriptor of its worker. A batch's data travels once, as one anonymous file that every
-worker maps and none can write to.
-
-A worker keeps no descriptor of what it shares with its parent by mapping: :func:`map_shared`.
+Down, from the parent: frames of pickled tuples, because the parent is trusted. Up: frames and records of JSON; nothing
+that a worker wrote is ever unpickled, and all of it is bounded and checked: a call may write to any descriptor of its
+worker. A batch's data travels once, as one anonymous file that every worker maps and none can write to.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def view(opened: OpenRun, query: Query) -> Answer:
         "trainer": None if trainer is None else {"step": step, "ranks": trainer.ranks},
         "blocked": {} if trainer is None else _blocked(trainer),
         "rewards": _rewards(run, trainer),
-        "columns": _columns(run),
+        "columns": list(run.prompt(0).columns) if run.prompt_count else [],
         "steps": [steps[0], steps[-1], len(steps)] if steps else None,
         "most_tried": MOST_TRIED,
         "changes": [_change(change, step) for change in run.changes[-MOST_CHANGES:]][::-1],
@@ -72,7 +72,9 @@ def view(opened: OpenRun, query: Query) -> Answer:
 def try_reward(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
     """Begin a trial on stored completions, which applies nothing. Raises RewardError if it makes no sense."""
     run = opened.run
-    name = _reward_name(run, _text_of(body, "reward"))
+    name = _text_of(body, "reward")
+    if name not in run.rewards:
+        raise NotThere(f"no reward {shortened(name, 40)!r} in the run; it has {', '.join(run.rewards) or 'none'}")
     old = version_of(run, _text_of(body, "old") if body.get("old") else name).label
     new = _new(run, name, body)
     steps = _steps(body)
@@ -214,10 +216,6 @@ def _only_function(text: str | None) -> str | None:
         return None
 
 
-def _columns(run: Run) -> list[str]:
-    return list(run.prompt(0).columns) if run.prompt_count else []
-
-
 def _change(change: RewardChange, step: int | None) -> Answer:
     states = {
         ChangeState.ASKED: "asked", ChangeState.REFUSED: "refused", ChangeState.DROPPED: "dropped",
@@ -270,8 +268,7 @@ def _new(run: Run, name: str, body: Mapping[str, Any], *, bring: bool = False) -
 
 def _title(run: Run, new: str) -> str:
     """Return what a reward that comes in is called on the page."""
-    home = str(run.path.home.resolve())
-    return new.removeprefix(f"{home}/")
+    return new.removeprefix(f"{run.path.home.resolve()}/")
 
 
 def _folders(run: Run, name: str) -> Iterator[Path]:
@@ -281,12 +278,6 @@ def _folders(run: Run, name: str) -> Iterator[Path]:
     for file in dict.fromkeys(reference.rpartition(":")[0] for reference in references):
         if file.endswith(".py") and Path(file).parent.is_dir():
             yield Path(file).parent
-
-
-def _reward_name(run: Run, name: str) -> str:
-    if name not in run.rewards:
-        raise NotThere(f"no reward {shortened(name, 40)!r} in the run; it has {', '.join(run.rewards) or 'none'}")
-    return name
 
 
 def _action(body: Mapping[str, Any]) -> Action:

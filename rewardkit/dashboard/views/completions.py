@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardkit.dashboard.messages import attributes, call_fields, output_fields, plain, text_json
-from rewardkit.dashboard.prompt_index import Progress, PromptIndex, value_text
+from rewardkit.dashboard.prompt_index import PromptIndex, value_text
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.record.table import CompletionTable, Floats, Whole
@@ -83,14 +83,9 @@ def prompts(opened: OpenRun, query: Query) -> dict[str, Any]:
         "reward": reward,
         "columns": columns,
         "columns_left": len(names) - len(columns),
-        "reading": _reading(reading),
+        "reading": next((progress._asdict() for progress in reading if progress.unfinished), None),
         "rows": rows,
     }
-
-
-def _reading(parts: Sequence[Progress]) -> dict[str, Any] | None:
-    """Return the first reading that is not finished."""
-    return next((progress._asdict() for progress in parts if progress.unfinished), None)
 
 
 def _prompt_numbers(index: PromptIndex, page: Whole) -> list[dict[str, Any]]:
@@ -183,8 +178,7 @@ def _of_step(opened: OpenRun, query: Query, step: int, split: str) -> dict[str, 
     mask = _Filter.of(query, run.rewards).mask(table)
     table = table if mask.all() else table.where(mask)
     rewards = _rewards(opened, table)
-    first = query.choice("first", ("best", "worst", "spread"), "best")
-    groups = _groups(table, first)
+    groups = _groups(table, query.choice("first", ("best", "worst", "spread"), "best"))
     offset = query.integer("offset", 0, low=0)
     page = groups[offset : offset + GROUPS]
     texts = _prompts(opened, [number for number, _ in page])

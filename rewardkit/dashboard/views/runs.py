@@ -73,6 +73,7 @@ def _read(name: str, file: RecordPlace) -> dict[str, Any]:
             sessions, steps = run.sessions, run.steps()
             for session in sessions:
                 is_alive(session)  # what cannot be asked later is damaged
+            failed, calls = run.calls()
             numbers = {
                 "completions": run.count(),
                 "steps": len(steps),
@@ -82,7 +83,7 @@ def _read(name: str, file: RecordPlace) -> dict[str, Any]:
                 "seen": max((float(session["seen"]) for session in sessions), default=None),
                 "rewards": [_reward(run, reward) for reward in run.rewards],
                 "metrics": run.metric_names(),
-                "failed_share": _share(*run.calls()),
+                "failed_share": failed / calls if calls else None,
                 "flags": sum(event["kind"] == "flag" for event in run.events),
             }
             json.dumps(numbers)  # a value that is not JSON is damaged too
@@ -96,10 +97,6 @@ def _read(name: str, file: RecordPlace) -> dict[str, Any]:
 def _reward(run: Run, name: str) -> dict[str, Any]:
     series = run.series(name)
     return {"name": name, "last": series[-1][1] if series else None, "series": thinned(series)}
-
-
-def _share(failed: int, calls: int) -> float | None:
-    return failed / calls if calls else None
 
 
 def thinned(series: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
