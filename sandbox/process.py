@@ -172,7 +172,6 @@ class ZygoteProcess:
         raise TimeoutError(f"the zygote did not report within {timeout_s:g} s or soon after")
 
     def _has_begun(self) -> bool:
-        """Return whether the zygote has read the last evaluation's order."""
         unread = fcntl.ioctl(self._control, termios.TIOCOUTQ, struct.pack("i", 0))
         return struct.unpack("i", unread) == (0,)
 

@@ -107,8 +107,6 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names
 
 
 class _Endpoints:
-    """What answers at each address."""
-
     def __init__(self, dashboard: Dashboard) -> None:
         self._dashboard = dashboard
 
@@ -232,7 +230,6 @@ async def _answer(result: Awaitable[object]) -> Response:
 
 
 async def _body(request: Request) -> Response | dict[str, Any]:
-    """Return a request's body, or why it is not taken."""
     parts, size = [], 0
     try:
         async with asyncio.timeout(BODY_S):

@@ -220,7 +220,6 @@ def _kill(group: int, mark: str) -> None:
 
 
 def _expire(job: _Job) -> None:
-    """End a job whose time is over."""
     job.end("failed", problem=f"not done after {job.deadline_s:.0f} s, which is all that it has; try fewer completions")
     _stop(job)
 

@@ -82,7 +82,6 @@ def _parts(message: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _block(block: object, kind: str) -> Part:
-    """Return a block of a message's content as a part."""
     if not isinstance(block, Mapping):
         return _part(kind, _as_text(block))
     match block.get("type"):
@@ -110,7 +109,6 @@ def _part(kind: str, text: str, name: object = None) -> Part:
 
 
 def _as_text(value: object) -> str:
-    """Return a value as text: itself, or as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 

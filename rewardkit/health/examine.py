@@ -173,7 +173,6 @@ def _tables(run: RunReader, steps: Sequence[int]) -> Iterator[CompletionTable]:
 
 
 def _means_between(run: RunReader, steps: Sequence[int], after: int, before: int) -> dict[str, list[float]]:
-    """Return, by reward, the means of the steps between two."""
     series = {name: dict(run.series(name)) for name in run.rewards}
     between = [step for step in steps if after < step < before]
     return {name: [means.get(step, np.nan) for step in between] for name, means in series.items()}
@@ -265,7 +264,6 @@ def _all_text(text: Text) -> str:
 
 
 def _again_of(run: RunReader) -> Again | None:
-    """Return what gives the second scores of a record; ``None`` for a record without second scores."""
     passes = [(scoring, run.pass_columns(scoring.id)) for scoring in run.passes]
     return (lambda table: second_scores(table, passes)) if passes else None
 

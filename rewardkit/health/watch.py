@@ -187,7 +187,6 @@ def _versions(table: CompletionTable) -> tuple[tuple[str, int], ...]:
 
 
 def _no_completions() -> CompletionTable:
-    """Return a table without completions."""
     integers, floats = np.empty(0, np.int64), np.empty(0)
     return CompletionTable(
         integers, integers, integers, integers, floats, floats, floats, floats, floats, {}, {}, {}, {}, {}, {}

@@ -117,7 +117,6 @@ class RewardApp:
             self.active -= request.is_active
 
     async def _request(self, request: _Request, send: Send) -> None:
-        """Answer one request, whatever becomes of it."""
         start = time.monotonic()
         route = "refused"
         try:
@@ -140,7 +139,6 @@ class RewardApp:
         self.metrics.count_request(route, answer.status, time.monotonic() - start)
 
     def _is_to_log(self, topic: tuple[str, int]) -> bool:
-        """Whether the last line about the same is long enough ago."""
         now = time.monotonic()
         is_due = now - self._log_times.get(topic, -LOG_EVERY_S) >= LOG_EVERY_S
         if is_due:
@@ -226,7 +224,6 @@ class RewardApp:
         return _json({**reply, "versions": self._description["versions"]} if route == "/v1/score" else reply)
 
     async def _batch(self, wish: ScoreRequest, request: _Request) -> ScoreBatch:
-        """Return the scores of a request, or raise RefusedError."""
         try:
             if self._gathering is None or not wish.gather:
                 return await self._joining.score(wish.rollouts, step=wish.step, epoch=wish.epoch, within_s=ANSWER_S)
@@ -271,7 +268,6 @@ class RewardApp:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _part(self, request: _Request) -> bytes:
-        """Return the next part of a request's body."""
         message = await request.receive()
         if message["type"] != "http.request":
             raise ClientDisconnect
@@ -287,8 +283,6 @@ class RewardApp:
 
 
 class _Request:
-    """One request, and what it holds of the server until it is answered."""
-
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope, self.receive = scope, receive
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -395,6 +389,5 @@ def _names_this_machine(host: str) -> bool:
 
 
 async def _hang_up(request: _Request) -> None:
-    """Return when the client is gone."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -41,8 +41,6 @@ class Seat:
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """A group in the making."""
-
     key: tuple[bytes, Context]
     rollouts: list[Rollout] = field(default_factory=list)
     seats: list[Seat] = field(default_factory=list)
@@ -170,7 +168,6 @@ class Gathering:
         self._close(group, f"the group is not whole: {count} came within {self._wait_s:g} s")
 
     def _close(self, group: _Group, late: str | None) -> None:
-        """Score a group as it is."""
         assert group.timer is not None
         group.timer.cancel()
         del self._open[group.key]

@@ -208,7 +208,6 @@ class JoinedRuntime:
             return asyncio.run_coroutine_threadsafe(scoring, self._loop)
 
     async def _drain(self) -> None:
-        """Return when nothing is inside."""
         self._joining.end("this runtime is being closed")
         if self._gathering is not None:
             self._gathering.flush("the group is not whole, and the runtime is being closed")

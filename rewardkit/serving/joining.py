@@ -38,8 +38,6 @@ class PartsScorer(Scorer, Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Caller:
-    """One call that waits, or is being scored."""
-
     part: CallerRows
     context: tuple[int | None, float | None]
     answer: asyncio.Future[ScoreBatch]
@@ -203,7 +201,6 @@ class Joining:
         batch.task = asyncio.create_task(self._run(batch))
 
     async def _run(self, batch: _Batch) -> None:
-        """Score a batch and hand each caller its own."""
         try:
             answers = await self._answers(batch.callers)
         finally:
@@ -218,7 +215,6 @@ class Joining:
                 caller.answer.set_exception(answer)
 
     async def _answers(self, callers: Sequence[_Caller]) -> Sequence[ScoreBatch | Exception]:
-        """Return each caller's scores or error."""
         step, epoch = callers[0].context
         try:
             return await self.runtime.ascore_parts([caller.part for caller in callers], step=step, epoch=epoch)

@@ -52,8 +52,6 @@ _jitter = random.SystemRandom()  # a training's seed would have all of its proce
 
 
 class _Row(NamedTuple):
-    """A row's caller, and its place among the caller's rows."""
-
     part: int
     row: int
 
@@ -253,7 +251,6 @@ class RemoteRuntime:
         return _remade, (self.urls, self._settings)
 
     def _score(self, parts: Sequence[CallerRows], step: int | None, epoch: float | None) -> list[ScoreBatch]:
-        """Return the scores of each caller's rows."""
         columns: list[list[_RowOutcomes]] = [[{}] * len(part.rollouts) for part in parts]
         for row, outcomes in self._answers(parts, step, epoch):
             columns[row.part][row.row] = outcomes
@@ -379,7 +376,6 @@ def _object_in(reply: object) -> Mapping[str, Any]:
 
 
 def _introduction_in(reply: object) -> Mapping[str, Any]:
-    """Return what a server tells of its rewards; raise AgainError for anything else."""
     if not isinstance(reply, dict) or not reply.keys() >= {*_PARTS}:
         raise AgainError("is not a reward server: it answers /v1/rewards with something else")
     return reply
@@ -400,7 +396,6 @@ def _odd_replies() -> Iterator[None]:
 
 
 def _remade(urls: list[str], settings: Mapping[str, Any]) -> RemoteRuntime:
-    """Return a runtime made with the settings of another, which was pickled."""
     return RemoteRuntime(urls, **settings)
 
 
@@ -427,13 +422,11 @@ def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]], m
 
 
 def _fits(request: _Request, key: bytes, rows: int, size_bytes: int, most_rows: int) -> bool:
-    """Whether a further group goes into a request."""
     has_room = len(request.rows) + rows <= most_rows and request.size_bytes + size_bytes <= ROWS_BYTES
     return has_room and key not in request.keys
 
 
 def _encode(rollout: Rollout) -> bytes:
-    """Return a rollout as it travels."""
     row: dict[str, object] = {
         "prompt": rollout.prompt,
         "completion": rollout.completion,
@@ -453,7 +446,6 @@ def _as_json(row: Mapping[str, object]) -> bytes:
 
 
 def _as_list(value: object) -> object:
-    """Return numbers or an array of numpy's or torch's as Python's own."""
     if not hasattr(value, "tolist"):
         raise TypeError(f"{type(value).__name__} is not JSON")
     return value.tolist()

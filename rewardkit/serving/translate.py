@@ -161,7 +161,6 @@ def _messages(items: object, where: str, role: str) -> str | list[dict[str, Any]
 
 
 def _content_text(content: object) -> str:
-    """Return the text of an item's content."""
     if type(content) is list:
         return "".join(str(part.get("text", "")) for part in content if type(part) is dict)
     return "" if content is None else str(content)

@@ -137,7 +137,6 @@ def _short(value: object) -> str:
 
 
 def _become(ours: Any, theirs: Any) -> None:
-    """Give a changed argument its new content."""
     if type(ours) is not type(theirs):
         return
     if isinstance(ours, tuple):
@@ -231,7 +230,6 @@ def _take_helpers(tree: Module, names: dict[str, Any], entry: str, helpers: str)
 def _run(
     peer: _Peer, names: dict[str, Any], tree: Module, code: types.CodeType, checks: list[_Check], entry: str | None
 ) -> int:
-    """Run the tests against the completion, once that is loaded."""
     hello = peer.hear()
     if hello.get("loaded") is not True:
         emit({"load": hello.get("raised")})

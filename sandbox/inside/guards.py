@@ -266,7 +266,6 @@ def answer(code: CodeType, function: str, arguments: dict[str, Any], added: Mapp
 
 
 def _names(printed: Printed) -> dict[str, Any]:
-    """Return the globals of a text."""
     safe: dict[str, Any] = {name: getattr(builtins, name) for name in SAFE_BUILTINS}
     safe["__import__"], safe["print"], safe["type"] = safe_import, printed, safe_type
     safe["getattr"], safe["hasattr"] = safe_getattr, safe_hasattr

@@ -24,8 +24,6 @@ a chunk costs as much as several of them."""
 
 
 class _Pace:
-    """How long the calls of a target take."""
-
     def __init__(self) -> None:
         self._calls = 0  # since the last slow one
         self._mean_s = 0.0

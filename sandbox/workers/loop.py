@@ -29,8 +29,6 @@ _call: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("call", def
 
 
 class _Call(clock.Clock):
-    """One call in flight, and its clock."""
-
     def __init__(self, order: Order, lane: LoopLane) -> None:
         super().__init__()
         self.order = order

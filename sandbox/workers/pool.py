@@ -204,7 +204,6 @@ class WorkerPool:
             self._obey()
 
     def _obey(self) -> None:
-        """Run the other threads' commands."""
         while self._commands:
             self._commands.popleft()()
 

@@ -143,7 +143,6 @@ def _step(run: Run, trainer: Trainer) -> int:
 
 
 def _blocked(trainer: Trainer) -> dict[str, str]:
-    """Return why actions are not possible in this training."""
     return {
         action.value: untaken_reason(action, button)
         for action, button in _BUTTONS.items()

@@ -251,7 +251,6 @@ def completion(opened: OpenRun, query: Query) -> dict[str, Any]:
 
 
 def _score(name: str, version: int, outcome: Outcome) -> dict[str, Any]:
-    """Return what a reward made of a completion, ready for JSON."""
     output = {key: _cut(value) if isinstance(value, str) else value for key, value in output_fields(outcome).items()}
     return {"reward": name, "version": version, "key": f"{name}_v{version}", **call_fields(outcome), **output}
 
@@ -306,7 +305,6 @@ def _all_versions(opened: OpenRun) -> list[_Key]:
 
 
 def _rewards(opened: OpenRun, table: CompletionTable) -> list[_Key]:
-    """Return the versions that scored any of these completions."""
     pairs = {(name, int(number)) for name, column in table.versions.items() for number in np.unique(column)}
     return [key for key in _all_versions(opened) if (key.reward, key.version) in pairs]
 
@@ -405,7 +403,6 @@ def _rows(
     epochs: Floats | None = None,
     splits: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return rows of completions at some places of a table."""
     ids: list[int] = table.ids[places].tolist()
     columns = {
         "id": ids,
@@ -440,7 +437,6 @@ def _scores(table: CompletionTable, places: Whole, rewards: Sequence[_Key]) -> l
 
 
 def _row_of(row: Completion, rewards: Sequence[_Key]) -> dict[str, Any]:
-    """Return the row of a completion that was read whole."""
     return {
         **attributes(
             row, "id", "step", "epoch", "split", "tokens", "truncated", "total", "reward", "advantage",

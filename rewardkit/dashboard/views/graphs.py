@@ -22,8 +22,6 @@ _CANARY = "canary/"  # How the names begin of what a reward model's monitor meas
 
 
 class _About(NamedTuple):
-    """What a graph is."""
-
     title: str
     group: str
     unit: str

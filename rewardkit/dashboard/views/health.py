@@ -147,7 +147,6 @@ def report_of(run: RunReader) -> str:
 
 
 def _detectors() -> list[dict[str, Any]]:
-    """Return what each detector says of itself."""
     rows = []
     for name, detector in DETECTORS.items():
         docs = about(detector)

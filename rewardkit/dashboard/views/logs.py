@@ -84,7 +84,6 @@ def _page(run: RunReader, query: Query) -> dict[str, Any]:
 
 
 def _row(position: LogPlace, entry: LogEntry) -> dict[str, Any]:
-    """Return what stands in the row of an entry."""
     kind, text = _summary(entry.outcome)
     return {"key": _key(position), "kind": kind, "words": text, **entry.call, **call_fields(entry.outcome)}
 
@@ -107,7 +106,6 @@ def _one_line(text: str) -> str:
 
 
 def _entry(run: RunReader, query: Query) -> dict[str, Any]:
-    """Return all of one entry, with its completion."""
     position = _position(query.text("key"))
     if position is None:
         raise RecordError("key: expected an entry's key, such as 12:1")
