@@ -8,10 +8,9 @@ from rewardkit.versions.names_used import bound_by, imported, own_nodes, uses
 
 
 def own_lines(text: str, function: str) -> list[tuple[int, int]] | None:
-    """Return the first and the last line of each statement that a function consists of, in order, from 1.
+    """Return the first and last line, from 1, of each statement that a function consists of; ``None`` without any.
 
     They are the function, and the statements of the file's top level that it uses, by themselves or by others.
-    ``None`` where the text is not Python, or its top level has no such function.
     """
     try:
         body = ast.parse(text).body

@@ -14,10 +14,7 @@ Action: TypeAlias = Callable[[OpenRun, Mapping[str, Any]], dict[str, Any]]
 
 
 class Panel(NamedTuple):
-    """A tab of a run; ``page/tabs/NAME.js`` draws it, with ``page/tabs/NAME.css`` where there is one.
-
-    Each of its ``actions`` is at ``/api/runs/RUN/change/ACTION``, with the write token alone.
-    """
+    """A tab of a run, drawn by ``page/tabs/NAME.js`` and ``.css``; its ``actions`` need the write token."""
 
     name: str  # Its name in addresses: `/runs/RUN/NAME` for a reader, `/api/runs/RUN/NAME` for the page
     title: str  # What its tab is called

@@ -44,9 +44,8 @@ class RunCache:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
     def get(self, key: Hashable, version: Hashable, compute: Callable[[], T]) -> T:
-        """Return a value, computed anew where the version has changed.
+        """Return a value, computed anew where the version (:attr:`OpenRun.version`) has changed.
 
-        The version is :attr:`OpenRun.version`, the same in all threads; a run's ``data_version`` differs by connection.
         While ``compute`` runs, others who ask for the same wait. It must not ask for a cached value.
         """
         with self._lock:
@@ -125,8 +124,7 @@ class RunCaches:
     def get(self, name: str) -> RunCache | None:
         """Return the cache of a run; ``None`` where no thread has opened it."""
         with self._lock:
-            entry = self._caches.get(name)
-            return None if entry is None else entry[1]
+            return self._caches.get(name, (None, None))[1]
 
     def drop(self, name: str) -> None:
         """Forget a run: its number in the file system may be given to another file from now on."""
@@ -145,9 +143,7 @@ class Readers:
 
     def get(self, name: str) -> OpenRun:
         """Return a run, opened anew where its file was replaced. Raises Missing or Unreadable."""
-        run = self._same(name)
-        if run is None:
-            run = self._opened(name)
+        run = self._same(name) or self._opened(name)
         run.within(self._wait_s)
         return OpenRun(run, self._shared.of(name, self._open[name][0]), self._jobs)
 

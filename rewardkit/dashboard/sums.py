@@ -18,10 +18,7 @@ def summaries(opened: OpenRun, split: str = "train") -> Sequence[StepSummary]:
 
 
 class StepSums:
-    """The sums of one split, for all threads.
-
-    Batches are only added, but for a training that goes on from a checkpoint: it takes away those after it.
-    """
+    """The sums of one split, for all threads; only going on from a checkpoint takes batches away."""
 
     def __init__(self, split: str) -> None:
         self._split = split

@@ -83,11 +83,9 @@ def difference_row(difference: Difference) -> dict[str, Any]:
     row = {**difference.as_json(), "notes": difference.told_notes}
     for example in row["examples"]:
         for name in ("prompt", "completion"):
-            text = (
-                example[name]
-                if isinstance(example[name], str)
-                else json.dumps(example[name], ensure_ascii=False, default=repr)
-            )
+            text = example[name]
+            if not isinstance(text, str):
+                text = json.dumps(text, ensure_ascii=False, default=repr)
             example[name] = shortened(text, _TEXT_CHARS)
         example["example"] = {
             name: value if isinstance(value, int | float | None) else shortened(str(value), _TEXT_CHARS)
@@ -106,12 +104,8 @@ def _try(run: Run, job: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
     steps = job.get("steps")
     stored = choose(run, None if steps is None else (steps[0], steps[1]), job.get("split") or "train")
     old, new = (subject_of(run, version, load) for version in (job["old"], job["new"]))
-    tick = _Ticks(tell)
-    difference = of_run(
-        run, old, new, stored, weight=job.get("weight"), limit=job.get("limit"), tick=tick, examples=SHOWN,
-        workers=job.get("workers"),
-    )  # fmt: skip
-    return difference_row(difference)
+    options = {name: job.get(name) for name in ("weight", "limit", "workers")}
+    return difference_row(of_run(run, old, new, stored, tick=_Ticks(tell), examples=SHOWN, **options))
 
 
 def _ask(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:

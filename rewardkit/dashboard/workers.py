@@ -23,15 +23,7 @@ class BusyError(InfrastructureError):
 
 
 class Workers:
-    """Some threads, each with runs of its own, which it closes when it ends.
-
-    They are daemons: a question that takes long does not hold up the end of the process.
-
-    Args:
-        count: How many.
-        readers: Makes the readers of a thread.
-        name: The threads' name.
-    """
+    """Some daemon threads, each with ``readers`` of its own, which it closes when it ends."""
 
     def __init__(self, count: int, readers: Callable[[], Readers], name: str) -> None:
         self._readers, self._name = readers, name
@@ -44,15 +36,7 @@ class Workers:
             self._start()
 
     async def ask(self, task: Task, wait_s: float) -> Any:
-        """Return what a task returns in one of the threads.
-
-        Args:
-            task: Gets the thread's readers.
-            wait_s: How long to wait for it.
-
-        Raises:
-            BusyError: It is not done in that time, or too many others wait.
-        """
+        """Return what a task returns in a thread. Raises BusyError if it is late or too many others wait."""
         if self._queue.qsize() >= MOST_WAITING:
             raise BusyError("too much is asked for at once; try again in a moment")
         future: Future[Any] = Future()

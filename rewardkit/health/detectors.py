@@ -121,10 +121,7 @@ def lacking(detector: Detector, window: Evidence, baseline: Evidence | None) -> 
 def flags_of(
     window: Evidence, baseline: Evidence | None = None, detectors: Sequence[Detector] | None = None
 ) -> list[Flag]:
-    """Return what the detectors have to say of a window, at most one flag for each detector and reward.
-
-    A flag that only repeats another is left out: a run whose every reward is constant has flat groups, too.
-    """
+    """Return the detectors' flags of a window, one for each detector and reward, without those that repeat another."""
     if not len(window.table):
         return []
     flags = [flag for detector in detectors or DETECTORS.values() for flag in _ask(detector, window, baseline)]

@@ -146,10 +146,7 @@ def extremes(windows: Sequence[Evidence], reward: str) -> tuple[float, float]:
 
 
 def lengths(evidence: Evidence) -> Floats:
-    """Return lengths in tokens, or in characters of the texts where tokens are not known; ``nan`` where neither is.
-
-    Characters are read of a sample in a window of more than 2,000 completions.
-    """
+    """Return lengths in tokens, else in characters (of a sample above 2,000 completions), else ``nan``."""
     return evidence.cached("lengths", lambda: _lengths(evidence))
 
 

@@ -55,9 +55,7 @@ class Watch:
         self._empty = Evidence(_no_completions(), texts, prompts)
         self._on_flag, self._every, self._metrics_of, self._again = on_flag, every, metrics, again
         self._recent: dict[int, list[CompletionTable]] = {}
-        self._previous: dict[
-            int, list[CompletionTable]
-        ] = {}  # the steps of the last look, which fill up a short window
+        self._previous: dict[int, list[CompletionTable]] = {}  # steps of the last look, to fill up a short window
         self._first_tables: list[CompletionTable] = []
         self._baseline: Evidence | None = None
         self._series: dict[str, list[float]] = {}

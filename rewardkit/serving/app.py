@@ -205,8 +205,7 @@ class RewardApp:
     async def _score(self, route: str, request: _Request, body: dict[str, Any]) -> _Answer:
         """Score what a request asks for, and answer as its trainer reads it."""
         read_body, write_reply = TRANSLATIONS[route]
-        query_text = request.scope["query_string"].decode("latin-1")
-        query = dict(parse_qsl(query_text, keep_blank_values=True)) if query_text else {}
+        query = dict(parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True))
         wish = read_body(body, query, self._max_rows)
         if self._groups and route != "/v1/score" and self._gathering is None and wish.rollouts:
             raise RefusedError(

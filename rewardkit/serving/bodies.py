@@ -38,8 +38,7 @@ class RefusedError(Exception):
 def loads(body: bytes) -> Any:
     """Return the JSON of a body.
 
-    Raises:
-        RefusedError: It is not JSON, holds a number that is not finite, or lists and objects too deep or too many.
+    Raises RefusedError for numbers that are not finite, lists and objects too deep or too many, and what is not JSON.
     """
     if _may_have_many(body) and _may_have_many(_STRING.sub(b"", body)):  # before they are made, which takes memory
         raise RefusedError(

@@ -52,8 +52,7 @@ class ServerLink:
     def ask(self, method: str, path: str, body: bytes | None) -> object:
         """Return the JSON that the server answers with.
 
-        Raises AgainError where it does not answer in time or is busy, DataError where it refuses the rows, and
-        ConfigError where it refuses the client.
+        Raises AgainError if it is late or busy, DataError if it refuses the rows, ConfigError if the client.
         """
         connection = self._connection()
         was_used, start = connection.sock is not None, time.monotonic()

@@ -123,10 +123,7 @@ def reply_slime(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> 
 
 
 def read_gym(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
-    """Return what NeMo Gym asks at ``/verify``: ``{"responses_create_params", "response", ...row}``.
-
-    The row's other fields are the columns, without Gym's own, whose names begin with ``_ng_``.
-    """
+    """Return what NeMo Gym asks at ``/verify``; the row's fields not of Gym (``_ng_...``) are the columns."""
     params = an_object(body.get("responses_create_params"), "responses_create_params")
     response = an_object(body.get("response"), "response")
     example = {
@@ -183,10 +180,7 @@ def reply_gym(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> di
 
 
 def gym_metrics(body: dict[str, Any]) -> dict[str, Any]:
-    """Return NeMo Gym's aggregate metrics of verified rows: means and deviations, by task and over all.
-
-    Rows that are masked count in ``masked`` alone. Numbers beyond 1e150 are left out.
-    """
+    """Return NeMo Gym's means and deviations by task and over all, without masked rows and numbers beyond 1e150."""
     responses = a_list(body, "verify_responses", 10_000_000)
     rows = [an_object(row, f"verify_responses[{number}]") for number, row in enumerate(responses)]
     measured = [row for row in rows if row.get("mask_sample") is not True]

@@ -27,12 +27,10 @@ _LOCAL_NAMES = ("localhost",)
 
 
 class PatientServer(uvicorn.Server):
-    """A server that hangs up on clients that keep a connection and do nothing with it.
+    """A server that hangs up on clients that keep a connection and do nothing with it, as uvicorn does not.
 
-    uvicorn waits for ever for a first request, for the rest of its head, and for a client that does not read its
-    answer. Here a connection ends when nothing has changed on it for :data:`IDLE_S`. While more than half of the
-    connections that may be are open, it and a body that arrives have :data:`CROWDED_S`, so that those who wait on
-    purpose do not shut out others.
+    A connection ends when nothing has changed on it for :data:`IDLE_S`. While more than half of the connections that
+    may be are open, it and a body that arrives have :data:`CROWDED_S`, so that idlers do not shut out others.
     """
 
     def __init__(self, config: uvicorn.Config) -> None:

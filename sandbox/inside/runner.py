@@ -126,8 +126,7 @@ def _run_programs(request: dict[str, Any]) -> int:
     """Run a source once for each input, each time with fresh names, and report how each run ended.
 
     The beginning of the first run and a last run without an error are not reported. A run that changes the standard
-    streams, or ends when the process is no longer young, is the last one of its process; the client starts the next
-    in a new process. So the end of a process tells how a slow run ended.
+    streams, or ends late, is the last of its process; so the end of a process tells how a slow run ended.
     """
     for name, content in request["files"].items():
         folder = os.path.dirname(name)

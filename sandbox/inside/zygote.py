@@ -277,10 +277,7 @@ class Zygote:
             self._filters[processes > 1].enter(prepared=True)
 
     def _wait(self, completion: int, tester: int, deadline: float, scratch_bytes: int, *, prepare: bool) -> str:
-        """Wait for the end of the tester, or of the completion without one; return why it is to be ended.
-
-        If that takes a while and ``prepare`` is set, fork the next child, which an end of all in the jail kills too.
-        """
+        """Wait for the tester's or completion's end; return why to end it. ``prepare`` forks the next child."""
         pidfd = os.pidfd_open(tester or completion)
         try:
             poll = select.poll()

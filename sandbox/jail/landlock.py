@@ -31,8 +31,8 @@ def abi() -> int:
 def restrict(readable: Iterable[str], writable: Iterable[str | int] = (), devices: Iterable[str] = ()) -> None:
     """Put this process under Landlock, for ever; raise ``OSError`` if the kernel has none, or refuses.
 
-    What is ``readable`` may be read, if it exists; ``devices`` such as ``/dev/null`` may be read and written. In the
-    directories (or their descriptors) that are ``writable`` all is allowed but to execute and to make special files.
+    Existing ``readable`` paths may be read, ``devices`` also written; in ``writable`` directories (or descriptors) all
+    is allowed but to execute and to make special files.
     """
     version = abi()
     if version < 1:

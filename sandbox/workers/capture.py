@@ -23,10 +23,7 @@ _current: contextvars.ContextVar[CallLog | None] = contextvars.ContextVar("call_
 
 
 class CallLog:
-    """The output of one call, capped at :data:`LOG_CHARS`; with a writer the parent reads it as it comes.
-
-    The worker sets ``ticket``, the call's number, before the call begins.
-    """
+    """The output of the call ``ticket``, at most :data:`LOG_CHARS`; with a writer the parent reads it as it comes."""
 
     __slots__ = ("_chars", "_closed", "_dropped", "_parts", "_writer", "ticket")
 

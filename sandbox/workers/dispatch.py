@@ -42,10 +42,7 @@ class _Pace:
 
 
 class Dispatch:
-    """Sends calls to free workers, in chunks that get smaller towards a job's end, so that all workers end together.
-
-    ``retire`` replaces a worker in which a call may not run because of the calls before it.
-    """
+    """Sends calls to free workers, in chunks that get smaller towards a job's end, so that all end together."""
 
     def __init__(self, slots: Sequence[Slot], retire: Callable[[Slot], None]) -> None:
         self._slots = slots

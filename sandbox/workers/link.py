@@ -40,10 +40,9 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class WardenLink:
     """One warden at a time; after :meth:`stop` another one can be started.
 
-    Its socket and its process are watched by the selector, with ``None`` as their data, and workers' sockets with their
-    slots. The payloads are, by slot, the name and payload of each of its targets by number; the other options are those
-    of :class:`~sandbox.workers.pool.WorkerPool`. ``due`` is when the warden must have answered, on the monotonic clock;
-    infinite while nothing is asked.
+    The selector watches its socket and process with ``None`` as data, and workers' sockets with their slots. Payloads
+    are, by slot, each target's name and payload by number. ``due`` is when the warden must have answered (monotonic),
+    or infinite.
     """
 
     def __init__(

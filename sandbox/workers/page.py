@@ -46,8 +46,7 @@ class LoopStep(NamedTuple):
 class Page:
     """One worker's shared page: a heartbeat, an event loop's step, answers, and a cell and prints for each call.
 
-    An answer lies here if it is one number and comes with no output. There is room for a serial worker's last two
-    chunks: while the parent reads one chunk's answers, the worker writes the next one's.
+    It holds answers that are one number without output, of a serial worker's last two chunks: one read, one written.
     """
 
     def __init__(self, memory: mmap.mmap, cells: int) -> None:

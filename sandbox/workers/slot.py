@@ -184,10 +184,9 @@ class Slot:
     def expired(self, now: float) -> list[int]:
         """Return the calls that should have been answered for long ago, whatever the page, socket or loop says.
 
-        A call expires :data:`GRACE_S` after its time is up, counted from when it was sent. A chunk's calls begin
-        within moments of each other, because the first that takes longer ends the chunk. To that comes the time for
-        which no answer could be expected: clocks stood still, one coroutine held the loop, or the parent itself stood
-        still. That time is bounded as well.
+        A call expires :data:`GRACE_S` after its time is up, counted from when it was sent, and a bounded time later
+        where no answer could be expected: clocks stood still, one coroutine held the loop, or the parent stood still.
+        A chunk's calls begin within moments of each other, because the first that takes longer ends the chunk.
         """
         sendings = self._sendings
         most_s = STOPPED_S + (self.width - 1) * max((sending.timeout_s for sending in sendings.values()), default=0.0)

@@ -43,8 +43,7 @@ class MalformedError(ValueError):
 def anonymous_file(name: str, size: int = 0) -> int:
     """Return the descriptor of a new file in memory that no other process can name.
 
-    With a size the file keeps it for good, where the kernel can seal it: a worker that cut it short would bring down
-    its parent, which maps it. Without one it grows.
+    Its size is sealed, where possible, because a worker that cut it short would end its parent; without one it grows.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -70,9 +69,8 @@ def read_only(descriptor: int) -> int:
 def map_shared(descriptor: int, size: int, *, writable: bool) -> mmap.mmap:
     """Map a file without keeping a descriptor of it.
 
-    Python's own way keeps a duplicate under the lowest free number, such as 3. A reward that writes to a number
-    which meant a log file elsewhere would write over the worker's messages. So Python maps anonymous memory, and the
-    file is mapped over that.
+    Python keeps a duplicate under a low number, which a reward may take for a log file and write over messages. So
+    Python maps anonymous memory, and the file is mapped over that.
     """
     block = mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
     protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)

@@ -42,9 +42,8 @@ def serve(
 ) -> int:
     """Load the payload's targets and serve ``width`` calls at once until the parent is gone.
 
-    The payload has each target's name and pickle, by number; ``loaded`` are the targets if this process was forked from
-    one that has loaded them. ``control`` is the socket to the parent. Then come descriptors of files shared with the
-    parent: the page, the results, and what the interpreter writes in a crash.
+    The payload has each target's name and pickle, by number; ``loaded`` are the targets where the fork has them.
+    ``control`` is the socket to the parent; the rest are descriptors of the page, the results, and crash output.
     """
     faulthandler.enable(os.fdopen(console, "wb", buffering=0, closefd=False))
     channel = Channel(socket.socket(fileno=control))

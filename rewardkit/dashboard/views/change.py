@@ -84,10 +84,7 @@ def try_reward(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
 
 
 def ask(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
-    """Begin to check a change, and then to ask the training for it.
-
-    Raises RewardError where the request makes no sense, the training has ended, or another change is under way.
-    """
+    """Begin to check a change, and then to ask the training for it; raise RewardError where it is not possible."""
     run = opened.run
     action = _action(body)
     name = _text_of(body, "reward")
