@@ -89,7 +89,6 @@ class JsonResponse(Response):
 
 
 def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names: Sequence[str] = ()) -> Guard:
-    """Return the app, guarded as :class:`Guard` says."""
     endpoints = _Endpoints(dashboard)
     routes = [
         Route("/api/runs", endpoints.runs),

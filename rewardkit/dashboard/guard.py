@@ -131,7 +131,6 @@ def _foreign(request: Request) -> Response | None:
 
 
 def _netloc(origin: str) -> str | None:
-    """Return host and port of an Origin header; ``None`` where it is not an address."""
     try:
         return urlsplit(origin).netloc
     except ValueError:

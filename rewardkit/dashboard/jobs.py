@@ -56,7 +56,6 @@ class JobState:
     result: Mapping[str, Any] | None = None  # What came of it
 
     def as_json(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
         return dataclasses.asdict(self)
 
 

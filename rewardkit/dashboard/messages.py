@@ -125,5 +125,4 @@ def output_fields(outcome: Outcome) -> dict[str, Any]:
 
 
 def attributes(value: object, *names: str) -> dict[str, Any]:
-    """Return some attributes of a value by their names."""
     return {name: getattr(value, name) for name in names}

@@ -112,7 +112,6 @@ class PromptIndex:
 
     @property
     def column_names(self) -> list[str]:
-        """The columns met so far."""
         return list(self._texts.columns)
 
     def update(self, run: RunReader, budget_s: float = SLICE_S) -> Progress:
@@ -248,7 +247,6 @@ class _Column:
         self._code_of: dict[str, int] = {}
 
     def add(self, value: str | None) -> None:
-        """Add the next prompt's value."""
         if value is None:
             self.codes.append(-1)
             return
@@ -328,7 +326,6 @@ def _within(
 
 
 def value_text(value: object) -> str:
-    """Return a column's value as text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

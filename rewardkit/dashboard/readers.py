@@ -155,7 +155,6 @@ class Readers:
             run.close()
 
     def close(self) -> None:
-        """Close all runs."""
         for name in list(self._open):
             self.drop(name)
 

@@ -32,8 +32,6 @@ The baseline may be ``None``; a detector that needs one is not asked then.
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """A detector."""
-
     name: str  # Its name, which does not change; `health/<name>` is its metric
     family: str  # What it is about: `signal`, `hacking`, `faults` or `noise`
     find: Find  # Its function; the docstring has formula, threshold, source and limits
@@ -164,7 +162,6 @@ class About(NamedTuple):
 
 
 def about(detector: Detector) -> About:
-    """Return what a detector's docstring says of it."""
     summary, *pieces = _PART.split(inspect.getdoc(detector.find) or "")
     parts = {name: _flowing(text) for name, text in zip(pieces[::2], pieces[1::2], strict=True)}
     return About(_flowing(summary), {name: f"{text[:1].upper()}{text[1:]}" for name, text in parts.items()})

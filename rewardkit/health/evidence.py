@@ -77,12 +77,10 @@ class Evidence:
 
     @property
     def timed(self) -> bool:
-        """Whether the completions have steps."""
         return bool(len(self.table)) and bool((self.table.steps >= 0).any())
 
     @property
     def span(self) -> tuple[int | None, int | None]:
-        """The first and last step."""
         return (int(self.table.steps.min()), int(self.table.steps.max())) if self.timed else (None, None)
 
     @property

@@ -54,7 +54,6 @@ def grouped(values: ArrayLike, groups: Whole) -> Grouped:
 
 
 def without_nan(values: ArrayLike) -> Floats:
-    """Return the values without those that are ``nan``."""
     array = np.asarray(values, dtype=np.float64)
     return array[~np.isnan(array)]
 

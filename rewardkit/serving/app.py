@@ -316,7 +316,6 @@ class _Answer:
         ]
 
     async def send(self, send: Send) -> None:
-        """Send it whole."""
         await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
         await send({"type": "http.response.body", "body": self.body})
 

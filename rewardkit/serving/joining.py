@@ -87,7 +87,6 @@ class Joining:
 
     @property
     def rows(self) -> int:
-        """Rows that are inside now."""
         return self._inside
 
     def admit(self, rows: int) -> None:

@@ -48,13 +48,11 @@ class Metrics:
         )
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
-        """Count a request."""
         self._requests_of(route, str(status)).inc()
         if status == 200:
             self._seconds_of(route).observe(seconds)
 
     def count_rows(self, rows: Sequence[ToldRow]) -> None:
-        """Count the rollouts of an answer."""
         for fate, count in Count([row.fate for row in rows]).items():
             self._rollouts_of(fate.value).inc(count)
         for name in rows[0].outcomes if rows else ():
@@ -63,7 +61,6 @@ class Metrics:
                 self._outcomes_of(name, status.value, cause or "").inc(count)
 
     def count_batch(self, rows: int) -> None:
-        """Count a batch that begins."""
         self._batch.observe(rows)
 
     def text(self) -> bytes:

@@ -99,5 +99,4 @@ def _connections() -> int:
 
 
 def was_interrupted(number: int | None) -> bool:
-    """Whether a signal's number is that of Ctrl-C."""
     return number == signal.SIGINT

@@ -99,7 +99,6 @@ class ServerLink:
         return connection
 
     def drop(self) -> None:
-        """Close this thread's connection, if there is one."""
         connection = getattr(self._of_thread, "connection", None)
         if connection is not None:
             connection.close()

@@ -253,7 +253,6 @@ def read_llama_factory(body: dict[str, Any], query: Query, max_rows: int) -> Sco
 
 
 def reply_llama_factory(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
-    """Return LLaMA-Factory's reply: ``{"scores": [...]}``."""
     return {"scores": [row.number for row in rows]}
 
 

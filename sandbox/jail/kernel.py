@@ -109,7 +109,6 @@ class Prepared:
 
 
 def syscall(name: str, *arguments: int | bytes | None) -> int:
-    """Make a system call; see :class:`Prepared`."""
     return Prepared(name, *arguments)()
 
 

@@ -70,7 +70,6 @@ class Desk:
                 gc.collect()  # an abandoned call still reads it; the memory goes when that call does
 
     def arguments(self, order: Order) -> tuple[Any, list[memoryview], tuple[int, ...]]:
-        """Return what the order's target is called with."""
         view = self.batches[order.batch]
         return view.common, [view.segment(index) for index in order.places], order.places
 

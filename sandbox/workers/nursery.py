@@ -34,8 +34,6 @@ _CHOSEN_SEEDS_BELOW = 1 << 32  # PyTorch's own first seed is of 64 bits; those t
 
 
 class ForkRequest(NamedTuple):
-    """A worker to be forked, with its socket and files."""
-
     slot: int
     generation: int  # which of the slot's workers
     lane: str

@@ -112,7 +112,6 @@ class Page:
         _CELL.pack_into(self._map, _CELLS_AT + cell * _CELL.size, now, tainted, ticket)
 
     def end(self, cell: int) -> None:
-        """Say that the cell's call is over."""
         self._integers[self._ticket_of(cell)] = 0
 
     def started(self, cell: int) -> float:

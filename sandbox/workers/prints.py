@@ -28,7 +28,6 @@ class Prints:
         self._here: Here | None = None
 
     def writer(self, number: int) -> PrintWriter:
-        """Return what writes to a region."""
         self._here = self._here or Here()
         return PrintWriter(self._map, self._integers, self._at + number * REGION_BYTES, self._here)
 

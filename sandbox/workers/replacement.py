@@ -55,7 +55,6 @@ class Replacement:
             self._warden.spawn(slot)
 
     def hear(self) -> None:
-        """Do what the warden's messages ask for."""
         frames = self._warden.hear()
         if frames is None:
             self.lost_warden()

@@ -17,7 +17,6 @@ class SerialLane:
         self._data_bytes = held_bytes()[1]
 
     def run(self) -> int:
-        """Serve until the parent is gone."""
         while True:
             for frame in self._desk.channel.receive():
                 self._desk.obey(frame, self._run_chunk)

@@ -31,7 +31,6 @@ class ThreadLane:
         self._pool = ThreadPool(max_workers=self._all_cells)
 
     def run(self) -> int:
-        """Serve until the parent is gone."""
         poll = select.poll()
         poll.register(self._desk.channel.fileno(), select.POLLIN)
         while True:

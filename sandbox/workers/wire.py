@@ -108,11 +108,9 @@ class Channel:
             self.sock.sendall(data)
 
     def send_pickle(self, message: tuple[Any, ...], descriptors: Sequence[int] = ()) -> None:
-        """Send a message downwards."""
         self.send(pickle.dumps(message, protocol=5), descriptors)
 
     def send_json(self, message: list[Any]) -> None:
-        """Send a message upwards."""
         self.send(json.dumps(message).encode())
 
     def receive(self) -> Iterator[bytes]:
@@ -232,7 +230,6 @@ class BatchView:
         self._mapped = len(self._file)
 
     def segment(self, index: int) -> memoryview:
-        """Return one segment's bytes, not copied."""
         offsets = self._offsets
         end = offsets[index + 1]
         if end == self._base or end > self._mapped:  # the file has grown since; what is out keeps the old mapping

@@ -284,7 +284,6 @@ class _Filter(NamedTuple):
         return cls(reward, Status(status) if status and reward else None, query.number("min"), query.number("max"))
 
     def mask(self, table: CompletionTable) -> Mask:
-        """Return where it holds."""
         nothing = np.full(len(table), np.nan)
         values = table.totals if self.reward is None else table.scores.get(self.reward, nothing)
         mask = np.ones(len(table), np.bool_)
@@ -337,7 +336,6 @@ def _ranked(table: CompletionTable) -> Whole:
 
 
 def _epochs(table: CompletionTable, epochs: Floats) -> list[dict[str, Any]]:
-    """Return the whole epochs in order, each with its completions and its best."""
     epoch_of = np.floor(np.nan_to_num(epochs, nan=-1.0)).astype(np.int64)
     ranked = _ranked(table)
     rows = []

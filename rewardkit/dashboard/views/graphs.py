@@ -116,7 +116,6 @@ def _metrics(text: str) -> list[str]:
 
 
 def _graphs(part: Part, rewards: Sequence[str], split: str) -> Iterator[dict[str, Any]]:
-    """Yield the graphs of what was scored, in the order of the page."""
     lines: dict[str, dict[str, dict[str, Sequence[Number]]]] = defaultdict(lambda: defaultdict(dict))
     for (graph, line, role), column in part.columns.items():
         lines[graph][line][role] = column

@@ -16,7 +16,6 @@ from rewardkit.types import Cause
 
 
 def overview(opened: OpenRun, query: Query) -> dict[str, Any]:
-    """Return a run at a glance."""
     run, sums = opened.run, summaries(opened)
     numbers = opened.cache.get("overview", opened.version, lambda: _numbers(run, sums))
     return {**numbers, "state": "running" if run.running else "ended", "can_write": opened.can_write}
