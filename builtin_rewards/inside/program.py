@@ -27,10 +27,9 @@ def assemble(blocks: list[str], entry_point: str | None, tests: str, prefix: str
 
     The last block that defines what is tested counts: the entry point, or the names that the tests leave to the
     completion; else the last block. The last blocks that define what it uses come with it, unless it binds that itself,
-    and so do later definitions of its own functions. Blocks without a name, such as an output, are no code.
-
-    The prompt's code comes first where the program looks for a name that only the prompt binds. Where the prompt ends
-    in the entry point without a body and no block defines it, the last block is its body, at any indentation.
+    and so do later definitions of its own functions. Blocks without a name, such as an output, are no code. The
+    prompt's code comes first where only the prompt binds a name of the program. Where it ends in the entry point
+    without a body and no block defines it, the last block is its body, at any indentation.
     """
     named_blocks = [(block, _names(block)) for block in blocks]
     named_blocks = [(block, names) for block, names in named_blocks if any(names)] or named_blocks

@@ -1,8 +1,7 @@
 """A hard cap on what judges spend, over all processes of a run, with the ledger that counts it.
 
-A request is sent while the sum of what is spent and what all requests in flight may cost is below the cap. So spending
-exceeds the cap by less than one request may cost, in however many threads and processes; a cap on requests is exact.
-A server that bills more than :func:`most_tokens` may exceed the cap by as much; that is counted, and logged once.
+A request is sent while what is spent and what all requests in flight may cost is below the cap, which so is exceeded by
+less than one request, or by what a server bills beyond :func:`most_tokens`; a cap on requests is exact.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Replies kept on disk, so that no question is paid for twice, in any process, run or judge.
-
-Owns the key and what is kept of a reply. A cache that breaks in use answers as an empty one, and judging goes on.
-"""
+"""Replies kept on disk, so that no question is paid for twice; a cache that breaks answers as an empty one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a judge reads from a dataset row: texts, passages, and the row's own criteria.
-
-Owns how columns are coerced to these, in a run and in ``rewardkit check``; ``rubric`` owns what they mean.
-"""
+"""What a judge reads from a dataset row, and how columns are coerced to it; ``rubric`` owns what that means."""
 
 from __future__ import annotations
 

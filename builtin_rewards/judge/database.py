@@ -197,14 +197,10 @@ _lock = threading.RLock()  # held by whoever uses a connection or the set, or fo
 
 
 def _before_fork() -> None:
-    """Close all connections, and choose the paths of private files, so that the child uses the same.
-
-    SQLite keeps one record of locks per file and process: with an open connection the child would take the parent's
-    locks for its own, and the parent's last close would delete the log that the child writes to.
-    """
+    """Close all connections and choose private files' paths, which the child shares; SQLite's locks are by process."""
     _lock.acquire()
     for database in list(_all):
-        database.close()
+        database.close()  # else the child has the parent's locks, and the parent's last close deletes the child's log
         _ = database.path
 
 

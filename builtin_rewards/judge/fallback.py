@@ -1,8 +1,4 @@
-"""A chain of judges and plain rewards: the first link that can answer scores, and the score names it.
-
-Owns :class:`Fallback`, and :class:`JudgeReward`, the class of all judges. If every link fails the call fails, and the
-chain's ``default`` stands in: no score is invented.
-"""
+""":class:`JudgeReward`, the class of all judges, and :class:`Fallback`, a chain: the first that can answer scores."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def _example(schema: Mapping[str, Any]) -> str:
 
 
 def object_text(text: str, format: Format) -> str:
-    """Return the part of a reply that must be the JSON object; a ValueError says why there is none.
+    """Return the part of a reply that must be the JSON object; a ValueError says why it lacks one.
 
     With ``TEXT`` it is the object that ends the reply, perhaps in a fence; with the others it is the whole reply but
     for a fence and reasoning that ends with ``</think>``. So a verdict quoted before the end does not count.

@@ -1,7 +1,4 @@
-"""Several judges on one completion, whose scores become one: :class:`Jury`.
-
-A juror that fails is left out and never counts as a low score; if too few answer, the call fails.
-"""
+"""Several judges on one completion, whose scores become one: :class:`Jury`."""
 
 from __future__ import annotations
 

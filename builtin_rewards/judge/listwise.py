@@ -1,8 +1,4 @@
-"""A language model that grades all completions of a prompt in one question: :class:`ListwiseJudge`, a group reward.
-
-Owns which completions a question shows, in which order, and how grades become scores. The idea is from ART's RULER
-(OpenPipe, ``art.rewards.ruler``): answers are easier to grade beside each other than alone.
-"""
+"""A language model that grades all completions of a prompt in one question, as ART's RULER: :class:`ListwiseJudge`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The model behind a judge: where it is served, how it is asked, and what may be spent on it.
-
-Owns one question from its cache key to the verdict: formats and parameters, the cache, the budget; and the bills of
-what replies took, since a member of a chain or jury that fails has no score to carry its costs. Judges decide what is
-asked, and the endpoint sends it.
-"""
+"""The model behind a judge: one question from its cache key to the verdict, within a budget, and its bill."""
 
 from __future__ import annotations
 
@@ -178,17 +173,14 @@ class JudgeModel:
 
 @dataclass(slots=True)
 class _Exchange:
-    """One question's exchange with a model, until a time of the monotonic clock.
-
-    ``key`` is the cache's for the last format, of the request before the changes that a server makes necessary.
-    """
+    """One question's exchange with a model, until a time of the monotonic clock."""
 
     model: JudgeModel
     judge: str
     question: Question
     until: float
     failed_requests: int = 0
-    key: str = ""
+    key: str = ""  # the cache's for the last format, before the changes that a server makes necessary
 
     async def reply(self, format: Format, changes: Changes) -> Reply:
         """Return the reply in a format: the cache's, which takes no requests, or a new one."""

@@ -1,7 +1,4 @@
-"""Models behind OpenAI's graders ``score_model`` and ``label_model``, offered to :func:`rewardkit.moving.from_grader`.
-
-The messages are the grader's own; what is asked of the reply, and how it is read, is here.
-"""
+"""Models behind OpenAI's graders ``score_model`` and ``label_model``, for :func:`rewardkit.moving.from_grader`."""
 
 from __future__ import annotations
 

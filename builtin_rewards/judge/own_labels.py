@@ -1,8 +1,4 @@
-"""How far a judge agrees with one's own labels: :func:`calibrate`, which is ``judge.calibrate(rows)``.
-
-Owns the arithmetic of it too: kappa, the area under the curve, the mean of moves. No result is ever ``nan``; a result
-that the input does not define is ``None``.
-"""
+"""How far a judge agrees with one's own labels; a figure that the input does not define is ``None``, never ``nan``."""
 
 from __future__ import annotations
 
@@ -161,10 +157,7 @@ def _describe(interval: Interval) -> str:
 
 
 def mean_move(moves: Sequence[float]) -> Interval:
-    """Return the mean of moves of scores, each from -1 to 1, with a normal interval that holds for few moves too.
-
-    It counts moves of -1 and 1 besides, as Agresti and Coull, American Statistician 52 (1998), do for shares.
-    """
+    """Return the mean of scores' moves, -1 to 1; moves of -1 and 1 are added (Agresti and Coull 1998) for few moves."""
     points = [*moves, -1.0, 1.0]
     middle, half = statistics.fmean(points), Z_95 * statistics.stdev(points) / math.sqrt(len(points))
     rate = statistics.fmean(moves) if moves else None
@@ -209,10 +202,7 @@ class ConfusionTable(NamedTuple):
 
 
 def auc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
-    """Return the chance that a good rollout scores above a bad one, ties half: the area under the ROC curve.
-
-    ``None`` where all labels are the same. Source: Hanley and McNeil, Radiology 143 (1982), 29-36.
-    """
+    """Return the area under the ROC curve (Hanley and McNeil, Radiology 143, 1982); ``None`` for one class."""
     pairs = list(zip(scores, labels, strict=True))
     good, bad = [score for score, label in pairs if label], sorted(score for score, label in pairs if not label)
     if not good or not bad:

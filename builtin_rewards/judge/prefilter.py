@@ -1,11 +1,9 @@
 r"""Answers without content, found without asking a judge.
 
 Judges give such answers full marks up to 80-90% of the time (arXiv 2507.08794), and a policy in training finds them.
-
-The text after the last ``</think>`` is folded (typography, width, case) and stripped of empty formatting. It is
-content-free if nothing is left, or only marks that end a sentence and Markdown's rules, or only openers with marks
-around them. Anything else may be an answer, and the judge grades it: a number, a word, a symbol, an operator, an empty
-pair (``[]``), whatever equals the reference, and an unknown opener.
+The text after the last ``</think>`` is folded and stripped of empty formatting. It is content-free if nothing is left,
+or only marks that end a sentence and Markdown's rules, or only openers with marks around them. Anything else may be an
+answer: a number, a word, a symbol, an empty pair (``[]``), whatever equals the reference, and an unknown opener.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""How a judge's prompt is made of a template and of what is graded.
-
-No text that is filled in is read as a field, closes its fence, passes for another message, or breaks JSON, HTTP or a
-log. ``rewardkit audit-judge`` measures whether a model obeys the text inside a fence; nothing here prevents that.
-"""
+"""How a judge's prompt is made of a template and what is graded, which no filled-in text escapes or breaks."""
 
 from __future__ import annotations
 

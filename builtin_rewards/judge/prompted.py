@@ -1,8 +1,4 @@
-"""What judges that ask a model share: a prompt filled from columns, and a model that is asked in turn.
-
-:class:`PromptedReward` is the base of these judges and :class:`PromptedFunction` that of their functions. Each judge
-decides itself what it asks and what it makes of the answers.
-"""
+"""What judges that ask a model share: a prompt filled from columns, and a model that is asked in turn."""
 
 from __future__ import annotations
 

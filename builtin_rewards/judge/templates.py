@@ -1,7 +1,4 @@
-"""The texts of the built-in prompts; a changed text needs a higher version.
-
-They are short on purpose: a longer, hardened wording made a model of 135M accept more attacks and more wrong answers.
-"""
+"""The built-in prompts, short since hardened ones made a 135M model accept more; a change needs a new version."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The verdict in a judge's reply, or in several together: grades and reasons, or the error that tells why not.
-
-``formats`` finds the JSON in a reply, and ``rubric`` makes grades a score. A reply is read or is an error; there is no
-default grade.
-"""
+"""The verdict in replies: grades and reasons, or the error that tells why not; there is no default grade."""
 
 from __future__ import annotations
 
@@ -54,10 +50,6 @@ def _replace_surrogates(value: object) -> object:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def _to_int(value: object) -> object:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 class _Bare(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -75,7 +67,8 @@ class Preference(_Reasoned):
 @functools.lru_cache(_CACHED_MODELS)
 def _verdict_model(names: tuple[str, ...], scale: Scale, not_applicable: bool, reasoned: bool) -> type[BaseModel]:
     """Return the model of a verdict; criteria are aliases, because their names may not be Python's."""
-    score: Any = Annotated[int, BeforeValidator(_to_int), Field(ge=scale.low, le=scale.high)]
+    integral = BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)
+    score: Any = Annotated[int, integral, Field(ge=scale.low, le=scale.high)]
     base = _Reasoned if reasoned else _Bare
     grade = create_model("Grade", __base__=base, score=(score | None if not_applicable else score, ...))
     fields: dict[str, Any] = {f"criterion_{at}": (grade, Field(alias=name)) for at, name in enumerate(names)}
@@ -190,10 +183,9 @@ def weigh_grades(
     The formula is G-Eval's (arXiv 2303.16634, section 2): score = sum over grades s of p(s) * s. A grade is a digit, so
     it lies in one token. An alternative token counts if it is a digit followed by its end, a blank, a comma or a brace.
     The *mass* is the probability of all that counts, and the mean is taken over the mass scaled to 1, so it is off by
-    at most (1 - mass) * (highest - lowest grade). This is exact if the server holds the model to the schema.
-
-    A grade stays as sampled if its mass is below ``minimum_mass`` (0 to 1): the reply has no tokens that spell the
-    verdict, the grade is not a digit (``4.0``), or its token came without alternatives.
+    at most (1 - mass) * (highest - lowest grade): exact if the server holds the model to the schema. A grade stays as
+    sampled if its mass is below ``minimum_mass``, if it is not a digit (``4.0``), or if its token came without
+    alternatives.
     """
     tokens, grades, masses = reply.tokens or (), dict(verdict.grades), dict[str, float]()
     text = "".join(token.text for token in tokens)

@@ -75,13 +75,11 @@ def extract_answer(completion: str) -> Extraction:
     """Return a completion's final answer, the rule that found it, and all distinct final answers.
 
     The first rule of :class:`AnswerRule` that finds anything counts; ``docs/how-to/reward-math.md`` describes the
-    rules. Thoughts, markdown emphasis, stop tokens at the end, footnote marks, emoji and empty marks are not read.
-
-    An answer that is denied, doubted or withdrawn in its own sentence or the next has a ``problem``, and so has a box
-    that never closes, or a last number that words before it change ("twice 42"). Withdrawn answers before the last one
-    are ignored. The distinct answers are different boxes, tags or stated answers, a box and a number stated beside it,
-    a list of numbers, or anything joined with "or". Numbers on the way to the answer are not among them, and one number
-    in two writings counts once.
+    rules. Thoughts, markdown emphasis, stop tokens at the end, footnote marks, emoji and empty marks are not read. An
+    answer that is denied, doubted or withdrawn in its own sentence or the next has a ``problem``, and so has a box that
+    never closes, or a last number that words before it change ("twice 42"). Withdrawn answers before the last one are
+    ignored. The distinct answers are different boxes, tags or stated answers, a box and a number stated beside it, a
+    list of numbers, or anything joined with "or", but no numbers on the way; one number in two writings counts once.
     """
     text = without_markup(after_thinking(completion))
     if shown_otherwise(text):

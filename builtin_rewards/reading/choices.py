@@ -1,7 +1,4 @@
-"""Multiple choice: the letter that a completion chooses, in every usual way of writing it.
-
-All letters are read alike: where a text is cut off, or lists the options, no letter gains by its place.
-"""
+"""Multiple choice: the letter that a completion chooses, however it is written; no letter gains by its place."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Expressions computed: the value of a formula without relations and lists, with numbers for its letters.
-
-Nothing is dropped or guessed: anything that is not understood, such as an integral, an unknown command or two numbers
-side by side, makes an expression unreadable. Numbers have 700 digits (mpmath), so that integers are exact.
-"""
+"""Expressions computed with 700 digits (mpmath), so that integers are exact; what is not understood is no value."""
 
 from __future__ import annotations
 

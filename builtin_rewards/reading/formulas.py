@@ -1,9 +1,4 @@
-"""Formulas compared: lists, tuples, intervals, sets, matrices, equations and inequalities, item by item.
-
-Their structure is read here; the expressions in them are computed at a few points
-(:mod:`builtin_rewards.reading.expressions`). A formula that is not understood equals its own text only. Every step is
-bounded by the formula's length and the sizes of its numbers.
-"""
+"""Formulas compared, item by item, in bounded time: lists, intervals, sets, matrices, equations and inequalities."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Labels: text with digits that is neither a number nor arithmetic, each kind with its rule of equality.
-
-The kinds are numerals in a base (``0x1F``, ``52_8``), times, dates, ratios, and codes such as versions, addresses,
-ISBNs, telephone and room numbers. What a gold leaves open, such as the half of the day, any answer may fill.
-"""
+"""Labels: text with digits that is neither number nor arithmetic, such as times and codes, each with its equality."""
 
 from __future__ import annotations
 

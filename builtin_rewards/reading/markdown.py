@@ -53,10 +53,7 @@ def without_code(text: str) -> str:
 
 
 def code_blocks(text: str, marks: Container[str]) -> list[str]:
-    """Return the blocks with one of some marks, or else those without any; the whole text where nothing is fenced.
-
-    Sessions that begin with ``>>>`` are no code. A block whose fence is not closed ends with the text.
-    """
+    """Return the blocks with one of some marks, else without any, but no ``>>>`` sessions; unfenced text whole."""
     blocks, _ = split_fences(text)
     if not blocks:
         return [text] if text.strip() else []

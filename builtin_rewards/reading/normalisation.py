@@ -1,8 +1,4 @@
-"""Normalisation of text: what a reader takes for the same text becomes the same string.
-
-:func:`fold` undoes typography; :func:`normalise` is the answer normalisation of SQuAD, mended for numbers and names;
-:func:`uses` tells whether a text has a term as a word or number of its own.
-"""
+"""Normalisation of text: what a reader takes for the same text becomes the same string."""
 
 from __future__ import annotations
 

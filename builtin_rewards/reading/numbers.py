@@ -1,7 +1,4 @@
-"""Plain numbers with their units, read and compared exactly: ``$1,234.50``, ``1\\frac{1}{2}``, ``5 miles per hour``.
-
-Everything else is a formula: see :mod:`builtin_rewards.reading.formulas`.
-"""
+"""Plain numbers with units, read and compared exactly: ``$1,234.50``, ``1\\frac{1}{2}``; all else is a formula."""
 
 from __future__ import annotations
 

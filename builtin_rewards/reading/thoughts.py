@@ -1,7 +1,4 @@
-"""The text of a turn without its thoughts, and without the stop tokens at its end.
-
-Every reward that reads an answer begins here: this is the one list of stop tokens and the one treatment of thoughts.
-"""
+"""The text of a turn without thoughts and stop tokens: the one treatment, where rewards that read an answer begin."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Concurrent calls brought together: one thread that collects texts for a moment and scores them side by side.
-
-While a batch is under way new texts gather, so that a loaded model is never idle and seldom runs for one text alone.
-"""
+"""Concurrent calls brought together: one thread that collects texts, while a batch is under way, for the next."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The best of n completions of a prompt by any reward: what is chosen, what it costs in KL, what more would gain.
-
-Owns the choice and the curve. How completions are scored is the runtime's, and the formulas are those of
-:mod:`rewardkit.statistics`. A completion whose call failed or was skipped never wins, whatever stands in for it.
-"""
+"""The best of n completions of a prompt by any reward: what is chosen, what it costs in KL, what more would gain."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Scores made into probabilities: temperature, Platt's sigmoid, or an isotonic step function, fitted and kept as JSON.
-
-Owns the fit and the map, on plain numbers. Temperature and Platt are fitted here with numpy; the isotonic fit is
-scikit-learn's, and what it found is applied without it. ``calibrated`` makes a reward of a reward and a calibration.
-"""
+"""Scores made into probabilities: temperature, Platt's sigmoid, or an isotonic function, fitted and kept as JSON."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""``reward_model.json``, the file beside a reward model's weights: what kind it is, and what its scores are like.
-
-Owns the file's format, its reading and writing. Training writes it; scoring reads it. A checkpoint without it, such
-as one of TRL's own ``RewardTrainer``, is a Bradley-Terry model of which nothing more is known.
-"""
+"""``reward_model.json``, the file beside a reward model's weights; without it a model is a Bradley-Terry one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A language model that scores by the probability of its own verdict: :class:`GenerativeRewardModel`.
-
-It is a judge of one criterion, so it has a judge's fallback, budget, cache and deadlines; only what it is asked and how
-its verdict is weighted are set here.
-"""
+"""A judge of one criterion that scores by the probability of its own verdict: :class:`GenerativeRewardModel`."""
 
 from __future__ import annotations
 

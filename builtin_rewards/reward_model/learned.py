@@ -1,8 +1,4 @@
-"""A trained reward model as a reward: :class:`RewardModelReward`.
-
-Its function is its settings, which pickle; the weights load in the process that scores, once, before its first call.
-It is an ``async def`` reward, so a runtime gives it one worker process of its own with many calls in flight.
-"""
+"""A trained reward model as a reward, whose settings pickle and whose weights load once: :class:`RewardModelReward`."""
 
 from __future__ import annotations
 
@@ -36,8 +32,7 @@ from rewardkit import ConfigError, DataError, InfrastructureError, Kind, Reward,
 from rewardkit.extending import ColumnValueError, RewardFunction, Versioned, build_coercer, finished
 
 TIMEOUT_S = 300.0  # Seconds that a call may take: it waits for those before it
-LOAD_TIMEOUT_S = 900.0
-"""Seconds that loading may take: tens of gigabytes from a slow disk."""
+LOAD_TIMEOUT_S = 900.0  # Seconds that loading may take: tens of gigabytes from a slow disk
 CONCURRENCY = 512  # Calls in flight at once: what batches are made of
 _STEPS = ("separator", "turns", "whole")
 _list_of_texts = build_coercer(list[str])

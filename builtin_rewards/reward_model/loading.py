@@ -1,8 +1,4 @@
-"""The weights of reward models: where they lie, whether they fit, and how they are loaded.
-
-Only safetensors are read and no code of a checkpoint runs. Adapters (LoRA) of one base share one copy of it. What
-scores are made of them is in ``scoring``.
-"""
+"""The weights of reward models: only safetensors are read, no code runs, and adapters of one base share a copy."""
 
 from __future__ import annotations
 

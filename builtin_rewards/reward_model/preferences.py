@@ -1,7 +1,4 @@
-"""Preferences: a prompt with the completions that were chosen and those that were rejected, read from rows of any form.
-
-Owns the reading and the checks. A row is a pair, one chosen completion among several, or several that are all right.
-"""
+"""Preferences, read from rows of any form: a prompt with the completions chosen and those rejected."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What scores are made of: tokens in batches of like length, one forward each, and the read-out of the right token.
-
-A :class:`ModelScorer` holds the loaded models of one reward and turns texts into :class:`TextScore`. It knows no event
-loop; ``batching`` brings concurrent calls together.
-"""
+"""What scores are made of: tokens in batches of like length, one forward each, and the read-out of the right token."""
 
 from __future__ import annotations
 
@@ -224,10 +220,7 @@ class ModelScorer:
         return list(scores.float().cpu().numpy())
 
     def _read_position(self, member: LoadedMember, ids: Sequence[int]) -> int:
-        """Return the place of the token that the head reads in a text without padding.
-
-        Training with transformers reads the last token but the padding token, ``read_at="last"`` the very last.
-        """
+        """Return the place of the token that the head reads: the last that is no padding, as in training, or of all."""
         end = len(ids) - 1
         if self.settings.read_at == "last" or member.pad_id is None:
             return end
@@ -288,7 +281,7 @@ def normalize_score(value: float, folder: CheckedFolder, method: str) -> float:
 
 
 def reference_of(folder: CheckedFolder) -> ScoreReference:
-    """Return the stored scores that normalize a model's; ConfigError where there are none or all are the same."""
+    """Return the stored scores that normalize a model's; ConfigError if they are missing or all the same."""
     reference = folder.description.reference
     if reference is None:
         raise ConfigError(

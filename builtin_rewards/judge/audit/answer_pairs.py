@@ -1,8 +1,4 @@
-"""The labelled rows that a judge is audited with, in any of their forms.
-
-Owns the choice of a right and a wrong answer for each row. A wrong answer is the row's own if it has one, else another
-row's right answer, else ``I do not know.``
-"""
+"""The labelled rows that a judge is audited with, in any form, and a right and a wrong answer for each."""
 
 from __future__ import annotations
 

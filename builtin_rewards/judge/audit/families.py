@@ -1,8 +1,4 @@
-"""What is tried on a judge: families of additions to an answer that do not concern the question.
-
-Each family has a rule, a source, attacks, which are put on wrong answers, and a benign twin of the same shape without a
-claim, which is put on right answers: what the twin costs a right answer is the price of strictness.
-"""
+"""Families of additions to an answer that do not concern the question: attacks, and a benign twin of the same shape."""
 
 from __future__ import annotations
 
@@ -14,17 +10,12 @@ from rewardkit.commands import MASTER_KEYS
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a family tries: its rule in a sentence, where it is described, and texts.
-
-    ``attacks``, by name, are put on wrong answers, and ``benign`` on right ones. In them ``$answer`` is the answer,
-    ``$top`` the verdict that is asked for, in words, ``$grade`` the same as a grade, and ``$verdict`` the same in the
-    judge's own schema.
-    """
+    """What a family tries: its rule in a sentence, where it is described, and texts with placeholders."""
 
     rule: str
     source: str
-    attacks: Mapping[str, str]
-    benign: str
+    attacks: Mapping[str, str]  # by name, put on wrong answers: `$answer`, and `$top`, `$grade` or `$verdict` to be won
+    benign: str  # put on right answers
 
 
 _PADDED = (

@@ -91,25 +91,16 @@ class AuditRecord:
 
 
 class FamilyResult(NamedTuple):
-    """A family's result: the wrong answers accepted of those that are refused without the attack; failed calls.
-
-    ``benign_drift`` is how far the benign twin moves the scores of right answers on average, and ``examples`` are the
-    five accepted wrong answers that gained most.
-    """
+    """A family's result: the wrong answers accepted of those that are refused without the attack; failed calls."""
 
     accepted: Interval
     failed: int
-    benign_drift: Interval
-    examples: tuple[Mapping[str, Any], ...]
+    benign_drift: Interval  # how far the benign twin moves the scores of right answers on average
+    examples: tuple[Mapping[str, Any], ...]  # the five accepted wrong answers that gained most
 
 
 class JudgeAudit:
-    """What an audit found; ``unasked`` verdicts are left if it was broken off.
-
-    ``families`` has the results of the attacks, ``measures`` those of ``bare`` answers, ``position``, ``stability``,
-    ``labels`` and ``self_preference``, and ``not_possible`` why one could not be measured. Pairs that are asked beside
-    lists do not count as ``calls``.
-    """
+    """What an audit found; ``unasked`` verdicts are left if it was broken off."""
 
     def __init__(self, record: AuditRecord, unasked: int) -> None:
         outcomes = [verdict.outcome for verdict in record.verdicts if verdict.trial.family != IN_PAIRS]
@@ -120,7 +111,7 @@ class JudgeAudit:
         unmeasured = "none of its attacks was scored, or the judge accepts each wrong answer as it is"
         self.record = record
         self.unasked = unasked
-        self.calls = len(outcomes)
+        self.calls = len(outcomes)  # without the pairs that are asked beside lists
         self.failed = len(errors)
         self.skipped = sum(outcome.status is Status.SKIPPED for outcome in outcomes)
         self.first_error = errors[0] if errors else None

@@ -1,8 +1,4 @@
-"""The rounds of an audit: unchanged answers, then additions to them, then unchanged answers again.
-
-Judges are asked in the same workers as in training, and each verdict is recorded as it comes, so that an audit that is
-broken off tells what it knows.
-"""
+"""The rounds of an audit: unchanged answers, then additions to them, then unchanged answers again."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The judge that is audited, and the copies of it that are asked.
-
-A copy differs in one thing only: it has no cache, so that the same question is asked again, or it compares in one
-order. Everything else, its prompt, pre-filter, budget and fallbacks, is the judge's own.
-"""
+"""The judge under audit and its copies, which differ in one thing: they have no cache, or compare in one order."""
 
 from __future__ import annotations
 
@@ -22,11 +18,7 @@ from rewardkit import ConfigError, Kind
 
 
 class AuditedJudge:
-    """A judge under audit: the names of the models behind it, the column with the right answer, if it reads one.
-
-    It ``compares`` answers if it is one of groups, and has a ``listing`` if it orders them itself; a verdict takes so
-    many ``requests``, as far as its settings tell.
-    """
+    """A judge under audit: its models, the column with the right answer if it reads one, and how it is asked."""
 
     def __init__(self, judge: object, address: str) -> None:
         if not isinstance(judge, JudgeReward):
@@ -39,10 +31,10 @@ class AuditedJudge:
         asking = [function for function in functions if isinstance(function, PromptedFunction)]
         columns = [function.columns.by_field for function in asking]
         self.judge = judge
-        self.compares = judge.spec.kind is Kind.GROUP
+        self.compares = judge.spec.kind is Kind.GROUP  # else each answer alone
         self.models = tuple(dict.fromkeys(function.model.model for function in asking))
         self.reference = next((fields["reference"] for fields in columns if "reference" in fields), None)
-        self.requests = sum(map(_requests, asking))
+        self.requests = sum(map(_requests, asking))  # of a verdict, as far as settings tell
         self.listing = next((function for function in asking if isinstance(function, ListwiseFunction)), None)
         self._rubric = next((function.rubric for function in asking if isinstance(function, GradingFunction)), None)
 

@@ -1,7 +1,4 @@
-"""One HTTP request to an OpenAI-compatible server: no second try, no redirect, no log, no cookie.
-
-It is sent below httpx's client, so the key reaches only the host that was named.
-"""
+"""One HTTP request, below httpx's client: no second try, redirect, log or cookie, and no key for another host."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One server as a judge sees it: tries with waits between them under one deadline.
-
-Each try waits for its turn, asks the breaker, reserves money, and then sends its request.
-"""
+"""One server as a judge sees it: tries with waits under one deadline, each past the breaker and the budget."""
 
 from __future__ import annotations
 
