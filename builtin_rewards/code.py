@@ -187,6 +187,5 @@ def code_compiles(completion: str, sandbox: Sandbox) -> Score:
 def _outcome(execution: ExecutionResult) -> Score:
     if execution.status == "infrastructure":
         raise InfrastructureError(f"the jail failed: {execution.error}")
-    if execution.status == "ok":
-        return Score(1.0)
-    return Score(0.0, reason=f"{execution.status}: {execution.error}")
+    is_ok = execution.status == "ok"
+    return Score(1.0) if is_ok else Score(0.0, reason=f"{execution.status}: {execution.error}")

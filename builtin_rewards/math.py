@@ -58,7 +58,6 @@ _NO_NUMBER = "no number in the gold's unit"
 
 @functools.lru_cache(maxsize=1024)
 def _read_gold(answer: str) -> _Gold | str:
-    """Return the gold, or why it cannot be read."""
     if not answer.strip():
         return "the row has no gold: 'answer' is empty"
     solution = answer.rpartition("####")[2]

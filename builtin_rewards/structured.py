@@ -198,8 +198,6 @@ _normal = functools.lru_cache(maxsize=4096)(normalise)
 
 
 class _Comparison(NamedTuple):
-    """How fields are compared: the settings of ``json_fields``."""
-
     ordered: bool
     text: str
     rel: float

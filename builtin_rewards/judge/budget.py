@@ -1,8 +1,4 @@
-"""A hard cap on what judges spend, over all processes of a run, with the ledger that counts it.
-
-A request is sent while what is spent and what all requests in flight may cost is below the cap, which so is exceeded by
-less than one request, or by what a server bills beyond :func:`most_tokens`; a cap on requests is exact.
-"""
+"""A hard cap on what judges spend, over all processes of a run, exceeded by less than a request costs."""
 
 from __future__ import annotations
 

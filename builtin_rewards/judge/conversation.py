@@ -1,8 +1,6 @@
 """The visible content of a prompt and a completion: turns with tool calls and images, and what cannot be shown.
 
-Reads messages of OpenAI, TRL and Anthropic. A message has a part for its text, its thinking, and each tool call and
-result, each with a head that names the speaker (docs/reference/judge.md, Templates). An image is ``[image DIGITS]`` in
-the text, and is passed on beside it.
+Reads messages of OpenAI, TRL and Anthropic; docs/reference/judge.md, Templates, has the heads of a message's parts.
 """
 
 from __future__ import annotations
@@ -78,8 +76,6 @@ def tools_turn(value: object) -> Turn | None:
 
 @dataclass(slots=True)
 class _Message:
-    """A message as far as it is read."""
-
     role: str
     head: str
     parts: list[tuple[str, str]] = field(default_factory=list)

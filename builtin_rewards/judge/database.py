@@ -1,7 +1,4 @@
-"""An SQLite file that several processes, each with several threads, read and write.
-
-Owns how such a file is made, refused, opened, and closed before a fork. Of judges it knows only JudgeSetupError.
-"""
+"""An SQLite file for several processes with several threads: how it is made, refused, opened, and closed for a fork."""
 
 from __future__ import annotations
 
@@ -75,7 +72,6 @@ class Database:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the existing file can only be read."""
         return not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
 
     def set_up(self) -> None:
@@ -125,7 +121,6 @@ class Database:
             yield connection
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run one statement and return its rows."""
         with _lock:
             return self._connected().execute(statement, values).fetchall()
 

@@ -31,8 +31,6 @@ _set_up_lock = threading.Lock()  # held while a call sets a judge up, so that on
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ChainFunction(CombiningFunction):
-    """The function of a fallback: asks its members in turn."""
-
     async def __call__(self, **columns: Any) -> Score:
         failures: list[MemberAnswer] = []
         with open_bill() as bill:

@@ -63,8 +63,6 @@ def agreement(scores: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class JuryFunction(CombiningFunction):
-    """The function of a jury: asks all jurors at once."""
-
     reduce: Reduction
     threshold: float | None
     quorum: int

@@ -18,7 +18,6 @@ _RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "ex
 
 
 def is_same_grade(first: float, second: float) -> bool:
-    """Whether two scores are the same grade."""
     return abs(first - second) <= _SAME
 
 
@@ -40,7 +39,6 @@ class JudgeFunction(RewardFunction):
 
     @property
     def hints(self) -> dict[str, Any]:
-        """The parameters' annotations."""
         return {name: annotation for name, (annotation, _) in self.takes.items()}
 
     @property

@@ -9,8 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request for a chat completion."""
-
     model: str
     messages: tuple[Mapping[str, Any], ...]
     options: Mapping[str, Any] = field(default_factory=dict)  # as ``chat.completions.create`` takes them
@@ -18,7 +16,6 @@ class Request:
 
 
 def append_text(message: Mapping[str, Any], text: str) -> Mapping[str, Any]:
-    """Return a message with a text at its end."""
     content = message["content"]
     if isinstance(content, str):
         return {**message, "content": f"{content}\n\n{text}"}
@@ -52,8 +49,6 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model replied."""
-
     text: str  # may be empty
     model: str  # as the server names it
     finish_reason: str | None = "stop"  # ``"length"``, ``"content_filter"``, or what the server says

@@ -118,7 +118,6 @@ class JudgeModel:
         return self.model, self.served, self.temperature, self.max_tokens, sorted(self.options.items()), self.format
 
     def request(self, question: Question, format: Format) -> Request:
-        """Return the request that asks a question in a format."""
         *history, last = question.messages
         if format is not Format.JSON_SCHEMA:
             last = append_text(last, format_instruction(question.schema))
@@ -132,11 +131,7 @@ class JudgeModel:
         return Request(self.model, (*history, last), options, question.index)
 
     async def attempt(self, judge: str, question: Question, read: Read[T]) -> ReadReply[T | JudgeReplyError]:
-        """Ask a judge's question and read the reply; the error of a reply without verdict is returned as well.
-
-        Raises JudgeUnavailableError where no reply came, JudgeReplyError where the client library says it was cut
-        short.
-        """
+        """Ask a judge's question; return what the reply says, or its fault. Raise where no reply came whole."""
         try:
             await prepare(self._backend)
         except JudgeSetupError as error:  # of a proxy, so of the machine and not of the judge

@@ -28,8 +28,6 @@ LabelledRows: TypeAlias = str | Path | Iterable[Mapping[str, Any] | Rollout]
 
 
 class LabelledScore(NamedTuple):
-    """A score, and whether the completion is good."""
-
     score: float
     good: bool
 
@@ -52,7 +50,6 @@ class LabelAgreement:
     per_1000: Mapping[str, float]  # What 1,000 rows take: `requests`, tokens, and `cost_usd` if the model has a price
 
     def __str__(self) -> str:
-        """Return a summary of a few lines."""
         skipped = self.rows - self.scored - self.failed
         labels = f"{self.more_labels} more labels would halve the interval"
         lines = (
@@ -185,11 +182,10 @@ class ConfusionTable(NamedTuple):
 
     @property
     def kappa(self) -> Interval:
-        """Cohen's kappa, agreement beyond chance: 1 for perfect, 0 for what chance gives.
+        """Cohen's kappa (p_o - p_e) / (1 - p_e), agreement beyond chance (Educ. and Psychol. Measurement 20, 1960).
 
-        Formula: (p_o - p_e) / (1 - p_e) with p_o the share that agrees and p_e the sum over classes of both sides'
-        shares multiplied; the ends are those of p_o's Wilson interval, p_e taken as it is. Source: Cohen, Educational
-        and Psychological Measurement 20 (1960), 37-46. ``None`` of nothing, and where both sides name one class only.
+        p_o is the share that agrees, and p_e the sum over classes of both sides' shares multiplied. The ends are those
+        of p_o's Wilson interval, p_e taken as it is. ``None`` of nothing, and where both sides name one class only.
         """
         rows, yes, good = sum(self), self.right_yes + self.wrong_yes, self.right_yes + self.wrong_no
         chance = yes * good + (rows - yes) * (rows - good)

@@ -128,11 +128,10 @@ def _match_of(first: int, second: int, verdicts: Sequence[Preference | JudgeErro
 def bradley_terry(wins: Wins) -> Ratings:
     """Return log-strengths θ, of mean 0, under which i beats j with probability 1 / (1 + exp(θ_j - θ_i)).
 
-    They maximise the likelihood of the results times a prior: each completion has also tied one match, spread evenly
-    over the others. The prior keeps strengths finite if one wins all its matches or the results do not connect all
-    completions, and changes no order if all meet. The iteration is λ_i ← w_i / Σ_j n_ij / (λ_i + λ_j), λ = exp θ, w_i
-    the wins of i, n_ij the matches of i with j: Hunter, MM Algorithms for Generalized Bradley-Terry Models, Annals of
-    Statistics 32(1) (2004), 384-406, equation 3. If the better always wins, 8 take 270 iterations and 64 take 6,200.
+    They maximise the likelihood times a prior, by which each has also tied one match, spread evenly over the others: it
+    keeps strengths finite, and changes no order if all meet. The iteration is λ_i ← w_i / Σ_j n_ij / (λ_i + λ_j), λ =
+    exp θ, w_i the wins of i, n_ij the matches of i with j: Hunter, MM Algorithms for Generalized Bradley-Terry Models,
+    Annals of Statistics 32(1) (2004), equation 3. If the better always wins, 8 take 270 iterations and 64 take 6,200.
     """
     import numpy as np
 

@@ -220,7 +220,6 @@ class PromptedFunction(JudgeFunction, Versioned):
 
     @property
     def prompt_version(self) -> str:
-        """The template with its version, for the cache."""
         return f"{self.template.name} {self.template.version}"
 
 
@@ -241,8 +240,6 @@ def _is_long(prompt: Turns, answer: Turns) -> bool:
 
 
 class PromptedReward(JudgeReward):
-    """A judge that asks a model."""
-
     _judging: PromptedFunction
 
     @property
@@ -277,7 +274,6 @@ class PromptedReward(JudgeReward):
 
 
 def judging_options(judging: PromptedFunction, default: float | None) -> RewardOptions:
-    """Return the options of a judge's reward."""
     timeout_s = judging.rounds * judging.model.deadline_s + MARGIN_S
     calls = question_limit(judging.model)
     return judge_options(judging.name, timeout_s, default, score_range=(0, 1), concurrency=calls)

@@ -92,7 +92,6 @@ class Rubric:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The criteria's names."""
         return tuple(criterion.name for criterion in self.criteria)
 
     def split(self) -> tuple[Rubric, ...]:

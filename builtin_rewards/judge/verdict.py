@@ -36,8 +36,6 @@ _BROKEN_OFF = frozenset({"model_length", "max_tokens", "error", "abort"})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge found."""
-
     grades: Mapping[str, float | None]  # By criterion, on the rubric's scale; `None` if it does not apply
     reasons: Mapping[str, str]  # By criterion
     score: float | None  # What the grades come to, in [0, 1]; `None` if no criterion applies
@@ -93,10 +91,7 @@ def read_preference(reply: Reply, format: Format = Format.JSON_SCHEMA) -> Prefer
 
 
 def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict:
-    """Return the mean of several verdicts on one completion, with their spread and the reasons of the nearest verdict.
-
-    Raises JudgeReplyError, or JudgeUnavailableError where replies did not come, if half or more have no verdict.
-    """
+    """Return verdicts' mean and spread, with the reasons of the nearest; raise where half or more are missing."""
     usable = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
     if 2 * len(usable) <= len(verdicts):
         raise _missing_verdicts_error([error for error in verdicts if isinstance(error, JudgeError)], len(verdicts))

@@ -48,8 +48,6 @@ UNMARKED = (AnswerRule.WHOLE, AnswerRule.LAST_NUMBER, AnswerRule.NONE)
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """A completion's final answer."""
-
     answer: str | None  # Its text as it stands; `None` for a completion without an answer
     rule: AnswerRule  # The rule that found it
     candidates: tuple[str, ...] = ()  # The distinct final answers, in order

@@ -102,15 +102,12 @@ _PARTS_OF = {"numeral": _numeral, "time": _terms, "date": _date, "ratio": _terms
 
 
 def same_label(gold: Label, answer: Label) -> bool:
-    """Whether two labels are the same.
+    """Whether two labels are the same; what a gold leaves open, such as the half of the day, any answer may fill.
 
-    - Numerals: the same base and number. ``0x1F`` is ``0x1f`` and ``1F_{16}``, and not 31.
-    - Times: the same time of day. ``17:00`` is ``5 pm`` and not ``5:00``; where the gold leaves the half of the day
-      open, either will do.
-    - Dates: the same day, month and year, in digits (``2024-05-03``) or words (``May 3rd, 2024``). A year or a day
-      that the gold leaves out may be any.
-    - Ratios: the same terms in the same order, never reduced: ``2:4`` is not ``1:2``, since scores and scales are not.
-    - Codes: the same characters in any case; with seven digits or more the same digits in any grouping.
+    Numerals have the same base and number: ``0x1F`` is ``1F_{16}``, and not 31. Times are the same time of day:
+    ``17:00`` is ``5 pm`` and not ``5:00``. Dates have the same day, month and year, in digits or words. Ratios are
+    never reduced, since scores and scales are not. Codes have the same characters in any case; with seven digits or
+    more the same digits in any grouping.
     """
     if "time" in (gold.kind, answer.kind):
         moment, answer_moment = _moment(gold, gold.half), _moment(answer, answer.half)

@@ -1,8 +1,7 @@
 """Lists in free text: the numbers or items that a completion lists, and why a list does not count.
 
-Closed ``<answer>...</answer>`` and ``\\boxed{...}`` after the thoughts decide alone, where any has content. There the
-list is the one in brackets, else the text itself. A list that is denied (``not``, ``is wrong``), struck out or
-withdrawn (``Wait, that is wrong``) does not count, and several that differ are a stuffed answer.
+Closed answer tags and boxes after the thoughts decide alone, where any has content. A list that is denied, struck out
+or withdrawn does not count, and several that differ are a stuffed answer.
 """
 
 from __future__ import annotations

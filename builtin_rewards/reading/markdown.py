@@ -24,8 +24,7 @@ class FencedBlock(NamedTuple):
 def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
     """Return a text's fenced blocks, and the lines outside them, with each block's opening fence in its place.
 
-    As in CommonMark: three or more backticks or tildes, closed by at least as many of the same. They may be indented to
-    any depth, since blocks stand in lists; the indentation is taken off the block's lines.
+    As in CommonMark, but indented to any depth, since blocks stand in lists; that is taken off the block's lines.
     """
     blocks: list[FencedBlock] = []
     outside: list[str] = []
@@ -48,7 +47,6 @@ def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
 
 
 def without_code(text: str) -> str:
-    """Return a text without its code, fenced and inline."""
     return _FENCE_OR_INLINE_CODE.sub(" ", "\n".join(split_fences(text)[1]))
 
 

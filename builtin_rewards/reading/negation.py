@@ -1,9 +1,4 @@
-"""Negation of answers: the words and signs around an answer that deny it, doubt it or withdraw it.
-
-This module reads the words right before it (``not 42``, ``I doubt that it is 42``), right behind it (``42 is wrong``),
-and the sentence after it (``Wait, that is wrong``), in English, and the plainest denials in German, French, Spanish,
-Russian and Chinese. All patterns look at a bounded number of characters.
-"""
+"""Negation of answers: the words around an answer that deny, doubt or withdraw it, within a bounded distance."""
 
 from __future__ import annotations
 
@@ -204,9 +199,8 @@ def _core(answer: str) -> str:
 def objection(text: str, start: int, end: int, answer: str = "", *, since: int = 0) -> str:
     """Return why the answer at a place does not count, or an empty text.
 
-    The place is that of the mark around it. ``answer`` is its text, for a withdrawal that names it, and ``since`` where
-    the phrase begins that states it: before that, only a denial of the whole statement counts (``It is not true
-    that``).
+    ``answer`` is its text, for a withdrawal that names it. Before ``since``, where the phrase begins that states it,
+    only a denial of the whole statement counts (``It is not true that the answer is 42``).
     """
     line = text[max(0, since - BEFORE_CHARS) : since].rpartition("\n")[2].rstrip(" \t\"'*_")
     lead = text[max(since, start - BEFORE_CHARS) : start]

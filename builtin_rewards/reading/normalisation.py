@@ -97,9 +97,7 @@ def _plain(char: str) -> str:
     category = unicodedata.category(char)
     if category == "Cf" or char in _INVISIBLE:
         return ""
-    if category == "Pd" or char == _MINUS:
-        return "-"
-    return FRACTIONS.get(ord(char), char)
+    return "-" if category == "Pd" or char == _MINUS else FRACTIONS.get(ord(char), char)
 
 
 def without_markup(text: str) -> str:

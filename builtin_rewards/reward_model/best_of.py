@@ -194,5 +194,4 @@ def _expected(pairs: Sequence[tuple[float, float]], n: int) -> float:
     weights = best_of_n_weights(len(ranking), n)
     proxies, values = np.array(ranking, dtype=float).T
     _, groups = np.unique(proxies, return_inverse=True)
-    means = np.bincount(groups, values) / np.bincount(groups)
-    return float(weights @ means[groups])
+    return float(weights @ (np.bincount(groups, values) / np.bincount(groups))[groups])

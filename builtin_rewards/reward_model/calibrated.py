@@ -89,8 +89,7 @@ class Calibrated(Composite):
         return None if raw is None else self.calibration(raw)
 
     def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
-        inner = self.reward
-        outcome = inner.combine(outcomes, step)
+        outcome = self.reward.combine(outcomes, step)
         if outcome.status is not Status.SCORED or outcome.score is None:
             return outcome
         raw = outcome.score

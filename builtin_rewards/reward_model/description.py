@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rewardkit import ConfigError
 
 DESCRIPTION_FILE = "reward_model.json"
-"""The name of the file."""
 
 ModelKind: TypeAlias = Literal["bradley_terry", "plackett_luce", "orm", "prm"]
 """Learned from pairs, from rankings, from outcomes of whole completions, or from the labels of their steps."""

@@ -1,8 +1,4 @@
-"""The tokens of a prompt with a completion, as reward models read them: one rule for training and for scoring.
-
-The tokenizer's chat template joins the two, else its marks of a pair, as BERT's, else a transcript with the speakers'
-names; ``"plain"`` is for checkpoints trained on pasted text. Only the beginning of a prompt is cut.
-"""
+"""The tokens of a prompt with a completion, as reward models read them: one rule for training and for scoring."""
 
 from __future__ import annotations
 

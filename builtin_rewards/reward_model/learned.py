@@ -49,7 +49,6 @@ class ScoringFunction(RewardFunction, Versioned):
 
     @property
     def hints(self) -> dict[str, Any]:
-        """The annotations of its parameters."""
         column = {} if self.steps_column is None else {self.steps_column: list[str]}
         return {"prompt": object, "completion": object, **column}
 
@@ -82,7 +81,6 @@ class ScoringFunction(RewardFunction, Versioned):
 
     @property
     def load_timeout_s(self) -> float:
-        """Seconds that loading the models may take."""
         return LOAD_TIMEOUT_S
 
     def scorer(self) -> ModelScorer:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
-DTYPES = ("auto", "float32", "bfloat16", "float16")
-"""What weights are computed in; ``auto`` is bfloat16 on a GPU and float32 on a CPU."""
+DTYPES = ("auto", "float32", "bfloat16", "float16")  # of weights; `auto` is bfloat16 on a GPU and float32 on a CPU
 _FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]  # pickled weights are never fetched
 _NEEDS = "scoring with a reward model needs {}: pip install torch transformers safetensors peft"
 

@@ -73,9 +73,8 @@ class ModelScorer:
 
     def __init__(self, settings: ScorerSettings) -> None:
         self.settings = settings
-        self.members = load_members(
-            settings.folders, settings.device, settings.dtype, settings.max_length, settings.pad_token
-        )
+        source = settings.folders, settings.device, settings.dtype, settings.max_length, settings.pad_token
+        self.members = load_members(*source)
         self._warned_folders: set[Path] = set()
         # Members that share a base take turns with it: another thread would score with the adapter of this one.
         self._scoring = threading.Lock()
@@ -200,7 +199,6 @@ class ModelScorer:
         return [*self._forward_in_parts(member, rows[:half]), *self._forward_in_parts(member, rows[half:])]
 
     def _forward(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[np.ndarray[Any, Any]]:
-        """Run one batch, padded on the right."""
         import torch
 
         model, width = member.classifier, max(len(row.ids) for row in rows)
@@ -216,8 +214,7 @@ class ModelScorer:
             return list(model(input_ids=ids, attention_mask=mask).logits.float().cpu().numpy())
         hidden = getattr(model, model.base_model_prefix)(input_ids=ids, attention_mask=mask, use_cache=False)[0]
         last = torch.tensor([self._read_position(member, row.ids) for row in rows], device=model.device)
-        scores = head(hidden[torch.arange(len(rows), device=model.device), last])
-        return list(scores.float().cpu().numpy())
+        return list(head(hidden[torch.arange(len(rows), device=model.device), last]).float().cpu().numpy())
 
     def _read_position(self, member: LoadedMember, ids: Sequence[int]) -> int:
         """Return the place of the token that the head reads: the last that is no padding, as in training, or of all."""

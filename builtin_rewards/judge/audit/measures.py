@@ -1,8 +1,4 @@
-"""What verdicts come to: shares with their intervals, drifts, positions, stability, and agreement with labels.
-
-**Accepted** is a score of at least the threshold, or a comparison that is won. A failed call counts as failed, never as
-accepted or refused. Intervals of shares take trials as independent, though several are on one row.
-"""
+"""What verdicts come to; accepted is a score of the threshold or more or a won comparison, never a failed call."""
 
 from __future__ import annotations
 
@@ -71,11 +67,9 @@ class AuditRecord:
                 self.bare[trial.row, self.rows[trial.row].bad] = None if score is None else 1 - score
 
     def accepts(self, score: float | None) -> bool:
-        """Whether there is a score that accepts."""
         return score is not None and accepts(score, self.accept)
 
     def share(self, scores: Sequence[float | None]) -> Interval:
-        """Return the share that is accepted of the scores that there are."""
         return wilson(sum(map(self.accepts, scores)), sum(score is not None for score in scores))
 
     def labelled(self) -> list[tuple[Labelled, float]]:
@@ -131,7 +125,6 @@ class JudgeAudit:
         return self.unasked > 0
 
     def as_json(self, limits: Mapping[str, float]) -> dict[str, Any]:
-        """Return the audit with plain values."""
         record, breaches = self.record, self.breaches(limits)
         fields = ("calls", "unasked", "failed", "skipped", "first_error", "families", "measures", "not_possible")
         values: dict[str, Any] = {

@@ -74,7 +74,6 @@ class _AuditRounds:
         return sum(len(trials) for _, trials in self._rounds)
 
     def run(self, tell: Callable[[str], None]) -> None:
-        """Ask all rounds."""
         requests = self.planned * self.record.subject.requests
         tell(f"at most {self.planned:,} verdicts on {len(self.record.rows):,} rows, {requests:,} requests")
         self._ask(*self._rounds[0])

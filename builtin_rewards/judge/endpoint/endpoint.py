@@ -104,10 +104,7 @@ class Endpoint:
         self._breakers: defaultdict[str, Breaker] = defaultdict(lambda: Breaker(self._name, load.rest_s))
 
     async def ask(self, request: Request, deadline_s: float, reserve: Reserve | None = None) -> Reply:
-        """Return the reply within a deadline that includes all waits; its ``requests`` count all tries.
-
-        Raises JudgeUnavailableError where none came or was asked for, and JudgeReplyError where the reply is too long.
-        """
+        """Return the reply, its ``requests`` those of all tries, or raise within a deadline that includes all waits."""
         limit = asyncio.timeout(deadline_s)
         pending = _PendingQuestion(request, reserve, deadline_s, limit)
         try:

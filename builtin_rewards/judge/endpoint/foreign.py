@@ -131,7 +131,6 @@ def _mask_key(text: str, key: str | None, *, masked: bool = False) -> str:
 
 
 def names_format(message: str) -> bool:
-    """Whether an error's message names the reply's format."""
     return _FORMAT_WORDS.search(message) is not None
 
 

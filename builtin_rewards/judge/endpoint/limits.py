@@ -114,10 +114,8 @@ class Limiter:
         if self._finished < self._size:
             return
         share = self._refused / self._finished
-        if share > TOLERATED:
-            self._size = max(1.0, self._size * max(0.5, 1 - share))
-        else:
-            self._size = min(float(self._most), self._size + max(1.0, self._size / 8))
+        smaller, larger = self._size * max(0.5, 1 - share), self._size + max(1.0, self._size / 8)
+        self._size = max(1.0, smaller) if share > TOLERATED else min(float(self._most), larger)
         self._finished = self._refused = 0
 
     def _wait_s(self, tokens: float) -> float:
