@@ -40,11 +40,7 @@ class RunAddress:
         return self.server if self.name is None else _with_run(self.server, self.name)
 
     def of_run(self, name: str) -> RunAddress:
-        """Return the address of a run in this database.
-
-        Raises:
-            RecordError: No run can have this name.
-        """
+        """Return the address of a run in this database; RecordError where no run can have this name."""
         _check_name(name)
         base = self.label if self.name is None else self.label.rpartition(f"{_RUN}=")[0].rstrip("?&")
         return RunAddress(self.server, _with_run(base, name), name, self.secrets)
@@ -59,8 +55,7 @@ class RunAddress:
 def is_address(run: object) -> bool:
     """Return whether a run is named by an address of a database, and not by a path.
 
-    Raises:
-        RecordError: The address was made a path, which has lost a slash of it, or is of something else.
+    Raises RecordError where the address was made a path, which has lost a slash of it, or is of something else.
     """
     if isinstance(run, os.PathLike) and str(run).startswith(tuple(f"{scheme}:/" for scheme in SCHEMES)):
         raise RecordError("an address of a database is given as text, and not as a path, which drops a slash of it")
@@ -73,8 +68,7 @@ def is_address(run: object) -> bool:
 def address_of(text: str) -> RunAddress:
     """Return an address as its parts.
 
-    Raises:
-        RecordError: It is not written as one. The message holds nothing of it, because a password may stand anywhere.
+    Raises RecordError, whose message holds nothing of the text, because a password may stand anywhere.
     """
     try:
         parts = urlsplit(text)
@@ -97,11 +91,7 @@ def address_of(text: str) -> RunAddress:
 
 
 def run_address(text: str) -> RunAddress:
-    """Return the address of one run.
-
-    Raises:
-        RecordError: The text is not an address, or names no run.
-    """
+    """Return the address of one run; RecordError where the text is not an address, or names no run."""
     address = address_of(text)
     if address.name is None:
         joint = "&" if "?" in address.label else "?"

@@ -142,17 +142,11 @@ def rows_of(
 ) -> BatchRows:
     """Return what is kept of a batch.
 
-    Args:
-        batch: The outcomes.
-        num_generations: Completions a group where the trainer's groups stand side by side; ``None`` for groups by
-            prompt and row, whose advantages are computed for each by itself.
-        truncated: Whether each completion was cut; ``None`` where that is not known.
-        handed: The scores as the trainer was told them, whose weighted sums are then its rewards; without them, the
-            rewards are the batch's totals.
-        advantages: What the trainer makes of the scores, for whom knows it; computed unless given.
-        before: Completions that stand before these in the trainer's batch, where other processes have a part of it.
-        versions: The digits of rewards' versions by name, where they are not those of the outcomes: a composition has
-            one of its own.
+    ``num_generations`` is ``None`` for groups by prompt and row, whose advantages are computed for each by itself.
+    ``handed`` has the scores as the trainer was told them, whose weighted sums are then its rewards in place of the
+    batch's totals. ``advantages`` are computed unless the trainer's are given. ``before`` counts the completions that
+    stand before these in the trainer's batch, where other processes have a part of it. ``versions`` has digits where
+    they are not those of the outcomes: a composition has one of its own.
     """
     names = tuple(batch.outcomes)
     rollouts, columns = batch.rollouts, [batch.outcomes[name] for name in names]
@@ -267,12 +261,7 @@ def _letter(outcome: Outcome) -> str:
 
 
 def details_of(number: int, column: Sequence[Outcome]) -> list[CallDetails]:
-    """Return what the outcomes of one reward said beside their numbers.
-
-    Args:
-        number: The reward's index in the batch's list.
-        column: Its outcomes.
-    """
+    """Return what the outcomes of the reward with this index in the batch's list said beside their numbers."""
     return [
         CallDetails(
             index,

@@ -56,13 +56,9 @@ def prompt_ids(connection: RecordConnection, prompts: BatchPrompts) -> list[int]
 
 
 def rewind(connection: RecordConnection, step: int, before: float, last: int) -> None:
-    """Take away what will be done again: all from a step on that was scored before a moment.
+    """Take away what will be done again: all from a step on that was scored before a moment (seconds since 1970).
 
-    Args:
-        connection: To the record.
-        step: The step.
-        before: The moment, in seconds since 1970.
-        last: A batch that was before it, as were those of smaller numbers, whatever clock their times are of.
+    Batches up to the number ``last`` were before it, whatever clock their times are of.
     """
     done_again = "(split = 'train' AND step >= :step) OR (split != 'train' AND step > :step)"
     batches = f"SELECT id FROM batch WHERE (scored < :before OR id <= :last) AND ({done_again})"  # noqa: S608 - words of ours

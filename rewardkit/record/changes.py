@@ -154,14 +154,8 @@ def join(
 ) -> tuple[int, list[RewardChange]]:
     """Enter this process among those that train; return its number and the changes accepted before, oldest first.
 
-    Args:
-        connection: To the record.
-        rank: This process's rank.
-        ranks: How many there are.
-        step: The last step that it has begun.
-        actions: The actions that it can take.
-        rewards: Its rewards by name.
-        anew: Whether the training begins at its beginning: then changes accepted before are dropped.
+    ``step`` is the last one that it has begun. With ``anew`` the training begins at its beginning, and changes accepted
+    before are dropped.
     """
     now = time.time()
     with transaction(connection):
@@ -211,12 +205,7 @@ def vote(
 ) -> RewardChange | None:
     """Vote on a change, and decide it where no vote is missing; return it as it is then.
 
-    Args:
-        connection: To the record.
-        change: The change's number.
-        process: This process's.
-        step: The last step that this process has begun.
-        problem: Why it cannot be applied here; ``None`` where it can.
+    ``step`` is the last one that this process has begun; ``problem`` says why it cannot be applied here.
     """
     with transaction(connection):
         connection.execute("UPDATE process SET step = ?, seen = ? WHERE id = ?", (step, time.time(), process))

@@ -44,16 +44,7 @@ class _Layout(NamedTuple):
 def read_table(
     tuples_of: Tuples, named: Named, low: int | None, high: int | None, split: str | None, prompt: int | None
 ) -> CompletionTable:
-    """Return completions as columns.
-
-    Args:
-        tuples_of: Asks the database.
-        named: Returns reward, number and digits of versions.
-        low: The first step; ``None`` for all.
-        high: The last step; ``None`` for all.
-        split: ``"train"`` or ``"eval"``; ``None`` for both.
-        prompt: The prompt's index; ``None`` for all.
-    """
+    """Return completions as columns: from step ``low`` to ``high``, of a split and a prompt; ``None`` is all."""
     bounds = {
         "batch.step >= ?": low,
         "batch.step <= ?": high,
@@ -104,18 +95,11 @@ _SCORES = "SELECT batch, prompt, CAST(epoch AS INTEGER), status, scores FROM com
 def score_sums(
     tuples_of: Tuples, named: Named, reward: str, after: int, until: int
 ) -> list[tuple[int, int | None, int, int, float | None, float | None]]:
-    """Return sums of a reward's scores over a stretch of completions, by prompt and by whole epoch.
+    """Return sums of a reward's scores over completions with ``after < id <= until``, by prompt and by whole epoch.
 
-    Args:
-        tuples_of: Asks the database.
-        named: Returns reward, number and digits of versions.
-        reward: Whose scores; all its versions together. What it skipped or failed at is counted, and in no sum.
-        after: Only completions with a greater ``id``.
-        until: Only those with this ``id`` or a smaller one.
-
-    Returns:
-        The prompt's index, the epoch without its fraction, the number of completions, of those scored, the best score
-        and the sum of the scores; ``None`` where none is scored.
+    All its versions count together. What it skipped or failed at is counted, and in no sum. A row has the prompt's
+    index, the epoch without its fraction, the number of completions, of those scored, the best score and the sum of the
+    scores; ``None`` where none is scored.
     """
     rows = tuples_of(_SCORES, after, until)
     batches = _batches(tuples_of, sorted({row[0] for row in rows}))

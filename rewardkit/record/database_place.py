@@ -196,8 +196,7 @@ class DatabasePlace:
     def _version(self, session: Session) -> int | None:
         """Return the version of the run's tables; ``None`` where there is no such schema, or nothing in it.
 
-        Raises:
-            RecordError: The schema is something else's, or of a newer version.
+        Raises RecordError where the schema is something else's, or of a newer version.
         """
         total, own = session.execute(_IN_IT, (self.name,)).fetchone() or (0, 0)
         if not own:
@@ -243,11 +242,7 @@ class RunInDatabase(NamedTuple):
 
 
 class RunsDatabase:
-    """Runs in a database: see :class:`~rewardkit.record.place.RunsPlace`. It need not answer.
-
-    Args:
-        address: The database's address, or that of one of its runs, which then is the only one that there is.
-    """
+    """Runs in a database, or one run where the address names it: see :class:`~rewardkit.record.place.RunsPlace`."""
 
     is_complete = True
 
@@ -326,11 +321,7 @@ class RunsDatabase:
 
 
 def runs_of(database: RunAddress) -> dict[str, RunInDatabase]:
-    """Return the runs of a database by name.
-
-    Raises:
-        RecordError: The server cannot be had.
-    """
+    """Return the runs of a database by name; RecordError where the server cannot be had."""
     runs: dict[str, RunInDatabase] = {}
     with _session(database) as session:
         for name, number, size in session.execute(_LISTED).fetchall():

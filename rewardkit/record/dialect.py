@@ -76,8 +76,7 @@ def statements(script: str) -> list[str]:
 def tables(script: str) -> list[str]:
     """Return the statements that make tables in PostgreSQL.
 
-    What SQLite calls ``REFERENCES`` is left out, as SQLite itself leaves it unchecked: the server would look each
-    reference of each completion up.
+    ``REFERENCES`` is left out, as SQLite leaves it unchecked: the server would look up each one of each completion.
     """
     script = re.sub(r" REFERENCES \w+", "", script).replace(") WITHOUT ROWID;", ");")
     script = re.sub(

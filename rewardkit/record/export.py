@@ -60,12 +60,9 @@ def export_columns(run: RunReader) -> list[ExportColumn]:
 
 
 def export_rows(run: RunReader, columns: Sequence[ExportColumn], last: int) -> Iterator[dict[str, Any]]:
-    """Yield a row a completion, in the order of recording.
+    """Yield a row a completion, in the order of recording, with the columns of :func:`export_columns`.
 
-    Args:
-        run: The record.
-        columns: Those of :func:`export_columns`.
-        last: The ``id`` of the last completion, taken before the columns were: a run that is still written grows.
+    ``last`` is the last completion's ``id``, taken before the columns were: a run that is still written grows.
     """
     for completion in run.completions():
         if completion.id > last:

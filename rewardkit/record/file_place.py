@@ -59,8 +59,7 @@ class FilePlace:
     def exists(self) -> bool:
         """Return whether there is a file that is not empty.
 
-        Raises:
-            RecordError: This user may not look, or what should be its folder is a file.
+        Raises RecordError where this user may not look, or what should be its folder is a file.
         """
         with self.errors():
             try:

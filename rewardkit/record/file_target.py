@@ -29,9 +29,7 @@ _log = logging.getLogger("rewardkit")
 class FileTarget:
     """The record's file as its writer sees it: see :class:`~rewardkit.record.writer.WriteTarget`.
 
-    Args:
-        connect: Opens the file, in the thread that writes; makes it anew where it is gone.
-        path: The file.
+    ``connect`` opens the file, in the thread that writes, and makes it anew where it is gone.
     """
 
     def __init__(self, connect: Callable[[], Connection], path: Path) -> None:
@@ -135,17 +133,11 @@ class FileTarget:
 
 
 def put_back(deleted: sqlite3.Connection, path: Path) -> bool:
-    """Put a record whose file was deleted back in its place, from a connection that has the file open.
+    """Put a deleted record back in its place, from a connection that has its file open; return whether this did it.
 
-    Whatever any process had written comes back. The connection is not to be used afterwards, and is never closed: as
-    the last one it would delete the new file's log, which has the name of its own.
-
-    Returns:
-        Whether this did it; ``False`` where another process has made the file meanwhile.
-
-    Raises:
-        sqlite3.Error: The deleted file cannot be read, or the copy not written.
-        OSError: The folder is not writable.
+    Whatever any process had written comes back. It is not done where another process has made the file meanwhile. The
+    connection is not to be used afterwards, and is never closed: as the last one it would delete the new file's log,
+    which has the name of its own. Raises sqlite3.Error and OSError where it cannot be read or written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".rewardkit-back-", dir=path.parent) as folder:

@@ -57,21 +57,13 @@ class Fits(NamedTuple):
 
 
 def check_split(split: str | None) -> None:
-    """Raise where there is no such split.
-
-    Raises:
-        RecordError: ``split`` is not ``"train"``, ``"eval"`` or ``None``.
-    """
+    """Raise RecordError where a split is not ``"train"``, ``"eval"`` or ``None``."""
     if split not in (None, "train", "eval"):
         raise RecordError(f"split={split!r}: expected 'train' or 'eval', or None for both")
 
 
 def status_of(status: str | Status) -> Status:
-    """Return a status by its name.
-
-    Raises:
-        RecordError: No status has that name.
-    """
+    """Return a status by its name; RecordError where no status has it."""
     try:
         return Status(status)
     except ValueError:

@@ -86,14 +86,8 @@ def read_page(
 ) -> LogPage:
     """Return the entries that follow a place, or that stand before it.
 
-    Args:
-        ask: Asks the record.
-        named: Returns the reward's name, number and digits of versions.
-        wanted: Which entries.
-        start: The place, which itself is left out; the beginning or the end unless given.
-        backwards: Whether the newest come first.
-        limit: At most so many entries.
-        budget_s: Seconds after which the page ends early; ``None`` for what is usual.
+    The place itself is left out; ``None`` is the beginning or the end. ``backwards`` puts the newest first. The page
+    ends early after ``budget_s`` seconds; ``None`` for what is usual.
     """
     search = _Search(ask, named, wanted, backwards)
     position = start or (LogPlace(_END, _END) if backwards else LogPlace(0, 0))
@@ -275,11 +269,8 @@ class _Search:
 def entry_of(row: RecordRow, named: Named, unpack: Callable[[bytes], str] = unpacked) -> LogEntry:
     """Return what a call said, of a row of it, its completion and batch.
 
-    Args:
-        row: Its columns: those of ``said`` with ``trace_body`` and ``log_body``, and ``letters``, ``scores``,
-            ``seconds``, ``step``, ``epoch``, ``split``, ``versions`` and ``rank``.
-        named: Returns the reward's name, number and digits of versions.
-        unpack: Returns a stored text.
+    The row has the columns of ``said`` with ``trace_body`` and ``log_body``, and ``letters``, ``scores``, ``seconds``,
+    ``step``, ``epoch``, ``split``, ``versions`` and ``rank``.
     """
     at = json.loads(row["versions"]).index(row["version"])
     ((name, number, digits),) = named([row["version"]])

@@ -24,16 +24,9 @@ _UNSOUND = (
 
 
 class OpenedRecord:
-    """A record that is open for reading, in one thread.
+    """A record that is open for reading, in one thread; a run's folder, its file, or its address in a database.
 
-    Args:
-        run: The run's folder, its file, or its address in a database.
-
-    Attributes:
-        path: The record's place.
-
-    Raises:
-        RecordError: It is missing, empty, not a record, or of a newer release; or its server cannot be had.
+    Raises RecordError where it is missing, empty, not a record, or of a newer release, or its server cannot be had.
     """
 
     def __init__(self, run: str | os.PathLike[str] | RecordPlace) -> None:

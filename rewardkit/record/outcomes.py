@@ -23,15 +23,9 @@ def outcome_of(
     details: RecordRow | None,
     unpack: Callable[[bytes], str] = unpacked,
 ) -> Outcome:
-    """Return the outcome of a call.
+    """Return the outcome of a call, from its letter and score in the completion's row; ``nan`` is no score.
 
-    Args:
-        letter: Its letter in the completion's row.
-        score: Its score there, ``nan`` without one.
-        took: Seconds.
-        digits: The fingerprint of the reward's version.
-        details: The row of what it said, with ``trace_body`` and ``log_body``; ``None`` where it said nothing.
-        unpack: Returns a stored text.
+    ``details`` is the row of what it said, with ``trace_body`` and ``log_body``; ``None`` where it said nothing.
     """
     status, value = _STATUS[letter.lower()], None if math.isnan(score) else score  # a capital: from the cache
     if details is None:
@@ -46,11 +40,7 @@ def outcome_of(
 
 
 def object_of(text: str) -> dict[str, Any]:
-    """Return what a text of JSON holds, which must be an object.
-
-    Raises:
-        ValueError: The text holds something else.
-    """
+    """Return what a text of JSON holds; ValueError where that is not an object."""
     value = json.loads(text)
     if not isinstance(value, dict):
         raise ValueError(f"{type(value).__name__} in place of an object")

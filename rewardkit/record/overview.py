@@ -31,11 +31,7 @@ class RewardOverview:
 
 
 def overviews(summaries: Sequence[StepSummary]) -> list[RewardOverview]:
-    """Return each reward's numbers, in the order in which the rewards first appear.
-
-    Args:
-        summaries: Of one split, as :meth:`~rewardkit.record.reader.RunReader.summaries` gives them.
-    """
+    """Return each reward's numbers over the steps of one split, in the order in which the rewards first appear."""
     rewards = dict.fromkeys(step.reward for step in summaries)
     return [_overview(name, [step for step in summaries if step.reward == name]) for name in rewards]
 

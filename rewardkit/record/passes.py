@@ -46,19 +46,9 @@ class PassColumns(NamedTuple):
 class PassWriter:
     """Writes one pass; use it in a ``with`` statement. What :meth:`add` was given is in the file when it returns.
 
-    Args:
-        run: The run's folder, its file, or its address in a database.
-        name: The reward's name in the run.
-        reward: The reward that scores. A version that the run does not know becomes a further one of this name.
-        about: What the pass was asked to do, as JSON can hold it.
-        env: The variables given to the reward's workers; their values reach no record.
-
-    Attributes:
-        id: The pass's number in the record.
-        version: The number of the reward's version in the run.
-
-    Raises:
-        RecordError: The record cannot be written.
+    A version of the reward that the run does not know becomes a further one of this name. ``about`` is what the pass
+    was asked to do, as JSON can hold it. The values of ``env``, the workers' variables, reach no record. ``id`` and
+    ``version`` are the record's numbers. Raises RecordError where the record cannot be written.
     """
 
     def __init__(
@@ -85,15 +75,7 @@ class PassWriter:
             raise
 
     def add(self, ids: Sequence[int], outcomes: Sequence[Outcome]) -> None:
-        """Write outcomes of completions, in one transaction.
-
-        Args:
-            ids: The completions' numbers in the record.
-            outcomes: One a completion.
-
-        Raises:
-            RecordError: The record cannot be written.
-        """
+        """Write one outcome for each of the completions with these ids, in one transaction."""
         rows = [
             (self.id, number, LETTERS[outcome.status], outcome.score, outcome.duration_s)
             for number, outcome in zip(ids, outcomes, strict=True)
@@ -132,12 +114,8 @@ def columns_of(rows: Sequence[Any]) -> PassColumns:
 def second_scores(table: CompletionTable, passes: Sequence[tuple[Pass, PassColumns]]) -> dict[str, Floats]:
     """Return, by reward, the second scores: of a pass with the same version that first scored the completion.
 
-    Args:
-        table: The completions, in the order of recording.
-        passes: The passes, oldest first; of several the newest counts.
-
-    Returns:
-        One entry a completion; ``nan`` where there is no second score. A reward without any second score is left out.
+    The newest of several passes counts. There is one entry a completion, ``nan`` where there is no second score; a
+    reward without any is left out.
     """
     scores: dict[str, Floats] = {}
     for scoring, columns in passes:

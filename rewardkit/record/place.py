@@ -135,31 +135,24 @@ class RunsPlace(Protocol):
         """Return the label, with the word that a folder is not there yet."""
 
     def check(self) -> None:
-        """Raise where no runs can be there.
-
-        Raises:
-            ConfigError: It is a file.
-        """
+        """Raise ConfigError where no runs can be there, because it is a file."""
 
     def names(self) -> list[str]:
         """Return the names of the runs that are there, in order, without links that lead out.
 
-        Raises:
-            RecordError: There is no such folder, or it cannot be read; or the database does not answer.
+        Raises RecordError where there is no such folder, or it cannot be read, or the database does not answer.
         """
 
     def all_names(self) -> list[str]:
         """Return the names of the run whose folder this is, of its runs, and of those in subfolders; none if missing.
 
-        Raises:
-            RecordError: The folder cannot be read, or the database does not answer.
+        Raises RecordError where the folder cannot be read, or the database does not answer.
         """
 
     def run(self, name: str) -> RecordPlace:
         """Return the place of a run, which need not be there.
 
-        Raises:
-            RecordError: No run can have that name, or it leads out of the folder.
+        Raises RecordError where no run can have that name, or it leads out of the folder.
         """
 
     def has(self, name: str) -> bool:

@@ -46,11 +46,7 @@ def run_path(run: str | os.PathLike[str], folder: Path = RUNS) -> RecordPlace:
 
 
 def place_of_runs(folder: str | os.PathLike[str]) -> RunsPlace:
-    """Return a folder of runs, or a database, as a command is given it.
-
-    Raises:
-        RecordError: The address is not that of a database.
-    """
+    """Return a folder of runs, or a database, as a command is given it; RecordError where an address is not one."""
     return RunsDatabase(address_of(os.fspath(folder))) if is_address(folder) else RunsFolder(Path(folder))
 
 

@@ -39,11 +39,7 @@ _PASSING = frozenset(("42501", "42P01"))
 
 
 class ServerError(RecordError):
-    """Why the server, or the connection to it, failed a statement.
-
-    Attributes:
-        code: The server's code, of five letters; empty where the server did not answer.
-    """
+    """The server failed a statement with a ``code`` of five letters, or did not answer, and the code is empty."""
 
     def __init__(self, message: str, code: str = "") -> None:
         super().__init__(message)
@@ -65,11 +61,7 @@ class ServerError(RecordError):
 
 @contextlib.contextmanager
 def server_errors(run: RunAddress) -> Iterator[None]:
-    """Name the run in what psycopg raises, without a password.
-
-    Raises:
-        ServerError: What psycopg raised.
-    """
+    """Name the run in what psycopg raises, without a password, as a :class:`ServerError`."""
     import psycopg
 
     try:
@@ -92,8 +84,7 @@ def psycopg_errors() -> type[Exception]:
 def connect(run: RunAddress) -> psycopg.Connection[Any]:
     """Return a connection to the server, in which each statement is kept at once.
 
-    Raises:
-        RecordError: psycopg is not installed, or there is no such server, database, user or password.
+    Raises RecordError where psycopg is not installed, or there is no such server, database, user or password.
     """
     try:
         import psycopg
@@ -116,11 +107,8 @@ def connect(run: RunAddress) -> psycopg.Connection[Any]:
 class ServerConnection:
     """A connection to a run's schema, with what :class:`~rewardkit.record.store.RecordConnection` asks for.
 
-    Args:
-        run: The run's address.
-        session: To the server; its search path is the run's schema.
-        lock: The number of the lock that keeps other writers of the run away.
-        writer: The number under which it notes that it has written; 0 for one that only reads.
+    The session's search path is the schema. ``lock`` is the number of the lock that keeps other writers of the run
+    away, and ``writer`` the number under which it notes that it has written; 0 for one that only reads.
     """
 
     def __init__(self, run: RunAddress, session: psycopg.Connection[Any], lock: int, writer: int = 0) -> None:

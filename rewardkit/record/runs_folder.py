@@ -20,11 +20,7 @@ BELOW_S = 10.0  # Seconds for which is remembered which runs lie in subfolders
 
 
 class RunsFolder:
-    """A folder of runs, or a run's own: see :class:`~rewardkit.record.place.RunsPlace`. It need not be there.
-
-    Args:
-        path: The folder.
-    """
+    """A folder of runs, or a run's own, which need not be there: see :class:`~rewardkit.record.place.RunsPlace`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -101,12 +97,8 @@ class RunsFolder:
 def named_run(name: str, folder: Path = RUNS) -> Path:
     """Return the folder of the run with a name, which need not be there. Names from strangers are checked here.
 
-    Args:
-        name: The run's name, which is not a path.
-        folder: The folder of runs, which may itself be a link.
-
-    Raises:
-        RecordError: The name is empty, a path or hidden, or it or its record is a link that leads out of the folder.
+    Raises RecordError where the name is empty, a path or hidden, or it or its record is a link that leads out of the
+    folder. The folder of runs may itself be a link.
     """
     if not name or name.startswith(".") or any(letter in name for letter in "/\\\x00\n") or len(name) > 200:
         raise RecordError(f"run {name[:60]!r}: not a run's name; expected one under {folder}/, or a path with a slash")
@@ -120,12 +112,8 @@ def named_run(name: str, folder: Path = RUNS) -> Path:
 def run_below(name: str, folder: Path) -> Path:
     """Return the folder of a run that may lie in a subfolder, as ``sweep/one``; it need not be there.
 
-    Args:
-        name: The run's name, behind those of the subfolders. Names from strangers are checked here.
-        folder: The folder of runs.
-
-    Raises:
-        RecordError: A part of it is not a name, or leads out of the folder; or it lies deeper than :data:`DEEPEST`.
+    Names from strangers are checked here. Raises RecordError where a part is not a name, or leads out of the folder; or
+    the run lies deeper than :data:`DEEPEST`.
     """
     *parents, last = name.split("/")
     if len(parents) > DEEPEST:

@@ -14,9 +14,7 @@ SHORTEST = 6  # Characters from which on a value counts: a shorter one, such as 
 class Secrets:
     """The values that are hidden: those of variables given to workers, and those whose names say that they are keys.
 
-    Args:
-        env: Variables given to the workers; all of their values count.
-        environ: This process's variables, of which those with a telling name count; ``os.environ`` unless given.
+    All of the values of ``env`` count; of ``environ``, ``os.environ`` unless given, those with a telling name.
     """
 
     def __init__(self, env: Mapping[str, str], environ: Mapping[str, str] | None = None) -> None:

@@ -16,11 +16,8 @@ class ServerTarget:
     """The record's schema as its writer sees it: see :class:`~rewardkit.record.writer.WriteTarget`.
 
     Where the server goes away while a transaction ends, it is unknown whether it was kept. The server is asked for that
-    by the transaction's number when it is back, before anything is written again.
-
-    Args:
-        connect: Connects, in the thread that writes; makes the tables anew where they are gone.
-        run: The run's address.
+    by the transaction's number when it is back, before anything is written again. ``connect`` connects, in the thread
+    that writes, and makes the tables anew where they are gone.
     """
 
     def __init__(self, connect: Callable[[], ServerConnection], run: RunAddress) -> None:
@@ -31,8 +28,7 @@ class ServerTarget:
     def was_committed(self) -> bool:
         """Return whether the last transaction was kept, whose end the server did not confirm.
 
-        Raises:
-            RecordError: The server does not answer, or the transaction still ends.
+        Raises RecordError where the server does not answer, or the transaction still ends.
         """
         if self._ending is None:
             return False

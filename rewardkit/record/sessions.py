@@ -18,9 +18,6 @@ def is_alive(session: Mapping[str, Any]) -> bool:
     """Return whether a session's process may still write.
 
     On this machine that is seen from its number and its start. Of another machine's process the last sign counts.
-
-    Args:
-        session: One of :attr:`~rewardkit.record.reader.RunReader.sessions`.
     """
     if session["ended"] is not None:
         return False

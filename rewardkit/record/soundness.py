@@ -31,10 +31,7 @@ STATUS = "skfSKF"  # The letters in `completion.status`
 def unsound(connection: sqlite3.Connection) -> str | None:
     """Return what in a file no recorder has written, such as ``"session.about"``; ``None`` where nothing is found.
 
-    It reads the whole file: ask where reading it went wrong.
-
-    Raises:
-        sqlite3.Error: The file is damaged otherwise, or a table is missing.
+    It reads the whole file: ask where reading it went wrong. Raises sqlite3.Error where it is damaged otherwise.
     """
     for table, column, fits in _claims():
         if connection.execute(f'SELECT 1 FROM "{table}" WHERE NOT ({fits}) LIMIT 1').fetchone():  # noqa: S608 - ours

@@ -100,8 +100,7 @@ class Connection(sqlite3.Connection):
 def file_of(run: str | os.PathLike[str]) -> Path:
     """Return the file of a run that is named by its folder, or by the file itself.
 
-    Raises:
-        RecordError: The name is empty, or no file can have it.
+    Raises RecordError where the name is empty, or no file can have it.
     """
     path = Path(run)
     if not os.fspath(run) or "\x00" in str(path):
@@ -135,12 +134,8 @@ def errors_of(path: Path) -> Iterator[None]:
 def connect_to_write(path: Path, *, threads: bool = False) -> Connection:
     """Return a connection for writing to a record, which is made if it is missing and brought up to this version.
 
-    Args:
-        path: The file.
-        threads: Whether several threads use the connection, one at a time.
-
-    Raises:
-        RecordError: The file is not a record, is of a newer version, or cannot be made or written.
+    With ``threads`` several threads may use it, one at a time. Raises RecordError where the file is not a record, is of
+    a newer version, or cannot be made or written.
     """
     with errors_of(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -162,8 +157,7 @@ def connect_to_write(path: Path, *, threads: bool = False) -> Connection:
 def connect_to_read(path: Path) -> Connection:
     """Return a connection that can only read.
 
-    Raises:
-        RecordError: The file is missing, empty, no record, of a newer version, or of another user.
+    Raises RecordError where the file is missing, empty, no record, of a newer version, or of another user.
     """
     with errors_of(path):
         if not path.exists():

@@ -29,9 +29,7 @@ def packed(text: str) -> bytes:
 def unpacked(body: bytes) -> str:
     """Return a stored text.
 
-    Raises:
-        zlib.error: The bytes are damaged, or unpack to more than any text has.
-        UnicodeDecodeError: They are not text.
+    Raises zlib.error where it is damaged, or larger than any text is, and UnicodeDecodeError where it is no text.
     """
     raw = zlib.decompress(body) if len(body) * _MOST_RATIO <= LARGEST_TEXT else _bounded(body)
     return raw.decode("utf-8", "surrogatepass")
@@ -105,13 +103,10 @@ class KnownDigests:
 
 
 class Texts:
-    """The texts of a record, each distinct one once, as one transaction adds to them.
+    """The texts of a record, each distinct one once, as one open transaction adds to them and ends with ``commit``.
 
     A text that two processes add at the same moment may be stored twice, in a database in which they need not wait for
     each other; either is as good as the other.
-
-    Args:
-        connection: Where; a transaction is open, and ends with its ``commit``.
     """
 
     def __init__(self, connection: RecordConnection) -> None:

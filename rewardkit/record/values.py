@@ -12,10 +12,7 @@ from rewardkit.types import Outcome, Text
 def without_noise(std: float, size: float, rounding: float = 1e-9) -> float:
     """Return a standard deviation, and 0 where the rounding of equal numbers is all that it is.
 
-    Args:
-        std: The standard deviation.
-        size: How large the numbers are.
-        rounding: What rounding leaves over, as a share of their size; of numbers below 1, of 1.
+    ``rounding`` is what rounding leaves over, as a share of the size of the numbers; of numbers below 1, of 1.
     """
     return 0.0 if std <= rounding * max(1.0, abs(size)) else std
 

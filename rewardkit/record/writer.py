@@ -80,13 +80,8 @@ class Writer:
 
     Where the disk is full, or the file locked, gone or not writable, a job is tried again until it is written or the
     writer is closed; that is logged when it begins and when it is over. A file that was deleted is put back. A job that
-    fails for another error is dropped, counted and logged.
-
-    A writer belongs to the process that made it: in a fork it drops and counts what it is given.
-
-    Args:
-        target: What it writes to; in the thread alone.
-        path: The record's name, for what is logged.
+    fails for another error is dropped, counted and logged. A writer belongs to the process that made it: in a fork it
+    drops and counts what it is given. The target is used in the thread alone; the path is for what is logged.
     """
 
     def __init__(self, target: WriteTarget, path: object) -> None:

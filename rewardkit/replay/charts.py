@@ -61,14 +61,7 @@ def reward_charts(part: Part, rewards: Sequence[str], markers: Sequence[Marker])
 def other_charts(
     part: Part, rewards: Sequence[str], markers: Sequence[Marker], seconds: Callable[[float], str]
 ) -> Iterator[Chart]:
-    """Yield the spread of the total, what became of the calls, their times, lengths, and the trainer's metrics.
-
-    Args:
-        part: The curves.
-        rewards: The rewards that have a line.
-        markers: What happened at which step.
-        seconds: How a time is written.
-    """
+    """Yield the spread of the total, what became of the calls, their times, lengths, and the trainer's metrics."""
     std = _lines(part, "total_reward_std")
     if _has_values(std):
         yield Chart("total_reward_std", part.steps, _curves(std, total="std"), markers, bounds=(0.0,))

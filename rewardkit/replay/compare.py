@@ -204,14 +204,8 @@ def sign_flips(before: Floats, after: Floats) -> Places:
 def rank_correlation(first: Floats, second: Floats, groups: Whole) -> tuple[float | None, int, int]:
     """Return Spearman's rank correlation inside groups, ties at their mean rank, averaged over groups.
 
-    Args:
-        first: Scores, none of them ``nan``.
-        second: Other scores of the same.
-        groups: Their groups.
-
-    Returns:
-        The average, ``None`` without groups to average over; the number of these; and the number of groups of two or
-        more that have no correlation, because the scores of one side are all the same.
+    No score may be ``nan``. Returned are the average, ``None`` without groups to average over; the number of these; and
+    the number of groups of two or more without correlation, because all scores of one side are the same.
     """
     if not len(groups):
         return None, 0, 0
@@ -230,10 +224,7 @@ def rank_correlation(first: Floats, second: Floats, groups: Whole) -> tuple[floa
 def formula_of(rewards: Setting, column: Column, advantages: Floats) -> str | None:
     """Return the formula by which recorded advantages were made; ``None`` where none of them gives these.
 
-    Args:
-        rewards: The setting, whose own formula does not count.
-        column: What the reward said.
-        advantages: The recorded ones; ``nan`` where they are not known.
+    The setting's own formula does not count; an advantage that is not known is ``nan``.
     """
     is_recorded = ~np.isnan(advantages)
     for formula in FORMULAS:

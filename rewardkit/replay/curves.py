@@ -48,11 +48,7 @@ class Part(NamedTuple):
 
 
 class Curves:
-    """The curves of one split of a run. Threads may share it.
-
-    Args:
-        split: ``"train"`` or ``"eval"``.
-    """
+    """The curves of one split of a run, ``"train"`` or ``"eval"``. Threads may share it."""
 
     def __init__(self, split: str) -> None:
         self._split = split
@@ -62,13 +58,9 @@ class Curves:
         self._forget()
 
     def part(self, run: RunReader, seen: object, metrics: Sequence[str], after: int | None) -> Part:
-        """Return what has changed since an answer's mark; everything where ``after`` is of no answer of these curves.
+        """Return what has changed since the answer with the mark ``after``; everything where it is no mark of these.
 
-        Args:
-            run: The run, open in this thread.
-            seen: A value that changes when something is written to the run.
-            metrics: The trainer's metrics that are wanted.
-            after: The mark of an answer.
+        ``seen`` changes when something is written to the run.
         """
         with self._lock:
             if seen != self._seen or self._waiting or any(name not in self._metrics for name in metrics):

@@ -148,13 +148,8 @@ def of_data(
 ) -> Difference:
     """Return what changes on the rollouts of a file, whose groups are those of one prompt and row.
 
-    Args:
-        old: The reward before, alone in its set.
-        new: The reward after, alone in its set.
-        rollouts: The rollouts.
-        tick: Is called with the calls done, those known and those failed.
-        examples: Completions to name.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
+    Each reward is alone in its set. ``tick`` is called with the calls done, those known and those failed; ``lane`` has
+    ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
     """
     groups = np.array(group_numbers(rollouts), np.int64)
     both = Both(examples)

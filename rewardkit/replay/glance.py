@@ -22,13 +22,8 @@ def metric_shown(
 ) -> list[tuple[int, float]]:
     """Return one of the trainer's metrics as it is shown: a standard deviation that is rounding alone is 0.
 
-    Trainers compute rewards in float32, in which equal ones have a standard deviation of up to a millionth of them.
-
-    Args:
-        run: The run.
-        name: The metric.
-        split: ``"train"`` or ``"eval"``.
-        steps: From this step of the trainer's to that one, both included; all unless given.
+    Trainers compute rewards in float32, in which equal ones have a standard deviation of up to a millionth of them. The
+    steps are the trainer's, both included.
     """
     points = run.metrics(name, split, steps)
     ends = {"reward_std": "reward", "/std": "/mean"}

@@ -50,21 +50,12 @@ def rescore(
     tick: Tick = lambda *numbers: None,
     **lane: Any,
 ) -> Rescored:
-    """Score stored completions with a reward, and keep the scores as a pass.
+    """Score stored completions with a reward, alone in its set, and keep the scores as a pass.
 
-    Args:
-        run: The run.
-        name: The reward's name in the run.
-        rewards: The reward, alone in its set.
-        stored: The completions.
-        wanted: The numbers of those to score; all of them unless given.
-        about: What is asked, for the record.
-        tick: Is called with the calls done, those known and those failed.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
-
-    Raises:
-        RecordError: Nothing can be scored, or the record cannot be written.
-        MissingColumnError: The reward needs a column that the run's rows lack.
+    ``wanted`` has the numbers of those to score, all unless given; ``about`` is what is asked, for the record. ``tick``
+    is called with the calls done, those known and those failed; ``lane`` has ``workers``, ``lane`` and
+    ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`. Raises RecordError where nothing can
+    be scored, or the record cannot be written, and MissingColumnError where the run's rows lack a column.
     """
     numbers = stored.table.ids if wanted is None else wanted
     left_out: Counter[str] = Counter()
@@ -88,17 +79,9 @@ def scored(
 ) -> Iterator[tuple[Sequence[Completion], Sequence[Outcome]]]:
     """Yield completions and what a reward says of them now, a portion at a time; groups are scored whole.
 
-    Args:
-        run: The run.
-        scorer: The reward.
-        stored: The completions that there are.
-        wanted: The numbers of those that are to be scored.
-        left_out: Is told how many cannot be scored, and why.
-        tick: Is called with the calls done, those known and those failed.
-
-    Raises:
-        RecordError: The reward reads what a record does not keep.
-        MissingColumnError: The reward needs a column that the run's rows lack.
+    ``left_out`` is told how many cannot be scored, and why; ``tick`` is called with the calls done, those known and
+    those failed. Raises RecordError where the reward reads what a record does not keep, and MissingColumnError where
+    the run's rows lack a column.
     """
     wrong = obstacle(scorer.reward)
     if wrong is not None:
@@ -127,14 +110,7 @@ def score(run: RunReader, scorer: SingleScorer, portion: Portion, count: Count) 
 def unanswered(run: RunReader, stored: Stored, name: str, version: int | None = None) -> Stored:
     """Return the completions that a reward failed on through no fault of theirs, and that no pass has answered since.
 
-    Args:
-        run: The run.
-        stored: The completions.
-        name: The reward.
-        version: The version that is to answer; ``None`` for the version that failed, of each.
-
-    Raises:
-        RecordError: There is no such reward.
+    ``version`` is to answer; ``None`` for the version that failed, of each. Raises RecordError without such a reward.
     """
     table = stored.table
     if name not in table.causes:
@@ -164,20 +140,9 @@ def ask_again(
 ) -> list[Rescored]:
     """Ask again what a reward failed on through no fault of the completions, each by the version that failed.
 
-    Args:
-        run: The run.
-        name: The reward.
-        stored: The completions, whole batches.
-        limit: Only the first so many of those that are unanswered.
-        about: What is asked, for the record.
-        tick: Is called with the calls done, those known and those failed.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
-
-    Returns:
-        One pass a version; none where nothing is unanswered.
-
-    Raises:
-        RecordError: There is no such reward, or a version cannot be had again; says why.
+    Whole batches are needed. Only the first ``limit`` of the unanswered are asked; see :func:`rescore` for the other
+    options. Returns one pass a version; none where nothing is unanswered. Raises RecordError, which says why, where
+    there is no such reward, or a version cannot be had again.
     """
     lost = unanswered(run, stored, name)
     lost = lost.of(lost.table.ids[:limit])

@@ -83,17 +83,7 @@ class RewardState:
 
 
 def check_change(action: Action, name: str, names: Mapping[str, object], shadows: frozenset[str]) -> None:
-    """Raise where a change does not fit the rewards that there are.
-
-    Args:
-        action: What the change does.
-        name: The reward that it names.
-        names: The rewards.
-        shadows: Those of them that the trainer does not see.
-
-    Raises:
-        RewardDefinitionError: It does not.
-    """
+    """Raise RewardDefinitionError where a change does not fit the rewards; the trainer does not see the shadows."""
     if action is Action.ADD:
         if name in names:
             raise RewardDefinitionError(f"there is a reward {name!r} already; give the new one another name")

@@ -24,16 +24,7 @@ from rewardkit.replay.compare import PARTIAL, Column, Places, Setting, compare, 
 from rewardkit.replay.difference import SHOWN, Both, Difference
 from rewardkit.replay.rescore import score
 from rewardkit.replay.single_scorer import CostSum, Count, Portion, SingleScorer, Tick, group_sizes, obstacle
-from rewardkit.replay.stored import (
-    Needs,
-    Read,
-    Stored,
-    is_label,
-    needs_of,
-    portions,
-    version_of,
-    with_their_groups,
-)
+from rewardkit.replay.stored import Needs, Read, Stored, is_label, needs_of, portions, version_of, with_their_groups
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.types import Outcome
 
@@ -52,13 +43,8 @@ class Subject:
 def subject_of(run: RunReader, text: str, load: Callable[[str], RewardSet]) -> Subject:
     """Return the side that words name: a version of the run, such as ``format@2``, or a reward that is scored now.
 
-    Args:
-        run: The run.
-        text: What a person wrote.
-        load: Returns the reward of a reference, alone in its set.
-
-    Raises:
-        RewardError: They name neither, or a reward that recorded completions cannot be scored by.
+    ``load`` returns the reward of a reference, alone in its set. Raises RewardError where they name neither, or a
+    reward that recorded completions cannot be scored by.
     """
     if is_label(run, text):
         version = version_of(run, text)
@@ -146,20 +132,10 @@ def of_run(
 ) -> Difference:
     """Return what changes in a run where one version of a reward takes the place of another.
 
-    Args:
-        run: The run.
-        old: The version before.
-        new: The version after.
-        stored: The completions, whole batches.
-        weight: The reward's weight; ``None`` for that of the run, and 1 for a reward that the run has not.
-        limit: Only the groups among the first so many completions; ``None`` for all.
-        tick: Is called with the calls done, those known and those failed.
-        examples: Completions to name.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
-
-    Raises:
-        RecordError: There is nothing to compare; says why.
-        MissingColumnError: A reward needs a column that the run's rows lack.
+    The stored completions are whole batches, of which only the groups among the first ``limit`` count. ``weight`` is
+    that of the run unless given, and 1 for a reward that the run has not. ``examples`` is how many completions to name;
+    ``tick`` and ``lane`` are those of :func:`~rewardkit.replay.rescore.rescore`. Raises RecordError, which says why,
+    where there is nothing to compare, and MissingColumnError where the run's rows lack a column.
     """
     name = _name(run, old, new)
     left_out: Counter[str] = Counter()
@@ -195,8 +171,7 @@ def of_run(
 def _name(run: RunReader, old: Subject, new: Subject) -> str:
     """Return the name of the reward that is compared, under which the run has the one whose place is taken.
 
-    Raises:
-        RecordError: The versions are of two rewards.
+    Raises RecordError where the versions are of two rewards.
     """
     recorded = [subject.version for subject in (old, new) if subject.version is not None]
     if len(recorded) == 2 and recorded[0].reward != recorded[1].reward:

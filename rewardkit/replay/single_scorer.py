@@ -79,14 +79,10 @@ class Count:
 
 
 class SingleScorer:
-    """One reward in a runtime of its own; use it in a ``with`` statement.
+    """One reward, alone in its set, in a runtime of its own; use it in a ``with`` statement.
 
-    Args:
-        found: The reward, alone in its set.
-        workers: Worker processes; ``None`` for the runtime's own number.
-        lane: ``"worker"`` or ``"inline"``.
-        load_timeout_s: Seconds for a worker to load the reward.
-        scorer_of: Makes what scores, of these; the command line's takes servers' rewards, too.
+    ``workers`` is ``None`` for the runtime's own number; ``lane`` is ``"worker"`` or ``"inline"``. ``scorer_of`` makes
+    what scores; the command line's takes servers' rewards, too.
     """
 
     def __init__(

@@ -61,8 +61,7 @@ class Read(NamedTuple):
 def steps_of(text: str | None) -> tuple[int, int] | None:
     """Return the first and the last step that ``--steps`` names, such as ``10-20`` or ``7``; ``None`` for all.
 
-    Raises:
-        ConfigError: The words name no steps.
+    Raises ConfigError where the words name no steps.
     """
     if text is None:
         return None
@@ -78,8 +77,7 @@ def steps_of(text: str | None) -> tuple[int, int] | None:
 def choose(run: RunReader, steps: tuple[int, int] | None = None, split: str = "train") -> Stored:
     """Return the completions of some steps, both included, or of all.
 
-    Raises:
-        RecordError: The run has no steps, or lacks one of these; the message says which it has.
+    Raises RecordError where the run has no steps, or lacks one of these; the message says which it has.
     """
     recorded = run.steps(split)
     if steps is not None and (not recorded or steps[0] < recorded[0] or steps[1] > recorded[-1]):
@@ -96,8 +94,7 @@ def choose(run: RunReader, steps: tuple[int, int] | None = None, split: str = "t
 def version_of(run: RunReader, label: str) -> Version:
     """Return the version that a label names: ``format@2``, or ``format`` for the last one that the run used.
 
-    Raises:
-        RecordError: There is no such reward or version; says which there are.
+    Raises RecordError, which says which there are, where there is no such reward or version.
     """
     match = _LABEL.fullmatch(label)
     name = match["reward"] if match is not None and match["reward"] in run.rewards else label
@@ -137,11 +134,7 @@ def with_their_groups(stored: Stored, ids: Whole) -> Stored:
 def portions(run: RunReader, stored: Stored, needs: Needs, left_out: Counter[str]) -> Iterator[Read]:
     """Yield completions in the order of recording, as many at once as memory should hold.
 
-    Args:
-        run: The run.
-        stored: The completions; where groups are needed, whole ones.
-        needs: What the scoring needs.
-        left_out: Is told how many cannot be scored, and why.
+    Where groups are needed, the stored ones are whole. ``left_out`` is told how many cannot be scored, and why.
     """
     for places in _cut(stored, needs):
         completions = run.by_id(stored.table.ids[places].tolist())

@@ -19,16 +19,7 @@ from rewardkit.errors import RecordError, RewardDefinitionError, UpdateRefusedEr
 from rewardkit.loading.carried import carry, load
 from rewardkit.loading.config import RewardFunctionsRuntimeConfig
 from rewardkit.loading.registry import RewardLike, RewardSet, as_named
-from rewardkit.record.changes import (
-    Action,
-    ChangeState,
-    RewardChange,
-    Trainer,
-    ask,
-    change_of,
-    changes_of,
-    trainers_of,
-)
+from rewardkit.record.changes import Action, ChangeState, RewardChange, Trainer, ask, change_of, changes_of, trainers_of
 from rewardkit.record.reader import RunReader
 from rewardkit.record.sqlite_file import explain
 from rewardkit.record.store import RecordConnection, transaction
@@ -122,19 +113,14 @@ class _Checked:
 def trainers_in(run: RunReader) -> list[Trainer]:
     """Return the processes of a run's last training that took changes, by rank.
 
-    Raises:
-        RecordError: The record cannot be read, or has no place for them.
+    Raises RecordError where the record cannot be read, or has no place for them.
     """
     with run._errors(), run._decoding():
         return trainers_of(run._connection)
 
 
 def running(run: RunReader) -> Trainer:
-    """Return the process that trains, the one of rank 0.
-
-    Raises:
-        UpdateRefusedError: The training has ended, or takes no changes.
-    """
+    """Return the process that trains, of rank 0; UpdateRefusedError where it has ended, or takes no changes."""
     trainers = trainers_in(run)
     if not trainers:
         ended = "" if run.running else "the run has ended, and "
@@ -158,8 +144,7 @@ def running(run: RunReader) -> Trainer:
 def config_of(run: RunReader) -> RunConfig:
     """Return what of a running training can be changed: its rewards, with the changes that are asked for and to come.
 
-    Raises:
-        UpdateRefusedError: The training has ended, or takes no changes.
+    Raises UpdateRefusedError where the training has ended, or takes no changes.
     """
     trainer = running(run)
     versions = {(version.reward, version.digits): version for version in run.versions}
@@ -175,13 +160,8 @@ def config_of(run: RunReader) -> RunConfig:
 def wishes(config: RunConfig, now: RunConfig, *, shadow: bool = False) -> list[Wish]:
     """Return the changes that lead from a training's rewards to those of a configuration.
 
-    Args:
-        config: What is wanted.
-        now: What there is.
-        shadow: Whether changed rewards are to be scored beside the old ones first.
-
-    Raises:
-        RewardDefinitionError: The configuration says something that cannot be changed.
+    With ``shadow``, changed rewards are scored beside the old ones first. Raises RewardDefinitionError where the
+    configuration says something that cannot be changed.
     """
     before, after, weights = now.reward_fns.functions, config.reward_fns.functions, config.reward_weights
     if config.reward_fns.runtime != now.reward_fns.runtime:
@@ -211,16 +191,9 @@ def update(
 ) -> list[Update]:
     """Check changes, ask the training for them, and wait for its answer; where one check fails, nothing is asked.
 
-    Args:
-        run: The run.
-        wishes: The changes, which take effect one after another.
-        wait_s: Seconds to wait for the answer.
-        tried: The most completions on which a new reward is tried.
-        workers: Worker processes of the trial.
-
-    Raises:
-        UpdateRefusedError: The training has ended, or refused a change; says why.
-        RewardError: A change does not pass its check.
+    The changes take effect one after another; a new reward is tried on at most ``tried`` completions, by ``workers``
+    processes. Raises UpdateRefusedError, which says why, where the training has ended or refused a change, and
+    RewardError where a change does not pass its check.
     """
     if not wishes:
         raise RewardDefinitionError("nothing is changed: the configuration is the training's own")
@@ -331,9 +304,7 @@ def _trial(
 ) -> tuple[Difference | None, list[str]]:
     """Return what a new reward does on the run's last completions, beside the version that the training has.
 
-    Raises:
-        UpdateRefusedError: Every call failed.
-        MissingColumnError: It needs a column that the run lacks.
+    Raises UpdateRefusedError where every call failed, and MissingColumnError where the run lacks a column.
     """
     unable = obstacle(coming)
     if unable is not None:

@@ -83,19 +83,11 @@ def verify(
     tick: Tick = lambda *numbers: None,
     **lane: Any,
 ) -> Iterator[VersionCheck]:
-    """Yield what becomes of each version that the run used, oldest first.
+    """Yield what becomes of each version that the run used, oldest first; all rewards unless some are named.
 
-    Args:
-        run: The run.
-        stored: The completions, whole batches.
-        rewards: The rewards whose versions are looked at, by name; all unless given.
-        sample: How many of each version are scored again, chosen at random; ``None`` for all.
-        seed: For choosing them.
-        tick: Is called with the calls done, those known and those failed.
-        lane: ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.
-
-    Raises:
-        RecordError: The run has no such reward.
+    Of each version ``sample`` completions of the whole batches are chosen at random with ``seed`` and scored again;
+    ``None`` for all. ``tick`` and ``lane`` are those of :func:`~rewardkit.replay.rescore.rescore`. Raises RecordError
+    where the run has no such reward.
     """
     unknown = [name for name in rewards if name not in run.rewards]
     if unknown:
