@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from rewardkit import Composable, Recorder, Rollout, ScoreBatch
 from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages, weighted_rewards
 from rewardkit.health import LiveHealth, OnFlag
+from trainer_adapter.run_identity import own_rank
 from trainer_adapter.splitting import TrlTrainer, generations_of, is_trainer, split_of
 from trainer_adapter.trl_versions import counts_unknown_as_zero
 
@@ -121,11 +122,6 @@ def _harmless(function: Callable[_P, None]) -> Callable[_P, None]:
             _log.exception("a part of this run could not be recorded; training goes on")
 
     return guarded
-
-
-def own_rank() -> int:
-    """Return this process's rank among those of a training, as a launcher such as torchrun says it."""
-    return int(os.environ.get("RANK", "0"))
 
 
 def recorder_of(record: str | os.PathLike[str] | Recorder, env: Mapping[str, str]) -> Recorder:

@@ -68,7 +68,7 @@ class FrozenBatch:
         self.epoch: float | None = getattr(state, "epoch", None)
         columns = {name: values for name, values in keywords.items() if name not in KEYWORDS}
         live = keywords.get(ENVIRONMENTS_COLUMN)
-        if live and all(isinstance(one, LiveObject) for one in live):  # a reward takes them
+        if live and all(isinstance(value, LiveObject) for value in live):  # a reward takes them
             columns[ENVIRONMENTS_COLUMN] = live
         self._live = live  # what tickets stand for stays in memory as long as they do
         rows = len(prompts)
@@ -128,7 +128,7 @@ class PackedRows(NamedTuple):
     def rollouts(self) -> list[Rollout]:
         """Return the rollouts, in their order."""
         shared = [tuple(map(_arrived, values)) for values in self.shared]
-        return _rollouts(self.names, shared, [(_arrived(one), _arrived(other)) for one, other in self.own])
+        return _rollouts(self.names, shared, [(_arrived(completion), _arrived(ids)) for completion, ids in self.own])
 
 
 class Left:

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit import ConfigError
-from trainer_adapter.run_identity import FILE, RunIdentity, counted, differences, read_identity
+from trainer_adapter.run_identity import FILE, OTHERWISE, RunIdentity, counted, differences, read_identity, refusal
 
 _log = logging.getLogger("trainer_adapter")
 
 STATE = "trainer_state.json"
 """The file that transformers writes last into a checkpoint: a checkpoint without it is not complete."""
-_OTHERWISE = "give another output folder, or start anew in this one\n(--no-resume, in Python resume=False)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def _from_last(
     if checkpoint is None and done:
         raise ConfigError(
             f"{folder}: the run in it ended after {counted(done, 'step')} and left no checkpoint\n"
-            f"(save_steps is null), so it cannot go on to {wanted:,}. Nothing was run or changed.\nPlease {_OTHERWISE}"
+            f"(save_steps is null), so it cannot go on to {wanted:,}. Nothing was run or changed.\nPlease {OTHERWISE}"
         )
     return Start(identity, checkpoint, steps, changed=changed)
 
@@ -104,13 +103,9 @@ def _from_named(checkpoint: Path, now: RunIdentity) -> Start:
 def _allowed(where: Path, old: RunIdentity, now: RunIdentity) -> Sequence[str]:
     """Return the differences with which a run may go on; an error names all others."""
     refused, allowed = differences(old, now)
-    if not refused:
-        return allowed
-    lines = "".join(f"  {line}\n" for line in refused)
-    raise ConfigError(
-        f"{where}: the run in it was started with other rewards, settings or rows:\n{lines}"
-        f"Nothing was run or changed. To go on, put these back.\nOtherwise {_OTHERWISE}"
-    )
+    if refused:
+        raise refusal(where, "run", "rewards, settings", refused)
+    return allowed
 
 
 def _unidentified(output_dir: Path) -> ConfigError:
@@ -120,7 +115,7 @@ def _unidentified(output_dir: Path) -> ConfigError:
     where = "No checkpoint has a copy of it." if newest is None else f"Put it back: {newest} is a copy."
     return ConfigError(
         f"{output_dir}: {FILE} is missing: it says with which rewards, settings\n"
-        f"and rows the run in it was started. Nothing was run or changed.\n{where}\nOtherwise {_OTHERWISE}\n"
+        f"and rows the run in it was started. Nothing was run or changed.\n{where}\nOtherwise {OTHERWISE}\n"
         "Python can go on from a checkpoint that you name: resume='.../checkpoint-100'."
     )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rewardkit import Composable, ConfigError, RewardFunctionsConfig
+from rewardkit import ConfigError, RewardFunctionsConfig, Scorer
 from rewardkit.extending import decode, shortened
 from rewardkit.rows import JSON_FEATURE
 from trainer_adapter.config import GRPOConfig
@@ -30,6 +30,7 @@ MAY_CHANGE = frozenset({
 })  # fmt: skip
 """Settings that may change when a run goes on: how long it lasts, what it saves, logs and records, what it runs on."""
 MOST_ROWS = 200_000  # The most rows that the digest of a dataset covers; in a larger dataset, rows at equal distances
+OTHERWISE = "give another output folder, or start anew in this one\n(--no-resume, in Python resume=False)."
 _WEIGHTS = (".safetensors", ".bin", ".gguf", ".json")
 
 Version = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
@@ -81,12 +82,10 @@ class Differences(NamedTuple):
     allowed: Sequence[str]
 
 
-def identity_of(
-    config: GRPOConfig, rewards: Mapping[str, Composable], weights: Mapping[str, float], rows: Dataset
-) -> RunIdentity:
+def identity_of(config: GRPOConfig, runtime: Scorer, rows: Dataset) -> RunIdentity:
     """Return the identity of a run that starts now."""
-    versions = {name: _digest(reward.version) for name, reward in rewards.items()}
-    return RunIdentity(settings=_settings(config, weights), rewards=versions, dataset=dataset_identity(rows))
+    versions = {name: _digest(reward.version) for name, reward in runtime.rewards.items()}
+    return RunIdentity(settings=_settings(config, runtime.weights), rewards=versions, dataset=dataset_identity(rows))
 
 
 def _digest(version: str) -> str:
@@ -165,7 +164,7 @@ def differences(old: RunIdentity, new: RunIdentity) -> Differences:
         now = new.settings.get(name)
         if now == value or (name.startswith("reward_weights.") and name not in new.settings):
             continue  # a reward that is gone is reported below
-        (allowed if name in MAY_CHANGE else refused).append(f"{name}: {_render(value)} -> {_render(now)}")
+        (allowed if name in MAY_CHANGE else refused).append(changed(name, value, now))
     for name in {**old.rewards, **new.rewards}:
         before, after = old.rewards.get(name), new.rewards.get(name)
         if before is None:
@@ -177,8 +176,10 @@ def differences(old: RunIdentity, new: RunIdentity) -> Differences:
     return Differences(refused, allowed)
 
 
-def _render(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+def changed(name: str, old: object, new: object) -> str:
+    """Return the line of a setting that differs."""
+    before, after = (value if isinstance(value, str) else json.dumps(value) for value in (old, new))
+    return f"{name}: {before} -> {after}"
 
 
 def read_identity(folder: Path) -> RunIdentity | None:
@@ -212,14 +213,38 @@ def _unreadable(file: Path, reason: str) -> ConfigError:
     )
 
 
-def write_identity(folder: Path, identity: RunIdentity) -> None:
-    """Write an identity into a folder, whole or not at all. Only the first of several training processes writes."""
-    if int(os.environ.get("RANK", "0")) != 0:
+def refusal(where: Path, noun: str, parts: str, lines: Sequence[str]) -> ConfigError:
+    """Return the error that a run or training cannot go on, with a line for each difference."""
+    return ConfigError(
+        f"{where}: the {noun} in it was started with other {parts} or rows:\n"
+        + "".join(f"  {line}\n" for line in lines)
+        + f"Nothing was run or changed. To go on, put these back.\nOtherwise {OTHERWISE}"
+    )
+
+
+def own_rank() -> int:
+    """Return this process's rank among those of a training, as a launcher such as torchrun says it."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def is_first_process() -> bool:
+    """Whether this is the first of a training's processes, or the only one: what is beside the weights, it writes."""
+    return own_rank() == 0
+
+
+def write_whole(file: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON into a file, whole or not at all. Only the first of several training processes writes."""
+    if not is_first_process():
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / f".{FILE}.{os.getpid()}"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        fresh.write_text(json.dumps(identity.model_dump(), indent=2) + "\n", encoding="utf-8")
-        fresh.replace(folder / FILE)
+        fresh.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        fresh.replace(file)
     finally:
         fresh.unlink(missing_ok=True)
+
+
+def write_identity(folder: Path, identity: RunIdentity) -> None:
+    """Write an identity into a folder, or into a checkpoint."""
+    write_whole(folder / FILE, identity.model_dump())

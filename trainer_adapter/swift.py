@@ -121,52 +121,38 @@ class AsyncORM(_SwiftRewards):
         return self._numbers(await self._core.ascore(self._rollouts(completions, columns)))
 
 
-def swift_orm(
-    rewards: object = None,
-    *,
-    default: float = 0.0,
-    weights: Sequence[float] | Mapping[str, float] | None = None,
-    group_size: int | None = None,
-    **options: Unpack[RuntimeOptions],
-) -> type[ORM]:
+class SwiftOptions(RuntimeOptions, total=False):
+    """The options of a class for ms-swift."""
+
+    default: float  # The number for a completion without a total; 0.0 unless it is given
+    weights: Sequence[float] | Mapping[str, float] | None  # Each reward's weight in the total
+    group_size: int | None  # `--num_generations`, where a reward scores groups
+
+
+def swift_orm(rewards: object = None, **options: Unpack[SwiftOptions]) -> type[ORM]:
     """Return a class for ms-swift's ``orms``: the weighted total of some rewards.
 
     Args:
         rewards: As :class:`TrainerRewards` takes them.
-        default: The number that ms-swift gets for a completion without a total.
-        weights: Each reward's weight in the total.
-        group_size: ``--num_generations``, where a reward scores groups; a call has those of a process.
-        options: The other options of :class:`rewardkit.Runtime`.
+        options: ``default``, the number that ms-swift gets for a completion without a total, 0.0; ``weights``;
+            ``group_size``, which is ``--num_generations`` where a reward scores groups, as a call has those of a
+            process; and the other options of :class:`rewardkit.Runtime`.
 
     Raises:
         RewardError: As :class:`TrainerRewards`.
     """
-    return type("RewardkitORM", (ORM,), _members(rewards, default, weights, group_size, options))
+    return type("RewardkitORM", (ORM,), _members(rewards, options))
 
 
-def swift_async_orm(
-    rewards: object = None,
-    *,
-    default: float = 0.0,
-    weights: Sequence[float] | Mapping[str, float] | None = None,
-    group_size: int | None = None,
-    **options: Unpack[RuntimeOptions],
-) -> type[AsyncORM]:
+def swift_async_orm(rewards: object = None, **options: Unpack[SwiftOptions]) -> type[AsyncORM]:
     """Return a class as :func:`swift_orm` does, which ms-swift awaits."""
-    return type("RewardkitAsyncORM", (AsyncORM,), _members(rewards, default, weights, group_size, options))
+    return type("RewardkitAsyncORM", (AsyncORM,), _members(rewards, options))
 
 
-def _members(
-    rewards: object,
-    default: float,
-    weights: Sequence[float] | Mapping[str, float] | None,
-    group_size: int | None,
-    options: RuntimeOptions,
-) -> dict[str, Any]:
-    core = TrainerRewards(
-        rewards, asks=_ASKS, on_unknown="zero", weights=weights, whole_groups=group_size is not None, **options
-    )
-    return {"rewards": core, "default": float(default), "size": group_size}
+def _members(rewards: object, options: SwiftOptions) -> dict[str, Any]:
+    default, size = options.pop("default", 0.0), options.pop("group_size", None)
+    core = TrainerRewards(rewards, asks=_ASKS, on_unknown="zero", whole_groups=size is not None, **options)
+    return {"rewards": core, "default": float(default), "size": size}
 
 
 def _same_in_groups(columns: Mapping[str, Sequence[Any]], groups: Sequence[Any]) -> dict[str, Sequence[Any]]:

@@ -22,7 +22,7 @@ from trainer_adapter.environment_values import check_workspaces
 from trainer_adapter.grpo import BatchTiming, RewardAdapter
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
 from trainer_adapter.resuming import STATE, Start, choose_start, state_of
-from trainer_adapter.run_identity import RunIdentity, counted, identity_of, read_identity, write_identity
+from trainer_adapter.run_identity import RunIdentity, counted, identity_of, own_rank, read_identity, write_identity
 from trainer_adapter.trl_settings import check_settings, make_config
 
 if TYPE_CHECKING:
@@ -99,53 +99,61 @@ def train(
     output_dir = Path(output_dir)
     check_model(config.base_model)
     check_settings("GRPOConfig", config.trl)
-    adapter = RewardAdapter(
-        config.reward_fns,
-        weights=config.reward_weights,
-        workers=config.workers,
-        load_timeout_s=config.load_timeout_s,
-        lane=config.lane,
-        ray_address=config.ray_address,
-        partial=config.partial,
-        health_every=config.health_every,
-    )
+    adapter = _adapter(config)
+    called = str(dataset) if isinstance(dataset, str | Path) else "dataset"
+    rows, eval_rows = _read(config, adapter, dataset, eval_dataset, called)
+    trained = output_dir / ("adapter" if config.adapter else "model")
+    start = choose_start(output_dir, trained, identity_of(config, adapter.runtime, rows), resume)
+    record = _record_of(config, output_dir)
+    if start.finished:
+        return _finished(start, trained, output_dir, record)
+    _log_start(start, config)
+    with adapter:
+        writer = _identity_writer(start.identity)
+        trainer = _trainer(config, adapter, rows, eval_rows, output_dir, [writer, *callbacks])
+        if record is not None:
+            adapter.record_in(_recorder(record, config, start, output_dir))
+        adapter.attach(trainer)
+        write_identity(output_dir, start.identity)
+        seconds = _run(trainer, start, output_dir, resume is True)
+        state = trainer.state
+        if state.global_step == 0:
+            raise DataError(f"{called}: the trainer took no step on its {counted(len(rows), 'row')}; nothing was saved")
+        trainer.save_model(str(trained))
+        write_identity(output_dir, start.identity.model_copy(update={"finished_steps": state.global_step}))
+        log, timings = list(state.log_history), list(adapter.timings)
+        return TrainResult(output_dir, trained, state.global_step, log, timings, seconds, record=record)
+
+
+def _adapter(config: GRPOConfig) -> RewardAdapter:
+    same = ("workers", "load_timeout_s", "lane", "ray_address", "partial", "health_every")
+    options = {name: getattr(config, name) for name in same}
+    return RewardAdapter(config.reward_fns, weights=config.reward_weights, **options)
+
+
+def _read(
+    config: GRPOConfig, adapter: RewardAdapter, dataset: Source, eval_dataset: Source | None, called: str
+) -> tuple[Dataset, Dataset | None]:
+    """Return the rows to train on and to evaluate on, with the columns that the rewards read."""
     with needing_extra():
         rows = read_dataset(dataset)
         eval_rows = None if eval_dataset is None else read_dataset(eval_dataset, what="evaluation set")
     _check_columns(adapter, rows, "dataset")
     if eval_rows is not None:
         _check_columns(adapter, eval_rows, "evaluation set")
-    called = str(dataset) if isinstance(dataset, str | Path) else "dataset"
     _check_enough(config, rows, called)
-    trained = output_dir / ("adapter" if config.adapter else "model")
-    now = identity_of(config, adapter.runtime.rewards, adapter.runtime.weights, rows)
-    start = choose_start(output_dir, trained, now, resume)
-    if start.finished:
-        return _finished(start, trained, output_dir, _record_of(config, output_dir))
-    _log_start(start, config)
-    with adapter:
-        callbacks = [_identity_writer(start.identity), *callbacks]
-        trainer = _trainer(config, adapter, rows, eval_rows, output_dir, callbacks)
-        if (record := _record_of(config, output_dir)) is not None:
-            adapter.record_in(_recorder(record, config, start, output_dir))
-        adapter.attach(trainer)
-        write_identity(output_dir, start.identity)
-        start_s = time.monotonic()
-        try:
-            trainer.train(resume_from_checkpoint=None if start.checkpoint is None else str(start.checkpoint))
-        except KeyboardInterrupt as stop:
-            stop.add_note(_save_interrupted(trainer, start, output_dir, resume is True))
-            raise
-        seconds = time.monotonic() - start_s
-        if trainer.state.global_step == 0:
-            raise DataError(f"{called}: the trainer took no step on its {counted(len(rows), 'row')}; nothing was saved")
-        trainer.save_model(str(trained))
-        state = trainer.state
-        write_identity(output_dir, start.identity.model_copy(update={"finished_steps": state.global_step}))
-        return TrainResult(
-            output_dir, trained, state.global_step, list(state.log_history), list(adapter.timings), seconds,
-            record=record,
-        )  # fmt: skip
+    return rows, eval_rows
+
+
+def _run(trainer: GRPOTrainer, start: Start, output_dir: Path, resumes: bool) -> float:
+    """Train, and return the seconds that it took; an interrupt leaves a checkpoint of the last whole step."""
+    start_s = time.monotonic()
+    try:
+        trainer.train(resume_from_checkpoint=None if start.checkpoint is None else str(start.checkpoint))
+    except KeyboardInterrupt as stop:
+        stop.add_note(_save_interrupted(trainer, start, output_dir, resumes))
+        raise
+    return time.monotonic() - start_s
 
 
 def _finished(start: Start, trained: Path, output_dir: Path, record: RecordPlace | None) -> TrainResult:
@@ -167,7 +175,6 @@ def _record_of(config: GRPOConfig, output_dir: Path) -> RecordPlace | None:
 def _recorder(record: RecordPlace, config: GRPOConfig, start: Start, output_dir: Path) -> Recorder:
     """Return what records the run: further in the record of the run that goes on, else in a new one."""
     from rewardkit import Recorder
-    from trainer_adapter.capture import own_rank  # it brings numpy along
 
     goes_on = start.checkpoint is not None and start.checkpoint.resolve().parent == output_dir.resolve()
     fns = config.reward_fns

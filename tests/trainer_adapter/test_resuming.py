@@ -38,7 +38,7 @@ def identity(rows: list[dict[str, Any]] = ROWS, **fields: Any) -> RunIdentity:
     given: dict[str, Any] = {"base_model": "some/model", "reward_fns": [scoring(1.0)], "train_steps": 10, **fields}
     config = GRPOConfig(**given)
     runtime = Runtime(config.reward_fns, weights=config.reward_weights, lane="inline")
-    return identity_of(config, runtime.rewards, runtime.weights, read_dataset(rows))
+    return identity_of(config, runtime, read_dataset(rows))
 
 
 def checkpoint(output_dir: Path, step: int, made: RunIdentity | None) -> Path:

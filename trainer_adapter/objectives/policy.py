@@ -108,9 +108,7 @@ def grpo_loss(
             and is counted by ``"grpo"`` and ``"dr_grpo"``.
         ref_logps: The reference model's log-probabilities, (B, T), needed if ``beta`` is not 0.
         beta: How much the divergence from the reference model costs, 0 or more.
-        low: As for :func:`clipped_surrogate`.
-        high: As for :func:`clipped_surrogate`.
-        level: As for :func:`clipped_surrogate`.
+        low, high, level: As for :func:`clipped_surrogate`.
         normalization: What is averaged over.
         max_completion_length: Tokens, for ``"dr_grpo"``; T unless given, which is right only if all batches have it.
         tokens_in_batch: Tokens, for ``"dapo"``; those of this batch unless given. With several processes, the tokens

@@ -26,22 +26,29 @@ MaxFailed = Annotated[float, typer.Option(help="Exit with 1 if a greater share o
 Seed = Annotated[int, typer.Option(help="Seed of the order that pairs are put in, for ECE.", metavar="N", min=0)]
 Limit = Annotated[int | None, typer.Option(help="Read only the first N rows.", metavar="N", min=1)]
 
+# Options of one command alone.
+Subset = Annotated[
+    str | None, typer.Option(help="The column of subsets; by default 'subset', if there is one.", metavar="COLUMN")
+]
+Out = Annotated[Path | None, typer.Option(help="Write each row's scores here, as JSON Lines.", metavar="FILE")]
+MinAccuracy = Annotated[float | None, typer.Option(help="Exit with 1 if the accuracy is below.", metavar="SHARE")]
+FlagBelow = Annotated[float | None, typer.Option(help="Also flag an accuracy that is surely below.", metavar="SHARE")]
+_STEP = "The training step measured; by default the run's last, or one more than before."
+Step = Annotated[int | None, typer.Option(help=_STEP, metavar="N", min=0)]
+_NAME = "The canary set's name in the record; by default the file's."
+Name = Annotated[str | None, typer.Option(help=_NAME, metavar="NAME")]
+NewBaseline = Annotated[bool, typer.Option("--new-baseline", help="Compare with this measurement from now on.")]
+
 
 def eval_command(
     model: Model,
     pairs: Annotated[Path, typer.Argument(help=_PAIRS, metavar="PAIRS", show_default=False)],
-    subset: Annotated[
-        str | None, typer.Option(help="The column of subsets; by default 'subset', if there is one.", metavar="COLUMN")
-    ] = None,
+    subset: Subset = None,
     scale: Scale = None,
     bins: Bins = 10,
     limit: Limit = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write each row's scores here, as JSON Lines.", metavar="FILE")
-    ] = None,
-    min_accuracy: Annotated[
-        float | None, typer.Option(help="Exit with 1 if the accuracy is below.", metavar="SHARE")
-    ] = None,
+    out: Out = None,
+    min_accuracy: MinAccuracy = None,
     max_failed: MaxFailed = 0.1,
     workers: Workers = None,
     timeout: Timeout = None,
@@ -83,7 +90,6 @@ def eval_command(
     if out is not None:
         write_rows(out, [plain_row(row) for row in scored])
     breaches = _breaches(report.overall, min_accuracy, max_failed)
-    files = {"pairs": str(pairs), "out": None if out is None else str(out)}
 
     def show() -> None:
         print_report(report, screen())
@@ -92,7 +98,7 @@ def eval_command(
         if breaches:
             typer.echo(f"NOT passed: {'; '.join(breaches)}")
 
-    values = {**report.as_json(), **files, "breaches": breaches}
+    values = {**report.as_json(), "pairs": str(pairs), "out": out and str(out), "breaches": breaches}
     finish(values, show, as_json=as_json, code=FAILED if breaches else 0)
 
 
@@ -118,21 +124,10 @@ def monitor_command(
     run: RunPlace,
     model: Model,
     canary: Annotated[Path, typer.Argument(help=_PAIRS, metavar="CANARY", show_default=False)],
-    step: Annotated[
-        int | None,
-        typer.Option(
-            help="The training step measured; by default the run's last, or one more than before.", metavar="N", min=0
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="The canary set's name in the record; by default the file's.", metavar="NAME")
-    ] = None,
-    new_baseline: Annotated[
-        bool, typer.Option("--new-baseline", help="Compare with this measurement from now on.")
-    ] = False,
-    min_accuracy: Annotated[
-        float | None, typer.Option(help="Also flag an accuracy that is surely below.", metavar="SHARE")
-    ] = None,
+    step: Step = None,
+    name: Name = None,
+    new_baseline: NewBaseline = False,
+    min_accuracy: FlagBelow = None,
     scale: Scale = None,
     bins: Bins = 10,
     limit: Limit = None,

@@ -129,8 +129,9 @@ def over_optimisation(
                 raise DataError(f"{name}[{index}] is {value!r}: expected a finite number; leave the point out")
     steps = tuple(range(len(kl)) if places is None else places)
     proxies, golds = ([Interval(float(v), float(v), float(v), 1) for v in values] for values in (proxy, gold))
-    flag, untold = (None, None) if how != "training" else _flag(steps, _array(proxy), _array(gold))
-    return _result(how, steps, _array(kl), proxies, golds, flag, untold, unit=unit)
+    distances, proxy_values, gold_values = (np.array(values, dtype=float) for values in (kl, proxy, gold))
+    flag, untold = (None, None) if how != "training" else _flag(steps, proxy_values, gold_values)
+    return _result(how, steps, distances, proxies, golds, flag, untold, unit=unit)
 
 
 def best_of_n_over_optimisation(
@@ -229,17 +230,9 @@ def _result(
 ) -> OverOptimisation:
     distance = np.sqrt(np.maximum(kl, 0.0))
     fitted, peak = _gao(distance, np.array([point.rate for point in gold], dtype=float), how)
+    sqrt_kl = tuple(distance.tolist())
     return OverOptimisation(
-        how=how,
-        places=tuple(places),
-        sqrt_kl=tuple(distance.tolist()),
-        proxy=tuple(proxy),
-        gold=tuple(gold),
-        fitted=fitted,
-        peak=peak,
-        flag=flag,
-        untold=untold,
-        unit=unit,
+        how, tuple(places), sqrt_kl, tuple(proxy), tuple(gold), fitted, peak, flag, untold, unit=unit
     )
 
 
@@ -341,7 +334,3 @@ def _curve(name: str, points: Sequence[Interval], order: Sequence[int]) -> Curve
     has_band = any(point.of > 1 for point in ordered)
     low, high = ([point.low for point in ordered], [point.high for point in ordered]) if has_band else ([], [])
     return Curve(name, [point.rate for point in ordered], low, high)
-
-
-def _array(values: Sequence[float]) -> Any:
-    return np.array(values, dtype=float)

@@ -78,14 +78,16 @@ def split_groups(groups: Sequence[LabelledGroup], share: float, seed: int) -> He
     """Return the groups, with a share of the prompts held out; a prompt is on one side with all its groups."""
     if not share:
         return HeldOut(list(groups), [])
-    keys = sorted({one.key for one in groups})
+    keys = sorted({group.key for group in groups})
     if len(keys) < 2:
         raise DataError(
             f"{len(keys)} prompt: nothing can be held out by prompt; give rows of more prompts, or holdout: 0"
         )
     random.Random(seed).shuffle(keys)  # noqa: S311 - a split, not a secret
-    out = set(keys[: min(len(keys) - 1, max(1, round(share * len(keys))))])
-    return HeldOut([one for one in groups if one.key not in out], [one for one in groups if one.key in out])
+    held_out = set(keys[: min(len(keys) - 1, max(1, round(share * len(keys))))])
+    return HeldOut(
+        [group for group in groups if group.key not in held_out], [group for group in groups if group.key in held_out]
+    )
 
 
 def _preferences(source: Any, what: str) -> list[PreferenceRow]:
@@ -94,50 +96,40 @@ def _preferences(source: Any, what: str) -> list[PreferenceRow]:
     rows = [row for _, row in _rows(source, what)]
     try:
         return preferences_of(rows)
-    except DataError as wrong:
-        raise DataError(f"{what}, {wrong}") from None
+    except DataError as error:
+        raise DataError(f"{what}, {error}") from None
 
 
 def _rows(source: Any, what: str) -> list[tuple[str, Mapping[str, Any]]]:
     if isinstance(source, str | Path):
         return [(f"{source}:{row.line}", row.values) for row in read_rows(source, for_trainer=False)]
-    found = []
-    for number, row in enumerate(source):
+    rows = [(f"{what}, row {number}", row) for number, row in enumerate(source)]
+    for where, row in rows:
         if not isinstance(row, Mapping):
-            raise DataError(f"{what}, row {number}: expected a dictionary, got {shorten(row)}")
-        found.append((f"{what}, row {number}", row))
-    if not found:
+            raise DataError(f"{where}: expected a dictionary, got {shorten(row)}")
+    if not rows:
         raise DataError(f"{what}: it has no rows")
-    return found
+    return rows
 
 
 def _paired(rows: Sequence[PreferenceRow]) -> list[LabelledGroup]:
     """Return a group a prompt, with all pairs of its rows; a completion that several pairs share stands once."""
     prompts: dict[str, tuple[PreferenceRow, list[Any], dict[str, int], list[Pair]]] = {}
     for row in rows:
-        margin = _margin(row)
-        found = prompts.setdefault(_text(row.prompt), (row, [], {}, []))
-        _, completions, places, pairs = found
+        value = row.columns.get("margin")
+        margin = 0.0 if value is None or value == "" else _number(value, row.where, "margin")
+        _, completions, indices, pairs = prompts.setdefault(_text(row.prompt), (row, [], {}, []))
         for name, side in (("chosen", row.chosen), ("rejected", row.rejected)):
-            for one in side:
-                _check_said(one, row.where, name)
-        for one in (*row.chosen, *row.rejected):
-            if places.setdefault(_text(one), len(completions)) == len(completions):
-                completions.append(one)
-        pairs.extend(
-            Pair(places[_text(won)], places[_text(lost)], margin) for won in row.chosen for lost in row.rejected
-        )
+            for completion in side:
+                _check_turns(completion, row.where, name)
+                if indices.setdefault(_text(completion), len(completions)) == len(completions):
+                    completions.append(completion)
+        winners, losers = ([indices[_text(turns)] for turns in side] for side in (row.chosen, row.rejected))
+        pairs += [Pair(winner, loser, margin) for winner in winners for loser in losers]
     return [
         LabelledGroup(first.where, first.prompt, tuple(completions), pairs=tuple(pairs))
         for first, completions, _, pairs in prompts.values()
     ]
-
-
-def _margin(row: PreferenceRow) -> float:
-    value = row.columns.get("margin")
-    if value is None or value == "":
-        return 0.0
-    return _number(value, row.where, "margin")
 
 
 def _number(value: Any, where: str, column: str) -> float:
@@ -154,15 +146,15 @@ def _number(value: Any, where: str, column: str) -> float:
 def _ranked(rows: Sequence[tuple[str, Mapping[str, Any]]], size: int | None) -> list[LabelledGroup]:
     listed = "completions" in rows[0][1]
     groups = [_listed(where, row) for where, row in rows] if listed else _by_prompt(rows)
-    return [part for one in groups for part in _parts(one, size)]
+    return [part for group in groups for part in _parts(group, size)]
 
 
 def _listed(where: str, row: Mapping[str, Any]) -> LabelledGroup:
-    prompt, completions = _said(row, "prompt", where), _list(row, "completions", where)
-    for number, one in enumerate(completions):
-        _check_said(one, where, f"completions[{number}]")
+    prompt, completions = _turns(row, "prompt", where), _list(row, "completions", where)
+    for number, completion in enumerate(completions):
+        _check_turns(completion, where, f"completions[{number}]")
     column = _one_of(row, ("ranks", "scores"), where)
-    ranks = [_rank(one, where, column) for one in _list(row, column, where)]
+    ranks = [_rank(value, where, column) for value in _list(row, column, where)]
     if len(ranks) != len(completions):
         _refuse(where, column, f"has {len(ranks)} values for {len(completions)} completions")
     return LabelledGroup(where, prompt, tuple(completions), ranks=tuple(ranks))
@@ -171,7 +163,7 @@ def _listed(where: str, row: Mapping[str, Any]) -> LabelledGroup:
 def _by_prompt(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[LabelledGroup]:
     groups: dict[str, LabelledGroup] = {}
     for where, row in rows:
-        prompt, completion = _said(row, "prompt", where), _said(row, "completion", where)
+        prompt, completion = _turns(row, "prompt", where), _turns(row, "completion", where)
         column = _one_of(row, ("rank", "score"), where)
         rank = _rank(row[column], where, column)
         so_far = groups.get(_text(prompt)) or LabelledGroup(where, prompt, ())
@@ -193,19 +185,17 @@ def _parts(group: LabelledGroup, size: int | None) -> list[LabelledGroup]:
     if size is not None and count % size:
         _refuse(group.where, "prompt", f"has {count} completions, which group_size={size} does not divide")
     size = size or count
-    found = [
-        replace(group, completions=group.completions[at : at + size], ranks=group.ranks[at : at + size])
-        for at in range(0, count, size)
-    ]
-    for one in found:
-        if len(set(one.ranks)) < 2:
-            words = "only one completion" if len(one.ranks) == 1 else "the same rank for all completions"
-            _refuse(one.where, "prompt", f"has {words}: there is no ranking to learn; leave it out")
-    return found
+    cuts = [slice(start, start + size) for start in range(0, count, size)]
+    parts = [replace(group, completions=group.completions[cut], ranks=group.ranks[cut]) for cut in cuts]
+    for part in parts:
+        if len(set(part.ranks)) < 2:
+            problem = "only one completion" if len(part.ranks) == 1 else "the same rank for all completions"
+            _refuse(part.where, "prompt", f"has {problem}: there is no ranking to learn; leave it out")
+    return parts
 
 
 def _outcome(where: str, row: Mapping[str, Any]) -> LabelledGroup:
-    prompt, completion = _said(row, "prompt", where), _said(row, "completion", where)
+    prompt, completion = _turns(row, "prompt", where), _turns(row, "completion", where)
     column = _one_of(row, ("correct", "label"), where)
     value = row[column]
     word = str(value).strip().lower()
@@ -217,10 +207,10 @@ def _outcome(where: str, row: Mapping[str, Any]) -> LabelledGroup:
 
 
 def _stepwise(where: str, row: Mapping[str, Any], separator: str) -> LabelledGroup:
-    prompt = _said(row, "prompt", where)
+    prompt = _turns(row, "prompt", where)
     column = _one_of(row, ("steps", "completions", "completion"), where)
     if column == "completion":
-        whole = _said(row, column, where)
+        whole = _turns(row, column, where)
         if not isinstance(whole, str):
             _refuse(where, column, f"expected text, got {shorten(whole)}; give the steps as a list in 'steps'")
         steps = [part for part in whole.split(separator) if part.strip()]
@@ -231,7 +221,7 @@ def _stepwise(where: str, row: Mapping[str, Any], separator: str) -> LabelledGro
         if not isinstance(step, str) or not step.strip():
             _refuse(where, column, f"step {number} is empty or no text: {shorten(step)}")
     name = _one_of(row, ("labels", "step_labels"), where)
-    labels = [_step_label(one, where, name, number) for number, one in enumerate(_list(row, name, where))]
+    labels = [_step_label(value, where, name, number) for number, value in enumerate(_list(row, name, where))]
     if len(labels) != len(steps):
         _refuse(where, name, f"has {len(labels)} labels for {len(steps)} steps")
     return LabelledGroup(where, prompt, (whole,), steps=(tuple(steps),), step_labels=(tuple(labels),))
@@ -240,16 +230,16 @@ def _stepwise(where: str, row: Mapping[str, Any], separator: str) -> LabelledGro
 def _step_label(value: Any, where: str, column: str, number: int) -> int:
     if isinstance(value, bool):
         return _STEP_LABELS[value]
-    words = value.strip().lower() if isinstance(value, str) else value
-    if words in ("true", "false"):
-        return _STEP_LABELS[words == "true"]
+    cell = value.strip().lower() if isinstance(value, str) else value
+    if cell in ("true", "false"):
+        return _STEP_LABELS[cell == "true"]
     try:
-        found = float(words)
+        label = float(cell)
     except (TypeError, ValueError):
-        found = math.nan
-    if found not in (-1, 0, 1):
+        label = math.nan  # no label, as every other number
+    if label not in (-1, 0, 1):
         _refuse(where, column, f"of step {number}: expected +1, 0, -1, true or false, got {shorten(value)}")
-    return int(found)
+    return int(label)
 
 
 def _one_of(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:
@@ -262,48 +252,53 @@ def _one_of(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:
     _refuse(where, names[0], f"is missing{others}; it has {has or 'nothing'}")
 
 
-def _said(row: Mapping[str, Any], name: str, where: str) -> Any:
+def _turns(row: Mapping[str, Any], name: str, where: str) -> Any:
     _one_of(row, (name,), where)
-    value, found = row[name], _decoded(row[name])
-    if not isinstance(value, str) or (found and all(isinstance(one, Mapping) and "role" in one for one in found)):
-        value = found  # else it is an answer that happens to spell a list, such as [2, 3]
-    _check_said(value, where, name)
+    value, content = row[name], _decode_cell(row[name])
+    if not isinstance(value, str) or _is_chat(content):
+        value = content  # else it is an answer that happens to spell a list, such as [2, 3]
+    _check_turns(value, where, name)
     return value
 
 
-def _check_said(value: Any, where: str, name: str) -> None:
+def _is_chat(value: object) -> bool:
+    return (
+        isinstance(value, list) and value != [] and all(isinstance(turn, Mapping) and "role" in turn for turn in value)
+    )
+
+
+def _check_turns(value: Any, where: str, name: str) -> None:
     if isinstance(value, str):
         if not value.strip():
             _refuse(where, name, "is empty")
         return
-    if not (isinstance(value, list) and value and all(isinstance(one, Mapping) and "role" in one for one in value)):
+    if not _is_chat(value):
         _refuse(where, name, f"expected text or a list of chat messages, got {shorten(value)}")
     if not has_text(value):
         _refuse(where, name, "is empty: its messages have no text; leave the row out")
 
 
-def has_text(said: str | Sequence[Mapping[str, Any]]) -> bool:
+def has_text(turns: str | Sequence[Mapping[str, Any]]) -> bool:
     """Return whether a text, or some message, says anything or calls a tool."""
-    messages = [{"content": said}] if isinstance(said, str) else said
-    return any(str(one.get("content") or "").strip() or one.get("tool_calls") for one in messages)
+    messages = [{"content": turns}] if isinstance(turns, str) else turns
+    return any(str(message.get("content") or "").strip() or message.get("tool_calls") for message in messages)
 
 
 def _list(row: Mapping[str, Any], name: str, where: str) -> list[Any]:
     _one_of(row, (name,), where)
-    value = _decoded(row[name])
+    value = _decode_cell(row[name])
     if not isinstance(value, list) or not value:
         _refuse(where, name, f"expected a list that is not empty, got {shorten(value)}")
     return value
 
 
-def _decoded(value: Any) -> Any:
+def _decode_cell(value: Any) -> Any:
     """Return the list that a cell of CSV spells; arrays and tuples as lists."""
     if isinstance(value, str) and value.startswith("["):
         try:
-            found = json.loads(value)
+            return json.loads(value)  # a list, because of the bracket
         except (ValueError, RecursionError):
             return value
-        return found if isinstance(found, list) else value
     if isinstance(value, tuple):
         return list(value)
     return value.tolist() if hasattr(value, "tolist") else value

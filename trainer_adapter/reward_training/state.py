@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit import ConfigError
-from trainer_adapter.capture import own_rank
 from trainer_adapter.resuming import whole_checkpoints
 from trainer_adapter.reward_training.reading import LabelledGroup
 from trainer_adapter.reward_training.reward_model_config import RewardModelConfig
-from trainer_adapter.run_identity import model_identity
+from trainer_adapter.run_identity import changed, model_identity, refusal, write_whole
 
 STATE_FILE = "reward_training.json"  # The file in an output folder that says what the training in it was started with
 _NOT_COMPARED = frozenset({
@@ -62,19 +61,13 @@ def begin(folder: Path, identity: dict[str, Any], resume: bool) -> Going:
         raise ConfigError(f"{folder}: there are weights of something else in it; give another output_dir")
     if state is not None:
         shutil.rmtree(checkpoints, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    _write(path, {"format": 1, "identity": identity, "ended": False})
+    write_whole(path, {"format": 1, "identity": identity, "ended": False})
     return Going(None, ended=False)
 
 
 def end(folder: Path, identity: dict[str, Any], counts: dict[str, Any]) -> None:
     """Write down that the training has ended, and its numbers of steps, prompts and completions."""
-    _write(folder / STATE_FILE, {"format": 1, "identity": identity, "ended": True, "told": counts})
-
-
-def is_first_process() -> bool:
-    """Whether this is the first of a training's processes, or the only one: what is beside the weights, it writes."""
-    return own_rank() == 0
+    write_whole(folder / STATE_FILE, {"format": 1, "identity": identity, "ended": True, "told": counts})
 
 
 def counts_of(folder: Path) -> dict[str, Any]:
@@ -84,14 +77,9 @@ def counts_of(folder: Path) -> dict[str, Any]:
 
 
 def _compare(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    changed = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
-    if changed:
-        lines = "".join(f"  {name}: {old.get(name)!r} -> {new.get(name)!r}\n" for name in changed)
-        raise ConfigError(
-            f"{folder}: the training in it was started with other settings or rows:\n{lines}"
-            "Nothing was run or changed. To go on, put these back; otherwise give another output_dir,\n"
-            "or start anew in this one (--no-resume, in Python resume=False)."
-        )
+    names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    if names:
+        raise refusal(folder, "training", "settings", [changed(name, old.get(name), new.get(name)) for name in names])
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -104,11 +92,3 @@ def _read(path: Path) -> dict[str, Any] | None:
     if not isinstance(state, dict) or not isinstance(state.get("identity"), dict):
         raise ConfigError(f"{path}: is not the state of a reward model's training; give another output_dir")
     return state
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    if not is_first_process():
-        return
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    fresh.replace(path)

@@ -43,8 +43,8 @@ from trainer_adapter.reward_training.model import (
 from trainer_adapter.reward_training.reading import HeldOut, read_groups, split_groups
 from trainer_adapter.reward_training.reward_model_config import RewardModelConfig
 from trainer_adapter.reward_training.run_pairs import pairs_from_run
-from trainer_adapter.reward_training.state import begin, counts_of, end, identity_of, is_first_process
-from trainer_adapter.run_identity import counted
+from trainer_adapter.reward_training.state import begin, counts_of, end, identity_of
+from trainer_adapter.run_identity import counted, is_first_process
 from trainer_adapter.trl_settings import check_settings
 
 if TYPE_CHECKING:

@@ -51,21 +51,10 @@ def group_losses(kind: ModelKind, logits: torch.Tensor, batch: dict[str, Any], c
     return torch.stack(terms)
 
 
-def make_trainer(
-    config: RewardModelConfig,
-    backbone: Backbone,
-    groups: Sequence[EncodedGroup],
-    callbacks: Sequence[TrainerCallback] = (),
-) -> RewardTrainer:
-    """Return TRL's trainer of a model on groups; with an adapter, the model is wrapped."""
-    with needing_extra():
-        import torch
-        from datasets import Dataset  # type: ignore[import-untyped]
-        from peft import LoraConfig
-        from transformers import PrinterCallback
-        from trl import RewardConfig, RewardTrainer  # type: ignore[attr-defined]
-
-    kind, pad_id = config.kind, int(backbone.tokenizer.pad_token_id)
+def _trainer_class(config: RewardModelConfig) -> type[RewardTrainer]:
+    """Return TRL's trainer with the loss of whole groups; a function, because TRL is imported late."""
+    import torch
+    from trl import RewardTrainer  # type: ignore[attr-defined]
 
     class GroupTrainer(RewardTrainer):
         loss_is_scaled_for_ga = True  # compute_loss divides by the prompts of the whole optimizer step
@@ -82,19 +71,19 @@ def make_trainer(
                 rows = samples[-1]["weights"]
                 own = progress.remainder - self.accelerator.process_index * self.args.train_batch_size
                 rows[max(0, own) :] = 0.0
-            mine = torch.stack([each["weights"].sum() for each in samples]).sum() if samples else torch.tensor(0.0)
-            return samples, self.accelerator.reduce(mine.to(device), reduction="sum")
+            prompts = torch.stack([batch["weights"].sum() for batch in samples]).sum() if samples else torch.tensor(0.0)
+            return samples, self.accelerator.reduce(prompts.to(device), reduction="sum")
 
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: Any = False, num_items_in_batch: Any = None
         ) -> Any:
             outputs = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
             weights = inputs["weights"]
-            total = (group_losses(kind, outputs.logits.float(), inputs, config.center) * weights).sum()
+            total = (group_losses(config.kind, outputs.logits.float(), inputs, config.center) * weights).sum()
             prompts = weights.sum() if num_items_in_batch is None else num_items_in_batch
             # Data-parallel training takes the mean of the processes' gradients.
             loss = total * (self.accelerator.num_processes / prompts)
-            if kind == "bradley_terry":
+            if config.kind == "bradley_terry":
                 self._note_pairs(outputs.logits[:, 0].detach().float(), inputs)
             return (loss, outputs) if return_outputs else loss
 
@@ -102,18 +91,37 @@ def make_trainer(
             """Keep the accuracy and the margin of a forward pass, of all processes, for the log."""
             pairs = inputs["pairs"]
             counts = inputs["weights"][inputs["pair_group"]]
-            apart = scores[pairs[:, 0]] - scores[pairs[:, 1]]
-            sums = torch.stack([((apart > 0) * counts).sum(), (apart * counts).sum(), counts.sum()])
-            won, margin, count = self.accelerator.reduce(sums, reduction="sum").tolist()
-            self._metrics["train"]["accuracy"].append(won / count)
+            gaps = scores[pairs[:, 0]] - scores[pairs[:, 1]]
+            sums = torch.stack([((gaps > 0) * counts).sum(), (gaps * counts).sum(), counts.sum()])
+            wins, margin, count = self.accelerator.reduce(sums, reduction="sum").tolist()
+            self._metrics["train"]["accuracy"].append(wins / count)
             self._metrics["train"]["margin"].append(margin / count)
 
         def _save_checkpoint(self, model: Any, trial: Any) -> None:
             # Past RewardTrainer's own, which writes a model card that says nothing of this run.
             super(RewardTrainer, self)._save_checkpoint(model, trial)
 
+    return GroupTrainer
+
+
+def make_trainer(
+    config: RewardModelConfig,
+    backbone: Backbone,
+    groups: Sequence[EncodedGroup],
+    callbacks: Sequence[TrainerCallback] = (),
+) -> RewardTrainer:
+    """Return TRL's trainer of a model on groups; with an adapter, the model is wrapped."""
+    with needing_extra():
+        import torch
+        from datasets import Dataset  # type: ignore[import-untyped]
+        from peft import LoraConfig
+        from transformers import PrinterCallback
+        from trl import RewardConfig  # type: ignore[attr-defined]
+
+    pad_id = int(backbone.tokenizer.pad_token_id)
+
     def collate(rows: Sequence[dict[str, int]]) -> dict[str, Any]:
-        batch = batch_of(kind, [groups[row["place"]] for row in rows], pad_id)
+        batch = batch_of(config.kind, [groups[row["place"]] for row in rows], pad_id)
         tensors = {name: torch.from_numpy(array) for name, array in batch.items()}
         return tensors | {"weights": torch.ones(len(rows))}
 
@@ -122,7 +130,7 @@ def make_trainer(
     settings: Any = backbone.model.config
     names = settings.id2label
     settings.num_labels = 1  # RewardTrainer takes no other number, and reads it here alone
-    trainer = GroupTrainer(
+    trainer = _trainer_class(config)(
         model=backbone.model,
         args=make_config(RewardConfig, arguments),
         processing_class=backbone.tokenizer,
