@@ -122,35 +122,36 @@ class AsyncORM(_SwiftRewards):
 
 
 class SwiftOptions(RuntimeOptions, total=False):
-    """The options of a class for ms-swift."""
+    """The options of a class for ms-swift that go on to :class:`TrainerRewards`."""
 
-    default: float  # The number for a completion without a total; 0.0 unless it is given
     weights: Sequence[float] | Mapping[str, float] | None  # Each reward's weight in the total
-    group_size: int | None  # `--num_generations`, where a reward scores groups
 
 
-def swift_orm(rewards: object = None, **options: Unpack[SwiftOptions]) -> type[ORM]:
+def swift_orm(
+    rewards: object = None, *, default: float = 0.0, group_size: int | None = None, **options: Unpack[SwiftOptions]
+) -> type[ORM]:
     """Return a class for ms-swift's ``orms``: the weighted total of some rewards.
 
     Args:
         rewards: As :class:`TrainerRewards` takes them.
-        options: ``default``, the number that ms-swift gets for a completion without a total, 0.0; ``weights``;
-            ``group_size``, which is ``--num_generations`` where a reward scores groups, as a call has those of a
-            process; and the other options of :class:`rewardkit.Runtime`.
+        default: The number that ms-swift gets for a completion without a total.
+        group_size: ``--num_generations``, where a reward scores groups; a call has those of a process.
+        options: ``weights``, and the other options of :class:`rewardkit.Runtime`.
 
     Raises:
         RewardError: As :class:`TrainerRewards`.
     """
-    return type("RewardkitORM", (ORM,), _members(rewards, options))
+    return type("RewardkitORM", (ORM,), _members(rewards, default, group_size, options))
 
 
-def swift_async_orm(rewards: object = None, **options: Unpack[SwiftOptions]) -> type[AsyncORM]:
+def swift_async_orm(
+    rewards: object = None, *, default: float = 0.0, group_size: int | None = None, **options: Unpack[SwiftOptions]
+) -> type[AsyncORM]:
     """Return a class as :func:`swift_orm` does, which ms-swift awaits."""
-    return type("RewardkitAsyncORM", (AsyncORM,), _members(rewards, options))
+    return type("RewardkitAsyncORM", (AsyncORM,), _members(rewards, default, group_size, options))
 
 
-def _members(rewards: object, options: SwiftOptions) -> dict[str, Any]:
-    default, size = options.pop("default", 0.0), options.pop("group_size", None)
+def _members(rewards: object, default: float, size: int | None, options: SwiftOptions) -> dict[str, Any]:
     core = TrainerRewards(rewards, asks=_ASKS, on_unknown="zero", whole_groups=size is not None, **options)
     return {"rewards": core, "default": float(default), "size": size}
 

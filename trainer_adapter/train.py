@@ -114,7 +114,6 @@ def train(
         if record is not None:
             adapter.record_in(_recorder(record, config, start, output_dir))
         adapter.attach(trainer)
-        write_identity(output_dir, start.identity)
         seconds = _run(trainer, start, output_dir, resume is True)
         state = trainer.state
         if state.global_step == 0:
@@ -147,6 +146,7 @@ def _read(
 
 def _run(trainer: GRPOTrainer, start: Start, output_dir: Path, resumes: bool) -> float:
     """Train, and return the seconds that it took; an interrupt leaves a checkpoint of the last whole step."""
+    write_identity(output_dir, start.identity)
     start_s = time.monotonic()
     try:
         trainer.train(resume_from_checkpoint=None if start.checkpoint is None else str(start.checkpoint))
