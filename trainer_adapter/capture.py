@@ -228,7 +228,7 @@ class Capture:
     def log(self, step: int, logs: Mapping[str, Any]) -> None:
         """Record what the trainer logs, under its names; an entry with names of an evaluation is one."""
         if self.recorder.rank == 0:
-            numbers = {name: value for name, value in logs.items() if not _is_nan(value)}
+            numbers = {name: value for name, value in logs.items() if not _is_nan(value)}  # a record holds no nan
             split = "eval" if any(name.startswith("eval_") for name in logs) else "train"
             self.recorder.metrics(step, numbers, split)
 
@@ -241,7 +241,7 @@ def _advantages(
         return rule.advantages(scores, {name: weights[name] for name in scores}, before)
     except Exception:
         _log.exception("the advantages of a batch could not be computed; it is recorded without them")
-        return [None] * count
+        return [None] * count  # a fault of ours must not end a training
 
 
 def _truncated(trainer: TrlTrainer | None, rollouts: Sequence[Rollout]) -> list[bool | None]:
@@ -271,7 +271,7 @@ def _logged_advantages(trainer: TrlTrainer, scores: Scores) -> Advantages | None
     own = slice(count * accelerator.process_index, count * (accelerator.process_index + 1))
     for name, column in scores.items():
         logged = list(logs["rewards"].get(name, ()))[-total:][own]
-        if not np.array_equal(_float32(logged), _float32(column), equal_nan=True):
+        if not np.array_equal(_float32(logged), _float32(column), equal_nan=True):  # TRL logs float32
             return None
     return list(logs["advantages"])[-total:][own]
 

@@ -70,11 +70,11 @@ def _json_texts(values: list[Any]) -> list[str | None] | None:
 def _is_plain(values: Sequence[Any]) -> bool:
     """Whether the values, apart from nulls, have one scalar type or are lists of such values."""
     present = [value for value in values if value is not None]
-    kinds = {type(value) for value in present}
+    kinds = {type(value) for value in present}  # exact types: True is an int to isinstance
     if kinds == {list}:
         return all(type(inner) is not list for value in present for inner in value) and _is_plain(
             [inner for value in present for inner in value]
         )
     if kinds == {int}:
-        return all(-(2**63) <= value < 2**63 for value in present)
+        return all(-(2**63) <= value < 2**63 for value in present)  # Arrow's int64 ends there
     return kinds <= {str} or kinds <= {float} or kinds <= {bool}

@@ -36,7 +36,7 @@ def take_over(trainer: TrlTrainer, rewards: Iterable[LeafRewards], *, begun: boo
             )
     elif begun:
         for index in theirs:
-            functions[index] = _no_scores
+            functions[index] = _no_scores  # TRL walks its lists right now, so their length must stay
     else:
         ours = [index for index in range(len(functions)) if index not in theirs]
         for name in _LISTS:

@@ -59,7 +59,7 @@ class EnvironmentColumns:
         specs = [leaf.spec for reward in rewards for leaf in getattr(reward, "leaves", ())]
         parameters = {parameter.name for spec in specs for parameter in spec.parameters}
         if any(spec.wants_environments for spec in specs):
-            columns[ENVIRONMENTS_COLUMN] = [LiveObject.of(environment) for environment in environments]
+            columns[ENVIRONMENTS_COLUMN] = [LiveObject.of(environment) for environment in environments]  # never pickled
         if ENVIRONMENT_COLUMN in parameters and ENVIRONMENT_COLUMN not in columns:
             columns[ENVIRONMENT_COLUMN] = self._rewards(environments, completions)
         if WORKSPACE_COLUMN in parameters and WORKSPACE_COLUMN not in columns:
@@ -106,7 +106,7 @@ def _call(get_reward: Callable[[], Any], name: str) -> object:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real) or hasattr(value, "__float__")
+    return isinstance(value, numbers.Real) or hasattr(value, "__float__")  # a tensor of one number too
 
 
 def workspace_of(environment: object) -> OwnText:

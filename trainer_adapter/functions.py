@@ -33,7 +33,7 @@ class AdaptedFunction:
 
     def __init__(self, adapter: Answering, reward: str | None) -> None:
         self._adapter, self._reward = adapter, reward
-        self.__name__ = self.__qualname__ = "total" if reward is None else reward
+        self.__name__ = self.__qualname__ = "total" if reward is None else reward  # TRL logs under it
 
     def __call__(
         self,
@@ -64,7 +64,7 @@ class Scorings:
     def put(self, digest: bytes, scores: dict[str | None, Scores]) -> None:
         """Keep a batch's scores; the oldest of too many are dropped."""
         self._waiting[digest] = scores
-        self._waiting.move_to_end(digest)
+        self._waiting.move_to_end(digest)  # a batch that is scored anew is the newest
         while len(self._waiting) > MOST_SCORINGS:
             self._waiting.popitem(last=False)
 

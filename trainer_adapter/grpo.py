@@ -158,7 +158,7 @@ class RewardAdapter:
             self._env = rewards.runtime.env
         if options.get("workers") is None:
             options.pop("workers", None)
-        defaults = {"workers": max(1, min(MOST_WORKERS, cores() // local_ranks()))}
+        defaults = {"workers": max(1, min(MOST_WORKERS, cores() // local_ranks()))}  # a rank has its share of the host
         self._runtime = scorer_of(rewards, weights=weights, defaults=defaults, **options)
         self.check_weights(self.runtime.weights)
         if record is not None:
@@ -325,7 +325,7 @@ class RewardAdapter:
             shadows: Names of its rewards that the trainer does not see.
         """
         self.runtime, self._shadows = runtime, shadows
-        self._scorings.clear()
+        self._scorings.clear()  # scores of the rewards before
         if self.capture is not None:
             self.capture.take(runtime.rewards, shadows)
 

@@ -79,7 +79,7 @@ class RowsDataset(Dataset):  # type: ignore[misc]
 
 def to_json(value: object) -> str:
     """Return a value's JSON text; raise ``TypeError`` for a value not of JSON's kinds, and ``ValueError`` for NaN."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)  # decode() would refuse nan
 
 
 def _value_of(text: str | None) -> object:

@@ -114,7 +114,7 @@ def has_bfloat16(on_cpu: bool = False) -> bool:
     import torch
 
     if torch.cuda.is_available() and not on_cpu:
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))  # emulated bfloat16 is slower than float32
     try:
         flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     except OSError:
@@ -160,7 +160,7 @@ def _load_builtin(base_model: str, weights: torch.dtype) -> Loaded:
 
 
 def _copy_folder(gguf: Path, weights: torch.dtype) -> Path:
-    name = f"{gguf.stem}-{gguf.stat().st_size}-{str(weights).removeprefix('torch.')}"
+    name = f"{gguf.stem}-{gguf.stat().st_size}-{str(weights).removeprefix('torch.')}"  # releases differ in size
     return cache_folder() / "models" / name
 
 
@@ -179,7 +179,7 @@ def _dequantised(gguf: Path, weights: torch.dtype) -> Loaded:
 def _keep(loaded: Loaded, folder: Path) -> None:
     """Write a model under a temporary name and rename it, so that no half-written copy is ever read."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix="model-", dir=folder.parent))
+    fresh = Path(tempfile.mkdtemp(prefix="model-", dir=folder.parent))  # on the same disk, so that it can be renamed
     try:
         loaded.model.save_pretrained(fresh)
         loaded.tokenizer.save_pretrained(fresh)

@@ -77,7 +77,7 @@ def _check_lists(**lists: Sequence[object]) -> None:
 
 def _reply(totals: Sequence[float], logs: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """Return numbers for one completion, as OpenRLHF asks, and lists for any other count."""
-    scores = [min(1.0, max(0.0, total)) for total in totals]
+    scores = [min(1.0, max(0.0, total)) for total in totals]  # OpenRLHF filters samples by a score of 0 to 1
     if len(totals) != 1:
         return {"rewards": list(totals), "scores": scores, "extra_logs": dict(logs)}
     return {"rewards": totals[0], "scores": scores[0], "extra_logs": {name: column[0] for name, column in logs.items()}}

@@ -92,7 +92,7 @@ class Ranks:
         """Return what each rank has, by rank."""
         try:
             pickles = _exchange(pickle.dumps(own, protocol=5), self.count)
-        except (RuntimeError, ValueError) as reason:
+        except (RuntimeError, ValueError) as reason:  # without a process group torch raises a ValueError
             raise InfrastructureError(
                 f"rank {self.rank}: the processes of this training cannot exchange rewards any more ({reason}): one of "
                 "them has ended, or kept the others waiting for longer than the trainer's ddp_timeout; look for the "
@@ -139,7 +139,7 @@ def score_together(
 ) -> ScoreBatch:
     """Return the outcomes of this rank's rows. All ranks call it together; each scores the rows that it owns."""
     rank, rollouts = ranks.rank, batch.rollouts()
-    away = [row for row, owner in enumerate(owned[rank]) if owner != rank]
+    away = [row for row, owner in enumerate(owned[rank]) if owner != rank]  # their group began on another rank
     guests: list[tuple[int, Rollout]] = []
     if any(owner != other for other, rows in enumerate(owned) for owner in rows):
         guests = _guests(ranks.share(lambda: batch.packed(away)), owned, rank)
@@ -169,7 +169,7 @@ def _guests(shares: Sequence[PackedRows], owned: Sequence[Sequence[int]], rank: 
     """Return the rows of other ranks that this one scores, each with its rank, in the trainer's order."""
     guests = []
     for sender, packed in enumerate(shares):
-        hosts = [owner for owner in owned[sender] if owner != sender]
+        hosts = [owner for owner in owned[sender] if owner != sender]  # of the rows that it packed, in their order
         rows = packed.only([row for row, host in enumerate(hosts) if host == rank])
         guests += [(sender, rollout) for rollout in rows.rollouts()]
     return guests

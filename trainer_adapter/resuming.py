@@ -123,7 +123,7 @@ def _unidentified(output_dir: Path) -> ConfigError:
 def whole_checkpoints(output_dir: Path) -> list[Path]:
     """Return the complete checkpoints in a folder, by step."""
     folders = [state.parent for state in output_dir.glob(f"checkpoint-*/{STATE}")]
-    return sorted((folder for folder in folders if _step_of(folder) >= 0), key=_step_of)
+    return sorted((folder for folder in folders if _step_of(folder) >= 0), key=_step_of)  # by number: 100 after 20
 
 
 def _checkpoints_of(identity: RunIdentity, output_dir: Path) -> list[Path]:

@@ -131,7 +131,7 @@ def model_identity(base_model: str) -> str:
         return base_model
     digest = hashlib.sha256()
     for file in sorted(file for file in folder.iterdir() if file.suffix in _WEIGHTS and file.is_file()):
-        content = file.read_bytes() if file.suffix == ".json" and file.name != FILE else b""
+        content = file.read_bytes() if file.suffix == ".json" and file.name != FILE else b""  # weights: their size
         digest.update(repr((file.name, file.stat().st_size, content)).encode())
     return f"{folder.resolve().name} ({digest.hexdigest()[:12]})"
 
@@ -139,7 +139,7 @@ def model_identity(base_model: str) -> str:
 def dataset_identity(rows: Dataset) -> DatasetIdentity:
     """Return the number and the digest of rows."""
     count = len(rows)
-    step = -(-count // MOST_ROWS)
+    step = -(-count // MOST_ROWS)  # rounded up
     chosen = (rows if step == 1 else rows.select(range(0, count, step))).with_format("arrow")
     json_columns = [name for name, feature in rows.features.items() if getattr(feature, "_type", "") == JSON_FEATURE]
     digest = hashlib.sha256(repr((count, sorted(rows.column_names))).encode("utf-8", "surrogatepass"))
@@ -237,7 +237,7 @@ def write_whole(file: Path, content: Mapping[str, Any]) -> None:
     if not is_first_process():
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")  # a rename in one folder is atomic
     try:
         fresh.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         fresh.replace(file)

@@ -112,7 +112,7 @@ def _metadata(sample: _Sample) -> dict[str, Any]:
 def _rollout(core: TrainerRewards, sample: _Sample) -> Rollout:
     truth = {} if sample.label is None else {"answer": sample.label, "label": sample.label}
     columns = {**_metadata(sample), **truth}
-    columns.pop(_MARK, None)
+    columns.pop(_MARK, None)  # ours, of a scoring before; it would part the group
     group = getattr(sample, "group_index", None)
     return core.rollout(sample.prompt, sample.response, columns, group=group)
 

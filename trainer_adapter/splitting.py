@@ -52,7 +52,7 @@ def is_trainer(candidate: object) -> TypeGuard[TrlTrainer]:
 
 def split_of(trainer: TrlTrainer) -> str:
     """Return ``"train"`` or ``"eval"``, by what TRL goes as well."""
-    return "train" if trainer.model.training else "eval"
+    return "train" if trainer.model.training else "eval"  # an evaluation calls model.eval()
 
 
 def generations_of(args: object, split: str) -> int | None:

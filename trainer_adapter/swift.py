@@ -162,7 +162,7 @@ def _same_in_groups(columns: Mapping[str, Sequence[Any]], groups: Sequence[Any])
     firsts = [first.setdefault(group, row) for row, group in enumerate(groups)]
     shared = {}
     for name, values in columns.items():
-        contents = [Frozen.of(value).content for value in values]
+        contents = [Frozen.of(value).content for value in values]  # values that are not comparable by == too
         if all(contents[row] == contents[leader] for row, leader in enumerate(firsts)):
             shared[name] = values
     return shared
@@ -175,4 +175,4 @@ def _without_answer(conversation: object) -> Any:
     last = len(conversation)
     while last and conversation[last - 1].get("role") == "assistant":
         last -= 1
-    return conversation[:last] or ""
+    return conversation[:last] or ""  # an empty list is no prompt

@@ -154,7 +154,7 @@ class TrainerRewards:
         self.group_size = group_size if self.groups else None  # without rewards of groups no row need wait
         self._waits = None if whole_groups else self.group_size, group_wait_s
         self._runtime: PartsScorer | None = runtime
-        self._owner = os.getpid()
+        self._owner = os.getpid()  # a fork has the object without its threads
         try:
             self._settings: bytes | None = pickle.dumps(runtime)
         except Exception:  # rewards that run in this process alone
@@ -278,7 +278,7 @@ class TrainerRewards:
                 joined = _OPEN[key] = JoinedRuntime(
                     self._own_runtime(), group_size=size, group_wait_s=wait_s, most_rows=MOST_ROWS
                 )
-                atexit.register(joined.close)
+                atexit.register(joined.close)  # no trainer tells a reward function that it is done
             return joined
 
     def _own_runtime(self) -> PartsScorer:

@@ -76,7 +76,7 @@ class AdapterUpdates:
         self.end()
         old = self.runtime
         self.put(old.with_rewards(self._own.rewards, self._own.weights), self._own)
-        old.close()
+        old.close()  # after the swap, so that no call meets closed workers
 
     def begin_training(self, args: object, step: int, check_groups: Callable[[Sequence[str]], None]) -> None:
         """Take part in a training that begins, or goes on after so many steps.
@@ -94,7 +94,7 @@ class AdapterUpdates:
 
         An evaluation before a training, which may go on later, does not begin it (``trains=False``).
         """
-        if step is None:
+        if step is None:  # a trainer that does not say its step takes no changes
             return
         if self._updates is None and self._check_groups is None and trains:
             rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
@@ -176,7 +176,7 @@ def align(trainer: TrlTrainer, before: RewardState, after: RewardState, function
     logs = getattr(trainer, "_logs", {})
     logged = logs.get("rewards", {})
     for name in old - new:
-        logged.pop(name, None)
+        logged.pop(name, None)  # its column would stay short
     for name in new - old:  # TRL makes one table of the prompts and the scores that it logs
         if count := len(logs.get("prompt", ())):
             logged[name].extend([math.nan] * count)

@@ -95,7 +95,7 @@ def verifiers_group_reward(
 
 def _columns(answer: object, task: object, info: object) -> dict[str, Any]:
     columns = {name: value for name, value in (("answer", answer), ("task", task)) if value not in ("", None)}
-    return {**_fields(info), **columns}
+    return {**_fields(info), **columns}  # answer and task themselves win
 
 
 def _fields(info: object) -> Mapping[str, Any]:

@@ -103,7 +103,7 @@ def verl_score(
         group = None
         if core.groups:
             group = _group(info, prompt)
-            columns, info = _shared(columns), _shared(info)
+            columns, info = _shared(columns), _shared(info)  # rows of one group must be equal in their columns
         if "extra_info" in core.named:  # its field ``answer`` need not be the ground truth, which the column is
             columns["extra_info"] = info
         row = await core.ascore_one(info.get(prompt, ""), solution_str, columns, group=group)

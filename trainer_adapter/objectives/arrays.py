@@ -74,7 +74,7 @@ def floats(**values: object) -> tuple[Any, ...]:
             for name, array in arrays.items()
             if isinstance(values[name], np.ndarray | np.generic) and array.dtype.kind == "f"
         ]
-        dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
+        dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)  # lists alone decide nothing
         return np, *(array.astype(dtype, copy=False) for array in arrays.values())
     device = next(value.device for value in values.values() if isinstance(value, xp.Tensor))
     tensors = {name: _tensor(name, value, xp, device) for name, value in values.items()}
@@ -116,14 +116,14 @@ def cast(array: Array, dtype: Any) -> Any:  # torch and numpy share no type of d
     """Return the array with another dtype, given as a name or as a dtype of the array's namespace."""
     xp = namespace(array)
     if xp is np:
-        return np.asarray(array).astype(dtype)[()]
+        return np.asarray(array).astype(dtype)[()]  # an array of no axes becomes a scalar
     return xp.as_tensor(array, dtype=getattr(xp, dtype) if isinstance(dtype, str) else dtype)
 
 
 def softplus(x: Array) -> Any:
     """Return ``log(1 + exp(x))``, exact to the last digits for any x, with its gradient in torch."""
     xp = namespace(x)
-    return np.logaddexp(0, x) if xp is np else -xp.nn.functional.logsigmoid(-x)
+    return np.logaddexp(0, x) if xp is np else -xp.nn.functional.logsigmoid(-x)  # its softplus is linear above 20
 
 
 def sigmoid(x: Array) -> Any:
@@ -131,7 +131,7 @@ def sigmoid(x: Array) -> Any:
     xp = namespace(x)
     if xp is not np:
         return xp.sigmoid(x)
-    small = np.exp(-np.abs(x))
+    small = np.exp(-np.abs(x))  # at most 1, so it cannot overflow
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))[()]
 
 
@@ -151,7 +151,7 @@ def segment_sum(values: Array, index: Array, segments: int) -> Any:
     """Return the sums of the values, one a segment: ``index`` has each value's segment, all of one axis."""
     xp = namespace(values)
     if xp is np:
-        return np.bincount(index, weights=values, minlength=segments).astype(values.dtype)
+        return np.bincount(index, weights=values, minlength=segments).astype(values.dtype)  # bincount sums in float64
     return like(np.zeros(segments), values).index_add(0, index, values)
 
 
@@ -204,7 +204,7 @@ def _array(name: str, value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":
-            array = array.astype(np.float64)
+            array = array.astype(np.float64)  # None becomes nan
     except (TypeError, ValueError, RuntimeError) as error:  # ragged rows, objects, a tensor that has a gradient
         raise ObjectiveError(f"{name}={_preview(value)}: expected an array of numbers ({error})") from error
     if array.dtype.kind not in "biuf":

@@ -137,7 +137,7 @@ def _measurements(run: RecordPlace, name: str) -> tuple[list[Mapping[str, Any]],
     except RecordError:
         if has_record(run):
             raise
-        return [], 0
+        return [], 0  # the first measurement begins the record
     with opened:
         bodies = [event["body"] for event in opened.events if event["kind"] == EVENT]
         steps = opened.steps()
@@ -209,7 +209,7 @@ def _interval(event: Mapping[str, Any], name: str) -> Interval:
         rate = None if values.get("rate") is None else float(values["rate"])
         return Interval(rate, float(values["low"]), float(values["high"]), int(values["of"]))
     except (KeyError, TypeError, ValueError, AttributeError):
-        return Interval(None, -math.inf, math.inf, 0)
+        return Interval(None, -math.inf, math.inf, 0)  # another release may have written it otherwise
 
 
 def _render(interval: Interval) -> str:

@@ -228,7 +228,7 @@ def _result(
     untold: str | None,
     unit: str = "sequence",
 ) -> OverOptimisation:
-    distance = np.sqrt(np.maximum(kl, 0.0))
+    distance = np.sqrt(np.maximum(kl, 0.0))  # an estimate from samples may lie below 0
     fitted, peak = _gao(distance, np.array([point.rate for point in gold], dtype=float), how)
     sqrt_kl = tuple(distance.tolist())
     return OverOptimisation(
@@ -245,9 +245,9 @@ def _gao(d: _Floats, gold: _Floats, how: str) -> tuple[tuple[float, ...], float 
         return (), None
     (level, rise, fall), *_ = np.linalg.lstsq(columns, gold, rcond=None)
     if fall <= 0:
-        highest = math.inf
+        highest = math.inf  # it never falls
     elif how == "training":
-        highest = math.exp(min(700.0, rise / fall - 1))
+        highest = math.exp(min(700.0, rise / fall - 1))  # exp(710) overflows
     else:
         highest = rise / (2 * fall)
     fitted = level + d * rise - bend * fall
@@ -280,7 +280,7 @@ def _flag(places: Sequence[int], proxy: _Floats, gold: _Floats) -> tuple[Flag | 
         return None, None
     fall = float(golds.means[best] - golds.means[-1])
     rise = float(proxies.means[-1] - proxies.means[best])
-    allowed = _quantile(_RISK / (len(golds.means) - 1), golds.freedom) * golds.error
+    allowed = _quantile(_RISK / (len(golds.means) - 1), golds.freedom) * golds.error  # Bonferroni over windows
     if fall <= allowed or rise <= _quantile(0.05, proxies.freedom) * proxies.error:
         return None, None
     first = len(gold) - (len(golds.means) - best) * size
@@ -308,7 +308,7 @@ def _flag_of_prompts(
     moved = mean_interval(moves)
     if moved.rate is None or moved.of < 2:
         return None
-    error = (moved.high - moved.rate) / NormalDist().inv_cdf(0.975)
+    error = (moved.high - moved.rate) / NormalDist().inv_cdf(0.975)  # back from the 95 % interval
     allowed = _quantile(_RISK / (n - 1), moved.of - 1) * error
     rise = (proxies[-1].rate or 0.0) - (proxies[best].rate or 0.0)
     if -moved.rate <= allowed or rise <= 0:

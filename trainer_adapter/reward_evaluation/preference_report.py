@@ -116,10 +116,10 @@ def evaluate_preferences(
     names = list(dict.fromkeys(row.subset for row in rows))
     subsets = [_figures(name, [row for row in rows if row.subset == name]) for name in names]
     named = tuple(subsets) if names != [None] else ()
-    scores = [subset.score for subset in named if subset.score is not None]
+    scores = [subset.score for subset in named if subset.score is not None]  # one without scored rows has none
     pairs = [row for row in rows if row.kind is RowKind.PAIR and row.is_scored]
     margins = [row.margin for row in pairs]
-    lost = sorted((row for row in pairs if row.margin < 0), key=lambda row: row.margin)[:_WORST]
+    lost = sorted((row for row in pairs if row.margin < 0), key=lambda row: row.margin)[:_WORST]  # a tie is not lost
     ece, squares = _calibration(pairs, scale, bins, seed)
     return PreferenceReport(
         reward=reward,

@@ -85,7 +85,7 @@ def _encode(tokenizer: PreTrainedTokenizerBase, group: LabelledGroup, index: int
 def _only(group: LabelledGroup, indices: Sequence[int]) -> LabelledGroup | None:
     """Return a group with some of its completions; ``None`` where they have nothing to learn from."""
     if len(indices) == len(group.completions):
-        return group
+        return group  # as it is: most groups fit
     new = {old: index for index, old in enumerate(indices)}
     pairs = tuple(
         Pair(new[pair.chosen], new[pair.rejected], pair.margin)
@@ -126,7 +126,7 @@ def padding_id(tokenizer: PreTrainedTokenizerBase, groups: Sequence[EncodedGroup
         raise ConfigError(
             f"the tokenizer has no padding token; name one in pad_token (its special tokens are {tokens})"
         )
-    last = {text.ids[-1] for group in groups for text in group.texts}
+    last = {text.ids[-1] for group in groups for text in group.texts}  # where a classifier reads the score
     if tokenizer.pad_token_id in last:
         used = tokenizer.pad_token
         free = [
@@ -197,7 +197,7 @@ def _pairs(groups: Sequence[EncodedGroup], starts: Iterable[int]) -> dict[str, A
 
 def _rankings(groups: Sequence[EncodedGroup], starts: Iterable[int], width: int) -> dict[str, Any]:
     places = np.zeros((len(groups), width), dtype=np.int64)
-    ranks = np.full((len(groups), width), np.nan, dtype=np.float32)
+    ranks = np.full((len(groups), width), np.nan, dtype=np.float32)  # nan: no completion stands there
     for row, (group, start) in enumerate(zip(groups, starts, strict=True)):
         size = len(group.texts)
         places[row, :size] = np.arange(start, start + size)

@@ -83,7 +83,7 @@ def load_backbone(base_model: str, kind: ModelKind, tokenizer: PreTrainedTokeniz
     maker = AutoModelForTokenClassification if tokenwise else AutoModelForSequenceClassification
     labels = len(PRM_CLASSES) if kind == "prm" else 1
     _check_head(base_model, kind, "TokenClassification" if tokenwise else "SequenceClassification")
-    set_seed(seed)
+    set_seed(seed)  # the new head is drawn from it
     with _as_config_error(base_model), _quiet():
         import torch
 
@@ -126,9 +126,9 @@ def score_texts(
     """
     import torch
 
-    scores = np.full(len(texts), np.nan)
+    scores = np.full(len(texts), np.nan)  # a text that no batch reached would show
     labels: list[list[int]] = [[] for _ in texts]
-    was_training = model.training
+    was_training = model.training  # the caller may go on training
     model.train(False)
     try:
         with torch.inference_mode():

@@ -78,7 +78,7 @@ def split_groups(groups: Sequence[LabelledGroup], share: float, seed: int) -> He
     """Return the groups, with a share of the prompts held out; a prompt is on one side with all its groups."""
     if not share:
         return HeldOut(list(groups), [])
-    keys = sorted({group.key for group in groups})
+    keys = sorted({group.key for group in groups})  # sorted, so that the split depends on the seed alone
     if len(keys) < 2:
         raise DataError(
             f"{len(keys)} prompt: nothing can be held out by prompt; give rows of more prompts, or holdout: 0"

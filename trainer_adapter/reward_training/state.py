@@ -36,7 +36,7 @@ def identity_of(config: RewardModelConfig, groups: Sequence[LabelledGroup]) -> d
     digest = hashlib.sha256()
     for group in groups:
         labels = (group.pairs, group.ranks, group.correct, group.step_labels)
-        digest.update(repr((group.prompt, group.completions, *labels)).encode())
+        digest.update(repr((group.prompt, group.completions, *labels)).encode())  # in order
     rows = f"{len(groups)} groups, digest {digest.hexdigest()[:12]}"
     return {**settings, "base_model": model_identity(config.base_model), "dataset": rows}
 
@@ -60,7 +60,7 @@ def begin(folder: Path, identity: dict[str, Any], resume: bool) -> Going:
     if state is None and any(folder.glob("*.safetensors")):
         raise ConfigError(f"{folder}: there are weights of something else in it; give another output_dir")
     if state is not None:
-        shutil.rmtree(checkpoints, ignore_errors=True)
+        shutil.rmtree(checkpoints, ignore_errors=True)  # else the trainer would go on from one of them
     write_whole(path, {"format": 1, "identity": identity, "ended": False})
     return Going(None, ended=False)
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, TrainerCallback
 
 _log = logging.getLogger("trainer_adapter")
-_REFERENCES = 2000
+_REFERENCES = 2000  # Enough for quantiles; scoring all that was trained on would take long
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _trained(config: RewardModelConfig, callbacks: list[TrainerCallback], resume
     trainer.train(resume_from_checkpoint=None if start.checkpoint is None else str(start.checkpoint))
     seconds = time.monotonic() - start_s
     trained: Any = trainer.model
-    check_finite(trained, "the trained model: lower learning_rate")
+    check_finite(trained, "the trained model: lower learning_rate")  # before weights that give nan are saved
     trainer.save_model(str(folder))
     figures, reference = _measure(config, prepared, trained)
     result = RewardModelResult(

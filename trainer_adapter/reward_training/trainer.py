@@ -139,7 +139,7 @@ def make_trainer(
         peft_config=None if lora is None else LoraConfig(**lora),
         callbacks=list(callbacks),
     )
-    settings.id2label = names
+    settings.id2label = names  # put back, for the saved configuration
     settings.label2id = {name: number for number, name in names.items()}
     trainer.remove_callback(PrinterCallback)
     return trainer
