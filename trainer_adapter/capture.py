@@ -34,14 +34,9 @@ Advantages = list[float | None]
 
 @dataclass(frozen=True, slots=True)
 class AdvantageRule:
-    """How a trainer makes advantages of scores, as its settings say.
+    """How a trainer makes advantages of scores, as its settings say."""
 
-    Attributes:
-        method: ``"grpo"`` or ``"rloo"``; ``None`` where the rule is not known from here, because the trainer is neither
-            or sums up functions that are not the adapter's.
-    """
-
-    method: str | None
+    method: str | None  # "grpo" or "rloo"; `None` for other trainers, and where not all functions are ours
     generations: int  # Completions a group
     scale: str = "group"  # GRPO's `scale_rewards`
     aggregation: str = "sum_then_normalize"  # GRPO's `multi_objective_aggregation`

@@ -19,15 +19,10 @@ from rewardkit.rows import KEYWORDS
 
 
 class Frozen(NamedTuple):
-    """A value as it was when the trainer called.
-
-    Attributes:
-        live: The value itself if it cannot be pickled, else ``None``. No reward can read such a value, because it
-            cannot travel to a worker.
-    """
+    """A value as it was when the trainer called."""
 
     content: bytes  # The pickled value, equal for equal values; for a live value its identity
-    live: object = None
+    live: object = None  # The value itself if it cannot be pickled: it cannot travel to a reward
 
     @classmethod
     def of(cls, value: object) -> Frozen:
@@ -111,14 +106,10 @@ class FrozenBatch:
 
 
 class PackedRows(NamedTuple):
-    """Rows of a batch as they travel between processes.
-
-    Attributes:
-        shared: The pickled prompt and columns of each row; ``None`` for a value that cannot be pickled.
-    """
+    """Rows of a batch as they travel between processes; ``None`` for a value that cannot be pickled."""
 
     names: tuple[str, ...]  # The columns' names
-    shared: Sequence[tuple[bytes | None, ...]]
+    shared: Sequence[tuple[bytes | None, ...]]  # The pickled prompt and columns of each row
     own: Sequence[tuple[bytes | None, bytes | None]]  # The pickled completion and token ids of each row
 
     def only(self, rows: Sequence[int]) -> PackedRows:

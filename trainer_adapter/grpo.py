@@ -220,7 +220,7 @@ class RewardAdapter:
     @property
     def reward_funcs(self) -> list[Any]:  # TRL wants a list of a union, and lists are invariant
         """A function for each reward, for TRL's ``reward_funcs``, in a new list that TRL may change."""
-        return [self._function(name) for name in self.names]
+        return [self._functions.setdefault(name, AdaptedFunction(self, name)) for name in self.names]
 
     @property
     def total_func(self) -> Any:
@@ -318,12 +318,7 @@ class RewardAdapter:
                 raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected at most {MAX_SCORE:g}")
 
     def take(self, runtime: Scorer, shadows: frozenset[str]) -> None:
-        """Score with another runtime from now on; the one before is left to the caller.
-
-        Args:
-            runtime: What scores.
-            shadows: Names of its rewards that the trainer does not see.
-        """
+        """Score with another runtime from now on; the trainer does not see its ``shadows``. The old one stays open."""
         self.runtime, self._shadows = runtime, shadows
         self._scorings.clear()  # scores of the rewards before
         if self.capture is not None:
@@ -362,14 +357,10 @@ class RewardAdapter:
         completion_ids: Sequence[Any] | None,
         keywords: Mapping[str, Any],
     ) -> Scores:
-        """Return one reward's scores of a batch, as its function in :attr:`reward_funcs` does.
+        """Return one reward's scores of a batch, as its function in :attr:`reward_funcs` does; of ``None`` the weighted
+        total.
 
-        Args:
-            reward: The reward's name; ``None`` for the weighted total.
-            prompts: Strings, or lists of messages.
-            completions: As many strings, or lists of messages.
-            completion_ids: As many lists of token ids; ``None`` if the trainer passes none.
-            keywords: The columns, and the trainer's own objects.
+        ``keywords`` are the columns, and the trainer's own objects; ``completion_ids`` is ``None`` if it passes none.
         """
         with self._lock:
             began = time.monotonic()
@@ -445,18 +436,14 @@ class RewardAdapter:
     def _owners(self, calls: Sequence[RankCall]) -> list[list[int]]:
         """Return, for each process and each of its rows, the process that scores it."""
         counts = [call.rows for call in calls]
-        if len({call.host for call in calls}) > 1 and self._is_on_one_host:
+        leaves = [leaf for reward in self.runtime.rewards.values() for leaf in reward.leaves]
+        if len({call.host for call in calls}) > 1 and any(leaf.on_one_host for leaf in leaves):
             return [[0] * count for count in counts]
         trainer = self._trainer()
         generations = None if trainer is None else generations_of(trainer.args, split_of(trainer))
         if len(counts) > 1 and generations and self.group_rewards:
             return owners(counts, generations)
         return [[rank] * count for rank, count in enumerate(counts)]
-
-    @property
-    def _is_on_one_host(self) -> bool:
-        """Whether a reward's calls must all be made on one host."""
-        return any(leaf.on_one_host for reward in self.runtime.rewards.values() for leaf in reward.leaves)
 
     def _know(self, trainer: object, *, begun: bool = True) -> None:
         """Know the trainer, and with it the other processes, from now on; ``begun`` once it calls our functions."""
@@ -475,10 +462,6 @@ class RewardAdapter:
                 f"AsyncGRPO adds up rewards without weights, but {', '.join(self.names)} have {self.weights}; pass "
                 "reward_funcs=adapter.total_func to the trainer"
             )
-
-    def _function(self, name: str) -> AdaptedFunction:
-        """Return one reward in the form that TRL calls, the same each time."""
-        return self._functions.setdefault(name, AdaptedFunction(self, name))
 
 
 _COPIES: Copies[RewardAdapter] = Copies()  # The adapters that pickles stand for in this process

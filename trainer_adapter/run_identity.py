@@ -54,25 +54,16 @@ class DatasetIdentity(BaseModel):
 
 
 class RunIdentity(BaseModel):
-    """What a run was started with.
-
-    Attributes:
-        format: The version of the file's format.
-        run: A random number that the run and its checkpoints share.
-        settings: The configuration's fields that take effect, by name.
-        rewards: The rewards' versions, by name.
-        dataset: The rows.
-        finished_steps: Optimizer steps after which the run ended and wrote its model; ``None`` until then.
-    """
+    """What a run was started with."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    format: Literal[1] = 1
-    run: str = Field(min_length=1, default_factory=lambda: secrets.token_hex(8))
-    settings: dict[str, Any]
+    format: Literal[1] = 1  # The version of the file's format
+    run: str = Field(min_length=1, default_factory=lambda: secrets.token_hex(8))  # Its checkpoints share it
+    settings: dict[str, Any]  # The configuration's fields that take effect, by name
     rewards: dict[str, Version]
     dataset: DatasetIdentity
-    finished_steps: Annotated[int, Field(ge=1)] | None = None
+    finished_steps: Annotated[int, Field(ge=1)] | None = None  # `None` until it has written its model
 
 
 class Differences(NamedTuple):

@@ -35,11 +35,7 @@ _ACTION = (
 
 @dataclass(frozen=True, slots=True)
 class CanaryMeasurement:
-    """One measurement on a canary set, beside the baseline.
-
-    Attributes:
-        baseline: The measurement that it is compared with; ``None`` if it is the baseline itself.
-    """
+    """One measurement on a canary set, beside the baseline."""
 
     name: str  # The canary set's name
     step: int  # The step that it is of
@@ -49,7 +45,7 @@ class CanaryMeasurement:
     ece: Interval  # The calibration error, of pairs
     failed: int  # Rows that failed, and `skipped` ones that did not apply; neither counts
     skipped: int
-    baseline: Mapping[str, Any] | None = None
+    baseline: Mapping[str, Any] | None = None  # What it is compared with; `None` if it is the baseline itself
     flags: tuple[Flag, ...] = ()  # What has surely fallen
 
     def as_json(self) -> dict[str, Any]:
@@ -93,7 +89,8 @@ class Canary:
     ) -> CanaryMeasurement:
         """Record a report as the measurement of this step, with its flags, and return it."""
         whole = report.overall
-        baseline = None if new_baseline else self._baseline()
+        baselines = [event for event in self._measurements if event.get("is_baseline")]
+        baseline = baselines[-1] if baselines and not new_baseline else None
         measured = CanaryMeasurement(
             self._name, self.step, report.reward, report.version, whole.accuracy, report.ece, whole.failed,
             whole.skipped, baseline,
@@ -102,10 +99,6 @@ class Canary:
         measured = replace(measured, flags=flags)
         self._write(measured)
         return measured
-
-    def _baseline(self) -> Mapping[str, Any] | None:
-        """Return the last measurement that began a baseline."""
-        return next((event for event in reversed(self._measurements) if event.get("is_baseline")), None)
 
     def _write(self, measured: CanaryMeasurement) -> None:
         values = {"accuracy": measured.accuracy.rate, "ece": measured.ece.rate}
