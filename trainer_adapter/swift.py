@@ -121,14 +121,14 @@ class AsyncORM(_SwiftRewards):
         return self._numbers(await self._core.ascore(self._rollouts(completions, columns)))
 
 
-class SwiftOptions(RuntimeOptions, total=False):
+class _SwiftOptions(RuntimeOptions, total=False):
     """The options of a class for ms-swift that go on to :class:`TrainerRewards`."""
 
     weights: Sequence[float] | Mapping[str, float] | None  # Each reward's weight in the total
 
 
 def swift_orm(
-    rewards: object = None, *, default: float = 0.0, group_size: int | None = None, **options: Unpack[SwiftOptions]
+    rewards: object = None, *, default: float = 0.0, group_size: int | None = None, **options: Unpack[_SwiftOptions]
 ) -> type[ORM]:
     """Return a class for ms-swift's ``orms``: the weighted total of some rewards.
 
@@ -145,13 +145,13 @@ def swift_orm(
 
 
 def swift_async_orm(
-    rewards: object = None, *, default: float = 0.0, group_size: int | None = None, **options: Unpack[SwiftOptions]
+    rewards: object = None, *, default: float = 0.0, group_size: int | None = None, **options: Unpack[_SwiftOptions]
 ) -> type[AsyncORM]:
     """Return a class as :func:`swift_orm` does, which ms-swift awaits."""
     return type("RewardkitAsyncORM", (AsyncORM,), _members(rewards, default, group_size, options))
 
 
-def _members(rewards: object, default: float, size: int | None, options: SwiftOptions) -> dict[str, Any]:
+def _members(rewards: object, default: float, size: int | None, options: _SwiftOptions) -> dict[str, Any]:
     core = TrainerRewards(rewards, asks=_ASKS, on_unknown="zero", whole_groups=size is not None, **options)
     return {"rewards": core, "default": float(default), "size": size}
 
