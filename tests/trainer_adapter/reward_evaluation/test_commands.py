@@ -152,7 +152,7 @@ def test_limits_are_exit_codes() -> None:
         ({"prompt": "q", "chosen": "1", "rejected": "1"}, "equals 'rejected'"),
         ({"prompt": "q", "chosen": [{"content": "1"}], "rejected": "2"}, "expected messages with a role"),
         ({"chosen": "1", "rejected": "2"}, "is text without turns"),
-        ({"prompt": 3, "chosen": "1", "rejected": "2"}, "'prompt': expected a string or a list of messages"),
+        ({"prompt": 3, "chosen": "1", "rejected": "2"}, "column 'prompt' expected text or a list of messages, got 3"),
     ],
     ids=["missing", "one-sided", "equal", "no role", "no prompt", "type"],
 )
