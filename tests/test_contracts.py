@@ -343,6 +343,16 @@ def test_the_changelog_begins_with_what_is_unreleased_and_then_this_version() ->
     assert re.fullmatch(rf"\[{re.escape(rewardkit.__version__)}\] - \d{{4}}-\d\d-\d\d", headings[1])
 
 
+def test_the_changelog_is_grouped_by_room() -> None:
+    """Each entry stands below a room's heading, and each kind of change has a room once."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    unreleased = re.split(r"^## ", text, flags=re.M)[1]
+    for kind in re.split(r"^### ", unreleased, flags=re.M)[1:]:
+        assert "\n- " not in kind.partition("\n#### ")[0]
+        rooms = re.findall(r"^#### (.*)$", kind, re.M)
+        assert len({*rooms}) == len(rooms)
+
+
 def test_every_dependency_has_its_reason_and_its_pin() -> None:
     """dependencies.md has a row for each library of pyproject.toml, under its extra, and constraints.txt pins it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -209,6 +209,31 @@ def test_a_line_of_prose_is_one_sentence(page: Path) -> None:
     assert [] == [line for line in lines if re.search(r"[a-z)`*][.!?] (?=[A-Z`])", line)]
 
 
+ARCHITECTURE = [DOCS / "explanation" / "architecture.md", *sorted((DOCS / "explanation" / "architecture").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", ARCHITECTURE, ids=_name)
+def test_a_part_of_the_architecture_is_read_in_ten_minutes(page: Path) -> None:
+    """A page has at most 1,500 words, code and tables included."""
+    assert len(page.read_text(encoding="utf-8").split()) <= 1_500
+
+
+@pytest.mark.parametrize("page", ARCHITECTURE, ids=_name)
+def test_the_architecture_names_modules_that_are_there(page: Path) -> None:
+    """Each module, room or folder in the first column of a table, and each ``package.module``, is in the tree."""
+    packages = ("sandbox", "rewardkit", "builtin_rewards", "trainer_adapter")
+    files = [path for package in packages for path in (ROOT / package).rglob("*") if path.suffix in ("", ".py")]
+    names = {path.stem for path in files} | {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files}
+    text = page.read_text(encoding="utf-8")
+    tables = re.findall(r"^\| (?:module|room|folder) \|.*\n\|[-|]*\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    cells = [row.split("|")[1] for table in tables for row in table.splitlines()]
+    modules = [name for cell in cells for name in re.findall("`([^`]+)`", cell)]
+    modules += re.findall(rf"`((?:{'|'.join(packages)})(?:\.[a-z_]+)+)`", text)
+    points = (ROOT / "pyproject.toml").read_text(encoding="utf-8")  # groups of entry points look like modules
+    missing = [name for name in modules if not {name, name.replace("/", ".")} & names]
+    assert [] == [name for name in missing if f'entry-points."{name}"' not in points]
+
+
 def test_every_field_of_limits_and_results_is_documented() -> None:
     """sandbox.md has every field of ``Limits`` and ``ExecutionResult``."""
     text = (DOCS / "reference" / "sandbox.md").read_text(encoding="utf-8")

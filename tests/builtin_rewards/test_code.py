@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import in_time
 
 from builtin_rewards.code import _MARKS, code_compiles, code_runs, code_tests
 from builtin_rewards.reading.markdown import last_code
-from rewardkit import Rollout, Runtime
+from rewardkit import Rollout, Runtime, ScoreBatch
 from sandbox import Limits, Sandbox
 
 ADD = "def add(a, b):\n    return a + b\n"
@@ -310,9 +311,13 @@ def test_in_the_runtime_the_jail_is_filled_in() -> None:
     tests = "assert add(1, 2) == 3"
     completions = [fenced(ADD), fenced(WRONG), "import os; os._exit(0)", "while True: pass"]
     rollouts = [Rollout("add", completion, {"tests": tests}) for completion in completions]
-    quick = code_tests(limits=Limits(timeout_s=1.4)).with_options(name="quick")
-    with Runtime([quick, code_compiles], workers=2) as runtime:
-        batch = runtime.score([*rollouts, *rollouts[:3] * 2])
+
+    def score_all(time_s: float) -> ScoreBatch:
+        quick = code_tests(limits=Limits(timeout_s=time_s)).with_options(name="quick")
+        with Runtime([quick, code_compiles], workers=2) as runtime:
+            return runtime.score([*rollouts, *rollouts[:3] * 2])
+
+    batch = in_time(score_all, lambda batch: 3 == batch.scores["quick"].count(1.0), 1.4)
     assert batch.scores["quick"] == [1.0, 0.0, 0.0, 0.0, *[1.0, 0.0, 0.0] * 2]
     assert batch.scores["code_compiles"] == [1.0] * 10
 

@@ -13,6 +13,7 @@ from databases import DatabasePlace
 from recorded import batch
 
 from rewardkit.errors import RecordError
+from rewardkit.record import database_place
 from rewardkit.record.place import RecordPlace, RunsPlace
 from rewardkit.record.places import has_record, place_of_record, place_of_runs, run_path
 from rewardkit.record.reader import RunReader
@@ -125,13 +126,13 @@ def test_a_writer_that_waits_for_another_knows_it(record: RecordPlace) -> None:
     assert not record.is_lock(ValueError("another"))
 
 
-def test_runs_are_listed_and_led_to(runs: RunsPlace, record: RecordPlace) -> None:
+def test_runs_are_listed_and_led_to(runs: RunsPlace, record: RecordPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run is in the list once it is recorded; the list knows its size, and when it changes."""
+    monkeypatch.setattr(database_place, "LISTED_S", 0.0)  # a database's list is remembered for so long
     name = record.name
     assert not runs.has(name)
     assert runs.identity(name) == ()
     written(record)
-    time.sleep(1.1)  # for so long a database's list is remembered
     assert runs.exists
     assert runs.is_complete
     assert name in runs.names()
@@ -141,7 +142,6 @@ def test_runs_are_listed_and_led_to(runs: RunsPlace, record: RecordPlace) -> Non
     assert runs.size(name) > 0
     before = runs.identity(name), runs.stamp(name)
     written(record, 1)
-    time.sleep(1.1)
     assert runs.identity(name) == before[0]
     assert runs.stamp(name) != before[1]
     assert runs.label.startswith(str(runs))

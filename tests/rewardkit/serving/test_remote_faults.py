@@ -6,7 +6,6 @@ import contextlib
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -274,10 +273,8 @@ def test_a_client_that_is_closed_waits_no_longer(served: Served) -> None:
         with ThreadPoolExecutor(1) as threads:
             waiting = threads.submit(remote.score, ROWS[:1])
             assert wait_for(lambda: bad.seen.count("/v1/score") > 1)
-            began = time.monotonic()
             remote.close()
-            assert [None] == waiting.result(60).totals
-            assert time.monotonic() - began < 30
+            assert [None] == waiting.result(60).totals  # and not after its 600 s
 
 
 @pytest.mark.parametrize("joins", [False, True], ids=["remote", "joined"])
