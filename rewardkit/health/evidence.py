@@ -153,9 +153,8 @@ def _lengths(evidence: Evidence) -> Floats:
     if not len(table) or not np.isnan(table.tokens).all():
         return table.tokens
     if len(table) <= 2000:
-        return np.array(
-            [np.nan if text is None else len(text) for text in evidence.texts(table.ids.tolist())], dtype=float
-        )
+        texts = evidence.texts(table.ids.tolist())
+        return np.array([np.nan if text is None else len(text) for text in texts], dtype=float)
     sample = evidence.sampled()
     lengths = np.full(len(table), np.nan)
     lengths[np.isin(table.ids, sample.table.ids)] = [len(text) for text in sample.texts]

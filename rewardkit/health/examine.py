@@ -283,9 +283,7 @@ def prompts_of(run: RunReader) -> Callable[[Sequence[int]], list[PromptRow | Non
     """Return a function of ids that reads prompts and columns of a run's completions."""
 
     def prompts(ids: Sequence[int]) -> list[PromptRow | None]:
-        rollouts: list[Any] = run.rollouts(ids)
-        return [
-            None if rollout is None else PromptRow(_all_text(rollout.prompt), rollout.example) for rollout in rollouts
-        ]
+        rows: list[Any] = run.rollouts(ids)
+        return [None if row is None else PromptRow(_all_text(row.prompt), row.example) for row in rows]
 
     return prompts

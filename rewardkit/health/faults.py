@@ -153,9 +153,8 @@ def slow_rewards(window: Evidence, baseline: Evidence | None, reward: str) -> De
     message = f"the slowest 5% of calls take {now:.1f} s or longer"
     message += "" if before is None else f"; in the baseline {before:.2g} s"
     action = f"See what {reward} waits for (a server, growing completions); raise concurrency or workers, or cache."
-    return Detection(
-        now, min(bound, 30.0), message, action, baseline=before, rows=highest(window.table.seconds[reward])
-    )
+    rows = highest(window.table.seconds[reward])
+    return Detection(now, min(bound, 30.0), message, action, baseline=before, rows=rows)
 
 
 def prefilled(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:

@@ -124,17 +124,13 @@ def distinct_words(window: Evidence, baseline: Evidence) -> Detection | None:
         return None
     message = f"{mean_of(now):.0%} of the pairs of words in a group are distinct, {mean_of(before):.0%} at first"
     action = "Read a group side by side; raise the temperature or the KL penalty before all of it is one text."
-    return Detection(
-        mean_of(now), 0.5 * mean_of(before), message, action, baseline=mean_of(before), rows=_of_sample(window)
-    )
+    old, rows = mean_of(before), _of_sample(window)
+    return Detection(mean_of(now), 0.5 * old, message, action, baseline=old, rows=rows)
 
 
 def _distinct(evidence: Evidence) -> list[float]:
-    def work() -> list[float]:
-        shares = map(_distinct_2, _texts_by_group(evidence))
-        return [share for share in shares if share is not None]
-
-    return evidence.cached("distinct_words", work)
+    shares = map(_distinct_2, _texts_by_group(evidence))
+    return evidence.cached("distinct_words", lambda: [share for share in shares if share is not None])
 
 
 def _distinct_2(texts: Sequence[str]) -> float | None:
@@ -173,12 +169,9 @@ def repetition(window: Evidence, baseline: Evidence | None) -> Detection | None:
 
 def _packed(evidence: Evidence) -> list[float]:
     def work() -> list[float]:
-        ratios = []
-        for text in evidence.sampled().texts:
-            raw = text[:PACKED_CHARS].encode("utf-8", "replace")  # a text may hold half of a surrogate pair
-            if len(text) >= 200:
-                ratios.append(len(raw) / len(zlib.compress(raw, 1)))
-        return ratios
+        texts = [text[:PACKED_CHARS] for text in evidence.sampled().texts if len(text) >= 200]
+        raws = [text.encode("utf-8", "replace") for text in texts]  # a text may hold half of a surrogate pair
+        return [len(raw) / len(zlib.compress(raw, 1)) for raw in raws]
 
     return evidence.cached("packed", work)
 

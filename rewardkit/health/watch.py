@@ -185,7 +185,5 @@ def _versions(table: CompletionTable) -> tuple[tuple[str, int], ...]:
 
 
 def _no_completions() -> CompletionTable:
-    integers, floats = np.empty(0, np.int64), np.empty(0)
-    return CompletionTable(
-        integers, integers, integers, integers, floats, floats, floats, floats, floats, {}, {}, {}, {}, {}, {}
-    )
+    numbers, floats = np.empty(0, np.int64), np.empty(0)
+    return CompletionTable(*[numbers] * 4, *[floats] * 5, {}, {}, {}, {}, {}, {})

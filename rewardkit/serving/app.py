@@ -176,9 +176,8 @@ class RewardApp:
         if route == "/readyz":
             return _json({"ok": not self.draining}, 503 if self.draining else 200)
         if ADDRESSES[route] == "GET":
-            return _json(
-                {"/livez": {"ok": True}, "/openapi.json": self._openapi, "/v1/rewards": self._description}[route]
-            )
+            replies = {"/livez": {"ok": True}, "/openapi.json": self._openapi, "/v1/rewards": self._description}
+            return _json(replies[route])
         if self.draining:
             raise _busy("the server is ending; ask another one, or try again later")
         body = an_object(loads(await self._body(request)))

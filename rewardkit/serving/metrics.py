@@ -17,35 +17,24 @@ class Metrics:
     """The counters of one server; ``inside`` and ``gathering`` return the rows inside and those that await a group."""
 
     def __init__(self, inside: Callable[[], int], gathering: Callable[[], int]) -> None:
-        self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "rewardkit_requests", "Requests answered.", ("route", "status"), registry=self._registry
-        )
-        self._seconds = Histogram(
-            "rewardkit_request_seconds", "From a request's body to its answer.", ("route",), registry=self._registry
-        )
-        self._rollouts = Counter(
-            "rewardkit_rollouts", "Rollouts answered, by what is known of them.", ("fate",), registry=self._registry
-        )
-        self._outcomes = Counter(
-            "rewardkit_outcomes",
-            "What became of each reward's calls; cause is empty unless they failed.",
-            ("reward", "status", "cause"),
-            registry=self._registry,
-        )
+        registry = self._registry = CollectorRegistry()
+        requests = Counter("rewardkit_requests", "Requests answered.", ("route", "status"), registry=registry)
+        about = "From a request's body to its answer."
+        seconds = Histogram("rewardkit_request_seconds", about, ("route",), registry=registry)
+        about = "Rollouts answered, by what is known of them."
+        rollouts = Counter("rewardkit_rollouts", about, ("fate",), registry=registry)
+        about = "What became of each reward's calls; cause is empty unless they failed."
+        outcomes = Counter("rewardkit_outcomes", about, ("reward", "status", "cause"), registry=registry)
+        sizes = [2**power for power in range(12)]
         self._batch = Histogram(
-            "rewardkit_batch_rows",
-            "Rows that were scored together.",
-            buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048),
-            registry=self._registry,
+            "rewardkit_batch_rows", "Rows that were scored together.", buckets=sizes, registry=registry
         )
         # finding the counter of some labels takes longer than counting
-        self._requests_of, self._seconds_of = cache(self._requests.labels), cache(self._seconds.labels)
-        self._rollouts_of, self._outcomes_of = cache(self._rollouts.labels), cache(self._outcomes.labels)
-        Gauge("rewardkit_rows_inside", "Rows that wait or are scored.", registry=self._registry).set_function(inside)
-        Gauge("rewardkit_rows_gathering", "Rows that wait for their group.", registry=self._registry).set_function(
-            gathering
-        )
+        self._requests_of, self._seconds_of = cache(requests.labels), cache(seconds.labels)
+        self._rollouts_of, self._outcomes_of = cache(rollouts.labels), cache(outcomes.labels)
+        Gauge("rewardkit_rows_inside", "Rows that wait or are scored.", registry=registry).set_function(inside)
+        waiting = Gauge("rewardkit_rows_gathering", "Rows that wait for their group.", registry=registry)
+        waiting.set_function(gathering)
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         self._requests_of(route, str(status)).inc()

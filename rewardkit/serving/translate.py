@@ -220,9 +220,8 @@ def read_evaluate(body: dict[str, Any], query: Query, max_rows: int) -> ScoreReq
         raise RefusedError(422, "messages: no message of the assistant's is in them")
     keywords = an_object(body.get("kwargs") or {}, "kwargs")
     truth = body.get("ground_truth")
-    return ScoreRequest(
-        [Rollout(messages[:first] or "", messages[first:], {"answer": truth, "ground_truth": truth, **keywords})]
-    )
+    example = {"answer": truth, "ground_truth": truth, **keywords}
+    return ScoreRequest([Rollout(messages[:first] or "", messages[first:], example)])
 
 
 def reply_evaluate(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:

@@ -298,9 +298,7 @@ class _Filter(NamedTuple):
 
 
 def _all_versions(opened: OpenRun) -> list[_Key]:
-    return [
-        _Key(f"{version.reward}_v{version.number}", version.reward, version.number) for version in opened.run.versions
-    ]
+    return [_Key(f"{row.reward}_v{row.number}", row.reward, row.number) for row in opened.run.versions]
 
 
 def _rewards(opened: OpenRun, table: CompletionTable) -> list[_Key]:

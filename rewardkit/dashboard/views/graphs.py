@@ -163,9 +163,8 @@ def _graph(
 
 def markers(run: Run) -> list[dict[str, Any]]:
     """Return what happened by step: versions after the first step, other changes of rewards, flags, resumptions."""
-    return sorted(
-        [*_versions(run), *_changes(run), *_flags(run), *_resumptions(run)], key=lambda marker: marker["step"]
-    )
+    events = [*_versions(run), *_changes(run), *_flags(run), *_resumptions(run)]
+    return sorted(events, key=lambda event: event["step"])
 
 
 def _versions(run: Run) -> Iterator[dict[str, Any]]:
@@ -181,9 +180,8 @@ def _changes(run: Run) -> Iterator[dict[str, Any]]:
         if change.state is not ChangeState.ACCEPTED or change.step is None:
             continue
         if change.action is Action.WEIGHT:
-            yield _marker(
-                change.step, "change", change.reward, f"{change.reward} weighs {change.body.get('weight', '?')}"
-            )
+            message = f"{change.reward} weighs {change.body.get('weight', '?')}"
+            yield _marker(change.step, "change", change.reward, message)
         elif change.action is Action.REMOVE:
             yield _marker(change.step, "change", change.reward, f"{change.reward} is taken away")
 

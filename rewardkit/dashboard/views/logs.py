@@ -205,9 +205,8 @@ def _fault(
     reward, number, cause = key
     steps = [step for step in by_step if step is not None]
     last = max(steps, default=None)
-    example = run.log_page(
-        Wanted((version,), last, last, split, Status.FAILED, Cause(cause)), backwards=True, limit=1
-    ).entries
+    filters = Wanted((version,), last, last, split, Status.FAILED, Cause(cause))
+    example = run.log_page(filters, backwards=True, limit=1).entries
     return {
         "reward": reward,
         "version": number,
