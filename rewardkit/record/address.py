@@ -66,10 +66,7 @@ def is_address(run: object) -> bool:
 
 
 def address_of(text: str) -> RunAddress:
-    """Return an address as its parts.
-
-    Raises RecordError, whose message holds nothing of the text, because a password may stand anywhere.
-    """
+    """Return an address as its parts; a RecordError says nothing of the text, where a password may stand anywhere."""
     try:
         parts = urlsplit(text)
     except ValueError:

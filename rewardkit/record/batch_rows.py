@@ -154,8 +154,7 @@ def rows_of(
         [[math.nan if outcome.score is None else outcome.score for outcome in column] for column in columns]
     )
     scores = scores.reshape(len(names), len(rollouts))
-    by_reward = handed or batch.scores
-    handed_scores = {name: by_reward[name] for name in names}
+    handed_scores = {name: (handed or batch.scores)[name] for name in names}
     reward = _floats(batch.totals) if handed is None or not names else weighted_rewards(handed_scores, batch.weights)
     groups = _groups(rollouts, num_generations, before)
     if advantages is None:

@@ -51,9 +51,7 @@ def read_table(
         "batch.split = ?": split,
         "completion.prompt = ?": prompt,
     }
-    conditions = {
-        condition: value for condition, value in bounds.items() if value is not None
-    }  # what is not asked stops no index
+    conditions = {bound: value for bound, value in bounds.items() if value is not None}  # what is None stops no index
     where, values = " AND ".join(conditions) or "TRUE", list(conditions.values())
     rows = tuples_of(f"{_ROWS} WHERE {where}", *values)
     batches = _batches(tuples_of, sorted({row[1] for row in rows}))
@@ -178,9 +176,7 @@ class _Cells(NamedTuple):
 
 def _layouts(batches: Mapping[int, _Batch], of_batch: Sequence[int]) -> list[_Layout]:
     kinds: dict[tuple[str, str], int] = {}
-    kind_of = {
-        number: kinds.setdefault((batch.versions, batch.weights), len(kinds)) for number, batch in batches.items()
-    }
+    kind_of = {key: kinds.setdefault((batch.versions, batch.weights), len(kinds)) for key, batch in batches.items()}
     kind = np.array([kind_of[number] for number in of_batch], np.int64)
     return [
         _Layout(tuple(json.loads(versions)), tuple(json.loads(weights)), np.flatnonzero(kind == number))

@@ -194,10 +194,7 @@ class DatabasePlace:
         return _session(self.address, stays_open=stays_open)
 
     def _version(self, session: Session) -> int | None:
-        """Return the version of the run's tables; ``None`` where there is no such schema, or nothing in it.
-
-        Raises RecordError where the schema is something else's, or of a newer version.
-        """
+        """Return the version of the run's tables, ``None`` without any; RecordError if it is newer, or not a run's."""
         total, own = session.execute(_IN_IT, (self.name,)).fetchone() or (0, 0)
         if not own:
             if total:

@@ -72,9 +72,7 @@ def _same_as(reward: Composable) -> Callable[[Any], bool]:
     """Return what tells whether a module's value is the reward, or the reward under another name or other options."""
     function = reward.spec.function if isinstance(reward, Reward) else None
     inner = None if isinstance(reward, Reward) else getattr(reward, "inner", None)  # a composition's own name
-    objects = {
-        id(each): each for each in (reward, function, inner) if each is not None
-    }  # kept: no other has its id then
+    objects = {id(each): each for each in (reward, function, inner) if each is not None}  # kept: no other has its id
 
     def is_same(value: Any) -> bool:
         # isinstance() would ask the value for its class, which other packages' deprecated names answer with a warning.

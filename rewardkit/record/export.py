@@ -60,10 +60,7 @@ def export_columns(run: RunReader) -> list[ExportColumn]:
 
 
 def export_rows(run: RunReader, columns: Sequence[ExportColumn], last: int) -> Iterator[dict[str, Any]]:
-    """Yield a row a completion, in the order of recording, with the columns of :func:`export_columns`.
-
-    ``last`` is the last completion's ``id``, taken before the columns were: a run that is still written grows.
-    """
+    """Yield a row a completion, up to the ``id`` ``last``, which is taken before the columns: a run still grows."""
     for completion in run.completions():
         if completion.id > last:
             return
@@ -135,9 +132,7 @@ def _kinds(prompts: Iterable[RecordedPrompt]) -> dict[str, str]:
     kinds_of: dict[str, set[str]] = {}
     for prompt in prompts:
         for name, value in prompt.columns.items():
-            kinds = kinds_of.setdefault(name, set())
-            if value is not None:
-                kinds.add(_kind(value))
+            kinds_of.setdefault(name, set()).update(() if value is None else (_kind(value),))
     return {name: _joint(kinds) for name, kinds in kinds_of.items()}
 
 

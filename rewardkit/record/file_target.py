@@ -27,10 +27,7 @@ _log = logging.getLogger("rewardkit")
 
 
 class FileTarget:
-    """The record's file as its writer sees it: see :class:`~rewardkit.record.writer.WriteTarget`.
-
-    ``connect`` opens the file, in the thread that writes, and makes it anew where it is gone.
-    """
+    """The record's file as its writer sees it; ``connect`` opens it in the writing thread, anew where it is gone."""
 
     def __init__(self, connect: Callable[[], Connection], path: Path) -> None:
         self._connect = connect

@@ -31,9 +31,7 @@ class Fits(NamedTuple):
         """What of a completion decides whether it fits."""
         if self.low is None and self.high is None and self.status is None:
             return "completion.id"
-        if self.reward is None:
-            return "completion.total"
-        return "completion.scores, completion.status"
+        return "completion.total" if self.reward is None else "completion.scores, completion.status"
 
     def ids(self, rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[int]:
         """Return the ids of those that fit, among rows of id and :attr:`column` whose scores are of these rewards."""

@@ -181,8 +181,7 @@ class _Search:
 
     def _batch_before(self, start: int) -> int:
         """Return the number of a batch such that the one of a completion is the next in the order of the search."""
-        query = _BATCH_AT.format(self._beyond, self._order)
-        rows = self.ask(query, start)
+        rows = self.ask(_BATCH_AT.format(self._beyond, self._order), start)
         if not rows:
             return 0 if self.backwards else _END
         return int(rows[0][0]) + (1 if self.backwards else -1)

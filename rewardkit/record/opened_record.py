@@ -24,10 +24,7 @@ _UNSOUND = (
 
 
 class OpenedRecord:
-    """A record that is open for reading, in one thread; a run's folder, its file, or its address in a database.
-
-    Raises RecordError where it is missing, empty, not a record, or of a newer release, or its server cannot be had.
-    """
+    """A run's record, open for reading in one thread; RecordError where there is none that this release can read."""
 
     def __init__(self, run: str | os.PathLike[str] | RecordPlace) -> None:
         self.path = place_of_record(run)

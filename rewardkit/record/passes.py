@@ -64,8 +64,7 @@ class PassWriter:
         try:
             self._connection = self._recorder.path.connect_to_write()
             with self._transaction() as connection:
-                described = describe(reward)
-                self._version = self._recorder.version(connection, name, described, None, "rescore")
+                self._version = self._recorder.version(connection, name, describe(reward), None, "rescore")
                 request = json.dumps(dict(about or {}), default=repr)
                 self.id = connection.insert("pass", {"version": self._version, "began": time.time(), "about": request})
                 query = "SELECT number FROM version WHERE id = ?"

@@ -138,22 +138,13 @@ class RunsPlace(Protocol):
         """Raise ConfigError where no runs can be there, because it is a file."""
 
     def names(self) -> list[str]:
-        """Return the names of the runs that are there, in order, without links that lead out.
-
-        Raises RecordError where there is no such folder, or it cannot be read, or the database does not answer.
-        """
+        """Return the names of the runs, in order, without links that lead out; RecordError if they cannot be read."""
 
     def all_names(self) -> list[str]:
-        """Return the names of the run whose folder this is, of its runs, and of those in subfolders; none if missing.
-
-        Raises RecordError where the folder cannot be read, or the database does not answer.
-        """
+        """Return the names of this run, of its runs, and of those in subfolders, if any; RecordError if unreadable."""
 
     def run(self, name: str) -> RecordPlace:
-        """Return the place of a run, which need not be there.
-
-        Raises RecordError where no run can have that name, or it leads out of the folder.
-        """
+        """Return the place of a run, which need not be there; RecordError where its name is no run's, or leads out."""
 
     def has(self, name: str) -> bool:
         """Return whether a run is there, as far as that is known."""

@@ -82,10 +82,7 @@ def psycopg_errors() -> type[Exception]:
 
 
 def connect(run: RunAddress) -> psycopg.Connection[Any]:
-    """Return a connection to the server, in which each statement is kept at once.
-
-    Raises RecordError where psycopg is not installed, or there is no such server, database, user or password.
-    """
+    """Return a connection that keeps each statement at once; RecordError without psycopg, or if the server refuses."""
     try:
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
@@ -306,8 +303,7 @@ class _Row(tuple[Any, ...]):
 
 @functools.lru_cache(maxsize=512)
 def _row_type(names: tuple[str, ...]) -> type[_Row]:
-    positions = {name: names.index(name) for name in dict.fromkeys(names)}
-    return type("_NamedRow", (_Row,), {"_positions": positions})
+    return type("_NamedRow", (_Row,), {"_positions": {name: names.index(name) for name in dict.fromkeys(names)}})
 
 
 def _named_rows(cursor: Any) -> Any:

@@ -189,9 +189,8 @@ class Recorder:
         def write(connection: RecordConnection) -> None:
             query = "SELECT max(id) FROM batch WHERE session = ? AND step IS ? AND split = ?"
             (batch,) = connection.execute(query, (self._session, _whole(step), split)).fetchone()
-            completions = connection.execute(
-                "SELECT id FROM completion WHERE batch = ? ORDER BY id", (batch,)
-            ).fetchall()
+            query = "SELECT id FROM completion WHERE batch = ? ORDER BY id"
+            completions = connection.execute(query, (batch,)).fetchall()
             if len(completions) == len(values):
                 rows = [
                     (None if value is None else float(value), row["id"])
@@ -430,9 +429,7 @@ def _detail_rows(
     versions: Sequence[int],
     number: int,
 ) -> list[tuple[Any, ...]]:
-    return [
-        (ids[call.row], versions[call.column], number, *values) for call, values in zip(calls, details, strict=True)
-    ]
+    return [(ids[call.row], versions[call.column], number, *each) for call, each in zip(calls, details, strict=True)]
 
 
 def _whole(step: int | None) -> int | None:

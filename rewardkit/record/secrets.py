@@ -12,10 +12,7 @@ SHORTEST = 6  # Characters from which on a value counts: a shorter one, such as 
 
 
 class Secrets:
-    """The values that are hidden: those of variables given to workers, and those whose names say that they are keys.
-
-    All of the values of ``env`` count; of ``environ``, ``os.environ`` unless given, those with a telling name.
-    """
+    """The values that are hidden: all of ``env``, and those of ``environ`` whose names say that they are keys."""
 
     def __init__(self, env: Mapping[str, str], environ: Mapping[str, str] | None = None) -> None:
         own = os.environ if environ is None else environ

@@ -26,10 +26,7 @@ class ServerTarget:
         self._ending: str | None = None
 
     def was_committed(self) -> bool:
-        """Return whether the last transaction was kept, whose end the server did not confirm.
-
-        Raises RecordError where the server does not answer, or the transaction still ends.
-        """
+        """Return whether the last, unconfirmed transaction was kept; RecordError while the server cannot tell."""
         if self._ending is None:
             return False
         status = self._ready().transaction_status(self._ending)
@@ -70,9 +67,7 @@ class ServerTarget:
         return True
 
     def may_pass(self, error: Exception) -> bool:
-        if isinstance(error, ServerError):
-            return error.may_pass
-        return isinstance(error, RecordError | OSError)
+        return error.may_pass if isinstance(error, ServerError) else isinstance(error, RecordError | OSError)
 
     def is_lock(self, error: Exception) -> bool:
         return isinstance(error, ServerError) and error.is_lock

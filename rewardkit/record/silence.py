@@ -23,10 +23,7 @@ _WORKS_ON = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = %s"
 
 
 def connect(settings: Mapping[str, Any]) -> psycopg.Connection[Any]:
-    """Return a connection in which each statement is kept at once; a server that falls silent is given up.
-
-    The settings are libpq's. Raises psycopg.Error where there is no such server, database, user or password.
-    """
+    """Return a connection with libpq's settings that keeps each statement at once; a silent server is given up."""
     session = _watched_type().connect(autocommit=True, **settings)
     row = session.execute("SELECT pg_backend_pid()").fetchone()  # a pooler in between tells a number of its own
     session.goes_on = functools.partial(_works, settings, 0 if row is None else row[0])

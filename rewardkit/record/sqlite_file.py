@@ -98,10 +98,7 @@ class Connection(sqlite3.Connection):
 
 
 def file_of(run: str | os.PathLike[str]) -> Path:
-    """Return the file of a run that is named by its folder, or by the file itself.
-
-    Raises RecordError where the name is empty, or no file can have it.
-    """
+    """Return the file of a run that is named by its folder, or by the file itself; RecordError where no file can be."""
     path = Path(run)
     if not os.fspath(run) or "\x00" in str(path):
         raise RecordError(f"run {str(run)[:60]!r}: expected a run's folder, such as 'runs/one'")
@@ -155,10 +152,7 @@ def connect_to_write(path: Path, *, threads: bool = False) -> Connection:
 
 
 def connect_to_read(path: Path) -> Connection:
-    """Return a connection that can only read.
-
-    Raises RecordError where the file is missing, empty, no record, of a newer version, or of another user.
-    """
+    """Return a connection that can only read; RecordError where this user or release can read no record there."""
     with errors_of(path):
         if not path.exists():
             raise RecordError(f"{path}: there is no record; `rewardkit runs` lists those that there are")

@@ -123,8 +123,7 @@ class RecordedSums(OpenedRecord):
 
     def batches_until(self, last: int) -> tuple[int, int]:
         """Return how many batches there are up to that of a completion, and the number of that batch; 0 without one."""
-        query = "SELECT batch FROM completion WHERE id <= ? ORDER BY id DESC LIMIT 1"
-        rows = self._tuples(query, last)
+        rows = self._tuples("SELECT batch FROM completion WHERE id <= ? ORDER BY id DESC LIMIT 1", last)
         greatest = rows[0][0] if rows else 0
         ((count,),) = self._tuples("SELECT count(*) FROM batch WHERE id <= ?", greatest)
         return count, greatest

@@ -27,10 +27,7 @@ def packed(text: str) -> bytes:
 
 
 def unpacked(body: bytes) -> str:
-    """Return a stored text.
-
-    Raises zlib.error where it is damaged, or larger than any text is, and UnicodeDecodeError where it is no text.
-    """
+    """Return a stored text; zlib.error if it is damaged or larger than any text, UnicodeDecodeError if it is none."""
     raw = zlib.decompress(body) if len(body) * _MOST_RATIO <= LARGEST_TEXT else _bounded(body)
     return raw.decode("utf-8", "surrogatepass")
 

@@ -58,10 +58,7 @@ class Curves:
         self._forget()
 
     def part(self, run: RunReader, seen: object, metrics: Sequence[str], after: int | None) -> Part:
-        """Return what has changed since the answer with the mark ``after``; everything where it is no mark of these.
-
-        ``seen`` changes when something is written to the run.
-        """
+        """Return what changed since the answer with this mark, or all; ``seen`` changes when the run is written to."""
         with self._lock:
             if seen != self._seen or self._waiting or any(name not in self._metrics for name in metrics):
                 self._update(run, metrics)
@@ -287,6 +284,4 @@ def _std(batches: Sequence[BatchSums], mean: Number) -> Number:
 
 def _rounded(value: float | None) -> Number:
     """Return a number with the digits that a graph can show; ``None`` for anything but a finite number."""
-    if value is None or not math.isfinite(value):
-        return None
-    return float(f"{value:.{_DIGITS}g}")
+    return None if value is None or not math.isfinite(value) else float(f"{value:.{_DIGITS}g}")

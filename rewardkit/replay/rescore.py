@@ -121,9 +121,7 @@ def unanswered(run: RunReader, stored: Stored, name: str, version: int | None = 
     for scoring in (scoring for scoring in run.passes if scoring.reward == name):
         answers = run.rescored(scoring.id, ids.tolist())
         by_this = lost.table.versions[name] == scoring.version if version is None else version == scoring.version
-        has_answer = [
-            number in answers and answers[number].cause is not Cause.INFRASTRUCTURE for number in ids.tolist()
-        ]
+        has_answer = [key in answers and answers[key].cause is not Cause.INFRASTRUCTURE for key in ids.tolist()]
         answered |= np.array(has_answer, dtype=bool) & by_this
     return lost.where(~answered)
 

@@ -169,10 +169,7 @@ def of_run(
 
 
 def _name(run: RunReader, old: Subject, new: Subject) -> str:
-    """Return the name of the reward that is compared, under which the run has the one whose place is taken.
-
-    Raises RecordError where the versions are of two rewards.
-    """
+    """Return the name under which the run has the reward that is replaced; RecordError if the versions are of two."""
     recorded = [subject.version for subject in (old, new) if subject.version is not None]
     if len(recorded) == 2 and recorded[0].reward != recorded[1].reward:
         raise RecordError(f"{old.label} and {new.label} are versions of two rewards; name two versions of one")

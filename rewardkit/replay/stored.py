@@ -59,10 +59,7 @@ class Read(NamedTuple):
 
 
 def steps_of(text: str | None) -> tuple[int, int] | None:
-    """Return the first and the last step that ``--steps`` names, such as ``10-20`` or ``7``; ``None`` for all.
-
-    Raises ConfigError where the words name no steps.
-    """
+    """Return the first and last step that ``--steps`` names (``10-20``, ``7``); ``None`` is all. Raises ConfigError."""
     if text is None:
         return None
     match = _STEPS.fullmatch(text.strip())
@@ -75,10 +72,7 @@ def steps_of(text: str | None) -> tuple[int, int] | None:
 
 
 def choose(run: RunReader, steps: tuple[int, int] | None = None, split: str = "train") -> Stored:
-    """Return the completions of some steps, both included, or of all.
-
-    Raises RecordError where the run has no steps, or lacks one of these; the message says which it has.
-    """
+    """Return the completions of some steps, both included, or of all; RecordError says which steps the run has."""
     recorded = run.steps(split)
     if steps is not None and (not recorded or steps[0] < recorded[0] or steps[1] > recorded[-1]):
         has = f"steps {recorded[0]} to {recorded[-1]}" if recorded else "no steps"
@@ -87,15 +81,11 @@ def choose(run: RunReader, steps: tuple[int, int] | None = None, split: str = "t
     table = run.table(steps, split)
     if not len(table):
         raise RecordError(f"{run.name}: it has no completions of the split {split}")
-    batches = np.searchsorted(run.batch_starts(), table.ids, side="right")
-    return Stored(table, batches.astype(np.int64))
+    return Stored(table, np.searchsorted(run.batch_starts(), table.ids, side="right").astype(np.int64))
 
 
 def version_of(run: RunReader, label: str) -> Version:
-    """Return the version that a label names: ``format@2``, or ``format`` for the last one that the run used.
-
-    Raises RecordError, which says which there are, where there is no such reward or version.
-    """
+    """Return the version that ``format@2`` names, or ``format``, the last one used; RecordError says which exist."""
     match = _LABEL.fullmatch(label)
     name = match["reward"] if match is not None and match["reward"] in run.rewards else label
     versions = [version for version in run.versions if version.reward == name]

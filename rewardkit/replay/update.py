@@ -142,10 +142,7 @@ def running(run: RunReader) -> Trainer:
 
 
 def config_of(run: RunReader) -> RunConfig:
-    """Return what of a running training can be changed: its rewards, with the changes that are asked for and to come.
-
-    Raises UpdateRefusedError where the training has ended, or takes no changes.
-    """
+    """Return a training's rewards with the changes asked for and to come; UpdateRefusedError if it takes no changes."""
     trainer = running(run)
     versions = {(version.reward, version.digits): version for version in run.versions}
     standing, digits = _standing(run, trainer), _digits(run, trainer)

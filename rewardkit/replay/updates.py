@@ -244,9 +244,8 @@ class Updates:
                 self._accepted.append(ready._replace(change=change))
                 return
         problem = "its record is gone" if change is None else change.words
-        _log.warning(
-            "%s of reward %r is refused, nothing changes: %s", ready.change.action, ready.change.reward, problem
-        )
+        action, reward = ready.change.action, ready.change.reward
+        _log.warning("%s of reward %r is refused, nothing changes: %s", action, reward, problem)
         self._drop(ready.runtime)
 
     def _prepare(self, change: RewardChange, base: RewardState, runtime: Runtime | None) -> _Ready:
