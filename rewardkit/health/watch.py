@@ -185,5 +185,5 @@ def _versions(table: CompletionTable) -> tuple[tuple[str, int], ...]:
 
 
 def _no_completions() -> CompletionTable:
-    numbers, floats = np.empty(0, np.int64), np.empty(0)
-    return CompletionTable(*[numbers] * 4, *[floats] * 5, {}, {}, {}, {}, {}, {})
+    ids, floats = np.empty(0, np.int64), np.empty(0)
+    return CompletionTable(ids, ids, ids, ids, floats, floats, floats, floats, floats, {}, {}, {}, {}, {}, {})
