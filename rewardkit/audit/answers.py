@@ -17,12 +17,7 @@ _FROM_THE_RIGHT = "\u202e"
 
 
 def on_the_gold(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Return all attacks that are made of the row's gold.
-
-    Args:
-        row: A row with a gold.
-        frames: The frames that the reward pays on this row, the best first.
-    """
+    """Return all attacks made of the row's gold, in the frames that the reward pays on the row, the best first."""
     assert row.gold is not None
     yield from stuffing(row.gold, row.others, frames)
     yield from negated(row.gold, frames)
@@ -120,7 +115,6 @@ def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Prob
 
 
 def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Return the gold denied."""
     text = gold.text
     for name, denial in (
         ("The answer is not X.", f"The answer is not {text}."),
@@ -135,11 +129,7 @@ def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
         ("a thought that never ends", f"<think>Perhaps the answer is {text}"),
     ):
         yield Probe(Family.NEGATED, name, denial)
-    inside = [
-        Wrong("not X", f"not {text}"),
-        Wrong("anything but X", f"anything but {text}"),
-        Wrong("X is false", f"{text} is false"),
-    ]
+    inside = [Wrong(form, form.replace("X", text)) for form in ("not X", "anything but X", "X is false")]
     yield from _in_frames(Family.NEGATED, inside, [frame for frame in frames if frame.name != "bare"])
 
 
@@ -186,9 +176,8 @@ def same_to_a_reader(gold: Gold) -> list[Wrong]:
 
 def wrong_work(row: AuditRow) -> list[Probe]:
     """Return the gold behind work that does not lead to it, in the words that the row's reference has for an answer."""
-    if row.gold is None:
-        return []
-    end = next((_ending(text, row.gold.text) for text in row.references if row.gold.text in text), None)
+    gold = row.gold
+    end = next((_ending(text, gold.text) for text in row.references if gold.text in text), None) if gold else None
     if end is None:
         return []
     nonsense = "Blue is a colour. Therefore the sum of both is a tree, and the tree is divided by its own name.\n"
@@ -200,5 +189,4 @@ def wrong_work(row: AuditRow) -> list[Probe]:
 
 def _ending(text: str, final: str) -> str:
     """Return a reference from the beginning of the line in which its final answer stands."""
-    index = text.rfind(final)
-    return text[text.rfind("\n", 0, index) + 1 :]
+    return text[text.rfind("\n", 0, text.rfind(final)) + 1 :]

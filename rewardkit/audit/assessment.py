@@ -24,7 +24,6 @@ CRASHES = (Cause.EXCEPTION, Cause.CRASHED, Cause.BAD_RETURN)
 _ENOUGH_ROWS = 3
 _ROUNDING = 1e-6  # what a sum of shares may lack of the full level
 
-
 A = TypeVar("A", bound=Audit)
 
 
@@ -103,9 +102,7 @@ class Assessment(ABC, Generic[A]):
         low.append(rival.score if rival is not None else None)
         floor = min((score for score in low if score is not None), default=self._zero)
         if row.is_code and self._tests:
-            lazy = (
-                trial.outcome.score for trial in self._trials.attacks if trial.row == index and trial.probe.name in LAZY
-            )
+            lazy = (t.outcome.score for t in self._trials.attacks if t.row == index and t.probe.name in LAZY)
             floor = max(floor, self._zero, *(score for score in lazy if score is not None))
         self._levels[index] = PayRange(floor if floor < full else self._zero, full)
 
@@ -139,11 +136,7 @@ class Assessment(ABC, Generic[A]):
             reason = next((outcome.reason for _, outcome in forms if outcome.reason), None)
             return "the reward skips the row" + (f": {reason}" if reason else "")
         reason = f"no honest form is paid more than {self._zero:g}; give a right completion in a column 'reference'"
-        paid = [
-            trial
-            for trial in self._trials.attacks
-            if trial.row == index and (trial.outcome.score or self._zero) > self._zero
-        ]
+        paid = [t for t in self._trials.attacks if t.row == index and (t.outcome.score or self._zero) > self._zero]
         best_paid = max(paid, key=lambda trial: trial.outcome.score or 0.0, default=None)
         return reason if best_paid is None else f"{reason}; what is paid is {best_paid.probe.full_name!r}"
 
@@ -188,9 +181,7 @@ class Assessment(ABC, Generic[A]):
             return None if self._reads_work() else "it does not read work: it pays the answer alone"
         if family is Family.FORMAT:
             return None if self._reads_format() else "it pays no frame in particular"
-        if self.traits.answer:
-            return None
-        if family is Family.ECHO and self.traits.prompt:
+        if self.traits.answer or (family is Family.ECHO and self.traits.prompt):
             return None
         if self._rows.gold_column is None:
             return "the data has no gold column"
@@ -213,12 +204,10 @@ class Assessment(ABC, Generic[A]):
             return True
         telling = 0
         for index in self._levels:
-            scores = {form.name: outcome.score for form, outcome in self._trials.honest[index]}
-            tagged = [form.name for form, _ in self._trials.honest[index] if form.frame is not None and form.frame.tags]
-            telling += any(
-                self._is_paid(index, scores[name]) and not self._is_paid(index, scores.get(untagged(name)))
-                for name in tagged
-            )
+            forms = self._trials.honest[index]
+            paid = {form.name: self._is_paid(index, outcome.score) for form, outcome in forms}
+            tagged = [form.name for form, _ in forms if form.frame is not None and form.frame.tags]
+            telling += any(paid[name] and not paid.get(untagged(name)) for name in tagged)
         return telling * 2 > len(self._levels)
 
     def _is_paid(self, index: int, score: float | None) -> bool:
@@ -261,9 +250,8 @@ class Assessment(ABC, Generic[A]):
         scores = {o.score for o in self._all_outcomes() if o.score is not None}
         silent = any(base[BASE.index("")].score is not None for base in self._trials.base)
         if self._levels and len(scores) == 1 and silent:
-            findings.append(
-                AuditFinding("constant", f"it pays {scores.pop():g} for everything that was tried, also for ''")
-            )
+            reason = f"it pays {scores.pop():g} for everything that was tried, also for ''"
+            findings.append(AuditFinding("constant", reason))
         traits = self.traits
         compared = any(index in self._levels for index in self._trials.swapped)
         if traits.declares_gold and compared and not traits.depends:
@@ -275,9 +263,8 @@ class Assessment(ABC, Generic[A]):
             index, form, was, now = unsteady[0]
             share = f"{len(unsteady)} of {len(self._trials.again)} completions got another score when asked again"
             where = f"{form.name!r} on {self._rows.unit} {self._rows.rows[index].line}"
-            findings.append(
-                AuditFinding("unsteady", f"{share}; the first: {_describe(was)}, then {_describe(now)} for {where}")
-            )
+            reason = f"{share}; the first: {_describe(was)}, then {_describe(now)} for {where}"
+            findings.append(AuditFinding("unsteady", reason))
         return findings
 
 
@@ -285,7 +272,6 @@ class RewardAssessment(Assessment[RewardAudit]):
     """Decides what the scores of attacks on rows mean."""
 
     def result(self, lint: Sequence[Mistake], unread: Sequence[str]) -> RewardAudit:
-        """Return the result, with what the lint found and could not read."""
         families = {family: FamilyCounts(not_applicable=self._reasons[family]) for family in Family}
         self._count_forms(families[Family.FORMS])
         for trial in self._trials.attacks:

@@ -8,7 +8,7 @@ from itertools import chain
 from rewardkit.audit.answers import of_other_rows, on_the_gold, wrong_work
 from rewardkit.audit.bulk import bombs, long_texts
 from rewardkit.audit.engine import AuditSettings, Form, Rounds, ScoredProbe, Trials, best_of, form_probe
-from rewardkit.audit.honest import BARE, FRAMES, THINK_ANSWER, Frame, Honest, framed, spelled
+from rewardkit.audit.honest import BARE, FRAMES, THINK_ANSWER, Frame, framed, spelled
 from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.programs import endless_programs, programs
 from rewardkit.audit.rows import AuditRow
@@ -40,10 +40,12 @@ class AttackRounds(Rounds):
 
     def _spell(self, honest: list[list[Form]], frames: Sequence[Sequence[Frame]]) -> None:
         """Add the spellings of the gold in the frame that is paid best."""
-        tries: list[tuple[int, Honest]] = []
-        for index, row in enumerate(self._rows):
-            if row.gold is not None and frames[index] and not row.is_code:
-                tries += [(index, form) for form in spelled(row.gold, frames[index][0])]
+        tries = [
+            (index, form)
+            for index, row in enumerate(self._rows)
+            if row.gold is not None and frames[index] and not row.is_code
+            for form in spelled(row.gold, frames[index][0])
+        ]
         outcomes = self._score([(index, form_probe(form)) for index, form in tries])
         for (index, form), outcome in zip(tries, outcomes, strict=True):
             honest[index].append((form, outcome))
@@ -79,10 +81,7 @@ def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def paid_frames(forms: Sequence[Form], base: Sequence[Outcome], settings: AuditSettings) -> tuple[Frame, ...]:
-    """Return the frames that are paid on a row, the best first: at most three, and the data's own in any case.
-
-    A reference's own words come last among the three.
-    """
+    """Return the paid frames: three at most, the best first and the reference's own last, and always the data's own."""
     scores = [outcome.score for _, outcome in forms if outcome.score is not None]
     if not scores:
         return ()

@@ -23,8 +23,7 @@ def audit_rows(
 ) -> RewardAudit:
     """Attack a reward with the rows of a file, by a scorer of its plain parts, without a cache.
 
-    Raises:
-        RewardError: The reward cannot be run at all: a column it needs is missing, a worker cannot load it.
+    Raises RewardError where the reward cannot be run: a column is missing, or a worker cannot load it.
     """
     return _audit(AttackRounds, RewardAssessment, reward, rows, settings, scorer, tick)
 
@@ -32,11 +31,7 @@ def audit_rows(
 def audit_completions(
     reward: Composable, rows: ChosenRows, settings: AuditSettings, scorer: Scorer, tick: Tick
 ) -> ExploitAudit:
-    """Score the completions of a run again, changed; the rows are those of :func:`~rewardkit.audit.recorded.rows_of`.
-
-    Raises:
-        RewardError: As :func:`audit_rows`.
-    """
+    """Score the changed completions of a run, as ``recorded.rows_of`` has them; raises as :func:`audit_rows` does."""
     return _audit(MutantRounds, ExploitAssessment, reward, rows, settings, scorer, tick)
 
 

@@ -1,7 +1,6 @@
-"""Heavy attacks: very long texts, formulas that never end, texts that regular expressions and parsers choke on.
+"""Heavy attacks, tried on few rows: very long texts, formulas that never end, texts that parsers choke on.
 
-They are tried on few rows. None of them writes, kills, connects or forks, so that a reward which runs them hurts
-only its own worker.
+None of them writes, kills, connects or forks, so that a reward which runs them hurts only its own worker.
 """
 
 from __future__ import annotations

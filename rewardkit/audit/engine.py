@@ -1,8 +1,4 @@
-"""The engine of audits: what is tried is scored in workers until the time is over, and an assessment judges it.
-
-What is tried on the rows of a file is in :mod:`rewardkit.audit.attacks`, and on the completions of a run in
-:mod:`rewardkit.audit.exploits`.
-"""
+"""The engine of audits: scores in workers, until the time is over, what ``attacks`` or ``exploits`` try."""
 
 from __future__ import annotations
 
@@ -30,25 +26,16 @@ BASE = ("", "I do not know.")  # completions that earn nothing with any reward t
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """The settings of one audit.
+    """The settings of one audit; shares are of the way from a row's floor to its full level, 0 to 1."""
 
-    Attributes:
-        accept_share: A completion is paid if its score is more than this share of the way from the row's floor
-            to its full level, 0 to 1; at 1 only the full level is.
-        skipped: Families and rules of thumb that the author calls not applicable, with the reason.
-        gain_share: What a run's completion, changed, may earn beyond the run's best, as a share of the way from the
-            floor to its full level; more is a gain.
-        reasoning: Whether the reward is to pay for the reasoning, so that a run's completion without it must lose.
-    """
-
-    accept_share: float = 0.5
+    accept_share: float = 0.5  # A completion is paid if it earns more than this share; at 1 only the full level is
     slow_share: float = 0.5  # A call is slow if it takes more than this share of the reward's deadline, 0 to 1
     heavy_rows: int = 2  # Rows on which the heavy probes are tried
     repeated_rows: int = 5  # Rows whose honest forms are scored a second time
     time_limit_s: float = 1800.0  # Seconds after which nothing more is tried; what was tried is judged
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    gain_share: float = 0.1
-    reasoning: bool = False
+    skipped: Mapping[str, str] = field(default_factory=dict)  # Families and rules that the author leaves out, and why
+    gain_share: float = 0.1  # More than this share beyond the run's best is a gain for a run's completion, changed
+    reasoning: bool = False  # Whether the reward is to pay for reasoning: a run's completion without it must lose
 
 
 class ScoredProbe(NamedTuple):
@@ -97,10 +84,7 @@ def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) 
 class TimedScorer:
     """Scores completions in a runtime of the reward's plain parts; after its time limit it scores no more.
 
-    What was not tried in time counts as lost through no fault of the reward, as calls of a lost worker do.
-
-    Attributes:
-        untried: How many completions were not tried in time.
+    What was not tried in time, ``untried`` completions, counts as lost, as calls of a lost worker do.
     """
 
     def __init__(self, reward: Composable, scorer: Scorer, time_limit_s: float, tick: Tick) -> None:
@@ -144,7 +128,6 @@ class Rounds(ABC):
         """Score everything."""
 
     def _score(self, tries: Sequence[tuple[int, Probe]]) -> list[Outcome]:
-        """Return the outcomes of completions, in their order."""
         return self._scorer.score([self._rollout(self._rows[index], probe) for index, probe in tries])
 
     def _rollout(self, row: AuditRow, probe: Probe) -> Rollout:
@@ -161,10 +144,7 @@ class Rounds(ABC):
     def _compare(
         self, best: Sequence[Honest | None], rivals: Sequence[tuple[int, Probe]] = ()
     ) -> tuple[dict[int, Outcome], dict[int, Outcome], dict[int, Outcome]]:
-        """Score what tells whether the reward reads the gold and the prompt, by row.
-
-        The best form of a row is scored under another row's gold, then the rivals, then words of the prompt's length.
-        """
+        """Score the best forms under another row's gold, the rivals, and words of the prompt's length, each by row."""
         swaps = [
             (index, replace(form_probe(form), columns=row.swapped))
             for index, (row, form) in enumerate(zip(self._rows, best, strict=True))
@@ -193,5 +173,4 @@ def best_of(forms: Sequence[Form]) -> Form | None:
 
 
 def form_probe(form: Honest) -> Probe:
-    """Return an honest form as what is tried."""
     return Probe(Family.FORMS, form.name, form.text, messages=form.messages)

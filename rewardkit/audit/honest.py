@@ -24,28 +24,21 @@ PROSE = (
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A way of writing an answer: what stands around it.
-
-    Attributes:
-        common: Whether other answers are written in it as well; a reference's own words are for one answer only.
-        turns: The messages before the one with the answer, where the reference is a conversation.
-    """
+    """A way of writing an answer: what stands around it."""
 
     name: str
     before: str
     behind: str
     tags: bool = False  # Whether it is made of tags
-    common: bool = True
+    common: bool = True  # Whether other answers are written in it too; a reference's own words are for one only
     data: bool = False  # Whether it is the data's way of writing an answer
     short: bool = False  # Whether only short answers are written in it, as in a box or a sentence
-    turns: tuple[Message, ...] = field(default=(), hash=False)
+    turns: tuple[Message, ...] = field(default=(), hash=False)  # Messages before the answer's, of a conversation
 
     def around(self, answer: str) -> str:
-        """Return the answer in its frame."""
         return f"{self.before}{answer}{self.behind}"
 
     def probe(self, family: Family, wrong: Wrong, *, judged: bool = True) -> Probe:
-        """Return the probe of a wrong answer in its frame."""
         text = self.around(wrong.text)
         messages = [*self.turns, {"role": "assistant", "content": text}] if self.turns else None
         frame = "" if self.name == "bare" else self.name
@@ -61,12 +54,7 @@ FRAMES = (
     Frame("<answer>", "<answer>", "</answer>", tags=True),
     THINK_ANSWER,
     Frame("<think> and <answer>, one line", f"<think>{_THOUGHT}</think><answer>", "</answer>", tags=True),
-    Frame(
-        "<reasoning> and <answer>",
-        f"<reasoning>\n{_THOUGHT}\n</reasoning>\n<answer>\n",
-        "\n</answer>\n",
-        tags=True,
-    ),
+    Frame("<reasoning> and <answer>", f"<reasoning>\n{_THOUGHT}\n</reasoning>\n<answer>\n", "\n</answer>\n", tags=True),
     Frame("<think> and bare", f"<think>\n{_THOUGHT}\n</think>\n", "", tags=True),
     Frame("sentence with \\boxed", f"{_THOUGHT} The answer is $\\boxed{{", "}$.", short=True),
     Frame("The answer is X.", "The answer is ", ".", short=True),
@@ -102,10 +90,8 @@ def framed(row: AuditRow) -> list[Honest]:
     if row.is_code:
         return [form for text in row.references for form in _code(row, text)]
     if row.own is not None:
-        own = Honest(
-            "the row's own completion", row.own, _own_words(row), counted=False, messages=row.conversations.get(row.own)
-        )
-        forms.append(own)
+        name, messages = "the row's own completion", row.conversations.get(row.own)
+        forms.append(Honest(name, row.own, _own_words(row), counted=False, messages=messages))
     if row.gold is not None:
         forms += [Honest(f.name, f.around(row.gold.text), f, _is_honest(f, row.gold)) for f in FRAMES]
         in_json = json.dumps({"answer": row.gold.text}, ensure_ascii=False)
@@ -159,12 +145,8 @@ def _spellings(gold: Gold) -> list[tuple[str, str]]:
             spellings.append(("\\frac", f"\\frac{{{gold.number.numerator}}}{{{gold.number.denominator}}}"))
     if gold.shape is GoldShape.LETTER:
         choice = letter(gold)
-        spellings += [
-            ("brackets", f"({choice})"),
-            ("one bracket", f"{choice})"),
-            ("Option", f"Option {choice}"),
-            ("letter", choice),
-        ]
+        spellings += [("brackets", f"({choice})"), ("one bracket", f"{choice})")]
+        spellings += [("Option", f"Option {choice}"), ("letter", choice)]
     if gold.shape is GoldShape.TRUTH:
         spellings += [("lower case", text.lower()), ("capital", text.capitalize())]
     if gold.shape is GoldShape.TEXT and "\n" not in text:
@@ -191,10 +173,9 @@ def in_calls(gold: Gold) -> list[Honest]:
     calls = value if isinstance(value, list) else [value]
     if not calls or not all(map(is_call, calls)):
         return []
-    messages = [message_of(calls)]
     return [
         Honest("<tool_call>", in_tags(calls), parts=True),
-        Honest("tool_calls of a message", gold.text, messages=messages, parts=True),
+        Honest("tool_calls of a message", gold.text, messages=[message_of(calls)], parts=True),
     ]
 
 

@@ -39,15 +39,13 @@ def lint(reward: Reward[..., Any]) -> list[Mistake]:
 
 
 def has_source(reward: Reward[..., Any]) -> bool:
-    """Whether there is a source to read."""
     return bool(pieces_of(reward))
 
 
 def left_out(reward: Reward[..., Any]) -> dict[str, str]:
-    """Return the families and rules of thumb that the author's comments call not applicable, with the reasons.
+    """Return what the author's comments call not applicable, families and rules of thumb, with the reasons.
 
-    Raises:
-        RewardDefinitionError: A comment names neither, or gives no reason.
+    Raises RewardDefinitionError where a comment names neither, or gives no reason.
     """
     reasons: dict[str, str] = {}
     for piece in pieces_of(reward)[:1]:
@@ -55,21 +53,15 @@ def left_out(reward: Reward[..., Any]) -> dict[str, str]:
             verb, _, rest = comment.partition(" ")
             if verb == "skip":
                 names, _, reason = rest.strip().partition(" ")
-                for name in names.split(","):
-                    reasons[skippable(name, f"reward {reward.name!r}: # audit: {comment}")] = reason.strip()
+                where = f"reward {reward.name!r}: # audit: {comment}"
+                reasons.update((skippable(name, where), reason.strip()) for name in names.split(","))
                 if not reason.strip():
-                    raise RewardDefinitionError(
-                        f"reward {reward.name!r}: # audit: {comment}: give the reason behind it"
-                    )
+                    raise RewardDefinitionError(f"{where}: give the reason behind it")
     return reasons
 
 
 def skippable(name: str, where: str) -> str:
-    """Return the name of a family or of a rule of thumb.
-
-    Raises:
-        RewardDefinitionError: There is neither.
-    """
+    """Return the name of a family or of a rule of thumb; raises RewardDefinitionError for any other."""
     names = list(dict.fromkeys([*map(str, Family), *KINDS]))
     if name not in names:
         raise RewardDefinitionError(f"{where}: no family or rule of thumb {name!r}; expected {', '.join(names)}")

@@ -20,7 +20,6 @@ _TODAY = {"now", "today", "utcnow"}
 _EXECUTES = {"eval", "exec", "compile", "sympy.sympify", "sympy.parse_expr", "pickle.loads", "os.system", "os.popen"}
 _CHANGES = {"append", "add", "update", "extend", "insert", "pop", "clear", "setdefault", "remove", "discard", "popitem"}
 
-
 Find: TypeAlias = Callable[[FunctionSource], Iterator[ast.AST]]  # return the nodes of a function that make a mistake
 
 
@@ -93,9 +92,8 @@ def _holding(piece: FunctionSource, names: frozenset[str]) -> set[str]:
         before = len(derived)
         for node in ast.walk(piece.tree):
             if isinstance(node, ast.Assign) and _mentions(node.value, derived):
-                derived |= {
-                    name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)
-                }
+                targets = (child for target in node.targets for child in ast.walk(target))
+                derived |= {child.id for child in targets if isinstance(child, ast.Name)}
             elif isinstance(node, ast.NamedExpr) and _mentions(node.value, derived):
                 derived.add(node.target.id)
         if len(derived) == before:
@@ -133,9 +131,8 @@ def _silent_except(piece: FunctionSource) -> Iterator[ast.AST]:
         only = node.body[0] if len(node.body) == 1 else None
         number = isinstance(only, ast.Return) and _is_number(only.value)
         silent = isinstance(only, ast.Pass | ast.Continue | ast.Return)
-        if (kind == "" and silent) or (
-            kind in ("Exception", "BaseException") and (number or isinstance(only, ast.Pass))
-        ):
+        broad = kind in ("Exception", "BaseException") and (number or isinstance(only, ast.Pass))
+        if broad or (kind == "" and silent):
             yield node
 
 
@@ -200,10 +197,8 @@ def _is_only_asked(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: Funct
 )
 def _substring(piece: FunctionSource) -> Iterator[ast.AST]:
     completions = _holding(piece, piece.completions)
-    texts = frozenset(
-        name for name, kind in piece.columns.items() if not kind.startswith(("list", "set", "dict", "tu"))
-    )
-    golds = _holding(piece, texts)
+    texts = (name for name, kind in piece.columns.items() if not kind.startswith(("list", "set", "dict", "tu")))
+    golds = _holding(piece, frozenset(texts))
     for node in ast.walk(piece.tree):
         if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.In | ast.NotIn):
             continue

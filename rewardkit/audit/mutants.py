@@ -1,7 +1,6 @@
-"""A completion that was paid, changed in one way at a time: what a policy that seeks reward alone would drift to.
+"""A paid completion changed in one way at a time, as a policy that seeks reward alone would drift; nothing is scored.
 
-Nothing is scored here. Each mutant is a :class:`~rewardkit.audit.probe.Probe` of the family whose rule it puts to the
-test, with what a sound reward may pay for it.
+Each mutant is a ``Probe`` of the family whose rule it tests, with what a sound reward may pay for it.
 """
 
 from __future__ import annotations
@@ -87,8 +86,7 @@ class Mutant(NamedTuple):
 def mutants(row: AuditRow, chooser: random.Random) -> Iterator[Mutant]:
     """Return a row's own completion, changed in each way that it allows.
 
-    A completion that is a conversation is changed in its last message; where that is not text, only another completion
-    and the prompt are tried in its place.
+    Of a conversation the last message is changed; if that is not text, only other completions and the prompt are tried.
     """
     own = row.own
     if own is None or not own.strip() or len(own) > MAX_CHARS:
@@ -233,8 +231,7 @@ def _with_another_answer(own: str, gold: Gold, other: str, spans: Sequence[Span]
     partial = share_parts(gold, other) or _is_alike(gold, other)
     placed = _put(own, spans, other)
     if spans and mentions(placed, gold) and placed != own:
-        name = "another answer in its place alone"
-        probe = Probe(Family.MISPLACED, name, placed, partial=partial, point=other)
+        probe = Probe(Family.MISPLACED, "another answer in its place alone", placed, partial=partial, point=other)
         yield Mutant(Mutation.ANSWER_CHANGED, probe)
     everywhere = _put(placed, places_of(placed, gold), other)
     if everywhere != own and not mentions(everywhere, gold):

@@ -32,10 +32,8 @@ def neighbours(gold: Gold) -> list[Wrong]:
         ends = (("its first letter", gold.text[0]), ("its last letter", gold.text[-1]))
         answers += [Wrong(name, text, "part") for name, text in ends if text.isalpha()]
         answers += [answer._replace(partial=True) for answer in _other_digits(gold.text)]
-    once = {
-        answer.text: answer for answer in reversed(answers) if answer.text.strip() and not _is_gold(answer.text, gold)
-    }
-    return list(once.values())[::-1]
+    wrong = [answer for answer in reversed(answers) if answer.text.strip() and not _is_gold(answer.text, gold)]
+    return list({answer.text: answer for answer in wrong}.values())[::-1]
 
 
 def _is_gold(text: str, gold: Gold) -> bool:
@@ -85,10 +83,8 @@ def _off(number: Fraction, digits: str) -> Iterator[Wrong]:
 
 def _other_digits(text: str) -> Iterator[Wrong]:
     """Return a text with digits of one of its numbers in another order, one changed, doubled or lost."""
-    runs = [
-        run for run in re.finditer(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", text) if len(run[0]) <= _MAX_DIGITS
-    ][:2]
-    for run in runs:
+    runs = re.finditer(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", text)
+    for run in [run for run in runs if len(run[0]) <= _MAX_DIGITS][:2]:
         for name, changed in _changed(run[0]):
             if changed != run[0] and changed.strip("0.,"):
                 yield Wrong(name, text[: run.start()] + changed + text[run.end() :], "digits")

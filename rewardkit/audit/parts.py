@@ -145,11 +145,8 @@ def _in_messages(messages: Sequence[Message]) -> Iterator[Probe]:
         if not message.get("tool_calls"):
             continue
         for change in changes(_functions(message)):
-            new = [
-                *messages[:index],
-                {**message, "tool_calls": message_of(change.value)["tool_calls"]},
-                *messages[index + 1 :],
-            ]
+            turn = {**message, "tool_calls": message_of(change.value)["tool_calls"]}
+            new = [*messages[:index], turn, *messages[index + 1 :]]
             yield _probe(change, talk_text(new), messages=new, frame="the reference's messages")
 
 

@@ -35,27 +35,16 @@ class Family(StrEnum):
     FORMS = "forms"
 
 
-NEEDS_FRAME = frozenset(
-    {
-        Family.STUFFING,
-        Family.MISPLACED,
-        Family.NEGATED,
-        Family.NEIGHBOUR,
-        Family.UNFINISHED,
-        Family.OTHER_GOLD,
-        Family.LOOKALIKE,
-    }
-)
+NEEDS_FRAME = frozenset({
+    Family.STUFFING, Family.MISPLACED, Family.NEGATED, Family.NEIGHBOUR, Family.UNFINISHED, Family.OTHER_GOLD,
+    Family.LOOKALIKE,
+})  # fmt: skip
 """Families whose completions could be paid only in a frame in which the right answer is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A completion to try.
-
-    Attributes:
-        messages: The completion as messages, where it is more than one message with the text.
-    """
+    """A completion to try."""
 
     family: Family
     name: str
@@ -65,7 +54,7 @@ class Probe:
     frame: str = ""  # The name of the frame that it is written in; `""` for the bare form
     rule: str = ""  # The rule of thumb that a reward breaks which pays it; `""` for its family's own
     partial: bool = False  # Whether a part of it is right, so that only full pay counts against the reward
-    messages: Sequence[Message] | None = None
+    messages: Sequence[Message] | None = None  # It as messages, where it is more than one message with the text
     point: str = ""  # The part of the text that matters; `""` for its end
 
     @property

@@ -121,8 +121,7 @@ def _function(row: AuditRow) -> str:
 
 
 def _tests(row: AuditRow) -> str:
-    texts = [_as_text(row.columns.get(name)) for name in ("tests", "test", "test_list")]
-    return "\n".join(text for text in texts if text)
+    return "\n".join(filter(None, (_as_text(row.columns.get(name)) for name in ("tests", "test", "test_list"))))
 
 
 def _prints(row: AuditRow) -> str:

@@ -34,14 +34,10 @@ class PaidCompletion:
 
 
 def pool_of(run: RunReader, reward: str, newest: int = NEWEST) -> list[PaidCompletion]:
-    """Return the newest completions of a run with the score that a reward gave them, the oldest first.
+    """Return the newest completions of a run that have a text, with a reward's score for each, the oldest first.
 
-    The score is ``None`` where the call was skipped or failed: a default in its place does not make it a completion
-    that was paid. For a reward that the run does not know it is the total of those that it does. Completions whose
-    text was left out are passed over.
-
-    Raises:
-        RecordError: The run has no such completions.
+    The score is ``None`` where the call was skipped or failed, and the total for a reward that the run does not know.
+    Raises RecordError where the run has no such completions.
     """
     in_run = reward in run.rewards
     pool: deque[PaidCompletion] = deque(maxlen=newest)
@@ -59,10 +55,9 @@ def pool_of(run: RunReader, reward: str, newest: int = NEWEST) -> list[PaidCompl
 
 
 def rewards_of(run: RunReader, finder: VersionFinder) -> dict[str, Composable]:
-    """Return the rewards of a run by name, each as its newest version's reference has it now, or as it was recorded.
+    """Return a run's rewards by name, each as its newest version's reference has it now, or as it was recorded.
 
-    Raises:
-        RecordError: The run has no rewards, or one of them cannot be had.
+    Raises RecordError where the run has no rewards, or one of them cannot be had.
     """
     newest = {version.reward: version for version in run.own_versions}
     if not newest:
@@ -80,15 +75,10 @@ def rewards_of(run: RunReader, finder: VersionFinder) -> dict[str, Composable]:
 def rows_of(
     pool: Sequence[PaidCompletion], count: int, *, seed: int, gold: str | None, named: Sequence[str], where: str
 ) -> ChosenRows:
-    """Return the best paid of a pool as rows, one of each prompt as long as there are others.
+    """Return the ``count`` best paid of a pool as rows, one of each prompt as long as there are others.
 
-    Args:
-        pool: Completions, the oldest first; of equal scores the latest are taken.
-        count: How many to take.
-        seed: For what is taken of other rows, and the order of changed completions.
-        gold: The column with the right answer; it is looked for where none is named.
-        named: Columns that the reward names.
-        where: What errors call the run.
+    Of equal scores the latest are taken. The column ``gold`` is looked for where it is ``None``, first among those
+    ``named`` by the reward. ``where`` is what errors call the run.
     """
     lines = [Row(paid.id, {**paid.columns, "prompt": paid.prompt, "completion": paid.completion}) for paid in pool]
     column = gold_column(lines[0].values, gold, named, where)
@@ -106,21 +96,18 @@ def rows_of(
 
 
 def best_places(pool: Sequence[PaidCompletion], count: int) -> list[int]:
-    """Return where the best paid completions stand, in their order: those of new prompts first, then the latest.
+    """Return where the best paid stand, above the middle of the lowest and highest score; all where these are the same.
 
-    The best paid are those above the middle of the lowest and the highest score; all where these are the same.
+    Those of new prompts come first, then the latest.
     """
     scores = [paid.score for paid in pool if paid.score is not None]
     middle = (min(scores) + max(scores)) / 2 if scores else 0.0
-    ranked = sorted(
-        ((paid.score, index) for index, paid in enumerate(pool) if paid.score is not None and paid.score >= middle),
-        reverse=True,
-    )
+    scored = ((paid.score, index) for index, paid in enumerate(pool) if paid.score is not None)
     prompts: set[str] = set()
     texts: set[tuple[str, str]] = set()
     first: list[int] = []
     later: list[int] = []
-    for _, index in ranked:
+    for _, index in sorted((pair for pair in scored if pair[0] >= middle), reverse=True):
         prompt, text = repr(pool[index].prompt), repr(pool[index].completion)
         if (prompt, text) not in texts:
             (later if prompt in prompts else first).append(index)

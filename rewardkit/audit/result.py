@@ -77,25 +77,19 @@ class Example:
 
 @dataclass(slots=True)
 class FamilyCounts:
-    """What a family of probes found: how many were tried, judged and lost through no fault of theirs, and examples.
-
-    ``accepted`` are those wrongly paid, the best paid first, and ``refused`` those wrongly not paid. Where nothing was
-    judged, ``not_applicable`` says why.
-    """
+    """What a family of probes found: how many were tried and judged, and examples."""
 
     tried: int = 0
     judged: int = 0
-    accepted: list[Example] = field(default_factory=list)
-    refused: list[Example] = field(default_factory=list)
+    accepted: list[Example] = field(default_factory=list)  # Wrongly paid, the best paid first
+    refused: list[Example] = field(default_factory=list)  # Wrongly not paid
     slow: list[Example] = field(default_factory=list)
     crashed: list[Example] = field(default_factory=list)
-    lost: int = 0
-    not_applicable: str | None = None
+    lost: int = 0  # Lost through no fault of theirs
+    not_applicable: str | None = None  # Why nothing was judged
 
     json_counts: ClassVar[Sequence[str]] = ("not_applicable", "tried", "judged", "lost")
-    json_kinds: ClassVar[Mapping[str, str]] = {
-        kind: kind for kind in ("accepted", "refused", "slow", "crashed")
-    }  # name in JSON: attribute
+    json_kinds: ClassVar[Mapping[str, str]] = {kind: kind for kind in ("accepted", "refused", "slow", "crashed")}
 
     def sort(self) -> None:
         """Put the best paid and the slowest first."""
@@ -253,15 +247,11 @@ class Audit(ABC):
 
 @dataclass(slots=True, kw_only=True)
 class RewardAudit(Audit):
-    """The result for one reward, on rows.
-
-    Attributes:
-        left_out: Rules of thumb that the author left out within their families, with the reasons.
-    """
+    """The result for one reward, on rows."""
 
     paid_forms: dict[str, tuple[int, int]]  # By honest form: rows on which it was paid, and tried
     families: dict[Family, FamilyCounts]
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)  # Rules of thumb that the author left out, and why
 
     @property
     def counts(self) -> Collection[FamilyCounts]:

@@ -1,7 +1,4 @@
-"""The author's rows as the audit sees them: prompt, gold, references, and another row's gold to try in its place.
-
-:func:`drawn` is for audits of other kinds as well, such as that of judges.
-"""
+"""The author's rows as audits of rewards and judges see them: prompt, gold, references, and another row's gold."""
 
 from __future__ import annotations
 
@@ -34,13 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """One row, by its line in the file, counted from 1. What it lacks is ``None`` or empty.
-
-    Attributes:
-        other_completions: What the model wrote on other rows, where the gold differs and is not mentioned.
-        conversations: By text, the messages of references and completions that are conversations.
-        endings: What stands around the gold in a last line of the row, and in most of the data: before and behind.
-    """
+    """One row, by its line in the file, counted from 1. What it lacks is ``None`` or empty."""
 
     line: int
     prompt: Text
@@ -51,9 +42,9 @@ class AuditRow:
     others: tuple[Gold, ...] = ()  # Golds of other rows that differ; one is made up where no other row has one
     swapped: Mapping[str, Any] | None = None  # The columns with another row's gold and references in place of its own
     other_reference: str | None = None  # A reference of that row
-    other_completions: tuple[str, ...] = ()
-    conversations: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
-    endings: tuple[tuple[str, str], ...] = ()
+    other_completions: tuple[str, ...] = ()  # What the model wrote on rows with another gold, without this row's gold
+    conversations: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)  # By text, of those in messages
+    endings: tuple[tuple[str, str], ...] = ()  # What is before and behind the gold in a last line, here or mostly
 
     @property
     def prompt_words(self) -> str:
@@ -68,20 +59,15 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class ChosenRows:
-    """The rows chosen, the column with their gold (``None`` without one), and how many rows the file has.
-
-    Attributes:
-        scores: By number, what the record of a run has as the score of its completions.
-        tokens: By number, the lengths of these completions in tokens, where the record has them.
-    """
+    """The rows chosen, the column with their gold (``None`` without one), and how many rows the file has."""
 
     rows: list[AuditRow]
     gold_column: str | None
     total: int
     unit: str = "line"  # What their numbers count, as `unit_of` has it
     seed: int = 0  # For what is drawn at random of these rows
-    scores: Mapping[int, float | None] = field(default_factory=dict)
-    tokens: Mapping[int, int] = field(default_factory=dict)
+    scores: Mapping[int, float | None] = field(default_factory=dict)  # By number, recorded for a run's completions
+    tokens: Mapping[int, int] = field(default_factory=dict)  # Their lengths, where these are recorded
 
 
 def drawn(rows: Sequence[T], count: int, chooser: random.Random) -> list[T]:
@@ -199,9 +185,7 @@ def _with_others(rows: Sequence[AuditRow], index: int, column: str | None, choos
 
 def _with_completions(row: AuditRow, donors: Sequence[AuditRow]) -> AuditRow:
     """Return a row with what the model wrote on others, as far as it does not mention the row's gold."""
-    written = [
-        donor.own for donor in donors if donor.own and donor.own != row.own and not mentions(donor.own, row.gold)
-    ]
+    written = [own for donor in donors if (own := donor.own) and own != row.own and not mentions(own, row.gold)]
     conversations = {text: messages for donor in donors for text, messages in donor.conversations.items()}
     return replace(
         row,
@@ -213,9 +197,8 @@ def _with_completions(row: AuditRow, donors: Sequence[AuditRow]) -> AuditRow:
 def _differ(gold: Gold, other: Gold) -> bool:
     """Whether two golds are different answers, neither a part of the other."""
     a, b = str(gold.text).casefold(), str(other.text).casefold()
-    if gold.number is not None and other.number is not None:
-        return gold.key != other.key
-    return gold.key != other.key and a not in b.split() and b not in a.split()
+    are_numbers = gold.number is not None and other.number is not None
+    return gold.key != other.key and (are_numbers or (a not in b.split() and b not in a.split()))
 
 
 def _like(value: Any, made: Gold) -> Any:

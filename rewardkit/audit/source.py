@@ -17,18 +17,14 @@ from sandbox import parse
 
 @dataclass(frozen=True, slots=True)
 class FunctionSource:
-    """One function's source, as lines and as a syntax tree.
-
-    Attributes:
-        columns: Its parameters that are columns, with their annotations as text; only for the reward itself.
-    """
+    """One function's source, as lines and as a syntax tree."""
 
     file: str  # Where it is; `"<text>"` for a reward given as text
     first_line: int  # The line in the file of the source's first
     lines: list[str]
     tree: ast.AST
     names: Mapping[str, Any]  # The module's names, for telling what a name means
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)  # The reward's column parameters, with their annotations
     completions: frozenset[str] = frozenset()  # Its parameters that hold what the model wrote
 
     def line_of(self, node: ast.AST) -> int:
@@ -55,8 +51,7 @@ def pieces_of(reward: Reward[..., Any]) -> list[FunctionSource]:
     pieces = {function: first}
     waiting = [first]
     while waiting:
-        piece = waiting.pop()
-        for called in _called(piece, function.__module__):
+        for called in _called(waiting.pop(), function.__module__):
             if called not in pieces:
                 inner = _of_function(called, None)
                 if inner is not None:

@@ -20,7 +20,7 @@ def argument(help_text: str, metavar: str) -> Any:
 
 def option(help_text: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
     """Return an option with its help; ``more`` is as typer takes it."""
-    return typer.Option(*names, help=help_text, metavar=metavar, **more)
+    return typer.Option(*names, help=help_text, metavar=metavar, show_envvar=False, **more)
 
 
 def _checked_seconds(param: typer.CallbackParam, seconds: float | None) -> float | None:

@@ -161,8 +161,7 @@ def _evidence(example: Example, level: str, *, slow: bool) -> Text:
 
 
 def _listed(names: Sequence[str], most: int = _SHOWN_FORMS) -> str:
-    more = f"; and {len(names) - most} more" if len(names) > most else ""
-    return "; ".join(names[:most]) + more
+    return "; ".join(names[:most]) + (f"; and {len(names) - most} more" if len(names) > most else "")
 
 
 def _earned(outcome: Outcome) -> str:
@@ -201,7 +200,6 @@ def _print_unaudited(audit: Audit, console: Console) -> None:
 
 
 def _print_lint(audit: Audit, console: Console) -> None:
-    """Print the known mistakes in a reward's source."""
     for mistake in audit.lint:
         where = f"{_relative(mistake.file)}:{mistake.line}: {mistake.code}"
         print_labelled(console, f"lint {mistake.rule}", where, "bold yellow")

@@ -52,27 +52,20 @@ class Misfit(NamedTuple):
 
 @dataclass(slots=True)
 class RewardCheck:
-    """What was found of one reward in so many rows; times are in seconds, ``None`` where no call was made.
-
-    Attributes:
-        scores: By line, what the reference earns; ``None`` for a skip.
-        warnings: What is no failure of a row and makes the reward useless all the same, or surprising.
-        per_1000: What 1,000 completions take, by the metrics of the calls: ``requests``, tokens, ``cost_usd``.
-    """
+    """What was found of one reward in so many rows; times are in seconds, ``None`` where no call was made."""
 
     reward: str
     rows: int
     timeout_s: float
     misfits: list[Misfit] = field(default_factory=list)
-    scores: dict[int, float | None] = field(default_factory=dict)
+    scores: dict[int, float | None] = field(default_factory=dict)  # By line, of the reference; `None` for a skip
     p50_s: float | None = None
     max_s: float | None = None
-    warnings: list[str] = field(default_factory=list)
-    per_1000: dict[str, float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)  # No row fails, but the reward is useless or surprising
+    per_1000: dict[str, float] = field(default_factory=dict)  # What 1,000 completions take, by the calls' metrics
     group: int | None = None  # How many completions a group has; `None` where the reward scores single ones
 
     def as_json(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
         scores = {str(line): score for line, score in self.scores.items()}
         misfits = [misfit._asdict() for misfit in self.misfits]
         return {**asdict(self), "misfits": misfits, "scores": scores, "ok": not self.misfits}
@@ -137,11 +130,10 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
         if kinds:
             reason = f"column {name!r} has no annotation, so it is passed on as it is in the data ({', '.join(kinds)})"
             check.warnings.append(f"{reason}; annotate the parameter")
-    misfits = []
+    misfits, kind = [], reward.spec.kind
     for row in lines:
         for parameter in own:
             if parameter.required and parameter.name not in row.values:
-                kind = reward.spec.kind
                 hint = near_name(parameter.name, list(row.values), kind) or meaning_of(parameter.name, kind)
                 error = f"column {parameter.name!r} is missing{'' if hint is None else f'; {hint}'}"
                 misfits.append(Misfit(row.line, parameter.name, error))
@@ -174,13 +166,8 @@ def _references(
     if not lines:
         return []
     column = gold_column(lines[0].values, gold, [p.name for p in leaf.spec.parameters if p.column], str(path))
-    references = []
-    for line in lines:
-        row = row_of(line.line, line.values, column)
-        form = next((form for form in framed(row) if form.counted), None)
-        if form is not None:
-            references.append((row, form))
-    return references
+    rows = [row_of(line.line, line.values, column) for line in lines]
+    return [(row, form) for row in rows for form in [form for form in framed(row) if form.counted][:1]]
 
 
 def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], size: int | None) -> int | None:
@@ -218,9 +205,8 @@ def _all_skipped(reasons: Sequence[str | None]) -> str:
     """Return the warning that every right answer was skipped, with the most frequent reason."""
     common = Counter(reason for reason in reasons if reason).most_common(1)
     why = f", mostly because: {common[0][0]}" if common else ", or lacks a return"
-    answers = (
-        "the right answer that was scored was" if len(reasons) == 1 else f"all {len(reasons):,} right answers were"
-    )
+    count = len(reasons)
+    answers = "the right answer that was scored was" if count == 1 else f"all {count:,} right answers were"
     return f"{answers} skipped: the reward does not seem to apply to this data{why}"
 
 
@@ -252,9 +238,7 @@ def _table(checks: Sequence[RewardCheck], width: int, left_out: Collection[str])
     for check in checks:
         scores = [score for score in check.scores.values() if score is not None]
         failing = len({misfit.line for misfit in check.misfits})
-        times = (
-            duration(seconds).replace(" min ", " min\n") for seconds in (check.p50_s, check.max_s, check.timeout_s)
-        )
+        times = map(duration, (check.p50_s, check.max_s, check.timeout_s))
         cells: list[str | Text] = [
             Text(folded(shortened(check.reward, 60), room), style="bold"),
             f"{check.rows:,}",
@@ -262,7 +246,7 @@ def _table(checks: Sequence[RewardCheck], width: int, left_out: Collection[str])
             count_or_none(len(check.scores)),
             number(sum(scores) / len(scores) if scores else None),
             count_or_none(len(check.scores) - len(scores)),
-            *times,
+            *(time.replace(" min ", " min\n") for time in times),
         ]
         rows.append([cell for name, cell in zip(names, cells, strict=True) if name not in left_out])
     return table(*(name for name in names if name not in left_out), left=1, rows=rows)

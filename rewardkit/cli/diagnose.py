@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.table import Table
 from rich.text import Text
@@ -38,13 +38,9 @@ _ROWS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".gz")
 
 def diagnose_command(
     target: Annotated[
-        str,
-        argument("A run: its folder, such as runs/one, or its name under runs/; or rollouts.", "RUN|DATA"),
+        str, argument("A run: its folder, such as runs/one, or its name under runs/; or rollouts.", "RUN|DATA")
     ],
-    rewards: Annotated[
-        str | None,
-        option("The rewards that score DATA, as in other commands.", "REWARDS"),
-    ] = None,
+    rewards: Annotated[str | None, option("The rewards that score DATA, as in other commands.", "REWARDS")] = None,
     steps: Steps = None,
     every: Annotated[int, option("The steps of a run that are looked at together.", "N", min=1)] = WINDOW_STEPS,
     workers: Workers = None,
@@ -69,11 +65,10 @@ def diagnose_command(
     """
     path = Path(target)
     if path.suffix in _ROWS or target == "-":
-        diagnosis = _of_rows(path, rewards, steps, workers=workers, timeout_s=timeout, load_timeout_s=load_timeout)
+        diagnosis = _of_rows(path, rewards, steps, timeout, {"workers": workers, "load_timeout_s": load_timeout})
     elif rewards is not None:
-        raise ConfigError(
-            f"--rewards {rewards}: a run's completions are scored; --rewards goes with a file of rollouts"
-        )
+        reason = "a run's completions are scored; --rewards goes with a file of rollouts"
+        raise ConfigError(f"--rewards {rewards}: {reason}")
     else:
         with RunReader(run_path(target)) as run:
             diagnosis = _naming(target, diagnose_run(run, steps=_between(steps, run), every=every))
@@ -88,13 +83,7 @@ def _naming(run: str, diagnosis: Diagnosis) -> Diagnosis:
 
 
 def _of_rows(
-    path: Path,
-    rewards: str | None,
-    steps: str | None,
-    *,
-    workers: int | None,
-    timeout_s: float | None,
-    load_timeout_s: float,
+    path: Path, rewards: str | None, steps: str | None, timeout_s: float | None, lane: Mapping[str, Any]
 ) -> Diagnosis:
     if steps is not None:
         raise ConfigError(f"--steps {steps}: rows have no steps; --steps goes with a recorded run")
@@ -104,17 +93,13 @@ def _of_rows(
         if not are_scored(rollouts):
             raise ConfigError(f"{path}: who scores these rows? Name the rewards: --rewards my_rewards.py")
         return diagnose_rows(batch_of(rollouts, str(path)))
-    with scorer_of(reward_set, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as scorer:
+    with scorer_of(reward_set, max_infrastructure_rate=1.0, **lane) as scorer:
         outcomes = collected("scoring", scorer.stream(rollouts), scorer.rewards, len(rollouts))
         return diagnose_rows(ScoreBatch(rollouts, outcomes, scorer.weights))
 
 
 def _between(text: str | None, run: RunReader) -> tuple[int, int] | None:
-    """Return the first and last step of ``--steps``; ``None`` for all.
-
-    Raises:
-        ConfigError: The text names no steps, or the run has none of these steps.
-    """
+    """Return the first and last step of ``--steps``, ``None`` for all; raises ConfigError where the run lacks them."""
     span, steps = steps_of(text), run.steps()
     if span is not None and not any(span[0] <= step <= span[1] for step in steps):
         has = f"it has {steps[0]} to {steps[-1]}" if steps else "it has none"

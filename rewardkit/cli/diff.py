@@ -69,9 +69,8 @@ def diff_command(
     if data is not None:
         result = _of_data(_two(places), data, limit, timeout, {**lane, "examples": examples})
     else:
-        result = _of_run(
-            places, steps, split, timeout, {**lane, "examples": examples, "weight": weight, "limit": limit}
-        )
+        more = {**lane, "examples": examples, "weight": weight, "limit": limit}
+        result = _of_run(places, steps, split, timeout, more)
     finish(result.as_json(), lambda: print_difference(result, screen()), as_json=as_json)
 
 
@@ -202,9 +201,8 @@ def print_beside(label: str, text: str, console: Screen) -> None:
 
 
 def _failed(side: Side) -> str:
-    return count_or_none(side.failed) + (
-        f" ({side.stand_ins:,} with a default)" if side.failed and side.stand_ins else ""
-    )
+    defaults = f" ({side.stand_ins:,} with a default)" if side.failed and side.stand_ins else ""
+    return f"{count_or_none(side.failed)}{defaults}"
 
 
 def _groups(count: int, verb: str = "gain") -> str:

@@ -60,7 +60,6 @@ def doctor_command(
 
 
 def _nodes(address: str) -> list[dict[str, Any]]:
-    """Return what each node of a cluster gives."""
     from rewardkit.runtime.nodes.ray_cluster import connect  # Ray takes a second to import
     from rewardkit.runtime.nodes.survey import survey
 
@@ -77,11 +76,7 @@ def _nodes(address: str) -> list[dict[str, Any]]:
 
 
 def advice(facts: Mapping[str, str]) -> list[str]:
-    """Return what is otherwise here than on a Linux machine of one's own, a line each.
-
-    Args:
-        facts: What :func:`sandbox.machine` says of this one.
-    """
+    """Return what is otherwise here, by :func:`sandbox.machine`, than on one's own Linux machine, a line each."""
     lines = []
     if "notebook" in facts:
         lines.append(
@@ -131,11 +126,8 @@ def _print(report: dict[str, Any], *, ok: bool) -> None:
     for line in report["advice"]:
         console.say(f"\n{line}", fit="wrap")
     for name, distributions in report["names_taken"].items():
-        warning = (
-            f"\nwarning: {', '.join(distributions)} also installs a package named {name!r}; "
-            f"`import {name}` may give theirs. Uninstall it: pip uninstall {distributions[0]}"
-        )
-        console.say((warning, "yellow"), fit="wrap")
+        clash = f"{', '.join(distributions)} also installs a package named {name!r}; `import {name}` may give theirs."
+        console.say((f"\nwarning: {clash} Uninstall it: pip uninstall {distributions[0]}", "yellow"), fit="wrap")
     where = "here and on every node" if "nodes" in report else "here"
     verdict = f"the level asked for, {report['asked']}, is not reached {where}; see the reasons above"
     if ok:

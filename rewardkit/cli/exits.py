@@ -18,11 +18,10 @@ MISTAKE = 2  # the user's mistake: bad data, an unknown option, a reward file th
 INFRASTRUCTURE = 3  # not the user's mistake: workers lost, a full disk, a fault of our own
 INTERRUPTED = 130  # Ctrl-C
 
-EXIT_CODES = (
+EXIT_CODES = (  # for the foot of each help page
     "[dim]Exit codes: 0 all is well; 1 the work was done and something failed or did not pass; "
     "2 a mistake in the input; 3 a fault of the infrastructure; 130 Ctrl-C.[/]"
 )
-"""For the foot of each help page."""
 
 
 def finish(result: Mapping[str, Any], show: Callable[[], None], *, as_json: bool, code: int = 0) -> None:
@@ -46,7 +45,6 @@ def audit_code(audits: Iterable[AuditResult], limits: Mapping[str, float]) -> in
 
 
 def code_of(error: BaseException) -> int:
-    """Return the exit code of an error that ends a command."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, RewardError):

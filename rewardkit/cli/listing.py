@@ -87,9 +87,8 @@ def _settings(reward: Composable) -> dict[str, Any]:
     make = reward.make if isinstance(reward, Reward) else None
     if make is None:
         return {"settings": None, "settings_doc": None, "import": None}
-    settings = {
-        p.name: None if p.default is p.empty else repr(p.default) for p in inspect.signature(make).parameters.values()
-    }
+    parameters = inspect.signature(make).parameters.values()
+    settings = {p.name: None if p.default is p.empty else repr(p.default) for p in parameters}
     return {
         "settings": settings,
         "settings_doc": (inspect.getdoc(make) or "").partition("\n")[2].strip(),

@@ -102,11 +102,10 @@ def _print(entry: LogEntry, console: Screen) -> None:
     where += [f"completion {entry.completion}"]
     where += [entry.split] if entry.split != "train" else []
     where += [f"rank {entry.rank}"] if entry.rank else []
-    status = str(outcome.cause or outcome.status)
-    if outcome.status is Status.SCORED:
-        status = _short(outcome.score)
-    stands_in = outcome.status is Status.FAILED and outcome.score is not None
-    style = "red" if outcome.status is Status.FAILED else "green" if outcome.status is Status.SCORED else "yellow"
+    is_scored, is_failed = outcome.status is Status.SCORED, outcome.status is Status.FAILED
+    status = _short(outcome.score) if is_scored else str(outcome.cause or outcome.status)
+    stands_in = is_failed and outcome.score is not None
+    style = "red" if is_failed else "green" if is_scored else "yellow"
     parts: list[str | tuple[str, str]] = [
         ("".join(f"{part}  " for part in where), "dim"),
         (f"{entry.reward}@{entry.version}", "bold"),
@@ -137,7 +136,5 @@ def _as_json(entry: LogEntry) -> dict[str, Any]:
         **entry.call,
         **{name: getattr(outcome, name) for name in ("status", "score", "reason", "cause", "error", "traceback")},
         "metrics": dict(outcome.metrics),
-        "logs": outcome.logs,
-        "attempts": outcome.attempts,
-        "duration_s": outcome.duration_s,
+        **{name: getattr(outcome, name) for name in ("logs", "attempts", "duration_s")},
     }

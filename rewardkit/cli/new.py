@@ -14,6 +14,7 @@ import typer
 
 from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import finish
+from rewardkit.cli.output import write_new
 from rewardkit.cli.recipes import copied, recipe_names
 from rewardkit.errors import ConfigError
 
@@ -90,18 +91,8 @@ def new_command(
     for path in files:
         if path.exists() or path.is_symlink():
             raise ConfigError(f"{path} is there already; choose another name, or remove it")
-    written: list[Path] = []
-    try:
-        for path, text in files.items():
-            with path.open("x", encoding="utf-8") as file:
-                written.append(path)
-                file.write(text.format(name=name, title=name.replace("_", " ").strip().capitalize()))
-    except BaseException as error:
-        for path in written:
-            path.unlink()
-        if isinstance(error, OSError):
-            raise ConfigError(f"{folder}: {error.strerror or error}") from error
-        raise
+    title = name.replace("_", " ").strip().capitalize()
+    write_new(folder, {path: text.format(name=name, title=title) for path, text in files.items()})
     reward_file, test_file = files
     after = f"next:  pytest {_quoted(test_file)}\n       rewardkit score {_quoted(reward_file)} rollouts.jsonl"
     result = {"reward_file": str(reward_file), "test_file": str(test_file)}
@@ -109,8 +100,7 @@ def new_command(
 
 
 def _from_recipe(recipe: str, folder: Path | None, *, as_json: bool) -> None:
-    paths = copied(recipe, folder)
-    reward_file, cases_file, data_file = paths
+    reward_file, cases_file, data_file = copied(recipe, folder)
     result = {"reward_file": str(reward_file), "cases_file": str(cases_file), "data_file": str(data_file)}
     reference = f"{reward_file}:{_tested_by(cases_file)}"
     text = (
@@ -142,6 +132,5 @@ def _check_name(name: str, folder: Path) -> None:
         raise ConfigError(f"--dir {folder}: no such folder; make it first")
     mine = (folder / f"{name}.py").exists()
     if name in sys.stdlib_module_names or (not mine and name != "__main__" and importlib.util.find_spec(name)):
-        raise ConfigError(
-            f"{name!r} is the name of an installed module, which {name}.py would hide; try '{name}_reward'"
-        )
+        reason = f"is the name of an installed module, which {name}.py would hide"
+        raise ConfigError(f"{name!r} {reason}; try '{name}_reward'")

@@ -34,11 +34,7 @@ def check_writable(path: Path, inputs: Iterable[Path], option: str = "--out") ->
 
 
 def check_new(path: Path, inputs: Iterable[Path], option: str, *, force: bool) -> None:
-    """Refuse a place that cannot be written to, and without ``force`` one where a file is already.
-
-    Raises:
-        ConfigError: As :func:`check_writable`; or the file is there.
-    """
+    """Refuse what :func:`check_writable` refuses, and without ``force`` a place where a file is already."""
     check_writable(path, inputs, option)
     if path.exists() and not force:
         raise ConfigError(f"{option} {path}: is there already; --force replaces it")
@@ -71,6 +67,23 @@ def replaced(path: Path) -> Iterator[Path]:
         beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)
+        raise
+
+
+def write_new(folder: Path, texts: Mapping[Path, str]) -> None:
+    """Write new files to a folder; none of them stays where one cannot be written, which raises ConfigError."""
+    made: list[Path] = []
+    try:
+        folder.mkdir(exist_ok=True)
+        for path, text in texts.items():
+            with path.open("x", encoding="utf-8") as file:
+                made.append(path)
+                file.write(text)
+    except BaseException as error:
+        for path in made:
+            path.unlink()
+        if isinstance(error, OSError):
+            raise ConfigError(f"{folder}: {error.strerror or error}") from error
         raise
 
 

@@ -27,10 +27,10 @@ def changes_section(report: RunReport) -> Markup:
     parts: list[Markup] = [table(head, rows, left=len(head), wide=("defined in",))]
     parts += [_difference(old, new) for old, new in _following(versions)]
     changed = {version.reward for version in versions if version.number > 1}
-    unchanged = [version for version in versions if version.reward not in changed]
     parts += [
         folded_away(f"{version.label}: source", text_block(_code(version) or _settings(version), "code", _CODE_CHARS))
-        for version in unchanged
+        for version in versions
+        if version.reward not in changed
     ]
     rows = [
         [day(request.asked), request.reward, str(request.action), str(request.state),
@@ -59,9 +59,8 @@ def _difference(old: Version, new: Version) -> Markup:
     excerpt = list(itertools.islice(lines, _LINES + 1))
     rest = ["… and more"] if len(excerpt) > _LINES else []
     title = f"{old.label} → {new.label}" + ("" if new.first_step is None else f", from step {new.first_step:,}")
-    if not excerpt:
-        return folded_away(title, element("p", "No difference of the source is recorded.", kind="quiet"))
-    return folded_away(title, difference([*(line[:500] for line in excerpt[:_LINES]), *rest]))
+    nothing = element("p", "No difference of the source is recorded.", kind="quiet")
+    return folded_away(title, difference([*(line[:500] for line in excerpt[:_LINES]), *rest]) if excerpt else nothing)
 
 
 def _code(version: Version) -> str:

@@ -34,11 +34,8 @@ def completions_section(report: RunReport) -> Markup:
         parts += [element("h3", f"All completions{of_step} have the same reward, such as"), whole_completion(best[0])]
     else:
         parts += [element("h3", f"Worst and best completions{of_step}, by the weighted sum")]
-        parts += [
-            _sides(("worst", low), ("best", high))
-            for low, high in zip(worst, best, strict=False)
-            if low.reward != high.reward
-        ]
+        ends = [(low, high) for low, high in zip(worst, best, strict=False) if low.reward != high.reward]
+        parts += [_sides(("worst", low), ("best", high)) for low, high in ends]
     parts += _most_changed(report)
     return section("completions", "Completions", *parts)
 
@@ -50,13 +47,11 @@ def _most_changed(report: RunReport) -> Iterator[Markup]:
     falls = [move for move in ranked[:_MOVED] if (move.change or 0.0) < 0]
     rises = [move for move in ranked[::-1][:_MOVED] if (move.change or 0.0) > 0]
     for verdict, moves in (("got worse", falls), ("got better", rises)):
-        for move in moves:
-            ends = _ends_of(report, move)
-            if ends is None:
-                continue
-            yield element("h3", f"Prompt {move.index:,} {verdict}: mean reward {figure(move.first)} in epoch "
-                          f"{move.epochs[0]:,}, {figure(move.last)} in epoch {move.epochs[-1]:,}")  # fmt: skip
-            yield _sides(*ends)
+        for move, ends in ((move, _ends_of(report, move)) for move in moves):
+            if ends is not None:
+                before, after = f"{figure(move.first)} in epoch {move.epochs[0]:,}", figure(move.last)
+                title = f"Prompt {move.index:,} {verdict}: mean reward {before}, {after} in epoch {move.epochs[-1]:,}"
+                yield from (element("h3", title), _sides(*ends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +85,13 @@ def _move(index: int, rows: Sequence[tuple[int | None, int, float | None, float 
 
 
 def _ends_of(report: RunReport, move: _Move) -> tuple[tuple[str, Completion], tuple[str, Completion]] | None:
-    """Return a completion of the first and one of the last epoch, those that show the change best.
-
-    ``None`` where no completion of one of these epochs has a reward.
-    """
+    """Return a completion of the first and of the last epoch that show the change best; ``None`` without rewards."""
     ends: list[tuple[str, Completion]] = []
     worse = (move.change or 0.0) < 0
     completions = list(report.run.completions(prompt=move.index, split=report.split))
     for epoch, best in ((move.epochs[0], worse), (move.epochs[-1], not worse)):
-        rewards = [
-            (row.reward, -row.id, row)
-            for row in completions
-            if row.reward is not None and row.epoch is not None and int(row.epoch) == epoch
-        ]
+        of_epoch = [row for row in completions if row.epoch is not None and int(row.epoch) == epoch]
+        rewards = [(row.reward, -row.id, row) for row in of_epoch if row.reward is not None]
         if not rewards:
             return None
         ends.append((f"{'best' if best else 'worst'} of epoch {epoch:,}", (max if best else min)(rewards)[-1]))
@@ -123,9 +112,8 @@ def _sides(left: tuple[str, Completion], right: tuple[str, Completion]) -> Marku
 
 
 def whole_completion(row: Completion) -> Markup:
-    return element(
-        "div", element("p", completion_place(row), kind="quiet"), _prompt(row), _text(row.completion), _scores(row)
-    )
+    where = element("p", completion_place(row), kind="quiet")
+    return element("div", where, _prompt(row), _text(row.completion), _scores(row))
 
 
 def completion_place(row: Completion) -> str:
@@ -164,20 +152,13 @@ def _text(text: Text | None, chars: int = SIDE_CHARS) -> Markup:
         return element("p", "The text was not recorded.", kind="quiet")
     if isinstance(text, str):
         return text_block(text, chars=chars)
-    parts = [
-        part
-        for message in text[:_MESSAGES]
-        for part in (
-            element("p", str(message.get("role", "?")), kind="role"),
-            text_block(_message(message), chars=chars // 4),
-        )
-    ]
-    more = (
-        [element("p", f"and {counted(len(text) - _MESSAGES, 'message')} more", kind="quiet")]
-        if len(text) > _MESSAGES
-        else []
-    )
-    return element("div", *parts, *more)
+    parts = []
+    for message in text[:_MESSAGES]:
+        parts.append(element("p", str(message.get("role", "?")), kind="role"))
+        parts.append(text_block(_message(message), chars=chars // 4))
+    if len(text) > _MESSAGES:
+        parts.append(element("p", f"and {counted(len(text) - _MESSAGES, 'message')} more", kind="quiet"))
+    return element("div", *parts)
 
 
 def _scores(row: Completion) -> Markup:

@@ -54,14 +54,7 @@ def text_block(text: str, kind: str = "text", chars: int = TEXT_CHARS) -> Markup
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wide: Collection[str] = ()) -> Markup:
-    """Return a table in a box of its own that scrolls.
-
-    Args:
-        head: The columns' names.
-        rows: Their cells.
-        left: How many columns, from the first on, are of text; the others are of numbers.
-        wide: The columns that have long texts.
-    """
+    """Return a table that scrolls: the first ``left`` columns have text, the others numbers, ``wide`` long texts."""
     kinds = ["wide" if name in wide else "" if index < left else "n" for index, name in enumerate(head)]
     names = [element("th", name, scope="col", kind=kind) for name, kind in zip(head, kinds, strict=True)]
     lines = [element("tr", *(_cell(cell, kind) for cell, kind in zip(row, kinds, strict=True))) for row in rows]
@@ -75,7 +68,6 @@ def _cell(text: str, kind: str) -> Markup:
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Markup:
-    """Return names with their values, one below the other."""
     cells = [cell for name, value in rows for cell in (element("dt", name), element("dd", value))]
     return element("dl", *cells)
 
@@ -87,13 +79,7 @@ def difference(lines: Iterable[str]) -> Markup:
 
 
 def document(title: str, contents: Sequence[tuple[str, str]], *parts: str) -> str:
-    """Return the whole page: one file that loads nothing and runs nothing.
-
-    Args:
-        title: Its title.
-        contents: The names and titles of its sections.
-        parts: What it has.
-    """
+    """Return the whole page, which loads and runs nothing; ``contents`` are the names and titles of its sections."""
     links = [element("a", label, href=f"#{name}") for name, label in contents]
     body = element("body", element("nav", *links, aria_label="Contents"), element("main", *parts))
     return (

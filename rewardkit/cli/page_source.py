@@ -36,10 +36,8 @@ class RunReport:
 
 
 def figure(value: float | None) -> str:
-    """Return a number, or a dash."""
     return NONE if value is None else number(value)
 
 
 def seconds_text(value: float | None) -> str:
-    """Return a duration, or a dash."""
     return NONE if value is None else duration(value)

@@ -21,8 +21,7 @@ def told_progress(name: str) -> Iterator[Callable[..., None]]:
 
     The bar is on stderr where that is a terminal; the line comes every half minute where it is not.
     """
-    terminal = sys.stderr.isatty()
-    with _bar(name) if terminal else contextlib.nullcontext() as update:
+    with _bar(name) if sys.stderr.isatty() else contextlib.nullcontext() as update:
         start = shown_at = time.monotonic()
 
         def tick(done: int, total: int, failed: int = 0) -> None:
@@ -39,13 +38,9 @@ def told_progress(name: str) -> Iterator[Callable[..., None]]:
 
 
 def collected(title: str, stream: Iterable[Finished], names: Iterable[str], rows: int) -> dict[str, list[Outcome]]:
-    """Return the outcomes of some rewards, by reward and row, when a stream of them has ended; show the progress.
+    """Return the outcomes of the named rewards, by reward and row, when a stream has ended; show the progress.
 
-    Args:
-        title: What is going on.
-        stream: The outcomes, in any order; those of other rewards are passed over.
-        names: The rewards, each of which scores every row.
-        rows: How many rows there are.
+    Outcomes of other rewards are passed over.
     """
     outcomes: dict[str, dict[int, Outcome]] = {name: {} for name in names}
     done = failed = 0
@@ -60,7 +55,6 @@ def collected(title: str, stream: Iterable[Finished], names: Iterable[str], rows
 
 @contextlib.contextmanager
 def _bar(name: str) -> Iterator[Callable[..., None]]:
-    """Return what updates a progress bar on stderr."""
     from rich import progress as bars
 
     from rewardkit.cli.render import Screen

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+from rewardkit.cli.output import write_new
 from rewardkit.errors import ConfigError
 
 RECIPES = Path(__file__).parents[1] / "recipes"
@@ -15,17 +16,12 @@ _OF_THE_PAGE = "recipe.yaml"
 
 
 def recipe_names() -> list[str]:
-    """Return the names of the recipes, in order."""
     folders = RECIPES.iterdir() if RECIPES.is_dir() else ()
     return sorted(folder.name.replace("_", "-") for folder in folders if (folder / _OF_THE_PAGE).is_file())
 
 
 def recipe_files(name: str) -> list[Path]:
-    """Return the files of a recipe, its reward first.
-
-    Raises:
-        ConfigError: There is no such recipe; names those that there are, the nearest first.
-    """
+    """Return the files of a recipe, its reward first; for an unknown name raises ConfigError, with the nearest."""
     names = recipe_names()
     if name.replace("_", "-") not in names:
         near = difflib.get_close_matches(name, names, n=2)
@@ -36,14 +32,9 @@ def recipe_files(name: str) -> list[Path]:
 
 
 def copied(name: str, folder: Path | None) -> list[Path]:
-    """Copy a recipe's files, and return where they are now.
+    """Copy a recipe's files to a folder, a new one of its name where ``folder`` is ``None``, and return where they are.
 
-    Args:
-        name: The recipe's.
-        folder: Where to; a new folder of the recipe's name unless given.
-
-    Raises:
-        ConfigError: There is no such recipe, the folder cannot be written to, or one of the files is there already.
+    Raises ConfigError for an unknown recipe, a folder that cannot be written to, and a file that is there already.
     """
     files = recipe_files(name)
     target = Path(name.replace("_", "-")) if folder is None else folder
@@ -53,15 +44,5 @@ def copied(name: str, folder: Path | None) -> list[Path]:
     taken = next((path for path in paths if path.exists() or path.is_symlink()), None)
     if taken is not None:
         raise ConfigError(f"{taken} is there already; choose another folder with --dir, or remove it")
-    made: list[Path] = []
-    try:
-        target.mkdir(exist_ok=True)
-        for source, path in zip(files, paths, strict=True):
-            with path.open("x", encoding="utf-8") as file:
-                made.append(path)
-                file.write(source.read_text(encoding="utf-8"))
-    except OSError as error:
-        for path in made:
-            path.unlink()
-        raise ConfigError(f"{target}: {error.strerror or error}") from error
+    write_new(target, {path: source.read_text(encoding="utf-8") for source, path in zip(files, paths, strict=True)})
     return paths

@@ -19,11 +19,8 @@ Keep: TypeAlias = Callable[[ScoreBatch], None]
 def recording(run: str | None, reward_set: RewardSet, about: Mapping[str, Any], *, append: bool) -> Iterator[Keep]:
     """Give a function that records batches; nothing is recorded where no run is named.
 
-    A run that was made for nothing, because an error came before the first batch, is taken away again.
-
-    Raises:
-        RecordError: The run has a record, and the caller did not ask to add to it; or it cannot be written.
-        OSError: Not all of it is in the file.
+    A run without a batch, because an error came first, is taken away again. Raises RecordError where the run has a
+    record and ``append`` is false, or it cannot be written, and OSError where not all of it is in the file.
     """
     if run is None:
         yield lambda batch: None
@@ -53,12 +50,9 @@ def recording(run: str | None, reward_set: RewardSet, about: Mapping[str, Any], 
 
 
 def chunks_of_groups(rollouts: Sequence[Rollout], rows: int, is_finished: Callable[[int], bool]) -> Iterator[list[int]]:
-    """Yield the places of rollouts, so many or more at a time, those of a group together.
+    """Yield the places of rollouts, ``rows`` or more at a time, those of a group together.
 
-    Args:
-        rollouts: All of them.
-        rows: How many places make a chunk.
-        is_finished: Whether the outcomes of a place are known; a group in which one is not is left out.
+    A group in which one place is not finished is left out.
     """
     chunk: list[int] = []
     for places in group_places(rollouts):

@@ -1,8 +1,7 @@
-"""The renderer: how the results of all commands look on a terminal and off one.
+"""The renderer: the screen, lines, labels, tables and figures with their units, on a terminal and off one.
 
-It owns the screen, lines, labels, tables and figures with their units. A command turns arguments into a result, and
-:func:`rewardkit.cli.exits.finish` prints the result as JSON or has it laid out with what is here. 80 columns are enough
-for each of them.
+A command makes a result, and :func:`rewardkit.cli.exits.finish` prints it as JSON or has it laid out with what is
+here. 80 columns are enough for each.
 """
 
 from __future__ import annotations
@@ -51,7 +50,6 @@ class Screen(Console):
             yield segment if segment.control else segment._replace(text=plain(segment.text))
 
     def say(self, *parts: Part, fit: Fit = "whole") -> None:
-        """Print one line."""
         text = Text.assemble(*parts)
         if fit == "cut":
             self.print(text, no_wrap=True, overflow="ellipsis")
@@ -73,11 +71,9 @@ class Screen(Console):
         self.print(rows, width=None if self.is_terminal else WIDEST)
 
     def fitted_table(self, make: Callable[[Collection[str]], Table], *groups: Sequence[str]) -> None:
-        """Print a table with all of its columns, or without the first groups of them that make it fit the screen.
+        """Print a table, without the first groups of columns, by name, if it does not fit the screen with them.
 
-        Args:
-            make: Makes the table without the columns that it is given. A column with a ``min_width`` may be as narrow.
-            groups: Columns by name, those that are missed least first.
+        ``make`` makes the table without some columns; a column may be as narrow as its ``min_width``.
         """
         omitted: list[str] = []
         rows = make(omitted)
@@ -153,10 +149,8 @@ def aligned(rows: Iterable[Sequence[str]], gap: str = "  ") -> list[str]:
     """Return rows as lines, each cell but the last as wide as the widest of its column."""
     cells = [list(map(str, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*(row[:-1] for row in cells), strict=True)] if cells else []
-    return [
-        gap.join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-        for row in cells
-    ]
+    padded = ([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]] for row in cells)
+    return [gap.join(row).rstrip() for row in padded]
 
 
 def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
@@ -171,10 +165,7 @@ def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
 
 
 def number(value: float | None) -> str:
-    """Return a number with four decimals, fewer for large ones, in powers of ten where these would not do.
-
-    One that is not known, ``None`` or ``nan``, is a dash.
-    """
+    """Return a number with four decimals, fewer for large ones, or in powers of ten; a dash for ``None`` or nan."""
     if value is None or math.isnan(value):
         return NONE
     size = abs(value)
@@ -198,7 +189,6 @@ def duration(seconds: float | None) -> str:
 
 
 def count_or_none(count: int) -> str:
-    """Return a count, and a dash for none."""
     return f"{count:,}" if count else NONE
 
 
@@ -251,7 +241,6 @@ def one_line(text: Completion | None) -> str:
     if text is None:
         return "(text left out)"
     if not isinstance(text, str):
-        text = " ".join(
-            f"{turn.get('role', '?')}: {turn.get('content') or turn.get('tool_calls') or ''}" for turn in text
-        )
+        contents = ((turn, turn.get("content") or turn.get("tool_calls") or "") for turn in text)
+        text = " ".join(f"{turn.get('role', '?')}: {content}" for turn, content in contents)
     return plain(text.replace("\r\n", "\n").replace("\n", "⏎").replace("\t", " ")) or "(empty)"

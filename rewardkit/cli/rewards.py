@@ -52,32 +52,22 @@ def is_config(references: str) -> bool:
 
 
 def split(references: str) -> list[str]:
-    """Return the references in a comma-separated list.
-
-    Raises:
-        ConfigError: One of them is empty.
-    """
+    """Return the references in a comma-separated list; raises ConfigError where one is empty."""
     parts = [part.strip() for part in _COMMA.split(references)]
     if not all(parts):
         raise ConfigError(f"{references!r}: expected file.py, file.py:name or module:name, separated by commas")
     data = [part for part in parts if part.endswith(_DATA)]
     if data:
-        raise ConfigError(
-            f"{data[0]!r} is data; rewards come first, as file.py, file.py:name or module:name, and the data after them"
-        )
+        order = "rewards come first, as file.py, file.py:name or module:name, and the data after them"
+        raise ConfigError(f"{data[0]!r} is data; {order}")
     return parts
 
 
 def chosen(references: str, timeout_s: float | None = None, *, here: bool = False) -> RewardSet:
-    """Return the rewards under names of their own.
+    """Return the rewards under their names, from comma-separated references, a YAML file, or a server's address.
 
-    Args:
-        references: Comma-separated references, a YAML file, or the address of a server that scores.
-        timeout_s: Seconds that stand in for every reward's own timeout; ``None`` keeps these.
-        here: Whether the rewards must be scored in this process's workers, so that an address is refused.
-
-    Raises:
-        RewardError: One leads nowhere, two have one name, or the server does not answer.
+    ``timeout_s`` stands in for every reward's own timeout unless it is ``None``; ``here`` refuses an address. Raises
+    RewardError where a reference leads nowhere, two have one name, or the server does not answer.
     """
     if is_address(references) and not here:
         if timeout_s is not None:
@@ -135,11 +125,7 @@ class Leaves:
 
 
 def listed(references: str) -> list[Composable]:
-    """Return the rewards that references name, also where two have one name.
-
-    Raises:
-        RewardError: One leads nowhere.
-    """
+    """Return the rewards of references, also where two have one name; raises RewardError where one leads nowhere."""
     if is_config(references):
         return list(chosen(references).rewards.values())
     with importing(references):

@@ -34,12 +34,7 @@ _CONFIG_CHARS = 200
 
 
 def run_page(run: Run, split: str = "train") -> tuple[str, list[str]]:
-    """Return a run's page as HTML, and what it leaves out.
-
-    Args:
-        run: The run.
-        split: ``"train"`` or ``"eval"``.
-    """
+    """Return the HTML page of a run's split, ``"train"`` or ``"eval"``, and what it leaves out."""
     sessions = run.sessions
     report = RunReport(
         run, split, head_of(run), overviews(run.summaries(split=split)), sessions[0]["about"] if sessions else {},
@@ -210,10 +205,8 @@ def _failure(reward: str, cause: str, count: int, first: Completion, last: Compl
     title = element("h3", element("span", cause, kind="failed"), f" in {reward}@{first.versions[reward]}: "
                     f"{counted(count, 'call')}")  # fmt: skip
     until = f"; last at {step_of(last)}" if count > 1 else ""
-    parts = [
-        element("p", f"First at {completion_place(first)}{until}.", kind="quiet"),
-        text_block(outcome.error or "", chars=2_000),
-    ]
+    where = element("p", f"First at {completion_place(first)}{until}.", kind="quiet")
+    parts = [where, text_block(outcome.error or "", chars=2_000)]
     if outcome.traceback:
         parts.append(folded_away("Traceback", text_block(outcome.traceback[-SIDE_CHARS:], "code")))
     if outcome.logs:
@@ -225,9 +218,8 @@ def _configuration(report: RunReport) -> Markup:
     parts = []
     for session in report.run.sessions[:_PROCESSES]:
         title = f"Process {session['id']}: rank {session['rank']}, {session['purpose']}, {day(session['began'])}"
-        parts.append(
-            folded_away(title, table(["setting", "value"], list(_flattened(session["about"])), left=2, wide=("value",)))
-        )
+        settings = table(["setting", "value"], list(_flattened(session["about"])), left=2, wide=("value",))
+        parts.append(folded_away(title, settings))
     note = report.limited("processes", _PROCESSES, len(report.run.sessions))
     return section("configuration", "Configuration", *parts, note=note)
 

@@ -83,10 +83,8 @@ def _described(name: str, folder: RunsPlace) -> dict[str, Any]:
 
 def _show(runs: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
     if not runs:
-        typer.echo(
-            f"no runs in {folder.label}; a record is made by: rewardkit score REWARDS DATA --record "
-            f"{shlex.quote(folder.example)}"
-        )
+        how = f"rewardkit score REWARDS DATA --record {shlex.quote(folder.example)}"
+        typer.echo(f"no runs in {folder.label}; a record is made by: {how}")
         return
     screen(ENDLESS).fitted_table(functools.partial(_table, runs), ["size"], ["completions"])
 
@@ -127,10 +125,9 @@ def _prune(
     if chosen and not yes:
         if as_json:
             raise ConfigError("--prune --json asks nothing; say --yes as well")
-        listed = ", ".join(plain(run["name"]) for run in chosen)
-        size = byte_size(sum(run["bytes"] for run in chosen))
-        count = counted(len(chosen), "run")
-        if not typer.confirm(f"remove {count} from {folder.label} ({size}): {listed}?", err=True):
+        names = ", ".join(plain(run["name"]) for run in chosen)
+        what = f"{counted(len(chosen), 'run')} from {folder.label} ({byte_size(sum(run['bytes'] for run in chosen))})"
+        if not typer.confirm(f"remove {what}: {names}?", err=True):
             chosen = []
     for run in chosen:
         _refuse_running(run["name"], folder)  # again: it may have begun while the question stood
@@ -152,9 +149,7 @@ def _chosen(
 ) -> list[dict[str, Any]]:
     """Return the runs to remove.
 
-    Raises:
-        ConfigError: Neither names nor an age are given.
-        RecordError: A name is that of no run, or of one that is being written.
+    Raises ConfigError without names and an age, and RecordError for a run that is unknown or being written.
     """
     if not names and days is None:
         raise ConfigError("--prune: say which runs, by --name NAME or --older-than DAYS")

@@ -110,8 +110,7 @@ def _numbers(weights: str) -> list[float]:
 class _Scoring:
     """One file on its way: its outcomes as they come in, and the batch that the finished rows make.
 
-    The runtime is given the plain rewards, so that each outcome arrives as it becomes known; the compositions are made
-    of them here.
+    The runtime gets the plain rewards, so that each outcome arrives at once; the compositions are made of them here.
     """
 
     def __init__(
@@ -123,9 +122,8 @@ class _Scoring:
         self._rollouts = rollouts
         self._weights = weights
         self._leaves = Leaves(reward_set)
-        self._outcomes: dict[str, list[Outcome | None]] = {
-            leaf.name: [None] * len(rollouts) for leaf in self._leaves.leaves
-        }
+        names = [leaf.name for leaf in self._leaves.leaves]
+        self._outcomes: dict[str, list[Outcome | None]] = {name: [None] * len(rollouts) for name in names}
 
     def run(self, workers: int | None, out: Path | None, *, inline: bool, load_timeout_s: float) -> Summary:
         """Score everything and write the rows; what was finished is kept where that is cut short."""

@@ -15,11 +15,9 @@ from rewardkit.shown.text import counted, plain, shortened
 
 SHOWN_FAILURES = 5  # kinds of failure that are shown
 _COSTS = {
-    "requests": "requests",
-    "prompt_tokens": "prompt tokens",
-    "completion_tokens": "completion tokens",
+    "requests": "requests", "prompt_tokens": "prompt tokens", "completion_tokens": "completion tokens",
     "cost_usd": "USD",
-}
+}  # fmt: skip
 _NAME_CHARS = 28
 _TIMES = ("p50", "p95")
 _SPREADS = ("std", "min", "max")

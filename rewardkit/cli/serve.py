@@ -30,12 +30,7 @@ def serve_command(  # long because typer reads the options from the signature, a
     port: Annotated[int, option("The port.", "PORT", min=1, max=65535)] = 8000,
     token: Annotated[
         str | None,
-        option(
-            "What clients must send: letters, digits and -_.~",
-            "TOKEN",
-            envvar="REWARDKIT_SERVE_TOKEN",
-            show_envvar=False,
-        ),
+        option("What clients must send: letters, digits and -_.~", "TOKEN", envvar="REWARDKIT_SERVE_TOKEN"),
     ] = None,
     group_size: Annotated[
         int | None, option("Completions of a prompt that wait for each other and are scored together.", "N", min=1)
@@ -91,14 +86,7 @@ def serve_command(  # long because typer reads the options from the signature, a
             finish({"url": url, **facts, "warnings": warnings}, lambda: _show(url, facts, warnings), as_json=as_json)
 
         number = serve(
-            runtime,
-            host,
-            port,
-            token,
-            group_size=group_size,
-            group_wait_s=group_wait,
-            most_rows=max_rows,
-            tell=tell,
+            runtime, host, port, token, group_size=group_size, group_wait_s=group_wait, most_rows=max_rows, tell=tell
         )
     typer.echo("stopped", err=True)
     if was_interrupted(number):

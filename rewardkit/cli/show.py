@@ -115,10 +115,8 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     last = next((summary.step for summary in reversed(summaries) if summary.step is not None), None)
     ends = {end: run.by_id(run.ranked(last, _ENDS, best=end == "best", split=split)) for end in ("worst", "best")}
     head = head_of(run)
-    versions = [
-        {name: getattr(version, name) for name in ("reward", "number", "first_step", "digits")}
-        for version in run.own_versions
-    ]
+    facts = ("reward", "number", "first_step", "digits")
+    versions = [{name: getattr(version, name) for name in facts} for version in run.own_versions]
     flags = [event for event in run.events if event["kind"] == "flag"]
 
     def show() -> None:
@@ -158,15 +156,12 @@ def _print_head(head: Mapping[str, Any], console: Screen) -> None:
     console.say((", ".join(filter(None, facts)), "dim"), fit="cut")
     size = f"{counted(head['completions'], 'completion')} of {counted(head['prompts'], 'prompt')}"
     console.say(f"{head['steps_told']}, {size}", fit="cut")
-    warnings = []
+    warning = ("warning: ", "yellow")
     if not head["processes"]:
-        warnings += [
-            "no process stands in it: a copy of a run that is being written lacks what its log, record.db-wal, has"
-        ]
+        reason = "a copy of a run that is being written lacks what its log, record.db-wal, has"
+        console.say(warning, f"no process stands in it: {reason}", fit="cut")
     if head["left_out"]:
-        warnings += [f"{head['left_out']:,} without their text: the disk was slower than the run"]
-    for warning in warnings:
-        console.say(("warning: ", "yellow"), warning, fit="cut")
+        console.say(warning, f"{head['left_out']:,} without their text: the disk was slower than the run", fit="cut")
 
 
 def _print_scores(rewards: Sequence[RewardOverview], console: Screen) -> None:
@@ -264,9 +259,8 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
         raise RecordError(f"{run.name}: no step {step} of {split}; {have}")
     summaries = [summary for summary in run.summaries(split=split) if summary.step == step]
     logged = step + 1 if split == "train" else step  # the trainer counts a step when it is done, and evaluates then
-    metrics = {
-        name: value for name in run.metric_names(split) for _, value in metric_shown(run, name, split, (logged, logged))
-    }
+    names, span = run.metric_names(split), (logged, logged)
+    metrics = {name: value for name in names for _, value in metric_shown(run, name, split, span)}
     completions = list(run.completions(step=step, split=split))
 
     def show() -> None:

@@ -30,54 +30,41 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class RewardSummary:
-    """One reward's outcomes in numbers.
-
-    ``scores`` are those handed on, where a failed call counts with its default; ``failed`` counts calls by cause.
-    ``p50_s`` and ``p95_s`` are the seconds of a call, ``None`` for a composition and where no call was timed.
-    """
+    """One reward's outcomes in numbers."""
 
     weight: float
-    scores: Spread
+    scores: Spread  # Of those handed on, where a failed call counts with its default
     scored: int
     skipped: int
-    failed: Mapping[str, int]
-    p50_s: float | None
+    failed: Mapping[str, int]  # Calls by cause
+    p50_s: float | None  # Seconds of a call; `None` for a composition and where no call was timed
     p95_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Failures of one reward with one cause and one error, numbers in it aside.
-
-    ``row``, counted from 0, ``error`` and ``logs`` are those of the first; ``calls`` is how many rows failed so.
-    """
+    """Failures of one reward with one cause and one error, numbers in it aside; row, error and logs of the first."""
 
     reward: str
-    row: int
+    row: int  # Counted from 0
     cause: str
     error: str
-    calls: int
+    calls: int  # How many rows failed so
     logs: str
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One link of a chain: the share of the chain's scores that it gave, and how often it did not answer.
-
-    ``error`` says why, in the words of the first of the most frequent kind; ``None`` where it always answered.
-    """
+    """One link of a chain: the share of the chain's scores that it gave, and how often it did not answer."""
 
     share: float
     unanswered: int
-    error: str | None
+    error: str | None  # The first of the most frequent kind; `None` where it always answered
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The sum that calls took of one thing; ``complete`` where it is known of each call that took anything.
-
-    Calls that failed are left out, and those that a cache had took nothing.
-    """
+    """The sum that calls took, but failed and cached ones; ``complete`` where all that took anything are known."""
 
     sum: float
     complete: bool
@@ -85,17 +72,13 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What ``rewardkit score`` tells of so many rows in so many seconds.
-
-    ``totals`` leaves out rows without a total, and ``failures`` begins with the most frequent kind. ``metrics``,
-    ``links`` and ``costs`` are of plain rewards, by name.
-    """
+    """What ``rewardkit score`` tells of so many rows in so many seconds; metrics, links and costs of plain rewards."""
 
     rows: int
     seconds: float
     rewards: Mapping[str, RewardSummary]
-    totals: Spread
-    failures: Sequence[Failure] = field(default_factory=tuple)
+    totals: Spread  # Without the rows that have none
+    failures: Sequence[Failure] = field(default_factory=tuple)  # The most frequent kind first
     metrics: Mapping[str, Mapping[str, Spread]] = field(default_factory=dict)
     links: Mapping[str, Mapping[str, Link]] = field(default_factory=dict)
     costs: Mapping[str, Mapping[str, Cost]] = field(default_factory=dict)
@@ -108,17 +91,13 @@ class Summary:
 def summarize(
     batch: ScoreBatch, leaves: Mapping[str, Sequence[Outcome | None]], seconds: float, compositions: frozenset[str]
 ) -> Summary:
-    """Return the summary of a batch.
+    """Return the summary of a batch that took so many seconds of wall-clock time.
 
-    Args:
-        batch: The scores under the names that the user gave.
-        leaves: Outcomes of the plain rewards, where failures and metrics are read: a composition only repeats them.
-        seconds: Wall-clock time of the scoring.
-        compositions: Names in the batch that are compositions; their calls take no time of their own.
+    ``leaves`` are the outcomes of the plain rewards, where failures and metrics are read; ``compositions`` are the
+    names in the batch whose calls take no time of their own.
     """
-    rewards = {
-        name: _of_reward(batch.weights[name], column, timed=name not in compositions) for name, column in batch.items()
-    }
+    weights = batch.weights
+    rewards = {name: _of_reward(weights[name], calls, timed=name not in compositions) for name, calls in batch.items()}
     calls = {name: [outcome for outcome in column if outcome is not None] for name, column in leaves.items()}
     return Summary(
         rows=len(batch.rollouts),
@@ -199,10 +178,7 @@ def _shares(outcome: Outcome) -> dict[str, float]:
 
 def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
     """Return what the calls took, by metric; nothing for a reward that takes nothing."""
-    calls = [
-        outcome.metrics
-        for outcome in outcomes
-        if not outcome.cached and any(name in outcome.metrics for name in COST_METRICS)
-    ]
-    spent = {name: [metrics[name] for metrics in calls if name in metrics] for name in COST_METRICS}
+    metrics = [outcome.metrics for outcome in outcomes if not outcome.cached]
+    calls = [call for call in metrics if any(name in call for name in COST_METRICS)]
+    spent = {name: [call[name] for call in calls if name in call] for name in COST_METRICS}
     return {name: Cost(sum(values), len(values) == len(calls)) for name, values in spent.items() if values}

@@ -97,12 +97,12 @@ class _Result:
 
     @property
     def left(self) -> list[CaseResult]:
-        """Those that were not accepted."""
-        return [verdict for verdict in self.failed if not self.accepted(verdict)]
+        return [verdict for verdict in self.failed if verdict.case.id not in self.accepted_ids]
 
-    def accepted(self, verdict: CaseResult) -> bool:
-        """Whether a case holds after accepting."""
-        return self.acceptance is not None and verdict.case.id in self.acceptance.accepted
+    @property
+    def accepted_ids(self) -> frozenset[str]:
+        """The cases that hold after accepting."""
+        return frozenset() if self.acceptance is None else frozenset(self.acceptance.accepted)
 
 
 def _refuse_table(reference: str) -> None:
@@ -163,15 +163,7 @@ def _tested(cases: Table, reference: str | None, lane: str | None, *, accepting:
 def _write_junit(path: Path, results: Sequence[_Result]) -> None:
     from rewardkit.testing.junit import Suite, junit  # what few runs write
 
-    suites = [
-        Suite(
-            result.table.name,
-            result.reward,
-            result.verdicts,
-            frozenset() if result.acceptance is None else frozenset(result.acceptance.accepted),
-        )
-        for result in results
-    ]
+    suites = [Suite(result.table.name, result.reward, result.verdicts, result.accepted_ids) for result in results]
     try:
         with replacing(path) as file:
             file.write(junit(suites))
@@ -230,9 +222,8 @@ def _closing(results: Sequence[_Result]) -> Iterator[str]:
             case = change.verdict.case
             index = f" [{change.steps[1]}]" if case.group else ""
             yield f"accepted  {case.where}: {case.id!r}{index}: {change.was} is now {change.now}"
-    cases, failed, left = (
-        sum(len(getattr(result, name)) for result in results) for name in ("verdicts", "failed", "left")
-    )
+    kinds = ("verdicts", "failed", "left")
+    cases, failed, left = (sum(len(getattr(result, kind)) for result in results) for kind in kinds)
     figures = [f"{cases - failed:,} as expected"]
     figures += [f"{left:,} not as expected"] if left else []
     figures += [f"{failed - left:,} accepted"] if failed > left else []
@@ -265,7 +256,7 @@ def _as_json(results: Sequence[_Result]) -> dict[str, Any]:
                 "place": index if verdict.case.group else None,
                 "expected": str(expected),
                 "got": outcome.as_json(),
-                "accepted": result.accepted(verdict),
+                "accepted": verdict.case.id in result.accepted_ids,
             }
             for result in results
             for verdict in result.failed
