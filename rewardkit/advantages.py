@@ -51,7 +51,7 @@ class GroupStatistics(NamedTuple):
 
 
 def group_advantages(
-    rewards: Any, num_generations: int, *, scale: str = "group", ddof: int = 1, eps: float = EPS
+    rewards: object, num_generations: int, *, scale: str = "group", ddof: int = 1, eps: float = EPS
 ) -> Any:
     """Return each reward less its group's mean, over a standard deviation: GRPO's advantage (arXiv 2402.03300, 4.1.2).
 
@@ -119,7 +119,9 @@ def gdpo_advantages(
     return _shaped(_or_zero(centred), columns[0], _floats(columns[0])[0])
 
 
-def leave_one_out_advantages(rewards: Any, num_generations: int, *, normalize: bool = False, eps: float = EPS) -> Any:
+def leave_one_out_advantages(
+    rewards: object, num_generations: int, *, normalize: bool = False, eps: float = EPS
+) -> Any:
     """Return each reward less the mean of its group's others: RLOO's advantage (arXiv 2402.14740, equation 8).
 
     A completion without another reward in its group has the advantage 0.
@@ -138,8 +140,8 @@ def leave_one_out_advantages(rewards: Any, num_generations: int, *, normalize: b
     xp, flat = _floats(rewards)
     groups = _grouped(flat, num_generations)
     present, values, count = _with_presence(groups)
-    others = count - present
-    means = (values.sum(axis=1, keepdims=True) - values) / _nan_unless(others > 0, others)
+    peers = count - present
+    means = (values.sum(axis=1, keepdims=True) - values) / _nan_unless(peers > 0, peers)
     less = (groups - means).reshape(1, -1)
     if normalize:
         less = (less - _mean(less)) / (_std(less, 1) + eps)
@@ -163,7 +165,7 @@ def weighted_rewards(
     return _shaped(_weighted([_floats(column)[1].reshape(-1) for column in columns], by_weight), columns[0], xp)
 
 
-def group_statistics(rewards: Any, num_generations: int, *, ddof: int = 1) -> GroupStatistics:
+def group_statistics(rewards: object, num_generations: int, *, ddof: int = 1) -> GroupStatistics:
     """Return mean and standard deviation of each group, and the share of groups that give no gradient.
 
     Args:
@@ -182,7 +184,7 @@ def group_statistics(rewards: Any, num_generations: int, *, ddof: int = 1) -> Gr
     return GroupStatistics(_mean(groups).reshape(-1), _std(groups, ddof).reshape(-1), int(flat.sum()) / len(flat))
 
 
-def zero_variance(rewards: Any, num_generations: int) -> Any:
+def zero_variance(rewards: object, num_generations: int) -> Any:
     """Return, one a group, whether its rewards are all the same, so that it gives no gradient.
 
     A group without two rewards is one too. The bound is TRL's, ``isclose`` to 0 (``frac_reward_zero_std``).
@@ -197,7 +199,7 @@ def zero_variance(rewards: Any, num_generations: int) -> Any:
     return (spread <= 1e-8).reshape(-1)  # isclose(spread, 0): rtol has no part in it
 
 
-def _floats(values: Any) -> tuple[Any, Any]:
+def _floats(values: object) -> tuple[Any, Any]:
     """Return the namespace of the values, and the values as its floats, of single precision or wider."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(values, torch.Tensor):
@@ -222,8 +224,8 @@ def _shaped(result: Any, rewards: Any, xp: Any) -> Any:
 
 def _grouped(rewards: Any, num_generations: int) -> Any:
     count = int(np.prod(rewards.shape))
-    whole = isinstance(num_generations, int | np.integer) and not isinstance(num_generations, bool)
-    if not whole or num_generations < 1 or count % num_generations:
+    is_integer = isinstance(num_generations, int | np.integer) and not isinstance(num_generations, bool)
+    if not is_integer or num_generations < 1 or count % num_generations:
         raise ObjectiveError(f"{count} rewards make no whole groups of num_generations={num_generations!r}")
     infinite = _floats(rewards)[0].isinf(rewards).reshape(-1)
     if bool(infinite.any()):
@@ -273,7 +275,7 @@ def _weighted(columns: Sequence[Any], weights: Sequence[float]) -> Any:
     return _nan_unless((present > 0).any(axis=0), (values * by_weight).sum(axis=0))
 
 
-def _with_presence(rows: Any) -> tuple[Any, Any, Any]:
+def _with_presence(rows: object) -> tuple[Any, Any, Any]:
     """Return which values are known, as 1 and 0; the values, 0 where not; and how many of a row are known."""
     xp = _floats(rows)[0]
     missing = xp.isnan(rows)
@@ -281,24 +283,24 @@ def _with_presence(rows: Any) -> tuple[Any, Any, Any]:
     return present, xp.where(missing, _like(0.0, rows), rows), present.sum(axis=1, keepdims=True)
 
 
-def _mean(rows: Any) -> Any:
+def _mean(rows: object) -> Any:
     """Return the mean of what is known of each row, (rows, 1); ``nan`` where nothing is."""
     _, values, count = _with_presence(rows)
     return values.sum(axis=1, keepdims=True) / _nan_unless(count > 0, count)
 
 
-def _std(rows: Any, ddof: int) -> Any:
+def _std(rows: object, ddof: int) -> Any:
     """Return the standard deviation of what is known of each row, (rows, 1); ``nan`` where too little is."""
     present, values, count = _with_presence(rows)
     away = (values - _mean(rows)) * present
     return ((away**2).sum(axis=1, keepdims=True) / _nan_unless(count > ddof, count - ddof)) ** 0.5
 
 
-def _nan_unless(holds: Any, values: Any) -> Any:
+def _nan_unless(holds: object, values: object) -> Any:
     return _floats(values)[0].where(holds, values, _like(np.nan, values))
 
 
-def _or_zero(values: Any) -> Any:
+def _or_zero(values: object) -> Any:
     xp = _floats(values)[0]
     return xp.where(xp.isnan(values), _like(0.0, values), values)
 

@@ -34,7 +34,7 @@ class Form(StrEnum):
     """What the rollout holds: a string or a list of messages."""
 
 
-def form_of(annotation: Any) -> Form | None:
+def form_of(annotation: object) -> Form | None:
     """Return the form that the annotation of ``prompt`` or ``completion`` asks for; ``None`` where it fits neither.
 
     ``str`` and no annotation are text, a list of mappings or a bare list is messages, ``object`` and a union of both
@@ -45,7 +45,7 @@ def form_of(annotation: Any) -> Form | None:
     return _form(annotation, form_of, lambda elements: Form.MESSAGES if all(map(_is_message, elements)) else None)
 
 
-def form_of_each(annotation: Any) -> Form | None:
+def form_of_each(annotation: object) -> Form | None:
     """Return the form of each of ``completions``; ``None`` unless the annotation is a list of texts or conversations.
 
     The annotation of the elements decides, as that of ``completion`` does; a bare list is one of conversations.
@@ -58,7 +58,7 @@ def form_of_each(annotation: Any) -> Form | None:
 
 
 def _form(
-    annotation: Any, form_of_part: Callable[[Any], Form | None], form_of_list: Callable[[list[Any]], Form | None]
+    annotation: object, form_of_part: Callable[[Any], Form | None], form_of_list: Callable[[list[Any]], Form | None]
 ) -> Form | None:
     """Return the form of an annotation, given how to find those of a union's members and of a list's elements."""
     annotation = _bare(annotation)
@@ -88,7 +88,7 @@ def _bare(annotation: Any) -> Any:
     return annotation
 
 
-def _form_of_element(annotation: Any) -> Form | None:
+def _form_of_element(annotation: object) -> Form | None:
     """Return the form of a group's completions by their elements' annotation; one of a message means conversations."""
     form = form_of(annotation)
     return Form.MESSAGES if form is None and _is_message(annotation) else form
@@ -101,7 +101,7 @@ def _together(forms: Sequence[Form | None]) -> Form | None:
     return forms[0] if len(set(forms)) == 1 else Form.AS_IS
 
 
-def _is_message(annotation: Any) -> bool:
+def _is_message(annotation: object) -> bool:
     """Whether an annotation may be that of one chat message."""
     annotation = _bare(annotation)
     if annotation in (Any, object) or isinstance(annotation, typing.TypeVar):
@@ -114,20 +114,14 @@ def _is_message(annotation: Any) -> bool:
 
 
 class TextParameter(NamedTuple):
-    """How a reward takes its prompt, completion or completions.
+    """How a reward takes its prompt, completion or completions."""
 
-    Attributes:
-        name: The parameter: ``prompt``, ``completion`` or ``completions``.
-        form: The form.
-        annotation: The annotation as it is written, ``""`` where nothing is written.
-    """
-
-    name: str
-    form: Form
-    annotation: str
+    name: str  # the parameter: ``prompt``, ``completion`` or ``completions``
+    form: Form  # the form
+    annotation: str  # the annotation as it is written, ``""`` where nothing is written
 
     @classmethod
-    def of(cls, name: str, annotation: Any, reward: str) -> TextParameter:
+    def of(cls, name: str, annotation: object, reward: str) -> TextParameter:
         """Return how a parameter is taken; raise RewardDefinitionError where its annotation is of something else."""
         form = (form_of_each if name == "completions" else form_of)(annotation)
         if form is None:
@@ -142,12 +136,8 @@ class TextParameter(NamedTuple):
     def form_value(self, value: Any, index: int | None = None) -> Any:
         """Return a prompt or completion in the form asked for.
 
-        Args:
-            value: A string, or a list of messages.
-            index: Its place in the batch, for the message.
-
-        Raises:
-            CoercionError: The value is neither, or text where messages are asked for.
+        Raises CoercionError where it is neither text nor messages, or text where messages are asked for; ``index`` is
+        its place in the batch, for the message.
         """
         if self.form is Form.TEXT:
             if type(value) is str:
@@ -176,20 +166,20 @@ class TextParameter(NamedTuple):
     def _singular(self) -> str:
         return "completion" if self.name == "completions" else self.name
 
-    def _check(self, value: Any, index: int | None) -> None:
-        wrong = why_no_text(value)
-        if wrong is not None:
-            raise CoercionError(f"{self._singular}{_of(index)}: {wrong}")
+    def _check(self, value: object, index: int | None) -> None:
+        flaw = why_no_text(value)
+        if flaw is not None:
+            raise CoercionError(f"{self._singular}{_of(index)}: {flaw}")
 
     def _check_roles(self, messages: Sequence[Message], index: int | None) -> None:
         """Raise where nobody has the role that is read and somebody has an unknown one, most likely misspelt."""
         roles = [message["role"] for message in messages]
-        read = "user" if self.name == "prompt" else "assistant"
-        unknown = next((number for number, role in enumerate(roles) if role not in ROLES), None)
-        if unknown is not None and read not in roles:
+        role = "user" if self.name == "prompt" else "assistant"
+        unknown = next((number for number, name in enumerate(roles) if name not in ROLES), None)
+        if unknown is not None and role not in roles:
             raise CoercionError(
                 f"{self._singular}{_of(index)}, message {unknown}: unknown role {roles[unknown]!r}, and no message is "
-                f"of role {read!r}, whose text is read; the roles are {', '.join(ROLES)}"
+                f"of role {role!r}, whose text is read; the roles are {', '.join(ROLES)}"
             )
 
 
@@ -220,7 +210,7 @@ _ANNOTATIONS = {False: ("str", "list[dict]"), True: ("list[str]", "list[list[dic
 """How text and messages are asked for: of one, and of a group's."""
 
 
-def why_no_text(value: Any) -> str | None:
+def why_no_text(value: object) -> str | None:
     """Return why a value is neither text nor a list of chat messages; ``None`` where it is."""
     if isinstance(value, str):
         return None

@@ -21,36 +21,30 @@ def group_places(rollouts: Sequence[Rollout]) -> list[tuple[int, ...]]:
         DataError: A row holds what cannot be compared by its bytes, such as a lock.
     """
     groups: dict[bytes, list[int]] = {}
-    last: tuple[object, object] | None = None
-    places: list[int] = []
+    previous: tuple[object, object] | None = None
+    group: list[int] = []
     for index, rollout in enumerate(rollouts):
-        if last is None or rollout.prompt is not last[0] or rollout.example is not last[1]:
-            last = rollout.prompt, rollout.example
-            places = groups.setdefault(group_key(rollout, index), [])
-        places.append(index)
+        if previous is None or rollout.prompt is not previous[0] or rollout.example is not previous[1]:
+            previous = rollout.prompt, rollout.example
+            group = groups.setdefault(group_key(rollout, index), [])
+        group.append(index)
     return [tuple(members) for members in groups.values()]
 
 
 def group_numbers(rollouts: Sequence[Rollout]) -> list[int]:
     """Return the number of each rollout's group, from 0 in the order of :func:`group_places`."""
-    sizes = [0] * len(rollouts)
-    for number, places in enumerate(group_places(rollouts)):
-        for index in places:
-            sizes[index] = number
-    return sizes
+    numbers = [0] * len(rollouts)
+    for number, group in enumerate(group_places(rollouts)):
+        for index in group:
+            numbers[index] = number
+    return numbers
 
 
 def group_key(rollout: Rollout, row: int = 0) -> bytes:
     """Return bytes that are equal for equal prompts and rows, whichever of their parts are one object.
 
-    A column that is of the completion alone, such as its environment, counts to no row.
-
-    Args:
-        rollout: The rollout.
-        place: What an error calls its row.
-
-    Raises:
-        DataError: The row holds what cannot be compared by its bytes, such as a lock.
+    A column that is of the completion alone, such as its environment, does not count. Raises DataError for a row that
+    cannot be compared by its bytes, such as one with a lock; the error names the row by its number.
     """
     try:
         columns = sorted(rollout.example.items(), key=lambda item: str(item[0]))

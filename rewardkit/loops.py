@@ -19,8 +19,8 @@ def of_this_loop(key: Hashable, make: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     if loop not in _values_of:  # no other thread adds this one
         with _lock:
-            for ended in [other for other in _values_of if other.is_closed()]:
-                del _values_of[ended]
+            for closed_loop in [loop_key for loop_key in _values_of if loop_key.is_closed()]:
+                del _values_of[closed_loop]
             _values_of[loop] = {}
     own: dict[Hashable, T] = _values_of[loop]
     if key not in own:

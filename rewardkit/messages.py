@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from rewardkit.types import Message, Text
 
@@ -46,7 +45,7 @@ def _last_content(messages: Sequence[Message], role: str) -> str:
     return ""
 
 
-def content_text(content: Any) -> str:
+def content_text(content: str | Iterable[object] | None) -> str:
     """Return the text of one message's content: a string, ``None``, or a list of content blocks."""
     if content is None:
         return ""

@@ -87,7 +87,7 @@ _carried: ContextVar[Mapping[str, str]] = ContextVar("carried", default={})  # n
 """Reward files that travel beside the bytes being made: where each lies on the other machine's path, by its place."""
 
 
-def dumps(thing: Any, *rewards: Any, carried: Mapping[str, str] | None = None) -> bytes:
+def dumps(thing: object, *rewards: Any, carried: Mapping[str, str] | None = None) -> bytes:
     """Return the bytes from which another process rebuilds ``thing``, which holds these rewards.
 
     Args:
@@ -100,7 +100,7 @@ def dumps(thing: Any, *rewards: Any, carried: Mapping[str, str] | None = None) -
         RewardTransportError: It holds something that cannot travel; says what and the remedy.
     """
     functions = [leaf.spec.function for reward in rewards for leaf in (reward, *reward.inner)]
-    by_value = list({module.__name__: module for each in functions for module in _own_modules(each)}.values())
+    by_value = list({module.__name__: module for function in functions for module in _own_modules(function)}.values())
     for module in by_value:
         cloudpickle.register_pickle_by_value(module)
     token = _carried.set(carried or {})
@@ -109,9 +109,9 @@ def dumps(thing: Any, *rewards: Any, carried: Mapping[str, str] | None = None) -
         _Pickler(buffer).dump(thing)
         return buffer.getvalue()
     except Exception as reason:
-        named = ", ".join(repr(reward.name) for reward in rewards)
+        names = ", ".join(repr(reward.name) for reward in rewards)
         raise RewardTransportError(
-            f"{'reward' if len(rewards) == 1 else 'one of the rewards'} {named} cannot travel to a worker process: "
+            f"{'reward' if len(rewards) == 1 else 'one of the rewards'} {names} cannot travel to a worker process: "
             f"{reason}. It holds something that lives only in this process (an open file, a lock, a client, a model). "
             "Make that inside the function, or at the top "
             "of a module that the worker imports; or use Runtime(..., lane='inline')"
@@ -125,7 +125,7 @@ def dumps(thing: Any, *rewards: Any, carried: Mapping[str, str] | None = None) -
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
     """cloudpickle, which also sends functions under ``functools.cache``, and finds what a file defines by its path."""
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         if isinstance(obj, io.TextIOWrapper) and obj not in (sys.stdout, sys.stderr):
             # cloudpickle would send what one that is read holds, at its place: a copy that is nobody's file
             raise TypeError(f"cannot pickle the open file {getattr(obj, 'name', '')!r}")
@@ -145,7 +145,7 @@ def _cached(function: Callable[..., Any], maxsize: int | None, typed: bool) -> A
     return functools.lru_cache(maxsize=maxsize, typed=typed)(function)
 
 
-def _own_modules(function: Any) -> list[ModuleType]:
+def _own_modules(function: object) -> list[ModuleType]:
     """Return the modules that a worker could not import, such as test modules: what they define goes by value."""
     inner = getattr(function, "func", function)
     names = {getattr(inner, "__module__", None), type(inner).__module__} - {None, "__main__", "builtins"}
@@ -172,8 +172,7 @@ class _FromSource(importlib.machinery.SourceFileLoader):
 def load_file(path: Path) -> ModuleType:
     """Return the module made of a Python file, loaded once in a process; its folder is importable from then on.
 
-    Raises:
-        RewardLoadError: There is no such file, or it does not import; carries its own traceback.
+    Raises RewardLoadError with its own traceback where there is no such file, or it does not import.
     """
     path = path.resolve()
     name = FILE_MODULES + hashlib.sha256(str(path).encode()).hexdigest()[:12]
@@ -206,9 +205,9 @@ def import_failure(what: str, fault: BaseException) -> RewardLoadError:
     """
     if isinstance(fault, RewardError):
         frames = traceback.extract_tb(fault.__traceback__)
-        theirs = [frame for frame in frames if not frame.filename.startswith((*_OUR_FOLDERS, "<"))]
-        if theirs:
-            return RewardLoadError(f"{theirs[-1].filename}:{theirs[-1].lineno}: {fault}")
+        user_frames = [frame for frame in frames if not frame.filename.startswith((*_OUR_FOLDERS, "<"))]
+        if user_frames:
+            return RewardLoadError(f"{user_frames[-1].filename}:{user_frames[-1].lineno}: {fault}")
     return RewardLoadError(f"{what} does not import:\n{own_traceback(fault)}")
 
 
@@ -217,9 +216,9 @@ def own_traceback(fault: BaseException) -> str:
     report = traceback.TracebackException.from_exception(fault)
     for part in (report, report.__cause__, report.__context__):
         if part is not None:
-            theirs = [frame for frame in part.stack if not frame.filename.startswith(("<frozen", __file__))]
+            user_frames = [frame for frame in part.stack if not frame.filename.startswith(("<frozen", __file__))]
             # The file's own line comes first, and what it called last.
-            part.stack = traceback.StackSummary.from_list([*theirs[:2], *theirs[2:][-2:]])
+            part.stack = traceback.StackSummary.from_list([*user_frames[:2], *user_frames[2:][-2:]])
     return "".join(report.format()).strip()
 
 
@@ -237,5 +236,5 @@ def find(module: str, qualname: str) -> Any:
 
 
 def _on_path(relative: str) -> Path:
-    places = [Path(entry) / relative for entry in sys.path]
-    return next((candidate for candidate in places if candidate.is_file()), places[0])
+    candidates = [Path(entry) / relative for entry in sys.path]
+    return next((candidate for candidate in candidates if candidate.is_file()), candidates[0])

@@ -73,7 +73,7 @@ _NEVER_IN_A_COLUMN = (
 )
 
 
-def build_coercer(annotation: Any) -> Coercer:
+def build_coercer(annotation: object) -> Coercer:
     """Return the coercer of an annotation. Building takes longer than calling: build it at decoration.
 
     Args:
@@ -132,12 +132,12 @@ class _Builder:
         self._begun: dict[object, Coercer] = {}  # classes and aliases met so far: one may refer to itself
         self._is_whole = False
 
-    def parameter(self, annotation: Any) -> Coercer:
+    def parameter(self, annotation: object) -> Coercer:
         """Return the coercer of a whole column's value, where text may also be the JSON of an object or a list."""
         self._is_whole = True
         return self.build(annotation)
 
-    def part(self, annotation: Any) -> Coercer:
+    def part(self, annotation: object) -> Coercer:
         """Return the coercer of what a container or a record holds."""
         was_whole, self._is_whole = self._is_whole, False
         try:
@@ -145,7 +145,7 @@ class _Builder:
         finally:
             self._is_whole = was_whole
 
-    def build(self, annotation: Any) -> Coercer:
+    def build(self, annotation: object) -> Coercer:
         """Return the coercer of an annotation; raise RewardDefinitionError where no coercer fits."""
         if annotation is Any or annotation is object or annotation is inspect.Parameter.empty:
             return _ANYTHING
@@ -175,7 +175,7 @@ class _Builder:
         later.target = coercer.convert
         return coercer
 
-    def _class(self, annotation: Any) -> Coercer:
+    def _class(self, annotation: object) -> Coercer:
         if not isinstance(annotation, type) or annotation in _NEVER_IN_A_COLUMN:
             _refuse(annotation, "no column's value can become one")
         if annotation is Step:
@@ -204,7 +204,7 @@ class _Builder:
             return self._once(annotation, lambda: self._record(annotation))
         return self._container(annotation, None) or self._pydantic(annotation)
 
-    def _generic(self, annotation: Any, origin: Any, args: tuple[Any, ...]) -> Coercer:
+    def _generic(self, annotation: object, origin: object, args: tuple[Any, ...]) -> Coercer:
         if origin is typing.Union or origin is types.UnionType:
             return self._union(args)
         if origin is typing.Literal:
@@ -222,7 +222,7 @@ class _Builder:
         bare = not args and not isinstance(annotation, types.GenericAlias)
         return self._container(origin, None if bare else args) or self._pydantic(annotation)
 
-    def _container(self, origin: Any, args: tuple[Any, ...] | None) -> Coercer | None:
+    def _container(self, origin: object, args: tuple[Any, ...] | None) -> Coercer | None:
         """Return the coercer of a list, tuple, set or dict, else None; ``args`` is None without brackets."""
         name, order = annotation_text(origin), TextOrder.STRUCTURED
         if origin is tuple and args is not None and args[1:] != (...,):

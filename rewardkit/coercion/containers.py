@@ -116,15 +116,10 @@ def dict_convert(key: Coercer, element: Coercer, expected: str) -> Convert:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of a record.
+    """The fields of a record."""
 
-    Attributes:
-        coercers: What each field must be, by name, in order.
-        required: The names that have no default.
-    """
-
-    coercers: Mapping[str, Coercer]
-    required: frozenset[str]
+    coercers: Mapping[str, Coercer]  # what each field must be, by name, in order
+    required: frozenset[str]  # the names that have no default
 
     def read(self, mapping: Mapping[Any, object], expected: str, value: object) -> dict[str, object]:
         """Return the fields that ``held`` has, converted."""
@@ -154,8 +149,7 @@ def is_named_tuple(annotation: type) -> bool:
 def record_fields(annotation: type, build: Callable[[object], Coercer]) -> Fields:
     """Return the fields of a dataclass, NamedTuple or TypedDict; ``build`` returns the coercer of one's annotation.
 
-    Raises:
-        NameError: A field's annotation names what cannot be found from the class's module.
+    Raises NameError where a field's annotation names what cannot be found from the class's module.
     """
     hints: dict[str, Any] = get_type_hints(annotation, include_extras=True)
     required: set[str]

@@ -43,14 +43,14 @@ def _validator(annotation: Any, expected: str) -> Convert:
 def _first_complaint(error: ValidationError) -> tuple[str, bool]:
     """Return the first thing that pydantic complains of, in a few words, and whether it lies inside the value."""
     complaints = error.errors(include_url=False, include_context=False, include_input=False)
-    first = complaints[0]
-    places = [f"item {step}" if isinstance(step, int) else f"field {step!r}" for step in first["loc"]]
-    if first["type"] == "missing":
-        detail = f"{places.pop()} is missing"
+    complaint = complaints[0]
+    location = [f"item {step}" if isinstance(step, int) else f"field {step!r}" for step in complaint["loc"]]
+    if complaint["type"] == "missing":
+        detail = f"{location.pop()} is missing"
     else:
-        detail = first["msg"][:1].lower() + first["msg"][1 : 2 * SHOWN_CHARS]
+        detail = complaint["msg"][:1].lower() + complaint["msg"][1 : 2 * SHOWN_CHARS]
     more = f"; {len(complaints) - 1} more" if len(complaints) > 1 else ""
-    return ": ".join([*places, detail]) + more, bool(first["loc"])
+    return ": ".join([*location, detail]) + more, bool(complaint["loc"])
 
 
 def pydantic_convert(annotation: object, expected: str) -> Convert:

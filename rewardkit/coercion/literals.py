@@ -65,10 +65,8 @@ def looks_structured(text: str) -> bool:
 def parse_container(text: str) -> object:
     """Return the value that a bracketed text stands for, read as JSON, else as a Python literal.
 
-    Usually a list, tuple, set or dict; ``"(1)"`` is the number, as in Python.
-
-    Raises:
-        TextError: The text has no bracket, is beyond the bounds, holds a number that is not finite, or is neither.
+    Usually a list, tuple, set or dict; ``"(1)"`` is the number, as in Python. Raises TextError where the text has no
+    bracket, is beyond the bounds, holds a number that is not finite, or is neither.
     """
     if len(text) > MAX_TEXT_CHARS:
         raise TextError(f"longer than {MAX_TEXT_CHARS:,} characters")

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from rewardkit.shown.text import shorten, shortened
 
@@ -27,7 +27,7 @@ LISTS = (
 SHOWN_CHARS = 80  # the most characters of a value that a message shows
 
 
-def annotation_text(annotation: Any) -> str:
+def annotation_text(annotation: object) -> str:
     """Return an annotation as its author would write it."""
     if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
         return annotation.__name__

@@ -15,7 +15,7 @@ _MOST_LAYERS = 100
 """Layers that are looked through; a callable that wraps itself has no end."""
 
 
-def without_partials(function: Any) -> Any:
+def without_partials(function: object) -> Any:
     """Return the callable whose arguments partials have set, or the callable itself."""
     for _ in range(_MOST_LAYERS):
         if not isinstance(function, functools.partial | functools.partialmethod):
@@ -24,7 +24,7 @@ def without_partials(function: Any) -> Any:
     return function
 
 
-def _layers(function: Any) -> Iterator[Any]:
+def _layers(function: object) -> Iterator[Any]:
     """Return a callable and what it calls, down to the function whose code runs, without looking through wrappers."""
     for _ in range(_MOST_LAYERS):
         yield function
@@ -34,7 +34,7 @@ def _layers(function: Any) -> Iterator[Any]:
         function = inner
 
 
-def _beneath(function: Any) -> Any:
+def _beneath(function: object) -> Any:
     """Return what a callable calls: a partial's function, a bound method's, an object's ``__call__``; else ``None``."""
     if isinstance(function, functools.partial | functools.partialmethod):
         return function.func
@@ -47,19 +47,19 @@ def _beneath(function: Any) -> Any:
     return call if isinstance(call, types.FunctionType | functools.partialmethod | staticmethod | classmethod) else None
 
 
-def set_by_partials(function: Any) -> frozenset[str]:
+def set_by_partials(function: object) -> frozenset[str]:
     """Return the names of the arguments that partials have set by keyword."""
     partials = (layer for layer in _layers(function) if isinstance(layer, functools.partial | functools.partialmethod))
     return frozenset(name for partial in partials for name in partial.keywords)
 
 
-def code_of(function: Any) -> Any:
+def code_of(function: object) -> Any:
     """Return the function whose code runs when a callable is called, without looking through wrappers."""
-    *_, last = _layers(function)
-    return last
+    *_, innermost = _layers(function)
+    return innermost
 
 
-def written(function: Any) -> Any:
+def written(function: object) -> Any:
     """Return the function whose ``def`` the author wrote, with its annotations: as :func:`code_of`, and unwrapped."""
     for _ in range(_MOST_LAYERS):
         beneath = without_partials(function)
@@ -81,7 +81,7 @@ def doc_of(function: Callable[..., Any]) -> str | None:
     return inspect.getdoc(without_partials(function))
 
 
-def why_no_reward(function: Any, scores: str) -> str | None:
+def why_no_reward(function: object, scores: str) -> str | None:
     """Return why a callable cannot return ``scores`` (such as ``"a score"``), with the remedy; ``None`` if it may."""
     beneath = without_partials(function)
     if isinstance(beneath, type) or isinstance(get_origin(beneath), type):

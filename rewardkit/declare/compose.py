@@ -156,14 +156,14 @@ class Composite(Composable):
         )
 
 
-def _parts(value: Any) -> tuple[Composable, ...]:
+def _parts(value: object) -> tuple[Composable, ...]:
     """Return the rewards and compositions in a setting: a part, a tuple of parts, or pairs of a weight and a part."""
     if isinstance(value, Composable):
         return (value,)
     return tuple(part for element in value for part in _parts(element)) if isinstance(value, tuple) else ()
 
 
-def _mapped(value: Any, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Any:
+def _mapped(value: object, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Any:
     """Return a setting of a composition with the leaves in it changed."""
     if isinstance(value, Composable):
         return value.map_leaves(change)
@@ -213,8 +213,8 @@ class WeightedSum(Composite):
 
     @property
     def name(self) -> str:
-        named = [part.name if weight == 1 else f"{weight:g}*{part.name}" for weight, part in self.terms]
-        return " + ".join([*named, *([f"{self.constant:g}"] if self.constant else [])])
+        terms = [part.name if weight == 1 else f"{weight:g}*{part.name}" for weight, part in self.terms]
+        return " + ".join([*terms, *([f"{self.constant:g}"] if self.constant else [])])
 
     def value(self, values: Values, step: int | None) -> float | None:
         weighted = [(weight, _value(part, values, step)) for weight, part in self.terms]

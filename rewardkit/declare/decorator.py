@@ -124,7 +124,7 @@ class Reward(Composable, Generic[P, R]):
         """Fingerprint of the code and all of one's own that it uses, settings and options: 12 hexadecimal digits."""
         return self.spec.version
 
-    def __call__(self, *arguments: Any, **columns: Any) -> R:
+    def __call__(self, *arguments: object, **columns: object) -> R:
         """Call the function, coercing columns as a run would.
 
         Conversational prompts and completions become text where the function asks for ``str``.
@@ -165,12 +165,12 @@ class Reward(Composable, Generic[P, R]):
         if missing:
             takes = ", ".join(parameter.name for parameter in parameters)
             names = {parameter.name for parameter in parameters}
-            near = {name: difflib.get_close_matches(name, missing, n=1) for name in columns if name not in names}
-            hint = "".join(f"; {name!r} was given: did you mean {like[0]!r}?" for name, like in near.items() if like)
+            similar = {name: difflib.get_close_matches(name, missing, n=1) for name in columns if name not in names}
+            hint = "".join(f"; {name!r} was given: did you mean {near[0]!r}?" for name, near in similar.items() if near)
             raise TypeError(f"{self.name}() lacks {', '.join(map(repr, missing))}; it takes {takes}{hint}")
         return values
 
-    def _as_in_a_run(self, name: str, value: Any) -> Any:
+    def _as_in_a_run(self, name: str, value: object) -> Any:
         parameter = next((candidate for candidate in self.spec.parameters if candidate.name == name), None)
         if parameter is None:
             rest = None if name in self.spec.bound else self.spec.rest
@@ -183,7 +183,7 @@ class Reward(Composable, Generic[P, R]):
             return [parameter.taken.form_value(element) for element in value]
         return parameter.taken.form_value(value)
 
-    def with_options(self, **changes: Any) -> Reward[P, R]:
+    def with_options(self, **changes: object) -> Reward[P, R]:
         """Return the same reward with some options changed, such as ``timeout_s=30``."""
         values = {field: getattr(self.options, field) for field in RewardOptions.__dataclass_fields__}
         return self._having(make_options(values.pop("name"), {**values, **changes}))
@@ -216,26 +216,24 @@ def _marker(kind: Kind) -> str:
 
 
 def make_options(name: str, changes: Mapping[str, Any], settings: Iterable[str] = ()) -> RewardOptions:
-    """Return a reward's options, or raise :class:`RewardDefinitionError` where there is no such option.
+    """Return a reward's options; raise :class:`RewardDefinitionError` where there is no such option.
 
-    Args:
-        name: The reward's name, where the changes give none.
-        changes: The options that are not the defaults.
-        settings: What else its author may set; the error names it too.
+    ``name`` stands where the changes give none; ``settings`` are what else its author may set, which the error names
+    too.
     """
     try:
         return RewardOptions(**{"name": name, **{k: v for k, v in changes.items() if k != "name" or v is not None}})
     except TypeError:
         names = sorted({*RewardOptions.__dataclass_fields__, *settings})
         unknown = min(set(changes) - set(names))
-        near = difflib.get_close_matches(unknown, names, n=1)
-        hint = f"did you mean {near[0]!r}? The" if near else "the"
+        suggestions = difflib.get_close_matches(unknown, names, n=1)
+        hint = f"did you mean {suggestions[0]!r}? The" if suggestions else "the"
         raise RewardDefinitionError(
             f"reward {name!r}: unknown option {unknown!r}; {hint} options are {', '.join(names)}"
         ) from None
 
 
-def refuse_no_reward(function: Any, marker: str, name: str | None) -> None:
+def refuse_no_reward(function: object, marker: str, name: str | None) -> None:
     """Raise :class:`RewardDefinitionError` where something is not a function, or one that can be no reward."""
     if not callable(function):
         raise RewardDefinitionError(f"@{marker} marks functions, not {function!r}")
@@ -254,7 +252,7 @@ def name_of(function: Callable[..., Any]) -> str:
 def reward(function: Callable[P, R], /) -> Reward[P, R]: ...
 @overload
 def reward(**options: Unpack[NamedOptions]) -> Callable[[Callable[P, R]], Reward[P, R]]: ...
-def reward(function: Any = _NOT_GIVEN, /, **options: Any) -> Any:
+def reward(function: object = _NOT_GIVEN, /, **options: Any) -> Any:
     """Mark a function as a reward that scores one completion; with options or without.
 
     Its parameters are filled by name: ``prompt``, ``completion``, ``messages``, ``completion_ids``, ``example``,
@@ -278,7 +276,7 @@ def reward(function: Any = _NOT_GIVEN, /, **options: Any) -> Any:
 def group_reward(function: Callable[P, R], /) -> Reward[P, R]: ...
 @overload
 def group_reward(**options: Unpack[NamedOptions]) -> Callable[[Callable[P, R]], Reward[P, R]]: ...
-def group_reward(function: Any = _NOT_GIVEN, /, **options: Any) -> Any:
+def group_reward(function: object = _NOT_GIVEN, /, **options: Any) -> Any:
     """Mark a function as a reward that scores all completions of one prompt together.
 
     It takes ``completions``, a list, and returns a list of as many scores. ``prompt``, ``step``, ``epoch``, ``example``

@@ -55,17 +55,11 @@ class CallContext(NamedTuple):
 
 
 class ColumnMisfit(NamedTuple):
-    """A column's value that is not what the annotation says.
+    """A column's value that is not what the annotation says."""
 
-    Attributes:
-        row: The number of the row, from 0.
-        column: The column.
-        error: What is wrong.
-    """
-
-    row: int
-    column: str
-    error: str
+    row: int  # the number of the row, from 0
+    column: str  # the column
+    error: str  # what is wrong
 
 
 RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "example", "step", "epoch"})
@@ -199,13 +193,8 @@ class RewardSpec:
     ) -> dict[str, Any]:
         """Return the keyword arguments of one call.
 
-        Args:
-            rollouts: The one rollout, or the group's rollouts.
-            context: Where in training the batch is.
-            places: The rollouts' places in the batch, for error messages.
-
-        Raises:
-            CoercionError: A column's value is not what the annotation says.
+        Raises CoercionError where a column's value is not what the annotation says. ``rollouts`` are the one rollout or
+        the group's, ``places`` their places in the batch, for error messages.
         """
         arguments = {name: fill(rollouts, context, places) for name, fill in self.always}
         if len(arguments) < len(self.parameters):
@@ -215,9 +204,9 @@ class RewardSpec:
         if self.rest is not None:
             example = rollouts[0].example
             reserved = GROUP_RESERVED if self.kind is Kind.GROUP else RESERVED
-            named = {p.name for p in self.parameters} | reserved | self.bound
+            names = {p.name for p in self.parameters} | reserved | self.bound
             for column, value in example.items():
-                if column not in named and _is_told(self.kind, column, value):
+                if column not in names and _is_told(self.kind, column, value):
                     arguments[column] = coerce_column(self.rest, column, _fresh(value), places[0])
         return arguments
 
@@ -281,8 +270,8 @@ def build_spec(
         )
     bound |= _own_names(function) - {parameter.name for parameter in parameters}
     deciding = replace(options, cache=False, concurrency=None)  # these two change what a score costs, not the score
-    made = Fingerprint(function, deciding) if version is None else recorded(version)
-    return RewardSpec(function, kind, options, tuple(parameters), rest, made, awaited, hints, bound)
+    fingerprint = Fingerprint(function, deciding) if version is None else recorded(version)
+    return RewardSpec(function, kind, options, tuple(parameters), rest, fingerprint, awaited, hints, bound)
 
 
 def _own_names(function: Callable[..., Any]) -> frozenset[str]:
@@ -300,7 +289,7 @@ def _concurrency(options: RewardOptions, is_async: bool) -> int:
     return DEFAULT_ASYNC_CONCURRENCY if is_async else 1
 
 
-def _is_sandbox(annotation: Any) -> bool:
+def _is_sandbox(annotation: object) -> bool:
     """Whether an annotation is ``Sandbox`` or ``Sandbox | None``; that class is not loaded to find out."""
     client = sys.modules.get("sandbox.client")
     return client is not None and client.Sandbox in (annotation, *get_args(annotation))
@@ -318,12 +307,12 @@ def sandbox_of_process(width: int) -> RewardSandbox:
         return shared_sandbox(width)
 
 
-def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward: str) -> Parameter:
+def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: object, reward: str) -> Parameter:
     name = parameter.name
     required = parameter.default is inspect.Parameter.empty
     if name in ("prompt", "completions" if kind is Kind.GROUP else "completion"):
-        taken = TextParameter.of(name, annotation, reward)
-        return Parameter(name, required, _text_filler(taken), taken=taken)
+        text_parameter = TextParameter.of(name, annotation, reward)
+        return Parameter(name, required, _text_filler(text_parameter), taken=text_parameter)
     fillers = _fillers(kind, annotation)
     if name in fillers:
         return Parameter(name, required, fillers[name])
@@ -344,22 +333,18 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward
     return Parameter(name, required, lambda r, c, p: coerce_column(coercer, name, r[0].example[name], p[0]), coercer)
 
 
-def _of_each_completion(name: str, annotation: Any) -> bool:
+def _of_each_completion(name: str, annotation: object) -> bool:
     """Whether a group reward's column has a value for each completion, and not one for the prompt."""
     return name == ENVIRONMENT_COLUMN or _names_workspace(annotation)
 
 
-def _names_workspace(annotation: Any) -> bool:
+def _names_workspace(annotation: object) -> bool:
     """Whether an annotation is ``Workspace``, a list of them, or one of these that may be ``None``."""
     return annotation is Workspace or any(map(_names_workspace, get_args(annotation)))
 
 
 def _of_prompt(coercer: Coercer, name: str, value: object, index: int) -> Any:
-    """Return a group's column, which is its prompt's.
-
-    Raises:
-        CoercionError: It has a value for each completion.
-    """
+    """Return a group's column, which is its prompt's; raise CoercionError where it has a value for each completion."""
     if isinstance(value, OwnText):
         raise CoercionError(f"column {name!r} has a value for each completion; annotate it as such: list[Workspace]")
     return coerce_column(coercer, name, _fresh(value) if coercer.passthrough else value, index)
@@ -421,7 +406,7 @@ def _of_each(of: Callable[[Rollout | Arrived], Any]) -> Filler:
     return lambda r, c, p: [of(rollout) for rollout in r]
 
 
-def _fillers(kind: Kind, annotation: Any) -> dict[str, Filler]:
+def _fillers(kind: Kind, annotation: object) -> dict[str, Filler]:
     """Return what fills the reserved names other than prompt and completion, of one rollout or of a group."""
     values = get_args(annotation)
     in_mapping = get_origin(annotation) in (dict, Mapping) and len(values) == 2 and values[1] is Any
@@ -456,7 +441,7 @@ def column_text(value: object) -> str:
         return str(value)
 
 
-def _fresh(value: Any) -> Any:
+def _fresh(value: object) -> Any:
     """Return a value that a reward may change without anyone else seeing it."""
     return value if isinstance(value, str | int | float | bool | None) else copy.deepcopy(value)
 
@@ -464,8 +449,7 @@ def _fresh(value: Any) -> Any:
 def hints_of(function: Callable[..., Any], reward: str) -> dict[str, Any]:
     """Return the parameters' annotations, also those that ``from __future__ import annotations`` left as text.
 
-    Raises:
-        RewardDefinitionError: One names what is not defined where the function is.
+    Raises RewardDefinitionError where one names what is not defined where the function is.
     """
     target = written(function)
     if not isinstance(target, types.FunctionType | types.MethodType):
@@ -484,7 +468,7 @@ def hints_of(function: Callable[..., Any], reward: str) -> dict[str, Any]:
         raise RewardDefinitionError(f"reward {reward!r}: its annotations cannot be read: {reason}") from reason
 
 
-def _coercer(annotation: Any, reward: str, parameter: str) -> Coercer:
+def _coercer(annotation: object, reward: str, parameter: str) -> Coercer:
     try:
         return build_coercer(annotation)
     except RewardDefinitionError as reason:

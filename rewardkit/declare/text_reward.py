@@ -116,13 +116,13 @@ class _JailedFunction(RewardFunction):
 
     def within(self, options: RewardOptions) -> _JailedFunction:
         """Return the same function with the time and the jails that a reward's options give it."""
-        made = object.__new__(_JailedFunction)
-        made.__dict__.update(self.__dict__)
-        made._timeout_s = options.timeout_s
-        made._width = options.concurrency or 1
-        return made
+        function = object.__new__(_JailedFunction)
+        function.__dict__.update(self.__dict__)
+        function._timeout_s = options.timeout_s
+        function._width = options.concurrency or 1
+        return function
 
-    def __call__(self, **arguments: Any) -> Any:
+    def __call__(self, **arguments: object) -> Any:
         from sandbox import Limits, module_code
 
         time_s = self._timeout_s - min(KEPT_BACK_SHARE * self._timeout_s, KEPT_BACK_S)
@@ -157,18 +157,18 @@ class _JailedFunction(RewardFunction):
         text = result.error or (value.error if value is not None else "") or "the jail ended without an answer"
         raise RewardTextError(f"no answer within {self._timeout_s:g} s" if cause is Cause.TIMEOUT else text, cause)
 
-    def _raised(self, kind: Any, message: Any, frames: Any) -> RewardTextError:
+    def _raised(self, kind: object, message: object, frames: object) -> RewardTextError:
         lines = self.source_text.splitlines()
         kind, message = (part[:_MAX_WORDS] if isinstance(part, str) else "" for part in (kind, message))
         text = f"{kind}: {message}" if message else kind
-        trace, last = "", 0
+        trace, last_line = "", 0
         for frame in frames[-_MAX_FRAMES:] if isinstance(frames, list) else ():
             match frame:
                 case [int(line), str(function)]:
                     code = f"    {lines[line - 1].strip()[:_MAX_WORDS]}\n" if 0 < line <= len(lines) else ""
                     trace += f'  File "<text of {self.__name__}>", line {line}, in {function[:_MAX_WORDS]}\n{code}'
-                    last = line
-        return RewardTextError(f"{text} (line {last})" if last else text, Cause.EXCEPTION, trace or None)
+                    last_line = line
+        return RewardTextError(f"{text} (line {last_line})" if last_line else text, Cause.EXCEPTION, trace or None)
 
 
 _CAUSES = {"timeout": Cause.TIMEOUT, "memory": Cause.CRASHED, "killed": Cause.CRASHED}

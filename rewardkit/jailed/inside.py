@@ -18,7 +18,7 @@ _MAX_SHOWN_CHARS = 80
 class Score:
     """Stands in for :class:`rewardkit.types.Score`."""
 
-    def __init__(self, value: Any, reason: Any = None, metrics: Any = None) -> None:
+    def __init__(self, value: object, reason: object = None, metrics: object = None) -> None:
         self.value = value
         self.reason = reason
         self.metrics = {} if metrics is None else metrics
@@ -27,26 +27,26 @@ class Score:
         return f"Score({self.value!r}, reason={self.reason!r}, metrics={self.metrics!r})"
 
 
-def _leave(value: Any) -> dict[str, Any]:
+def _leave(value: object) -> dict[str, Any]:
     """Return what a reward returned as plain values: ``{"value": ...}``, ``{"score": [...]}`` or ``{"odd": words}``."""
     if not isinstance(value, Score):
-        odd = _oddness(value)
-        return {"value": _number(value)} if odd is None else {"odd": odd}
-    odd = _oddness(value.value)
-    if odd is not None:
-        return {"odd": f"Score with the value {odd}"}
+        flaw = _oddness(value)
+        return {"value": _number(value)} if flaw is None else {"odd": flaw}
+    flaw = _oddness(value.value)
+    if flaw is not None:
+        return {"odd": f"Score with the value {flaw}"}
     if not isinstance(value.metrics, dict):
         return {"odd": f"Score with metrics={_preview(value.metrics)}"}
     for name, metric in value.metrics.items():
-        odd = _preview(metric) if metric is None else _oddness(metric)
-        if odd is not None:
-            return {"odd": f"Score with the metric {name!r}={odd}"}
+        flaw = _preview(metric) if metric is None else _oddness(metric)
+        if flaw is not None:
+            return {"odd": f"Score with the metric {name!r}={flaw}"}
     reason = None if value.reason is None else str(value.reason)[:REASON_CHARS]
     metrics = {str(name): _number(metric) for name, metric in value.metrics.items()}
     return {"score": [_number(value.value), reason, metrics]}
 
 
-def _oddness(value: Any) -> str | None:
+def _oddness(value: object) -> str | None:
     """Return words for what cannot be left as a number, being too large or none; ``None`` for a number and ``None``."""
     if value is None or isinstance(value, int | float):
         return None
@@ -63,10 +63,10 @@ def _oddness(value: Any) -> str | None:
     return None
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> Any:
     return float(value) if isinstance(value, Fraction | Decimal) else value
 
 
-def _preview(value: Any) -> str:
+def _preview(value: object) -> str:
     text = repr(value[:_MAX_SHOWN_CHARS]) if isinstance(value, str | bytes | list | tuple) else repr(value)
     return f"{type(value).__name__} {text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + '...'}"

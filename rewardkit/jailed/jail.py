@@ -20,19 +20,15 @@ LEVEL_VARIABLE = "REWARDKIT_SANDBOX_LEVEL"
 PROFILE_VARIABLE = "REWARDKIT_SANDBOX_PROFILE"
 """Environment variable: what rewards' jails have loaded, ``python`` unless set."""
 
-_made: dict[tuple[int, int], RewardSandbox] = {}
-_lock = threading.Lock()  # protects _made: threads of one worker ask at once
+_jails: dict[tuple[int, int], RewardSandbox] = {}
+_lock = threading.Lock()  # protects _jails: threads of one worker ask at once
 
 
 class RewardSandbox(Sandbox):
     """A sandbox whose own failure is raised and not returned: no score may be made of it."""
 
     def run_inputs(self, *arguments: Any, **options: Any) -> list[ExecutionResult]:
-        """Run as :meth:`Sandbox.run_inputs` does.
-
-        Raises:
-            InfrastructureError: The sandbox itself failed.
-        """
+        """Run as :meth:`Sandbox.run_inputs` does; raise InfrastructureError where the sandbox itself failed."""
         results = super().run_inputs(*arguments, **options)
         _check(results)
         return results
@@ -71,21 +67,21 @@ def shared_sandbox(width: int = 1) -> RewardSandbox:
     width = min(width, cores())
     key = (os.getpid(), width)  # a fork makes its own, and must not end its parent's
     with _lock:
-        made = _made.get(key)
+        jail = _jails.get(key)
         try:
-            if made is not None:
-                made.start()
-                return made
+            if jail is not None:
+                jail.start()
+                return jail
         except PoolClosedError:  # a reward closed it
             pass
-        made = _made[key] = _new(width)
-        return made
+        jail = _jails[key] = _new(width)
+        return jail
 
 
 def close_shared() -> None:
     """End this process's jails. A call that needs one makes another."""
     with _lock:
-        mine = [_made.pop(key) for key in list(_made) if key[0] == os.getpid()]
+        mine = [_jails.pop(key) for key in list(_jails) if key[0] == os.getpid()]
     for sandbox in mine:
         sandbox.close()
 

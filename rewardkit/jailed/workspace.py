@@ -279,13 +279,12 @@ class Workspace:
 def workspace_roots() -> list[str]:
     """Return the folders in which workspaces may lie, without links.
 
-    Raises:
-        WorkspaceError: The variable names something else than absolute paths.
+    Raises WorkspaceError where the variable names something else than absolute paths.
     """
     variable = os.environ.get(ROOTS_VARIABLE, "")
     if not variable:
-        usual = (os.getcwd(), tempfile.gettempdir())
-        return [root for root in dict.fromkeys(map(os.path.realpath, usual)) if root != os.sep]
+        default_folders = (os.getcwd(), tempfile.gettempdir())
+        return [root for root in dict.fromkeys(map(os.path.realpath, default_folders)) if root != os.sep]
     folders = [folder for folder in variable.split(os.pathsep) if folder]
     for folder in folders:
         if not os.path.isabs(folder):

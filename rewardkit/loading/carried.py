@@ -58,12 +58,9 @@ def write_file(file: Path, data: bytes) -> Path:
 
 
 def write_module(text: str, original: str, folder: Path | str) -> Path:
-    """Write the text of a module below a folder, where no other text is, and let it import what the original could.
+    """Write a module's text below a folder, where no other text is, and let it import what the original could.
 
-    Args:
-        text: The text.
-        original: Its file's path, whose name it keeps.
-        folder: The folder.
+    The file has the original's name.
     """
     path = Path(original)
     data = text.encode("utf-8", "surrogatepass")
@@ -78,14 +75,10 @@ def write_module(text: str, original: str, folder: Path | str) -> Path:
 
 
 def carry(like: RewardLike | Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return a reward as the record carries it, ready for JSON.
+    """Return a reward as the record carries it, ready for JSON, under its name in the run.
 
-    Args:
-        like: A reference such as ``"file.py:name"``, a function, a reward, or one given as text.
-        name: The reward's name in the run.
-
-    Raises:
-        RewardError: It leads nowhere, is not a reward, or cannot be carried.
+    ``like`` is a reference such as ``"file.py:name"``, a function, a reward, or one given as text. Raises RewardError
+    where it leads nowhere, is not a reward, or cannot be carried.
     """
     if isinstance(like, Mapping):
         return _text_body(like, name)
@@ -104,15 +97,9 @@ def carry(like: RewardLike | Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def load(body: Mapping[str, Any], name: str, folder: Path) -> Composable:
-    """Return a carried reward under its name in the run.
+    """Return a reward that :func:`carry` made ready, under its name in the run; its files are written below ``folder``.
 
-    Args:
-        body: What :func:`carry` returned; with ``digits`` it must be that very version.
-        name: The reward's name in the run.
-        folder: Where files are written.
-
-    Raises:
-        RewardError: It does not import, or is another version here.
+    Raises RewardError where it does not import, or is another version here than its ``digits`` say.
     """
     reward = as_named(_reward_of(body, folder), name)
     digits, options = body.get("digits"), body.get("options")
@@ -243,11 +230,7 @@ class Carried:
     places: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: str, file: Path) -> None:
-        """Read a file.
-
-        Raises:
-            RewardTransportError: It cannot be read, or all files are more than 32 MB.
-        """
+        """Read a file; raise RewardTransportError where it cannot be read, or all files are more than 32 MB."""
         try:
             self.files[path] = file.read_bytes()
         except OSError as error:
@@ -274,8 +257,7 @@ class Carried:
 def carried_with(functions: Iterable[object]) -> Carried:
     """Return the files that functions need on another machine.
 
-    Raises:
-        RewardTransportError: They are more than 32 MB; names the largest package.
+    Raises RewardTransportError where they are more than 32 MB; it names the largest package.
     """
     carried = Carried()
     queue: deque[Path] = deque()

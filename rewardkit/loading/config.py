@@ -86,7 +86,7 @@ class RewardFunctionsConfig:
 
     @classmethod
     def from_dict(
-        cls, data: Any, *, where: str = "reward functions", base: Path | None = None
+        cls, data: object, *, where: str = "reward functions", base: Path | None = None
     ) -> RewardFunctionsConfig:
         """Return a configuration from plain data.
 
@@ -176,7 +176,7 @@ def _check_text(where: str, entry: Mapping[str, Any]) -> None:
     _only(entries.get("options") or {}, _names(RewardOptions) - {"name"}, f"{where}.options")
 
 
-def _from(base: Path, like: Any) -> Any:
+def _from(base: Path, like: object) -> Any:
     """Return a reference to a relative file as seen from a folder; anything else as it is."""
     if isinstance(like, str):
         file, colon, name = like.partition(":")
@@ -189,7 +189,7 @@ def _names(kind: type) -> set[str]:
     return {field.name for field in fields(kind)}
 
 
-def _only(data: Any, keys: set[str], where: str) -> dict[str, Any]:
+def _only(data: object, keys: set[str], where: str) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise ConfigError(f"{where}: expected a mapping, got {data!r}")
     for name in data:

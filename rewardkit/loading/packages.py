@@ -33,8 +33,8 @@ def overlay_for(packages: Sequence[str]) -> Path:
     Raises:
         PackageInstallError: pip could not install them; the message ends with pip's own words.
     """
-    wanted = sorted({package.strip() for package in packages})
-    key = "\n".join([*wanted, sys.version.split()[0], sysconfig.get_platform()])
+    requirements = sorted({package.strip() for package in packages})
+    key = "\n".join([*requirements, sys.version.split()[0], sysconfig.get_platform()])
     folder = cache_folder() / "packages" / hashlib.sha256(key.encode()).hexdigest()[:16]
     if folder.is_dir():
         return folder
@@ -44,7 +44,7 @@ def overlay_for(packages: Sequence[str]) -> Path:
         if not folder.is_dir():
             fresh = Path(tempfile.mkdtemp(prefix="install-", dir=folder.parent))
             try:
-                _install(wanted, fresh)
+                _install(requirements, fresh)
                 fresh.rename(folder)
             finally:
                 shutil.rmtree(fresh, ignore_errors=True)

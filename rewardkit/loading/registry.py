@@ -77,7 +77,7 @@ def resolve(reference: RewardLike) -> Composable:
     return _resolved(reference, "")
 
 
-def _resolved(reference: Any, where: str) -> Composable:
+def _resolved(reference: object, where: str) -> Composable:
     """Return one reward; errors call the place of a wrong one ``where``, such as ``"rewards[0]"``."""
     if isinstance(reference, Composable):
         return reference
@@ -100,8 +100,7 @@ def _resolved(reference: Any, where: str) -> Composable:
 def resolve_all(reference: str) -> list[Composable]:
     """Return the rewards that a reference names: one, or without ``:name`` all of a file's or module's.
 
-    Raises:
-        RewardLoadError: The reference leads nowhere; near names are offered.
+    Raises RewardLoadError, with near names, where the reference leads nowhere.
     """
     _refuse_settings(reference)
     if reference.startswith(("http://", "https://")):
@@ -123,8 +122,8 @@ def resolve_all(reference: str) -> list[Composable]:
     rewards = rewards_in(module)
     if not rewards:
         functions = [name for name in _functions(module) if vars(module)[name].__module__ == module.__name__]
-        named = f", or name one, which then needs no mark: {reference}:{functions[0]}" if functions else ""
-        raise RewardLoadError(f"{reference}: no reward in it; mark a function with @reward{named}")
+        hint = f", or name one, which then needs no mark: {reference}:{functions[0]}" if functions else ""
+        raise RewardLoadError(f"{reference}: no reward in it; mark a function with @reward{hint}")
     return rewards
 
 
@@ -185,8 +184,8 @@ def _import(name: str, reference: str) -> ModuleType:
     except ModuleNotFoundError as missing:
         if missing.name is not None and (name == missing.name or name.startswith(missing.name + ".")):
             beside = (file.stem for file in Path().glob("*.py"))
-            near = difflib.get_close_matches(name, [*entry_points(), *beside], n=2)
-            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+            suggestions = difflib.get_close_matches(name, [*entry_points(), *beside], n=2)
+            hint = f"; did you mean {' or '.join(map(repr, suggestions))}?" if suggestions else ""
             raise RewardLoadError(f"{reference!r}: no module or built-in reward named {name!r}{hint}") from None
         raise RewardLoadError(f"{reference!r} does not import: {missing}") from missing
     except Exception as fault:
@@ -198,20 +197,20 @@ def _member(module: ModuleType, name: str, reference: str) -> Composable:
     for part in name.split("."):
         if not hasattr(value, part):
             names = [name for name, member in vars(module).items() if _is_own(member, module)]
-            near = " or ".join(map(repr, difflib.get_close_matches(part, [*names, *_functions(module)], n=2)))
-            hint = f"did you mean {near}?" if near else f"it has {', '.join(names) or 'no reward'}"
+            suggestions = " or ".join(map(repr, difflib.get_close_matches(part, [*names, *_functions(module)], n=2)))
+            hint = f"did you mean {suggestions}?" if suggestions else f"it has {', '.join(names) or 'no reward'}"
             raise RewardLoadError(f"{reference!r}: no {part!r} in it; {hint}")
         value = getattr(value, part)
     return _checked(value, reference)
 
 
-def _checked(value: Any, reference: str) -> Composable:
+def _checked(value: object, reference: str) -> Composable:
     if isinstance(value, Composable) or callable(value):
         return _resolved(value, "")
     raise RewardLoadError(f"{reference!r} is a {type(value).__name__}, not a reward or a function")
 
 
-def resolve_set(rewards: Any) -> RewardSet:
+def resolve_set(rewards: object) -> RewardSet:
     """Return the rewards that a caller named, under names of their own.
 
     Args:
@@ -252,7 +251,7 @@ def as_named(reward: Composable, name: str) -> Composable:
     return reward.with_options(name=name)
 
 
-def _some(rewards: Any) -> Any:
+def _some(rewards: object) -> Any:
     if not isinstance(rewards, Sequence | Mapping):
         raise RewardDefinitionError(f"expected a list of rewards, got {shorten(rewards)}")
     if not rewards:

@@ -24,15 +24,10 @@ _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWOR
 
 @dataclass(frozen=True, eq=False)
 class MovedFunction(RewardFunction, Versioned):
-    """A function that another tool calls, as rewardkit calls it. It bears the author's names and shows his source.
+    """A function that another tool calls, as rewardkit calls it. It bears the author's names and shows his source."""
 
-    Attributes:
-        moved: The author's function.
-        settings: What decides how it is called.
-    """
-
-    moved: Callable[..., Any]
-    settings: tuple[Any, ...]
+    moved: Callable[..., Any]  # the author's function
+    settings: tuple[Any, ...]  # what decides how it is called
 
     def __post_init__(self) -> None:
         names = ("__module__", "__name__", "__qualname__", "__doc__")
@@ -40,7 +35,7 @@ class MovedFunction(RewardFunction, Versioned):
         vars(self).update({name: getattr(beneath, name) for name in names if hasattr(beneath, name)})
         vars(self)["__wrapped__"] = self.moved
 
-    def __call__(self, /, **columns: Any) -> Any:
+    def __call__(self, /, **columns: object) -> Any:
         """Call the author's function as its tool does, and return the score, or those of a group."""
         raise NotImplementedError
 
@@ -61,9 +56,9 @@ class MovedFunction(RewardFunction, Versioned):
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return the parameters that are passed by keyword and that no partial has set, by name."""
-    taken = set_by_partials(function)
-    every = inspect.signature(function).parameters
-    return {name: parameter for name, parameter in every.items() if parameter.kind in _BY_KEYWORD and name not in taken}
+    fixed = set_by_partials(function)
+    items = inspect.signature(function).parameters.items()
+    return {name: parameter for name, parameter in items if parameter.kind in _BY_KEYWORD and name not in fixed}
 
 
 def takes_all(function: Callable[..., Any]) -> bool:
@@ -79,17 +74,18 @@ def required_of(function: Callable[..., Any]) -> set[str]:
 def signature_of(optional: Sequence[str], required: Sequence[str], *, rest: bool = False) -> inspect.Signature:
     """Return a signature of keywords."""
     kind, parameter = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter
-    every = [*(parameter(name, kind) for name in required), *(parameter(name, kind, default=None) for name in optional)]
-    return inspect.Signature([*every, *([parameter("columns", parameter.VAR_KEYWORD)] if rest else [])])
+    parameters = [parameter(name, kind) for name in required]
+    parameters += [parameter(name, kind, default=None) for name in optional]
+    return inspect.Signature([*parameters, *([parameter("columns", parameter.VAR_KEYWORD)] if rest else [])])
 
 
 def names_column(name: str) -> bool:
     """Return whether a parameter of this name can be, and is filled with the column; others are read from the row."""
-    usual = name.isidentifier() and not keyword.iskeyword(name)
-    return usual and name not in RESERVED | GROUP_RESERVED | {"prompts"}
+    is_name = name.isidentifier() and not keyword.iskeyword(name)
+    return is_name and name not in RESERVED | GROUP_RESERVED | {"prompts"}
 
 
-def check_function(function: Any, move: str) -> None:
+def check_function(function: Callable[..., Any], move: str) -> None:
     """Raise :class:`RewardDefinitionError` for anything but a function that can be called by keyword."""
     if isinstance(function, Reward):
         raise RewardDefinitionError(f"{move}: {function.name!r} is a reward already; use it as it is")
@@ -115,12 +111,8 @@ def score_from(value: Any) -> Any:
     return float(value) if isinstance(value, bool) else value
 
 
-def scores_from(value: Any, count: int, tool: str) -> list[Any]:
-    """Return a list of scores.
-
-    Raises:
-        BadReturnError: The value is not a list, or not as long as the list of completions.
-    """
+def scores_from(value: object, count: int, tool: str) -> list[Any]:
+    """Return a list of scores; raise BadReturnError where the value is no list as long as that of the completions."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Iterator):

@@ -85,8 +85,8 @@ class GraderFunction(RewardFunction, Versioned):
     def __signature__(self) -> inspect.Signature:
         kind, parameter = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter
         columns = [parameter(name, kind) for name in self.grader.columns if names_column(name)]
-        read = ["prompt"] if self.grader.reads_prompt else []
-        rest = [parameter(name, kind, default=None) for name in (*read, "example")]
+        optional = ["prompt", "example"] if self.grader.reads_prompt else ["example"]
+        rest = [parameter(name, kind, default=None) for name in optional]
         return inspect.Signature([parameter("completion", kind), *columns, *rest])
 
     @property
@@ -133,7 +133,7 @@ class GraderFunction(RewardFunction, Versioned):
         grades = {f"grade/{name}": number for name, number in numbers.items()}
         return Score(self.grader.formula.value(numbers), None, grades | costs)
 
-    def __call__(self, /, **arguments: Any) -> Any:
+    def __call__(self, /, **arguments: object) -> Any:
         spaces = self.spaces(arguments)
         if not isinstance(self.grader, MultiGrader):
             return _graded(self.grader, spaces)
@@ -143,7 +143,7 @@ class GraderFunction(RewardFunction, Versioned):
 class AskingGraderFunction(GraderFunction):
     """The same where models are asked, side by side."""
 
-    async def __call__(self, /, **arguments: Any) -> Any:
+    async def __call__(self, /, **arguments: object) -> Any:
         import asyncio  # slow to import, and who awaits has it loaded
 
         spaces = self.spaces(arguments)
@@ -210,7 +210,7 @@ def from_grader(
     return Reward(function, Kind.SINGLE, make_options(function.__name__, {**usual, **options}))
 
 
-def _config(config: Any) -> Any:
+def _config(config: object) -> Any:
     if isinstance(config, Mapping):
         return config
     if not isinstance(config, str | os.PathLike):

@@ -39,13 +39,9 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula over named numbers: ``+ - * / ^``, parentheses, and ``min max abs floor ceil exp sqrt log``.
+    """A formula over named numbers: ``+ - * / ^``, parentheses, and ``min max abs floor ceil exp sqrt log``."""
 
-    Attributes:
-        text: As it was written.
-    """
-
-    text: str
+    text: str  # as it was written
 
     def check(self, names: Mapping[str, Any], where: str) -> None:
         """Raise :class:`RewardDefinitionError` where it is no such formula, or uses another name than these."""
@@ -61,9 +57,8 @@ class Formula:
     def value(self, numbers: Mapping[str, float]) -> float:
         """Return what it comes to.
 
-        Raises:
-            ArithmeticError: It divides by zero, or exceeds what a float can hold.
-            ValueError: It takes a root or logarithm of a number outside that function's domain.
+        Raises ArithmeticError where it divides by zero or exceeds a float, and ValueError for a root or logarithm
+        outside its domain.
         """
         return _value(self._tree("calculate_output"), numbers)
 

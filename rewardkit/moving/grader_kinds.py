@@ -77,12 +77,11 @@ class Grader(BaseModel):
         """Load what it needs."""
 
 
-class StringCheck(Grader):
-    """1.0 or 0.0: whether ``input`` equals, differs from, or contains ``reference``."""
+class _Comparison(Grader):
+    """A number, 0 to 1, of two texts."""
 
     input: str
     reference: str
-    operation: str
 
     @property
     def templates(self) -> list[GraderTemplate]:
@@ -91,6 +90,12 @@ class StringCheck(Grader):
     @property
     def range(self) -> tuple[float, float]:
         return 0.0, 1.0
+
+
+class StringCheck(_Comparison):
+    """1.0 or 0.0: whether ``input`` equals, differs from, or contains ``reference``."""
+
+    operation: str
 
     def check(self) -> None:
         super().check()
@@ -110,21 +115,11 @@ class StringCheck(Grader):
         return float(reference.lower() in text.lower())
 
 
-class TextSimilarity(Grader):
+class TextSimilarity(_Comparison):
     """How alike ``input`` and ``reference`` are, 0 to 1."""
 
-    input: str
-    reference: str
     evaluation_metric: str
     pass_threshold: float | None = None
-
-    @property
-    def templates(self) -> list[GraderTemplate]:
-        return [GraderTemplate.of(getattr(self, name), f"{self.where}, {name}") for name in ("input", "reference")]
-
-    @property
-    def range(self) -> tuple[float, float]:
-        return 0.0, 1.0
 
     def check(self) -> None:
         super().check()
@@ -159,11 +154,7 @@ class PythonGrader(Grader):
             raise RewardDefinitionError(f"{self.where}: its source defines no function grade(sample, item)")
 
     def grade(self, spaces: Spaces) -> Any:
-        """Return what the function returned.
-
-        Raises:
-            RewardTextError: It raised, or the jail ended it.
-        """
+        """Return what the function returned; raise RewardTextError where it raised, or the jail ended it."""
         from sandbox import Limits
 
         jail = sandbox_of_process(1)
@@ -194,11 +185,7 @@ class GraderMessage(BaseModel):
     type: str = "message"
 
     def text(self, where: str) -> str:
-        """Return the content as one text.
-
-        Raises:
-            RewardDefinitionError: A part of it is an image or a sound.
-        """
+        """Return the content as one text; raise RewardDefinitionError where a part of it is an image or a sound."""
         parts = [self.content] if isinstance(self.content, str | dict) else self.content
         texts = [part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, str | dict)]
         if len(texts) != len(parts) or any(not isinstance(text, str) for text in texts):
@@ -236,7 +223,7 @@ class ScoreModel(ModelGrader):
 
     @field_validator("bounds", mode="before")
     @classmethod
-    def _usual(cls, value: Any) -> Any:
+    def _usual(cls, value: object) -> Any:
         return (0.0, 1.0) if value is None else value  # clients of the service write null for what is not set
 
     def check(self) -> None:
@@ -272,11 +259,11 @@ class MultiGrader(Grader):
     @cached_property
     def parts(self) -> dict[str, Grader]:
         """The graders by name."""
-        read = {name: grader_of(grader, f"{self.where}, graders[{name!r}]") for name, grader in self.graders.items()}
-        nested = next((name for name, grader in read.items() if isinstance(grader, MultiGrader)), None)
+        graders = {name: grader_of(grader, f"{self.where}, graders[{name!r}]") for name, grader in self.graders.items()}
+        nested = next((name for name, grader in graders.items() if isinstance(grader, MultiGrader)), None)
         if nested is not None:
             raise RewardDefinitionError(f"{self.where}: {nested!r} is a multi-grader itself; write its parts here")
-        return read
+        return graders
 
     @property
     def reads_prompt(self) -> bool:
@@ -311,7 +298,7 @@ _KINDS: dict[str, type[Grader]] = {
 }
 
 
-def grader_of(config: Any, where: str = "grader") -> Grader:
+def grader_of(config: object, where: str = "grader") -> Grader:
     """Return a grader of its configuration.
 
     Raises:
@@ -323,10 +310,10 @@ def grader_of(config: Any, where: str = "grader") -> Grader:
     if kind is None:
         raise RewardDefinitionError(f"{where}: type {config['type']!r}: expected {_TYPES}")
     try:
-        made = kind.model_validate(dict(config))
+        grader = kind.model_validate(dict(config))
     except ValidationError as wrong:
-        first = wrong.errors(include_url=False, include_context=False)[0]
-        location = ".".join(map(str, first["loc"]))
-        raise RewardDefinitionError(f"{where}: {location}: {first['msg']}") from None
-    made.check()
-    return made
+        complaint = wrong.errors(include_url=False, include_context=False)[0]
+        location = ".".join(map(str, complaint["loc"]))
+        raise RewardDefinitionError(f"{where}: {location}: {complaint['msg']}") from None
+    grader.check()
+    return grader

@@ -35,11 +35,7 @@ def check_metric(metric: str, where: str) -> None:
 
 
 def load(metric: str) -> None:
-    """Load what a measure needs, such as a package that takes a second to import.
-
-    Raises:
-        ConfigError: It is not there.
-    """
+    """Load what a measure needs, such as a package that is slow to import; raise ConfigError where it is missing."""
     similarity(metric, "one two", "three four")  # words that are not the same, for which WordNet is asked
 
 

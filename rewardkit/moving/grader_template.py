@@ -10,6 +10,7 @@ from typing import Any
 
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.messages import completion_text, conversation
+from rewardkit.types import Text
 
 _MARK = re.compile(r"\{\{([^{}]*)\}\}")
 _PATH = re.compile(r"\s*(item|sample)((?:\.\w+|\[\d+\])+)\s*")
@@ -21,23 +22,16 @@ _OF_SAMPLE = ("output_text", "output_json", "output_tools", "choices")
 
 @dataclass(frozen=True, slots=True)
 class GraderTemplate:
-    """A text of a grader's, with its places: literal texts and, between them, paths.
+    """A text of a grader's, with its places: literal texts and, between them, paths."""
 
-    Attributes:
-        texts: One more than there are paths.
-        paths: Namespace, then names of fields and places in lists.
-    """
-
-    texts: tuple[str, ...]
-    paths: tuple[tuple[str | int, ...], ...]
+    texts: tuple[str, ...]  # one more than there are paths
+    paths: tuple[tuple[str | int, ...], ...]  # namespace, then names of fields and places in lists
 
     @classmethod
     def of(cls, text: str, where: str) -> GraderTemplate:
         """Read a template.
 
-        Raises:
-            RewardDefinitionError: What stands in double braces is not a variable of ``item`` or ``sample``, or they are
-                not closed.
+        Raises RewardDefinitionError where double braces are not closed, or hold no variable of ``item`` or ``sample``.
         """
         parts = _MARK.split(text)
         for literal in parts[::2]:
@@ -55,8 +49,7 @@ class GraderTemplate:
     def fill(self, spaces: Mapping[str, Any]) -> str:
         """Return the text with its variables filled in: texts as they are, everything else as :func:`in_json` has it.
 
-        Raises:
-            LookupError: A variable has no value.
+        Raises LookupError where a variable has no value.
         """
         filled = [self.texts[0]]
         for path, text in zip(self.paths, self.texts[1:], strict=True):
@@ -64,7 +57,7 @@ class GraderTemplate:
         return "".join(filled)
 
 
-def sample_of(completion: Any) -> dict[str, Any]:
+def sample_of(completion: Text) -> dict[str, Any]:
     """Return the namespace ``sample`` of a completion: its text, its JSON where it is some, its calls of tools.
 
     JSON nested deeper than 90 levels counts as none, so that no completion ends a grader that reads its text.
@@ -92,7 +85,7 @@ def item_of(example: Mapping[str, Any], prompt: Any) -> dict[str, Any]:
     return {"messages": messages, **extra, **example}
 
 
-def in_json(value: Any) -> Any:
+def in_json(value: object) -> Any:
     """Return a value as a row of JSON has it: numpy's values as Python's, and what JSON lacks, such as a date, as text.
 
     Such a row is what the service reads.
@@ -105,7 +98,7 @@ def in_json(value: Any) -> Any:
         return str(value)
 
 
-def _is_deep(value: Any) -> bool:
+def _is_deep(value: object) -> bool:
     """Whether a value is nested deeper than a python grader's jail takes."""
     level = [value]
     for _ in range(_DEEPEST):
@@ -116,11 +109,11 @@ def _is_deep(value: Any) -> bool:
     return True
 
 
-def _as_plain(value: Any) -> Any:
+def _as_plain(value: object) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def _text_of(value: Any) -> str:
+def _text_of(value: object) -> str:
     value = in_json(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

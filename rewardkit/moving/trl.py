@@ -50,7 +50,7 @@ class _Log:
         else:
             print(f"{name}: {number}")
 
-    def extra(self, column: str, values: Any) -> None:
+    def extra(self, column: str, values: object) -> None:
         """Print a column of the trainer's table of completions; what a call prints is kept with its outcome."""
         for item in values if isinstance(values, list | tuple) else [values]:
             print(f"{column}: {item}")
@@ -70,12 +70,12 @@ class TrlFunction(MovedFunction):
         own = {name: parameter for name, parameter in parameters if names_column(name) and name not in _OWN}
         required = [name for name, parameter in own.items() if parameter.default is parameter.empty]
         optional = [name for name in own if name not in required]
-        theirs = {"prompt": "prompts", "completion_ids": "completion_ids"}
-        read = [keyword for keyword, passed in theirs.items() if self._wants(passed)]
+        trl_names = {"prompt": "prompts", "completion_ids": "completion_ids"}
+        columns = [keyword for keyword, trl_name in trl_names.items() if self._wants(trl_name)]
         needs_row = ["example"] if any(map(self._wants, _OURS)) else []
         completion = "completions" if self.in_groups else "completion"
         return signature_of(
-            [*read, *needs_row, "step", "epoch", *optional],
+            [*columns, *needs_row, "step", "epoch", *optional],
             [completion, *required],
             rest=self.takes_all,
         )
@@ -110,12 +110,12 @@ class TrlFunction(MovedFunction):
             every[ENVIRONMENTS_COLUMN] = list(columns[ENVIRONMENTS_COLUMN])
         return {name: value for name, value in every.items() if self._wants(name)}, count, log
 
-    def read(self, value: Any, count: int, log: _Log) -> Any:
+    def read(self, value: object, count: int, log: _Log) -> Any:
         """Return the score of one completion, or those of a group."""
         scores = [scored(score, log.metrics) for score in scores_from(value, count, "TRL")]
         return scores if self.in_groups else scores[0]
 
-    def __call__(self, /, **columns: Any) -> Any:
+    def __call__(self, /, **columns: object) -> Any:
         arguments, count, log = self.arguments(columns)
         return self.read(self.moved(**arguments), count, log)
 
@@ -123,7 +123,7 @@ class TrlFunction(MovedFunction):
 class AsyncTrlFunction(TrlFunction):
     """The same for an ``async def``."""
 
-    async def __call__(self, /, **columns: Any) -> Any:
+    async def __call__(self, /, **columns: object) -> Any:
         arguments, count, log = self.arguments(columns)
         return self.read(await self.moved(**arguments), count, log)
 
@@ -136,7 +136,7 @@ def from_trl(
 def from_trl(
     *, in_groups: bool = ..., **options: Unpack[NamedOptions]
 ) -> Callable[[Callable[..., Any]], Reward[..., Any]]: ...
-def from_trl(function: Any = _NOT_GIVEN, /, *, in_groups: bool = False, **options: Any) -> Any:
+def from_trl(function: Any = _NOT_GIVEN, /, *, in_groups: bool = False, **options: object) -> Any:
     """Return a reward of a function that was written for TRL's GRPOTrainer, which stays as it is; also a decorator.
 
     The function is called for one completion at a time, with lists of one, so a fault costs one completion and names
@@ -161,7 +161,7 @@ def from_trl(function: Any = _NOT_GIVEN, /, *, in_groups: bool = False, **option
         RewardDefinitionError: It is no such function.
     """
 
-    def move(moved: Any) -> Reward[..., Any]:
+    def move(moved: Callable[..., Any]) -> Reward[..., Any]:
         _check(moved)
         kind = AsyncTrlFunction if is_async(moved) else TrlFunction
         return reward_of(kind(moved, (bool(in_groups),)), Kind.GROUP if in_groups else Kind.SINGLE, options)
@@ -169,7 +169,7 @@ def from_trl(function: Any = _NOT_GIVEN, /, *, in_groups: bool = False, **option
     return move if function is _NOT_GIVEN else move(function)
 
 
-def _check(function: Any) -> None:
+def _check(function: Callable[..., Any]) -> None:
     check_function(function, "from_trl")
     name, parameters = name_of(function), parameters_of(function)
     if "completion" in parameters and "completions" not in parameters:

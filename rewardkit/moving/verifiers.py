@@ -64,20 +64,20 @@ class VerifiersFunction(MovedFunction):
             "info": _info(row.get("info")),
         }
         rollouts = [{**row, **shared, "completion": completion} for completion in completions]
-        every: dict[str, Any] = {**shared, "completion": completions[0], "state": dict(rollouts[0])}
+        keywords: dict[str, Any] = {**shared, "completion": completions[0], "state": dict(rollouts[0])}
         if self.in_groups:
-            names = [(many, single) for many, single in _SINGULAR.items() if single != "state"]
-            every = {many: [rollout[single] for rollout in rollouts] for many, single in names}
-            every["states"] = [dict(rollout) for rollout in rollouts]
-        every |= dict(self.settings)
-        wanted = {name: value for name, value in every.items() if self.takes_all or name in self.parameters}
-        return wanted, len(completions)
+            names = [(plural, single) for plural, single in _SINGULAR.items() if single != "state"]
+            keywords = {plural: [rollout[single] for rollout in rollouts] for plural, single in names}
+            keywords["states"] = [dict(rollout) for rollout in rollouts]
+        keywords |= dict(self.settings)
+        arguments = {name: value for name, value in keywords.items() if self.takes_all or name in self.parameters}
+        return arguments, len(completions)
 
-    def read(self, value: Any, count: int) -> Any:
+    def read(self, value: object, count: int) -> Any:
         """Return the score of one rollout, or those of a group."""
         return scores_from(value, count, "verifiers") if self.in_groups else score_from(value)
 
-    def __call__(self, /, **columns: Any) -> Any:
+    def __call__(self, /, **columns: object) -> Any:
         arguments, count = self.arguments(columns)
         return self.read(self.moved(**arguments), count)
 
@@ -85,7 +85,7 @@ class VerifiersFunction(MovedFunction):
 class AsyncVerifiersFunction(VerifiersFunction):
     """The same for an ``async def``."""
 
-    async def __call__(self, /, **columns: Any) -> Any:
+    async def __call__(self, /, **columns: object) -> Any:
         arguments, count = self.arguments(columns)
         return self.read(await self.moved(**arguments), count)
 
@@ -98,7 +98,9 @@ def from_verifiers(
 def from_verifiers(
     *, objects: Mapping[str, Any] | None = ..., **options: Unpack[NamedOptions]
 ) -> Callable[[Callable[..., Any]], Reward[..., Any]]: ...
-def from_verifiers(function: Any = _NOT_GIVEN, /, *, objects: Mapping[str, Any] | None = None, **options: Any) -> Any:
+def from_verifiers(
+    function: Any = _NOT_GIVEN, /, *, objects: Mapping[str, Any] | None = None, **options: object
+) -> Any:
     """Return a reward of a function that was written for a ``Rubric`` of verifiers', which stays as it is.
 
     It gets by name what it asks for: ``prompt`` and ``completion`` as the rollout holds them, ``answer``, ``task``,
@@ -122,7 +124,7 @@ def from_verifiers(function: Any = _NOT_GIVEN, /, *, objects: Mapping[str, Any] 
         RewardDefinitionError: It is no such function, or nothing fills one of its parameters.
     """
 
-    def move(moved: Any) -> Reward[..., Any]:
+    def move(moved: Callable[..., Any]) -> Reward[..., Any]:
         _check(moved, objects or {})
         kind = AsyncVerifiersFunction if is_async(moved) else VerifiersFunction
         settings = tuple((objects or {}).items())
@@ -135,11 +137,10 @@ def _in_groups(function: Callable[..., Any]) -> bool:
     return bool(parameters_of(function).keys() & _SINGULAR.keys())
 
 
-def _info(value: Any) -> Any:
+def _info(value: object) -> Any:
     """Return a row's ``info``, decoded where it is JSON, and an empty object where it is nothing.
 
-    Raises:
-        DataError: It is a text that is not JSON.
+    Raises DataError where it is a text that is not JSON.
     """
     if not isinstance(value, str) or not value.strip():
         return value or {}
@@ -149,7 +150,7 @@ def _info(value: Any) -> Any:
         raise DataError(f"the row's 'info' is a text that is not JSON: {shortened(value, 80)!r}: {reason}") from None
 
 
-def _check(function: Any, objects: Mapping[str, Any]) -> None:
+def _check(function: Callable[..., Any], objects: Mapping[str, Any]) -> None:
     check_function(function, "from_verifiers")
     name, parameters = name_of(function), parameters_of(function)
     if "trace" in required_of(function):

@@ -63,7 +63,7 @@ class VerlFunction(MovedFunction):
             **self._truth(example),
             "extra_info": dict(example) if info is None else info,
         }
-        passed = {many: [row[single]] for many, single in _MANY.items() if single in row} if self.in_batches else row
+        passed = {many: [row[name]] for many, name in _MANY.items() if name in row} if self.in_batches else row
         return {name: value for name, value in passed.items() if self.takes_all or name in self.parameters}
 
     @property
@@ -90,7 +90,7 @@ class VerlFunction(MovedFunction):
             "from_verl(ground_truth='...')"
         )
 
-    def read(self, value: Any) -> Any:
+    def read(self, value: object) -> Any:
         """Return the score, with the other numbers of a dictionary as metrics."""
         if self.in_batches:
             (value,) = scores_from(value, 1, "verl")
@@ -101,14 +101,14 @@ class VerlFunction(MovedFunction):
         metrics, reason = told_of({name: part for name, part in value.items() if name != "score"})
         return scored(score_from(value["score"]), metrics, reason)
 
-    def __call__(self, /, **columns: Any) -> Any:
+    def __call__(self, /, **columns: object) -> Any:
         return self.read(self.moved(**self.arguments(columns)))
 
 
 class AsyncVerlFunction(VerlFunction):
     """The same for an ``async def``."""
 
-    async def __call__(self, /, **columns: Any) -> Any:
+    async def __call__(self, /, **columns: object) -> Any:
         return self.read(await self.moved(**self.arguments(columns)))
 
 
@@ -120,7 +120,7 @@ def from_verl(
 def from_verl(
     *, ground_truth: str | None = ..., **options: Unpack[NamedOptions]
 ) -> Callable[[Callable[..., Any]], Reward[..., Any]]: ...
-def from_verl(function: Any = _NOT_GIVEN, /, *, ground_truth: str | None = None, **options: Any) -> Any:
+def from_verl(function: Any = _NOT_GIVEN, /, *, ground_truth: str | None = None, **options: object) -> Any:
     """Return a reward of a ``compute_score`` that was written for verl, which stays as it is; also a decorator.
 
     It gets ``solution_str``, the completion as text; ``data_source`` and ``extra_info`` from the columns of those names
@@ -147,7 +147,7 @@ def from_verl(function: Any = _NOT_GIVEN, /, *, ground_truth: str | None = None,
     if ground_truth is not None and not (isinstance(ground_truth, str) and ground_truth.partition(".")[0]):
         raise RewardDefinitionError(f"from_verl: ground_truth={ground_truth!r}: expected a column's name")
 
-    def move(moved: Any) -> Reward[..., Any]:
+    def move(moved: Callable[..., Any]) -> Reward[..., Any]:
         _check(moved)
         kind = AsyncVerlFunction if is_async(moved) else VerlFunction
         return reward_of(kind(moved, (ground_truth,)), Kind.SINGLE, options)
@@ -155,7 +155,7 @@ def from_verl(function: Any = _NOT_GIVEN, /, *, ground_truth: str | None = None,
     return move if function is _NOT_GIVEN else move(function)
 
 
-def _check(function: Any) -> None:
+def _check(function: Callable[..., Any]) -> None:
     check_function(function, "from_verl")
     name, parameters = name_of(function), parameters_of(function)
     if not takes_all(function) and not {"solution_str", "solution_strs"} & parameters.keys():
@@ -168,7 +168,7 @@ def _check(function: Any) -> None:
         )
 
 
-def _object(value: Any) -> Mapping[str, Any] | None:
+def _object(value: object) -> Mapping[str, Any] | None:
     """Return a column that holds an object, also as JSON; ``None`` where it holds something else."""
     if isinstance(value, str):
         try:

@@ -71,14 +71,14 @@ def other_charts(
             lines = {name: line for name, line in lines.items() if any(line[VALUES])}
         if lines:
             most = 1.0 if key == "flat_groups" else 0.1
-            yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, told=_percent, bounds=(0.0, most))
+            yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, format=_percent, bounds=(0.0, most))
     for key, title in _TIMES.items():
         if lines := _lines(part, key):
-            yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, told=seconds, bounds=(0.0,))
+            yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, format=seconds, bounds=(0.0,))
     if _has_values(lengths := _lines(part, "length")):
         yield Chart("completion length in tokens", part.steps, _curves(lengths), markers, bounds=(0.0,))
     if _has_values(cut := _lines(part, "truncated")):
-        yield Chart("truncated", part.steps, _curves(cut), markers, told=_percent, bounds=(0.0, 1.0))
+        yield Chart("truncated", part.steps, _curves(cut), markers, format=_percent, bounds=(0.0, 1.0))
     for name, values in part.metrics.items():
         if any(value is not None for value in values):
             yield Chart(name, part.steps, [Curve(name, values)], markers)

@@ -75,6 +75,8 @@ def records(path: Path) -> Iterator[Record]:
             unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if head.startswith(_GZIP) else file
             lines = lines_read.of(unpacked)
             first = next(lines, b"")
+            if first.startswith((PARQUET, ARROW_FILE, ARROW_STREAM)):
+                raise DataError(f"{label}: a table packed with gzip; unpack it first: gunzip {path}")
             lines = itertools.chain([first] if first else [], lines)
             if suffix_of(path) == ".json" and first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
                 yield from _listed(lines, label)
@@ -136,8 +138,8 @@ class _Lines:
         while line := file.readline(MAX_LINE_BYTES + 1):
             self.number += 1
             if len(line) > MAX_LINE_BYTES:
-                long = f"longer than {MAX_LINE_BYTES:,} bytes; expected a row a line"
-                raise DataError(f"{self._where}:{self.number}: {long}")
+                message = f"longer than {MAX_LINE_BYTES:,} bytes; expected a row a line"
+                raise DataError(f"{self._where}:{self.number}: {message}")
             yield line
 
 
@@ -172,7 +174,7 @@ class _Rejoined(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        read, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
-        read = read or self._rest.read(len(buffer))
-        buffer[: len(read)] = read
-        return len(read)
+        data, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+        data = data or self._rest.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)

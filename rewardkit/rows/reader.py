@@ -116,12 +116,7 @@ def listed_rows(source: Sequence[Mapping[str, Any]], label: str) -> list[Row]:
 def check_prompts(label: str, rows: Sequence[Row]) -> None:
     """Check the prompts of rows that have some: each is text, or each is a list of messages, and none is empty.
 
-    Args:
-        label: What errors call the data set.
-        rows: Its rows.
-
-    Raises:
-        DataError: A prompt is not what a trainer takes; names the row.
+    Raises DataError, which names the row, for a prompt that no trainer takes.
     """
     if not rows or "prompt" not in rows[0].values:
         return

@@ -17,11 +17,11 @@ class _StrictError(ValueError):
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         raise _StrictError(f"key {next(name for name in names if names.count(name) > 1)!r} stands there twice")
-    return found
+    return values
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -52,10 +52,10 @@ def decode(text: str) -> Any:
     except (json.JSONDecodeError, _StrictError):
         raise
     except ValueError:
-        most = sys.get_int_max_str_digits()
-        raise ValueError(f"an integer of more than {most:,} digits is too long; write it as text") from None
+        max_digits = sys.get_int_max_str_digits()
+        raise ValueError(f"an integer of more than {max_digits:,} digits is too long; write it as text") from None
 
 
-def reason_of(wrong: ValueError) -> str:
+def reason_of(error: ValueError) -> str:
     """Return the words for what :func:`decode` raised: only what is not JSON is called "not JSON"."""
-    return f"not JSON: {wrong.msg} at column {wrong.colno}" if isinstance(wrong, json.JSONDecodeError) else str(wrong)
+    return f"not JSON: {error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)

@@ -34,15 +34,9 @@ Change: TypeAlias = Callable[[Any], Any]
 
 
 def table_rows(file: IO[bytes], label: str, head: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of a Parquet or Arrow file with their numbers, counted from 1.
+    """Yield the rows of a Parquet or Arrow file with their numbers, counted from 1; its first bytes tell the format.
 
-    Args:
-        file: The file, at its beginning.
-        label: What errors call it.
-        head: Its first bytes, which tell the format.
-
-    Raises:
-        DataError: It cannot be read, it has no rows, or a number in it is not finite.
+    Raises DataError where it cannot be read, has no rows, or holds a number that is not finite.
     """
     kind = "Parquet" if head.startswith(PARQUET) else "Arrow"
     with _arrow_errors(label, kind) as rows_read:
@@ -62,8 +56,7 @@ def is_saved(folder: Path) -> bool:
 def saved_rows(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the rows of a folder that ``Dataset.save_to_disk`` wrote, with their numbers, counted from 1.
 
-    Raises:
-        DataError: It holds several splits, a file of it is missing or damaged, or it has no rows.
+    Raises DataError where it holds several splits, a file of it is missing or damaged, or it has no rows.
     """
     label = str(folder)
     if not (folder / _STATE).is_file():
@@ -103,8 +96,8 @@ def _arrow_errors(label: str, kind: str) -> Iterator[list[int]]:
     rows_read = [0]
     try:
         yield rows_read
-    except (pyarrow.ArrowException, ValueError) as error:
-        message = " ".join(str(error).split())
+    except (pyarrow.ArrowException, ValueError, MemoryError) as error:  # a damaged length may ask for any memory
+        message = " ".join(str(error).split()) or type(error).__name__
         raise DataError(f"{label}: damaged: {kind} cannot be read after row {rows_read[0]}: {message}") from None
 
 
@@ -129,11 +122,12 @@ def _checked(
     batches: Iterator[pyarrow.RecordBatch], label: str, rows_read: list[int]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     for batch in batches:
-        ours = _json_features(batch.schema.metadata or {})
+        batch.validate(full=True)  # a damaged offset would end the process, not raise
+        json_columns = _json_features(batch.schema.metadata or {})
         changes = {
             field.name: change
             for field in batch.schema
-            if (change := _value_of if field.name in ours else _json_inside(field.type)) is not None
+            if (change := _value_of if field.name in json_columns else _json_inside(field.type)) is not None
         }
         for values in batch.to_pylist():
             rows_read[0] += 1

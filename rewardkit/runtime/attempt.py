@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Rational, Real
-from typing import Any
 
 from rewardkit.declare.options import RewardOptions
 from rewardkit.declare.spec import CallContext, Kind, RewardSpec
@@ -140,7 +139,7 @@ def _record(record: Unanswered) -> Unanswered:
     return Unanswered(name, kind, message, int(record.requests))
 
 
-def _group(options: RewardOptions, value: Any, rollouts: int) -> CallFinding:
+def _group(options: RewardOptions, value: object, rollouts: int) -> CallFinding:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if not isinstance(value, list | tuple):
@@ -152,7 +151,7 @@ def _group(options: RewardOptions, value: Any, rollouts: int) -> CallFinding:
     )
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     """Return a number as a float, infinite where it is too large for one; ``None`` for anything but a number."""
     if not isinstance(value, Real | Decimal) and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()

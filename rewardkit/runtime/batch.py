@@ -12,15 +12,9 @@ from rewardkit.types import Cause, Outcome
 
 
 def check_lost(name: str, outcomes: Sequence[Outcome], most: float) -> None:
-    """Refuse a batch of which too much was lost.
+    """Refuse a batch in which more than a share, 0 to 1, of a reward's calls was lost to infrastructure.
 
-    Args:
-        name: A reward.
-        outcomes: Its outcomes.
-        most: Share of its calls, 0 to 1, that may be lost to infrastructure.
-
-    Raises:
-        InfrastructureError: More than that was lost; names the reward and the first error.
+    The InfrastructureError names the reward and the first error.
     """
     lost = [outcome for outcome in outcomes if outcome.cause is Cause.INFRASTRUCTURE]
     if lost and len(lost) / len(outcomes) > most:
@@ -36,14 +30,7 @@ def combine(
     rows: int,
     step: int | None,
 ) -> dict[str, Sequence[Outcome]]:
-    """Return the outcomes of rewards and compositions by name, from those of their leaves.
-
-    Args:
-        rewards: The rewards and compositions by name.
-        columns: The leaves' outcomes.
-        rows: How many rollouts were scored.
-        step: Optimizer steps done, for schedules.
-    """
+    """Return the outcomes of rewards and compositions by name, from those of their leaves; schedules read ``step``."""
     combined: dict[str, Sequence[Outcome]] = {}
     for name, reward in rewards.items():
         parts = reward.leaves

@@ -52,11 +52,7 @@ def as_cached(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
 def cache_key(number: int, spec: RewardSpec, rollouts: Sequence[Rollout], context: CallContext) -> Key:
     """Return the key of a call: the reward, its version, and what the call would read.
 
-    Args:
-        number: The reward's place in the runtime, because two rewards may have one version.
-        spec: The reward.
-        rollouts: The call's rollouts.
-        context: The call's context, part of the key only where the reward reads it.
+    The reward's number in the runtime is part of the key, because two rewards may have one version.
     """
     names = {parameter.name for parameter in spec.parameters}
     wanted = spec.wanted_columns

@@ -24,29 +24,17 @@ _MAKE = tuple.__new__
 
 
 class CallFinding(NamedTuple):
-    """One run of a reward on one rollout or, with ``rows``, on a group.
+    """One run of a reward on one rollout or, with ``rows``, on a group."""
 
-    Attributes:
-        score: A finite number; ``None`` where it skipped or failed.
-        reason: What the reward said of its score.
-        metrics: Named finite numbers beside the score.
-        unanswered: The rewards that were asked inside this one and gave no score.
-        cause: Why it failed; ``None`` unless failed.
-        error: What went wrong, in words; ``None`` unless failed.
-        traceback: The reward's own frames, where it raised.
-        is_final: Whether another attempt would not cure the failure, by the reward's own word.
-        rows: Of a group, a finding for each rollout; then all else is empty.
-    """
-
-    score: float | None = None
-    reason: str | None = None
-    metrics: Mapping[str, float] = _NO_METRICS
-    unanswered: tuple[Unanswered, ...] = ()
-    cause: Cause | None = None
-    error: str | None = None
-    traceback: str | None = None
-    is_final: bool = False
-    rows: tuple[CallFinding, ...] = ()
+    score: float | None = None  # a finite number; ``None`` where it skipped or failed
+    reason: str | None = None  # what the reward said of its score
+    metrics: Mapping[str, float] = _NO_METRICS  # named finite numbers beside the score
+    unanswered: tuple[Unanswered, ...] = ()  # the rewards that were asked inside this one and gave no score
+    cause: Cause | None = None  # why it failed; ``None`` unless failed
+    error: str | None = None  # what went wrong, in words; ``None`` unless failed
+    traceback: str | None = None  # the reward's own frames, where it raised
+    is_final: bool = False  # whether another attempt would not cure the failure, by the reward's own word
+    rows: tuple[CallFinding, ...] = ()  # of a group, a finding for each rollout; then all else is empty
 
 
 _EMPTY = CallFinding()

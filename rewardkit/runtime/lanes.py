@@ -136,8 +136,7 @@ class _Cancelled(Exception):
 def _wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine to its end, also where this thread has an event loop running already.
 
-    Raises:
-        _Cancelled: The coroutine was cancelled, which only the coroutine itself can have done.
+    Raises _Cancelled where the coroutine was cancelled, which only the coroutine itself can have done.
     """
     import asyncio  # slow to import, and only async rewards need it
 

@@ -44,16 +44,10 @@ _NEAR, _VERY_NEAR = 0.6, 0.8
 
 
 def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
-    """Return words for a column that a reward needs and the data lacks: near names, else what it is called here.
-
-    Args:
-        column: The name that the reward asks for.
-        names: The columns that there are.
-        kind: Whether the reward scores one completion or a group.
-    """
-    near, meaning = near_name(column, names, kind), meaning_of(column, kind)
-    if near is not None:
-        return near
+    """Return words for a column that a reward needs and the data lacks: near names, else what it is called here."""
+    suggestion, meaning = near_name(column, names, kind), meaning_of(column, kind)
+    if suggestion is not None:
+        return suggestion
     has = f"it has {', '.join(map(repr, names)) or 'no columns'}"
     return has if meaning is None else f"{meaning}; {has}"
 
@@ -61,17 +55,12 @@ def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
 def near_name(column: str, names: Sequence[str], kind: Kind) -> str | None:
     """Return the question whether a near name was meant; ``None`` where no name is near."""
     cutoff = _NEAR if meaning_of(column, kind) is None else _VERY_NEAR
-    near = difflib.get_close_matches(column, names, n=3, cutoff=cutoff)
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else None
+    suggestions = difflib.get_close_matches(column, names, n=3, cutoff=cutoff)
+    return f"did you mean {' or '.join(map(repr, suggestions))}?" if suggestions else None
 
 
 def meaning_of(column: str, kind: Kind) -> str | None:
-    """Return words for a name that another library uses: what it is called here; ``None`` for others.
-
-    Args:
-        column: The name that a reward asks for, and the data lacks.
-        kind: Whether the reward scores one completion or a group.
-    """
+    """Return what a name of another library is called here, for a column that the data lacks; ``None`` for others."""
     meaning = _MEANINGS.get(column)
     if meaning is None:
         return None

@@ -26,13 +26,9 @@ PIECE_ROWS = 4096
 
 @dataclass(slots=True, eq=False)
 class RewardCall(Call):
-    """One call of a reward: ``target`` is the reward's number, ``places`` its rollouts' places.
+    """One call of a reward: ``target`` is the reward's number, ``places`` its rollouts' places."""
 
-    Attributes:
-        attempts: How often it has been answered for.
-    """
-
-    attempts: int = 0
+    attempts: int = 0  # how often it has been answered for
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -70,19 +66,12 @@ class CallerRows(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What some rows of a batch need.
+    """What some rows of a batch need."""
 
-    Attributes:
-        calls: The calls to make.
-        segments: The bytes of further rows, in order, so that every row that these calls read is there.
-        cached: The calls that need not be made.
-        complete: Whether this is the last piece.
-    """
-
-    calls: list[RewardCall]
-    segments: list[bytes]
-    cached: list[CachedReply]
-    complete: bool
+    calls: list[RewardCall]  # the calls to make
+    segments: list[bytes]  # the bytes of further rows, in order, so that every row that these calls read is there
+    cached: list[CachedReply]  # the calls that need not be made
+    complete: bool  # whether this is the last piece
 
 
 class Plan:
@@ -260,15 +249,9 @@ def check_rollouts(
 
 
 def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout], first: int = 0) -> list[bytes]:
-    """Return each rollout's bytes, with only what some reward reads.
+    """Return the bytes of rollouts in a row, with only what some reward reads; ``first`` is the first one's row.
 
-    Args:
-        rewards: The rewards.
-        rollouts: Rollouts in a row.
-        first: The first one's place in the batch.
-
-    Raises:
-        DataError: A row holds what cannot travel to a worker process.
+    Raises DataError where a row holds what cannot travel to a worker process.
     """
     columns = [reward.spec.wanted_columns for reward in rewards]
     wanted = None if None in columns else frozenset().union(*(names for names in columns if names is not None))

@@ -28,10 +28,7 @@ _random = random.SystemRandom()  # leaves the caller's seeded numbers alone, whi
 def delay_before_next(options: RewardOptions, cause: Cause, attempts: int) -> float | None:
     """Return the seconds to wait before another attempt, or ``None`` for no further attempt.
 
-    Args:
-        options: The reward's options.
-        cause: Why the last attempt failed.
-        attempts: Attempts made so far, at least 1.
+    ``attempts`` counts those made so far, at least 1.
     """
     retries = max(options.retries, INFRASTRUCTURE_RETRIES) if cause is Cause.INFRASTRUCTURE else options.retries
     if cause not in CURABLE or retries == 0:

@@ -114,7 +114,7 @@ class Runtime:
 
     def __init__(
         self,
-        rewards: Any,
+        rewards: object,
         *,
         weights: Sequence[float] | Mapping[str, float] | None = None,
         workers: int | None = None,

@@ -66,7 +66,13 @@ def check_open(owner: int, *, closed: bool) -> None:
         raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
 
 
-def checked(option: str, value: Any, holds: Callable[[Any], bool], expected: str, kind: Any = (int, float)) -> Any:
+def checked(
+    option: str,
+    value: object,
+    holds: Callable[[Any], bool],
+    expected: str,
+    kind: type | tuple[type, ...] = (int, float),
+) -> Any:
     """Return an option's value; raise RewardDefinitionError where it is of another kind or does not hold."""
     if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
         raise RewardDefinitionError(f"{option}={value!r}: expected {expected}")

@@ -43,19 +43,12 @@ class Finished(NamedTuple):
 
 
 class Execution(NamedTuple):
-    """How the last run of a call went.
+    """How the last run of a call went."""
 
-    Attributes:
-        attempts: How often the reward was run.
-        duration_s: Seconds that the last run took.
-        logs: What it printed.
-        version: The reward's fingerprint.
-    """
-
-    attempts: int
-    duration_s: float
-    logs: str
-    version: str
+    attempts: int  # how often the reward was run
+    duration_s: float  # seconds that the last run took
+    logs: str  # what it printed
+    version: str  # the reward's fingerprint
 
 
 Listener = Callable[[Finished], None]
@@ -129,8 +122,7 @@ class Settler:
     def take_numbers(self, answers: list[tuple[Call, float, float]]) -> list[tuple[float, Call]]:
         """Take calls that answered with a bare number, each with the number and the seconds it ran.
 
-        Raises:
-            RewardFailedError: As :meth:`take`.
+        Raises as :meth:`take` does.
         """
         retries: list[tuple[float, Call]] = []
         outcomes, versions, listener, scored = self._outcomes, self._versions, self._listener, Status.SCORED
@@ -200,16 +192,8 @@ class Settler:
 def check_failure(options: RewardOptions, outcome: Outcome, row: int, step: int | None, *, every: bool) -> None:
     """Raise for a failure that ends its batch.
 
-    Args:
-        options: The reward's.
-        outcome: What became of the call.
-        row: The rollout's place.
-        step: Optimizer steps done.
-        every: Whether any failure ends the batch, and not only one that the reward's own options name.
-
-    Raises:
-        RewardFailedError: It failed, and any failure ends the batch.
-        InfrastructureError: It was lost, and its reward says ``on_infrastructure="raise"``.
+    A lost call raises InfrastructureError where its reward says ``on_infrastructure="raise"``; any failure raises
+    RewardFailedError where ``every`` is set.
     """
     if outcome.status is not Status.FAILED:
         return

@@ -63,14 +63,9 @@ def _arrived(kind: type[RewardTarget], reward: Reward[..., Any]) -> RewardTarget
 
 
 def pool_target(reward: Reward[..., Any], carried: Mapping[str, str] | None = None) -> Target:
-    """Return a reward as a pool takes it.
+    """Return a reward as a pool takes it; ``carried`` is for another machine, see :func:`rewardkit.transport.dumps`.
 
-    Args:
-        reward: The reward.
-        carried: For another machine, see :func:`rewardkit.transport.dumps`.
-
-    Raises:
-        RewardTransportError: The reward cannot travel to a worker process.
+    Raises RewardTransportError where the reward cannot travel to a worker process.
     """
     from sandbox.workers import Lane as PoolLane  # slow to import, and a worker needs neither
     from sandbox.workers import Target

@@ -21,13 +21,10 @@ def number_cell(value: float | None) -> str:
 
 
 def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], count: int | None = None) -> str:
-    """Return a table with its title. A long text is cut, and whole, up to a limit, where the mouse rests on it.
+    """Return a table with its title, the names in its head, and the first :data:`ROWS` of its rows.
 
-    Args:
-        title: What stands above it.
-        head: The columns' names.
-        rows: The cells as text, of which the first :data:`ROWS` are shown.
-        count: How many rows there are, where ``rows`` has only the first.
+    A long text is cut, and whole, up to a limit, where the mouse rests on it. ``count`` is how many rows there are,
+    where ``rows`` has only the first.
     """
     wide = len(head) > COLUMNS
     names = [*head[: COLUMNS - 1], f"and {len(head) - COLUMNS + 1} more"] if wide else list(head)
@@ -42,9 +39,9 @@ def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], c
 
 def _cell(text: str) -> str:
     short = shortened(text, _CELL_CHARS)
-    whole = plain(text[:_TITLE_CHARS])
-    title = f' title="{_escaped(whole)}"' if short != whole else ""
-    return f'<td style="text-align:left"{title}>{_escaped(short)}</td>'
+    title = plain(text[:_TITLE_CHARS])
+    attribute = f' title="{_escaped(title)}"' if short != title else ""
+    return f'<td style="text-align:left"{attribute}>{_escaped(short)}</td>'
 
 
 def _escaped(text: str) -> str:

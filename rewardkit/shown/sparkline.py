@@ -13,19 +13,15 @@ _GAP = "·"
 def sparkline(values: Sequence[float | None], width: int = 20) -> str:
     """Return numbers as bars, the lowest and highest of them as the lowest and highest bar.
 
-    Where there are more numbers than places, each place has the mean of its share. Where all are the same, the bars
-    are of middle height; what is not a number is a gap, ``·``.
-
-    Args:
-        values: The numbers in order; ``None`` where one is not known.
-        width: The most places.
+    Where there are more numbers than ``width``, each place has the mean of its share. Where all are the same, the bars
+    are of middle height; what is not a number or ``None`` is a gap, ``·``.
     """
-    places = _in_places(values, width)
-    numbers = [value for value in places if value is not None]
+    cells = _in_places(values, width)
+    numbers = [value for value in cells if value is not None]
     if not numbers:
-        return _GAP * len(places)
+        return _GAP * len(cells)
     low, high = min(numbers), max(numbers)
-    return "".join(_GAP if value is None else _bar(value, low, high) for value in places)
+    return "".join(_GAP if value is None else _bar(value, low, high) for value in cells)
 
 
 def _in_places(values: Sequence[float | None], width: int) -> list[float | None]:

@@ -77,14 +77,14 @@ class Marker:
 
     Attributes:
         at: The place.
-        words: What happened.
-        kind: ``"version"`` is a dashed line with its words, ``"flag"`` a triangle on the axis, ``"gap"`` a hollow
+        label: What happened.
+        kind: ``"version"`` is a dashed line with its label, ``"flag"`` a triangle on the axis, ``"gap"`` a hollow
             circle below it, at a place without a value, with the reason.
         of: The name of what it is about; ``None`` for everything.
     """
 
     at: float
-    words: str
+    label: str
     kind: str = "version"
     of: str | None = None
 
@@ -99,7 +99,7 @@ class Chart:
         curves: The lines; the first :data:`CURVES` are drawn.
         markers: What happened where.
         axis: What the places are.
-        told: How a value is written.
+        format: How a value is written.
         bounds: Values that the axis of the values has room for at least.
         whole: Whether the axis names whole numbers alone, as of steps.
     """
@@ -109,7 +109,7 @@ class Chart:
     curves: Sequence[Curve]
     markers: Sequence[Marker] = ()
     axis: str = "step"
-    told: Callable[[float], str] = field(default=lambda value: f"{value:.4g}", repr=False)
+    format: Callable[[float], str] = field(default=lambda value: f"{value:.4g}", repr=False)
     bounds: tuple[float, ...] = ()
     whole: bool = True
 
@@ -144,7 +144,7 @@ def nice_ticks(low: float, high: float, count: int) -> list[float]:
     if not 0 < span < math.inf:
         return [low] if low == high else [low, high]
     size = 10.0 ** math.floor(math.log10(span / count))
-    steps = (size * many for many in (10, 5, 2, 1, 0.5, 0.2, 0.1))
+    steps = (size * factor for factor in (10, 5, 2, 1, 0.5, 0.2, 0.1))
     return next((ticks for step in steps if len(ticks := _multiples(low, high, step, 4 * count)) >= count), [low, high])
 
 
@@ -243,16 +243,16 @@ def _in_words(chart: Chart) -> str:
     for curve in chart.curves[:CURVES]:
         numbers = [value for value in curve.values if value is not None]
         name = "" if len(chart.curves) == 1 else f"{curve.name} "
-        ends = f"from {chart.told(numbers[0])} to {chart.told(numbers[-1])}" if numbers else "not known"
-        lacking = len(curve.values) - len(numbers)
-        parts.append(f"{name}{ends}{f', {lacking:,} not known' if numbers and lacking else ''}")
-    parts += [f"{marker.words} at {marker.at:g}" for marker in chart.markers]
+        ends = f"from {chart.format(numbers[0])} to {chart.format(numbers[-1])}" if numbers else "not known"
+        missing = len(curve.values) - len(numbers)
+        parts.append(f"{name}{ends}{f', {missing:,} not known' if numbers and missing else ''}")
+    parts += [f"{marker.label} at {marker.at:g}" for marker in chart.markers]
     return _escaped(shortened("; ".join(parts), 600))
 
 
 def _title(chart: Chart) -> str:
     values = [value for value in chart.curves[0].values if value is not None] if len(chart.curves) == 1 else []
-    last = _text(_WIDTH - _RIGHT, 14, chart.told(values[-1]), "tick", "end") if values else ""
+    last = _text(_WIDTH - _RIGHT, 14, chart.format(values[-1]), "tick", "end") if values else ""
     return f"{_text(2, 14, shortened(chart.title, _TITLE_CHARS), 'title')}{last}"
 
 
@@ -280,7 +280,7 @@ def _axes(plot: _Plot, chart: Chart) -> str:
     for value in nice_ticks(*plot.y, _TICKS_Y):
         y = plot.up(value)
         parts.append(f'<path class="rule" d="M{plot.left:.0f} {y:.1f}H{plot.right:.0f}"/>')
-        parts.append(_text(plot.left - 5, y + 4, chart.told(value), "tick", "end"))
+        parts.append(_text(plot.left - 5, y + 4, chart.format(value), "tick", "end"))
     for value in _places(plot.x, whole=chart.whole):
         text = f"{value:,.0f}" if chart.whole else f"{value:.4g}"
         parts.append(_text(plot.across(value), plot.bottom + 18, text, "tick", "middle"))
@@ -303,7 +303,7 @@ def _markers(plot: _Plot, markers: Sequence[Marker]) -> str:
     parts, free = [], 0.0
     for marker, end in zip(lines, ends, strict=False):
         x = plot.across(marker.at)
-        text = shortened(marker.words, _LABEL_CHARS)
+        text = shortened(marker.label, _LABEL_CHARS)
         wide = len(text) * _LABEL_PX
         label = ""
         if x + 3 + wide <= end and x + 3 >= free:
@@ -311,11 +311,11 @@ def _markers(plot: _Plot, markers: Sequence[Marker]) -> str:
         elif x - 3 - wide >= free:
             label, free = _text(x - 3, plot.top - 7, text, "tick", "end"), x
         line = f'<path class="version" d="M{x:.1f} {plot.top - 15:.1f}V{plot.bottom:.1f}"/>'
-        parts.append(f"<g>{_hint(f'{marker.words} from {marker.at:g} on')}{line}{label}</g>")
+        parts.append(f"<g>{_hint(f'{marker.label} from {marker.at:g} on')}{line}{label}</g>")
     for marker in inside:
         if marker.kind == "flag":
             path = f"M{plot.across(marker.at) - 4:.1f} {plot.bottom + 1:.1f}h8l-4 -7z"
-            parts.append(f'<g>{_hint(f"{marker.words}, at {marker.at:g}")}<path class="flag" d="{path}"/></g>')
+            parts.append(f'<g>{_hint(f"{marker.label}, at {marker.at:g}")}<path class="flag" d="{path}"/></g>')
     return "".join([*parts, *_gaps(plot, [marker for marker in inside if marker.kind == "gap"])])
 
 
@@ -323,10 +323,10 @@ def _gaps(plot: _Plot, gaps: Sequence[Marker]) -> Iterator[str]:
     """Yield hollow circles below the axis; of those that would lie on each other, the first tells of all."""
     while gaps:
         x = plot.across(gaps[0].at)
-        near = [gap for gap in gaps if plot.across(gap.at) < x + _GAP_PX]
-        gaps = gaps[len(near) :]
-        label = f"{near[0].words}, at {near[0].at:g}"
-        label += f"; {len(near) - 1} more up to {near[-1].at:g}" if len(near) > 1 else ""
+        near_gaps = [gap for gap in gaps if plot.across(gap.at) < x + _GAP_PX]
+        gaps = gaps[len(near_gaps) :]
+        label = f"{near_gaps[0].label}, at {near_gaps[0].at:g}"
+        label += f"; {len(near_gaps) - 1} more up to {near_gaps[-1].at:g}" if len(near_gaps) > 1 else ""
         yield f'<g>{_hint(label)}<circle class="gap" cx="{x:.1f}" cy="{plot.bottom + 5:.1f}" r="2.75"/></g>'
 
 
@@ -334,8 +334,8 @@ def _curve(plot: _Plot, chart: Chart, index: int) -> str:
     curve = chart.curves[index]
     parts = []
     if curve.low and curve.high:
-        both = zip(chart.x, curve.low, curve.high, strict=True)
-        edges = [(x, (low, high)) if low is not None and high is not None else None for x, low, high in both]
+        band = zip(chart.x, curve.low, curve.high, strict=True)
+        edges = [(x, (low, high)) if low is not None and high is not None else None for x, low, high in band]
         parts += [f'<path class="band f{index + 1}" d="{_band(plot, run)}"/>' for run in _runs(edges) if len(run) > 1]
     points = [None if value is None else (x, value) for x, value in zip(chart.x, curve.values, strict=True)]
     for run in _runs(points):
@@ -349,7 +349,7 @@ def _curve(plot: _Plot, chart: Chart, index: int) -> str:
     if len(drawn) * len(chart.curves) <= _DOTS:
         name = "" if len(chart.curves) == 1 else f"{curve.name}, "
         for x, value in drawn:
-            hint = _hint(f"{name}{chart.axis} {x:g}: {chart.told(value)}")
+            hint = _hint(f"{name}{chart.axis} {x:g}: {chart.format(value)}")
             centre = f'cx="{plot.across(x):.1f}" cy="{plot.up(value):.1f}"'
             parts.append(f'<circle class="hit" {centre} r="8">{hint}</circle>')
     return "".join(parts)

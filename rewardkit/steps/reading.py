@@ -41,37 +41,29 @@ class _Located(NamedTuple):
 def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = ()) -> Iterator[Step]:
     """Return the steps of a completion in order, each made when it is asked for, as ``before`` may be long.
 
-    Args:
-        prompt: The prompt, whose turns are before all steps.
-        completion: Text, or chat messages.
-        each: One of :data:`~rewardkit.types.STEP_KINDS`.
-        labels: The labels of spans.
-
-    Raises:
-        CoercionError: Prompt or completion is neither text nor a list of chat messages, or a role is not known.
-        ValueError: There are more than :data:`MOST_STEPS`.
+    All turns of the prompt are before the first step. Raises CoercionError where prompt or completion is neither text
+    nor messages or a role is unknown, and ValueError for more than :data:`MOST_STEPS`.
     """
     for of, text in (("prompt", prompt), ("completion", completion)):
-        if (wrong := why_no_text(text)) is not None:
-            raise CoercionError(f"{of}: {wrong}")
+        if (flaw := why_no_text(text)) is not None:
+            raise CoercionError(f"{of}: {flaw}")
         _refuse_unknown_roles(of, text)
-    whole = conversation(prompt, completion)
+    messages = conversation(prompt, completion)
     first = 1 if isinstance(prompt, str) else len(prompt)
     readers: dict[str, _Reader] = {
         "turn": _turn,
         "tool_call": _tool_calls,
         "span": functools.partial(_spans, labels=labels),
     }
-    read = readers[each]
-    turns = [turn for turn in range(first, len(whole)) if whole[turn]["role"] == "assistant"]
-    every = (entry for turn in turns for entry in read(whole, turn))
-    entries = list(itertools.islice(every, MOST_STEPS + 1))
+    read_turn = readers[each]
+    turns = [turn for turn in range(first, len(messages)) if messages[turn]["role"] == "assistant"]
+    entries = list(itertools.islice((entry for turn in turns for entry in read_turn(messages, turn)), MOST_STEPS + 1))
     if len(entries) > MOST_STEPS:
         raise ValueError(f"the completion has more than {MOST_STEPS:,} {STEP_KINDS[each]}; no more are scored")
     for index, (step, turn, chars) in enumerate(entries):
-        text = content_text(whole[turn].get("content"))[:chars] if chars else ""
+        text = content_text(messages[turn].get("content"))[:chars] if chars else ""
         begun = [{"role": "assistant", "content": text}] if text.strip() else []
-        yield replace(step, index=index, count=len(entries), before=(*whole[:turn], *begun))
+        yield replace(step, index=index, count=len(entries), before=(*messages[:turn], *begun))
 
 
 def _refuse_unknown_roles(of: str, text: Text) -> None:
@@ -100,9 +92,9 @@ def _spans(whole: Sequence[Message], turn: int, labels: Sequence[str]) -> Iterat
 def _tool_calls(whole: Sequence[Message], turn: int) -> Iterator[_Located]:
     answers = list(_answers(whole[turn + 1 :]))
     for number, (call, own) in enumerate(_calls(whole[turn])):
-        named = (answer for answer in answers if answer.id is not None and answer.id == call.get("id"))
+        matches = (answer for answer in answers if answer.id is not None and answer.id == call.get("id"))
         placed = (answer for answer in answers[number : number + 1] if answer.id is None or call.get("id") is None)
-        answer = next(itertools.chain(named, placed), None)
+        answer = next(itertools.chain(matches, placed), None)
         name, text = _name_and_arguments(call)
         step = Step(text, "tool_call", name=name, arguments=_object(text or "{}"), messages=(own,))
         if answer is not None:
@@ -124,9 +116,9 @@ def _calls(message: Message) -> Iterator[tuple[Mapping[str, Any], Message]]:
     """Return each tool call of a message, and the message without the others."""
     calls, called, content = message.get("tool_calls") or (), message.get("function_call"), message.get("content")
     blocks = content if isinstance(content, list | tuple) else ()
-    others = [block for block in blocks if not _is_block("tool_use", block)]
+    other_blocks = [block for block in blocks if not _is_block("tool_use", block)]
     bare = {key: value for key, value in message.items() if key not in ("tool_calls", "function_call")}
-    bare |= {"content": others} if blocks else {}
+    bare |= {"content": other_blocks} if blocks else {}
     for call in calls if isinstance(calls, list | tuple) else (calls,):
         yield _as_call(call), {**bare, "tool_calls": [call]}
     if called:
@@ -134,12 +126,12 @@ def _calls(message: Message) -> Iterator[tuple[Mapping[str, Any], Message]]:
     before = 0
     for block in blocks:
         if _is_block("tool_use", block):
-            yield block, {**bare, "content": [*others[:before], block, *others[before:]]}
+            yield block, {**bare, "content": [*other_blocks[:before], block, *other_blocks[before:]]}
         else:
             before += 1
 
 
-def _as_call(call: Any) -> Mapping[str, Any]:
+def _as_call(call: object) -> Mapping[str, Any]:
     return call if isinstance(call, Mapping) else {"arguments": call}
 
 
@@ -165,7 +157,7 @@ def _answers(following: Sequence[Message]) -> Iterator[_Answer]:
                 yield _Answer(block.get("tool_use_id"), text, {**message, "content": [block]})
 
 
-def _is_block(kind: str, block: Any) -> bool:
+def _is_block(kind: str, block: object) -> bool:
     return isinstance(block, Mapping) and block.get("type") == kind
 
 

@@ -23,25 +23,18 @@ _NO_CALLS = " in its messages; each='span' reads those that are written in the t
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """Which steps are scored, and how their scores become one.
+    """Which steps are scored, and how their scores become one."""
 
-    Attributes:
-        each: ``"turn"``, ``"tool_call"`` or ``"span"``.
-        labels: The labels of spans; none for the other kinds.
-        reduce: ``"mean"``, ``"min"``, ``"last"`` or ``"discounted"``.
-        discount: How much less the next step counts, above 0 and at most 1; 1 for the other reductions.
-    """
-
-    each: str
-    labels: tuple[str, ...]
-    reduce: str
-    discount: float
+    each: str  # ``"turn"``, ``"tool_call"`` or ``"span"``
+    labels: tuple[str, ...]  # the labels of spans; none for the other kinds
+    reduce: str  # ``"mean"``, ``"min"``, ``"last"`` or ``"discounted"``
+    discount: float  # how much less the next step counts, above 0 and at most 1; 1 for the other reductions
 
     @classmethod
     def of(cls, where: str, each: Any, label: Any, reduce: Any, discount: Any) -> StepPlan:
         """Return the plan for these settings; raise RewardDefinitionError where one makes no sense."""
         labels = (label,) if isinstance(label, str) else () if label is None else label
-        named = isinstance(labels, list | tuple) and all(
+        is_tag = isinstance(labels, list | tuple) and all(
             isinstance(label, str) and _LABEL.fullmatch(label) for label in labels
         )
         number = isinstance(discount, int | float) and not isinstance(discount, bool) and 0 < discount <= 1
@@ -52,7 +45,7 @@ class StepPlan:
                 each != "span" or label,
                 f"each='span', label={label!r}: name the spans; label='step' is <step>...</step>",
             ),
-            (named, f"label={label!r}: expected a tag's name without brackets, such as 'step', or a tuple of names"),
+            (is_tag, f"label={label!r}: expected a tag's name without brackets, such as 'step', or a tuple of names"),
             (each == "span" or label is None, f"label={label!r}: only spans have labels; leave it out, or each='span'"),
             (discount is None or number, f"discount={discount!r}: expected a number above 0 and at most 1"),
             (
@@ -71,8 +64,8 @@ class StepPlan:
         if self.reduce in ("min", "last"):
             return min(scores) if self.reduce == "min" else scores[-1]
         weights = [self.discount**index for index in range(len(scores))]
-        whole = math.fsum(weights)
-        mean = math.fsum(weight / whole * score for weight, score in zip(weights, scores, strict=True))
+        weight_sum = math.fsum(weights)
+        mean = math.fsum(weight / weight_sum * score for weight, score in zip(weights, scores, strict=True))
         return max(min(scores), min(max(scores), mean))  # rounding may lead outside
 
     def combined(self, pairs: Sequence[tuple[Step, Score]]) -> Score:
@@ -102,8 +95,8 @@ def _either(names: Iterable[str]) -> str:
 
 def head_of(step: Step) -> str:
     """Return what a step is called: its metric's name, and its tool or label."""
-    named = shortened(step.name or step.label or "", _NAME_CHARS)
-    return f"step/{step.index}{named and f' {named}'}"
+    label = shortened(step.name or step.label or "", _NAME_CHARS)
+    return f"step/{step.index}{label and f' {label}'}"
 
 
 def _together(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -38,18 +38,12 @@ class Stepwise(RewardFunction, Versioned):
 
     It wraps the author's function, whose source is then read, and by whose name a worker finds the step reward.
     Around a reward its docstring says what becomes of that reward's scores.
-
-    Attributes:
-        scored: What scores a step: the author's function, or a reward.
-        plan: Which steps are scored, and how their scores become one.
-        options: The options of the step reward.
-        annotations: The annotations of the function that scores a step.
     """
 
-    scored: Any
-    plan: StepPlan
-    options: RewardOptions
-    annotations: Mapping[str, Any]
+    scored: Any  # what scores a step: the author's function, or a reward
+    plan: StepPlan  # which steps are scored, and how their scores become one
+    options: RewardOptions  # the options of the step reward
+    annotations: Mapping[str, Any]  # the annotations of the function that scores a step
 
     def __post_init__(self) -> None:
         if isinstance(self.scored, Reward):
@@ -70,16 +64,14 @@ class Stepwise(RewardFunction, Versioned):
     def __signature__(self) -> inspect.Signature:
         """The parameters that a run fills: the function's, and the rollout in place of the step."""
         kind = inspect.Parameter.KEYWORD_ONLY
-        ours = [inspect.Parameter("prompt", kind, default=""), inspect.Parameter("completion", kind)]
-        taken = {"prompt", "completion", self.part, *set_by_partials(self.function)}
-        theirs = [
-            parameter for name, parameter in inspect.signature(self.function).parameters.items() if name not in taken
-        ]
-        named = [
+        own_parameters = [inspect.Parameter("prompt", kind, default=""), inspect.Parameter("completion", kind)]
+        own_names = {"prompt", "completion", self.part, *set_by_partials(self.function)}
+        parameters = own_parameters + [
             parameter.replace(kind=kind) if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else parameter
-            for parameter in theirs
+            for name, parameter in inspect.signature(self.function).parameters.items()
+            if name not in own_names
         ]
-        return inspect.Signature(sorted([*ours, *named], key=lambda parameter: parameter.kind))
+        return inspect.Signature(sorted(parameters, key=lambda parameter: parameter.kind))
 
     @property
     def hints(self) -> Mapping[str, Any]:
@@ -114,7 +106,7 @@ class Stepwise(RewardFunction, Versioned):
         """What scores depend on: the function or reward, and the plan."""
         return Fingerprint(self.scored, self.plan).digits
 
-    def __call__(self, /, **columns: Any) -> Score:
+    def __call__(self, /, **columns: object) -> Score:
         pairs = []
         for step in self.steps(columns):
             try:
@@ -146,13 +138,13 @@ class Stepwise(RewardFunction, Versioned):
         note = _Note(f"in {head_of(step)}, one of {step.count}")
         note.of = self.scored
         with suppress(Exception):  # a class of errors may be frozen, or have notes of its own; the error counts then
-            others = getattr(error, "__notes__", ())
+            notes = getattr(error, "__notes__", ())
             error.__notes__ = [
-                *(note_before for note_before in others if getattr(note_before, "of", None) is not self.scored),
+                *(note_before for note_before in notes if getattr(note_before, "of", None) is not self.scored),
                 note,
             ]
 
-    def checked(self, value: Any) -> Score:
+    def checked(self, value: object) -> Score:
         """Return what a step's function returned as a score; raise BadReturnError where it is not a score."""
         try:
             return score_of(self.options, value)
@@ -173,7 +165,7 @@ class _Ending(Exception):
 class AsyncStepwise(Stepwise):
     """The same where the steps are awaited: side by side, at most ``concurrency`` of them at once on an event loop."""
 
-    async def __call__(self, /, **columns: Any) -> Score:  # type: ignore[override]
+    async def __call__(self, /, **columns: object) -> Score:  # type: ignore[override]
         import asyncio  # slow to import, and who awaits has it loaded
 
         from rewardkit.loops import turns
@@ -195,8 +187,8 @@ class AsyncStepwise(Stepwise):
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(score(step)) for step in self.steps(columns)]
         except BaseExceptionGroup as failed:  # the first that failed ends the others
-            first = failed.exceptions[0]
-            raise (first.__cause__ or first if isinstance(first, _Ending) else first) from None
+            first_error = failed.exceptions[0]
+            raise (first_error.__cause__ or first_error if isinstance(first_error, _Ending) else first_error) from None
         return self.plan.combined([task.result() for task in tasks])
 
 
@@ -212,7 +204,7 @@ class StepReward(Reward[..., Any]):
     def function(self) -> Callable[..., Any]:
         return self._steps.function
 
-    def with_client(self, client: Any) -> StepReward:
+    def with_client(self, client: object) -> StepReward:
         """Return the same on a judge that asks this client in place of its server; see :meth:`Reward.with_client`."""
         if not isinstance(self._steps.scored, Reward):
             super().with_client(client)
@@ -221,7 +213,7 @@ class StepReward(Reward[..., Any]):
     def _having(self, options: RewardOptions) -> StepReward:
         return StepReward(replace(self._steps, options=options))
 
-    def __call__(self, *arguments: Any, **columns: Any) -> Any:
+    def __call__(self, *arguments: object, **columns: object) -> Any:
         """Score one completion; a judge's steps are awaited here where no event loop runs."""
         scored = super().__call__(*arguments, **columns)
         if not self.inner or not self.spec.is_async:
@@ -250,7 +242,7 @@ def step_reward(function: Callable[..., Any], /, **settings: Unpack[Settings]) -
 def step_reward(**settings: Unpack[Settings]) -> Callable[[Callable[..., Any]], StepReward]: ...
 
 
-def step_reward(function: Any = _NOT_GIVEN, /, **settings: Any) -> Any:
+def step_reward(function: object = _NOT_GIVEN, /, **settings: Any) -> Any:
     """Mark a function that scores one step of a completion; the steps' scores become one.
 
     Its parameter annotated :class:`~rewardkit.Step` gets each step in turn; the others are filled as those of
@@ -282,7 +274,7 @@ def step_reward(function: Any = _NOT_GIVEN, /, **settings: Any) -> Any:
     def mark(scored: Any) -> StepReward:
         choices = {**_own_settings(scored, settings.get("name")), **settings}
         name = name_of(scored) if choices["name"] is None else choices["name"]
-        planned = [choices.pop(key, usual) for key, usual in _USUAL.items()]
+        planned = [choices.pop(key, default) for key, default in _USUAL.items()]
         options = make_options(name, {**choices, "name": name}, settings=_USUAL)
         plan = StepPlan.of(f"step reward {name!r}", *planned)
         of_reward = isinstance(scored, Reward)
@@ -310,7 +302,7 @@ def _own_settings(scored: Any, name: str | None) -> dict[str, Any]:
     return {"name": name_of(scored)}
 
 
-def _refuse_unfit(scored: Any, name: str, hints: Mapping[str, Any]) -> None:
+def _refuse_unfit(scored: object, name: str, hints: Mapping[str, Any]) -> None:
     """Raise where something cannot score one step."""
     parts = [parameter for parameter, annotation in hints.items() if annotation is Step]
     problem = None

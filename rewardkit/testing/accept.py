@@ -16,21 +16,13 @@ _BORROWED = "its expectation cannot be changed alone (an alias, a merge, a layou
 
 
 class Change(NamedTuple):
-    """One expectation that is to be changed.
+    """One expectation that is to be changed."""
 
-    Attributes:
-        verdict: The case it is of.
-        was: The expectation in words.
-        score: The score that is expected from now on; ``None`` for a skip.
-        steps: Where it stands in the case.
-        span: Where it stands in the file's text.
-    """
-
-    verdict: CaseResult
-    was: str
-    score: float | None
-    steps: Steps
-    span: Span
+    verdict: CaseResult  # the case it is of
+    was: str  # the expectation in words
+    score: float | None  # the score that is expected from now on; ``None`` for a skip
+    steps: Steps  # where it stands in the case
+    span: Span  # where it stands in the file's text
 
     @property
     def now(self) -> str:
@@ -40,17 +32,11 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What accepting comes to.
+    """What accepting comes to."""
 
-    Attributes:
-        text: The file's new text.
-        changes: What was changed.
-        refused: Reasons why some cases were left as they are, by case id.
-    """
-
-    text: str
-    changes: Sequence[Change]
-    refused: Mapping[str, str]
+    text: str  # the file's new text
+    changes: Sequence[Change]  # what was changed
+    refused: Mapping[str, str]  # reasons why some cases were left as they are, by case id
 
     @property
     def accepted(self) -> set[str]:
@@ -74,13 +60,13 @@ def accept(table: Table, verdicts: Iterable[CaseResult]) -> Acceptance:
                 refused[verdict.case.id] = change
             else:
                 wanted.append(change)
-    made = wanted if _only_these(table, wanted) else []
-    for change in [] if made or not wanted else wanted:  # one of them does more than it says: find out which
-        if _only_these(table, [*made, change]):
-            made.append(change)
+    changes = wanted if _only_these(table, wanted) else []
+    for change in [] if changes or not wanted else wanted:  # one of them does more than it says: find out which
+        if _only_these(table, [*changes, change]):
+            changes.append(change)
         else:
             refused[change.verdict.case.id] = _BORROWED
-    return Acceptance(_edited(table.text, made), made, refused)
+    return Acceptance(_edited(table.text, changes), changes, refused)
 
 
 def _changes(verdict: CaseResult) -> Iterable[Change | str]:

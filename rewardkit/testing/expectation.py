@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from rewardkit.types import Cause, Outcome, Status
 
@@ -59,15 +58,12 @@ def outcome_words(outcome: Outcome) -> str:
     return "skipped" if outcome.status is Status.SKIPPED else f"scored {outcome.score!r}"
 
 
-def parse_expectation(value: Any, tolerance: float) -> Expectation:
+def parse_expectation(value: object, tolerance: float) -> Expectation:
     """Return the expectation that a table's value stands for.
 
-    Args:
-        value: As in a table: a number, a pair, ``None``, ``{"failed": cause}`` or ``{"score": ..., "tolerance": ...}``.
-        tolerance: How far an exact score may be off, where the value does not say.
-
-    Raises:
-        ValueError: The value is something else; says what was expected.
+    A value is a number, a pair, ``None``, ``{"failed": cause}`` or ``{"score": ..., "tolerance": ...}``; ``tolerance``
+    is how far an exact score may be off where the value does not say. Raises ValueError, which says what was expected,
+    for anything else.
     """
     match value:
         case None:
@@ -91,14 +87,14 @@ def parse_expectation(value: Any, tolerance: float) -> Expectation:
     return Expectation(Status.SCORED, number, number, tolerance)
 
 
-def parse_tolerance(value: Any, what: str = "") -> float:
+def parse_tolerance(value: object, what: str = "") -> float:
     """Return a tolerance, or raise :class:`ValueError` with words that begin with ``what``."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise ValueError(f"{what}expected a number, 0 or more, got {value!r}")
     return float(value)
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
         raise ValueError(f"expected {_FORMS}; got {value!r}")
     return float(value)

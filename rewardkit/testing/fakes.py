@@ -113,7 +113,7 @@ class FakeJudge:
         return script  # type: ignore[no-any-return]
 
     async def _create(
-        self, *, messages: Iterable[Mapping[str, Any]], model: str | None = None, **options: Any
+        self, *, messages: Iterable[Mapping[str, Any]], model: str | None = None, **options: object
     ) -> SimpleNamespace:
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
@@ -131,10 +131,10 @@ class FakeJudge:
 def _verdict(grades: Mapping[str, float | None], question: Asked) -> str:
     """Return those of the grades that are asked for, where the request says which."""
     form = question.options.get("response_format") or {}
-    wanted = form.get("json_schema", {}).get("schema", {}).get("properties", grades)
-    answers = {name: {"reason": "It is so.", "score": grade} for name, grade in grades.items() if name in wanted}
+    properties = form.get("json_schema", {}).get("schema", {}).get("properties", grades)
+    answers = {name: {"reason": "It is so.", "score": grade} for name, grade in grades.items() if name in properties}
     for name, verdict in answers.items():
-        asked_for = wanted[name].get("properties", verdict) if isinstance(wanted[name], Mapping) else verdict
+        asked_for = properties[name].get("properties", verdict) if isinstance(properties[name], Mapping) else verdict
         answers[name] = {key: value for key, value in verdict.items() if key in asked_for}
     return json.dumps(answers)
 

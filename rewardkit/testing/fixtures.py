@@ -20,7 +20,7 @@ class Runtimes:
         self._lane = lane
         self._made: list[tuple[tuple[Any, ...], dict[str, Any], Runtime]] = []
 
-    def __call__(self, *rewards: Any, **options: Any) -> Runtime:
+    def __call__(self, *rewards: object, **options: Any) -> Runtime:
         """Return a runtime that has been started.
 
         Args:

@@ -19,19 +19,12 @@ _MOST_CHARS = 20_000
 
 
 class Suite(NamedTuple):
-    """One table of cases.
+    """One table of cases."""
 
-    Attributes:
-        name: What the table is called, such as its path.
-        reward: The reward's name, with which readers group cases.
-        verdicts: Its cases.
-        accepted: Ids of cases whose outcome has become what is expected.
-    """
-
-    name: str
-    reward: str
-    verdicts: Sequence[CaseResult]
-    accepted: frozenset[str] = frozenset()
+    name: str  # what the table is called, such as its path
+    reward: str  # the reward's name, with which readers group cases
+    verdicts: Sequence[CaseResult]  # its cases
+    accepted: frozenset[str] = frozenset()  # ids of cases whose outcome has become what is expected
 
 
 def junit(suites: Iterable[Suite]) -> str:
@@ -42,10 +35,10 @@ def junit(suites: Iterable[Suite]) -> str:
     have become U+FFFD.
     """
     root = ElementTree.Element("testsuites", name="rewardkit test")
-    made = [_suite(root, suite) for suite in suites]
+    elements = [_suite(root, suite) for suite in suites]
     for count in ("tests", "failures", "errors", "skipped"):
-        root.set(count, str(sum(int(suite.get(count, "0")) for suite in made)))
-    root.set("time", f"{sum(float(suite.get('time', '0')) for suite in made):.6f}")
+        root.set(count, str(sum(int(suite.get(count, "0")) for suite in elements)))
+    root.set("time", f"{sum(float(suite.get('time', '0')) for suite in elements):.6f}")
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
@@ -65,9 +58,9 @@ def _suite(root: ElementTree.Element, suite: Suite) -> ElementTree.Element:
         index, expected, outcome = next(verdict.differences())
         where = f"completion {index}: " if verdict.case.group else ""
         got = outcome.error if kind == "error" else outcome.score
-        wrong = ElementTree.SubElement(case, kind, message=_text(f"{where}expected {expected}, got {got}"))
-        wrong.set("type", str(outcome.cause or outcome.status))
-        wrong.text = _text(verdict.diff())
+        difference = ElementTree.SubElement(case, kind, message=_text(f"{where}expected {expected}, got {got}"))
+        difference.set("type", str(outcome.cause or outcome.status))
+        difference.text = _text(verdict.diff())
     element.set("tests", str(len(suite.verdicts)))
     element.set("failures", str(counts["failure"]))
     element.set("errors", str(counts["error"]))

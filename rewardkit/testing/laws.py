@@ -14,6 +14,7 @@ import io
 import pickle
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
+from random import Random
 from typing import Any
 
 from rewardkit.declare.compose import Composable
@@ -94,7 +95,7 @@ def assert_laws(
     *,
     laws: Collection[str] | None = None,
     max_examples: int = 50,
-    completions: Any = None,
+    completions: object = None,
     lane: str = "worker",
 ) -> None:
     """Try the laws on a reward with hostile and generated completions, the same ones on every run.
@@ -126,24 +127,24 @@ def assert_laws(
         import hypothesis  # noqa: F401
     except ImportError as missing:
         raise ImportError("assert_laws(...) needs hypothesis: pip install hypothesis") from missing
-    chosen = _chosen(laws)
+    selection = _chosen(laws)
     subject = _Subject(resolve(reward), rows)
-    breach = _first_broken(subject, chosen, max_examples, completions, lane)
+    breach = _first_broken(subject, selection, max_examples, completions, lane)
     if breach is not None:
         texts = [text for _, unit in breach.units for text in unit]
         raise LawBroken(_report(subject, breach), Law(breach.law), texts)
 
 
 def _chosen(laws: Collection[str] | None) -> list[Law]:
-    chosen = [laws] if isinstance(laws, str) else list(Law) if laws is None else list(laws)
-    for name in chosen:
+    selection = [laws] if isinstance(laws, str) else list(Law) if laws is None else list(laws)
+    for name in selection:
         if name not in list(Law):
             raise ConfigError(f"laws: there is no law {name!r}; the laws are {', '.join(Law)}")
-    return [law for law in Law if law in chosen]
+    return [law for law in Law if law in selection]
 
 
 def _first_broken(
-    subject: _Subject, chosen: Sequence[Law], max_examples: int, completions: Any, lane: str
+    subject: _Subject, chosen: Sequence[Law], max_examples: int, completions: object, lane: str
 ) -> Found | None:
     """Return the first law that is broken, in an order in which each may rely on those before it."""
     if Law.PICKLABLE in chosen and (breach := _travels(subject)):
@@ -235,8 +236,8 @@ class _Subject:
         from hypothesis import strategies
 
         group = strategies.lists(texts, min_size=1, max_size=_GROUP).map(tuple)
-        some = group if self.group else strategies.tuples(texts)
-        return strategies.tuples(strategies.integers(0, len(self.rows) - 1), some)
+        unit = group if self.group else strategies.tuples(texts)
+        return strategies.tuples(strategies.integers(0, len(self.rows) - 1), unit)
 
     def batches(self, units: Any) -> Any:
         """Return the strategy of batches: some units, and the order to put them and their completions in."""
@@ -259,11 +260,7 @@ class _Subject:
         return text
 
     def arguments(self, leaf: Reward[..., Any], unit: Unit) -> dict[str, Any]:
-        """Return what a plain reward is called with.
-
-        Raises:
-            DataError: A column's value does not coerce: the row is wrong, and not the reward.
-        """
+        """Return what a plain reward is called with; raise DataError where a column's value does not coerce."""
         row, texts = unit
         try:
             return leaf.spec.bind(self.rollouts(unit), CallContext(), (row,) * len(texts))
@@ -300,13 +297,14 @@ class _Trial:
         """Return the outcomes of units scored in one batch, by unit."""
         subject = self._subject
         rollouts = [subject.rollouts(unit) for unit in units]
-        scored = iter(self._runtime.score([rollout for part in rollouts for rollout in part])[subject.reward.name])
-        outcomes = [[next(scored) for _ in part] for part in rollouts]
+        batch = self._runtime.score([rollout for part in rollouts for rollout in part])
+        flat = iter(batch[subject.reward.name])
+        outcomes = [[next(flat) for _ in part] for part in rollouts]
         for unit, part in zip(units, outcomes, strict=True):
-            for odd in (outcome for outcome in part if outcome.cause is Cause.COERCION):
+            for outcome in (outcome for outcome in part if outcome.cause is Cause.COERCION):
                 for leaf in subject.leaves:
                     subject.arguments(leaf, unit)  # names the row by its place in rows, not in the batch
-                raise subject.wrong_row(unit, odd.error or "")
+                raise subject.wrong_row(unit, outcome.error or "")
         return outcomes
 
     def many(self, units: Sequence[Unit]) -> list[list[Outcome]]:
@@ -371,14 +369,14 @@ class _Trial:
                 return breach
         return None
 
-    def _permuted(self, unit: Unit, outcomes: Sequence[Outcome], random: Any) -> Found | None:
+    def _permuted(self, unit: Unit, outcomes: Sequence[Outcome], random: Random) -> Found | None:
         order = _another_order(len(unit[1]), random)
         (permuted,) = self.outcomes((unit[0], tuple(unit[1][index] for index in order)))
         before = [outcomes[index] for index in order]
         return _unlike(Law.INDEPENDENT, (unit,), before, permuted, "in this order", f"in the order {order}")
 
 
-def _another_order(count: int, random: Any) -> list[int]:
+def _another_order(count: int, random: Random) -> list[int]:
     order = list(range(count))
     random.shuffle(order)
     return order[::-1] if order == sorted(order) else order
@@ -409,8 +407,8 @@ def _essence(outcome: Outcome) -> tuple[Status, float | None, Cause | None]:
 
 def _wants_messages(leaf: Reward[..., Any]) -> bool:
     """Whether a reward takes completions as lists of messages and not as text."""
-    taken = (parameter.taken for parameter in leaf.spec.parameters if parameter.name in ("completion", "completions"))
-    return any(parameter is not None and parameter.form is not Form.TEXT for parameter in taken)
+    texts = (parameter.taken for parameter in leaf.spec.parameters if parameter.name in ("completion", "completions"))
+    return any(text is not None and text.form is not Form.TEXT for text in texts)
 
 
 def _call(leaf: Reward[..., Any], arguments: dict[str, Any]) -> None:
@@ -423,7 +421,7 @@ def _call(leaf: Reward[..., Any], arguments: dict[str, Any]) -> None:
             leaf.spec.function(**arguments)
 
 
-def _same(before: Any, after: Any) -> bool:
+def _same(before: object, after: object) -> bool:
     try:
         equal = before == after
         if isinstance(equal, bool):

@@ -15,21 +15,13 @@ Unit = tuple[int, tuple[Any, ...]]
 
 
 class Found(NamedTuple):
-    """How a law was broken.
+    """How a law was broken."""
 
-    Attributes:
-        law: The law.
-        units: What was scored when it broke.
-        happened: What happened, in words.
-        trace: The reward's own frames, where it raised.
-        slow: Whether each try costs the reward's whole deadline; then nothing smaller is looked for.
-    """
-
-    law: str
-    units: tuple[Unit, ...]
-    happened: str
-    trace: str | None = None
-    slow: bool = False
+    law: str  # the law
+    units: tuple[Unit, ...]  # what was scored when it broke
+    happened: str  # what happened, in words
+    trace: str | None = None  # the reward's own frames, where it raised
+    slow: bool = False  # whether each try costs the reward's whole deadline; then nothing smaller is looked for
 
     @property
     def size(self) -> int:
@@ -76,7 +68,7 @@ def search(values: Any, check: Check, max_examples: int) -> Found | None:
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     @hypothesis.given(values)
-    def tried(value: Any) -> None:
+    def tried(value: object) -> None:
         nonlocal until
         try:
             breach = check(value)

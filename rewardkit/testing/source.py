@@ -56,23 +56,14 @@ class Entry:
 
 
 class Source(NamedTuple):
-    """A file's cases and settings.
+    """A file's cases and settings."""
 
-    Attributes:
-        settings: The settings; an entry without values for a file without settings.
-        entries: The cases.
-    """
-
-    settings: Entry
-    entries: Sequence[Entry]
+    settings: Entry  # the settings; an entry without values for a file without settings
+    entries: Sequence[Entry]  # the cases
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text with its line ends as they are.
-
-    Raises:
-        DataError: It cannot be read, or is not UTF-8.
-    """
+    """Return a file's text with its line ends as they are; raise DataError where it cannot be read, or is not UTF-8."""
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as wrong:
@@ -254,5 +245,5 @@ def _end(node: Any) -> int:
     """Return where a value ends; a block ends with its last part."""
     if node.id == "scalar" or node.flow_style or not node.value:
         return int(node.end_mark.index)
-    last = node.value[-1]
-    return _end(last[1] if isinstance(last, tuple) else last)
+    last_node = node.value[-1]
+    return _end(last_node[1] if isinstance(last_node, tuple) else last_node)

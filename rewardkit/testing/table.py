@@ -126,8 +126,7 @@ def read_table(path: str | Path, *, tolerance: float | None = None) -> Table:
 def table_of(rows: Iterable[Mapping[str, Any]], *, tolerance: float | None = None) -> Table:
     """Return the table that a Python list of cases makes.
 
-    Raises:
-        DataError: A row is not a case; names its place and key.
+    Raises DataError, which names place and key, where a row is not a case.
     """
     rows = list(rows)
     for index, row in enumerate(rows):
@@ -176,9 +175,10 @@ def _ids(entries: Sequence[Entry]) -> list[str]:
             entry.refuse("id", f"{label!r} is the id of {entries_by_id[label].where} too")
         entries_by_id[label] = entry
         labels[index] = label
-    taken = Counter(entries_by_id)
+    taken_ids = Counter(entries_by_id)
     return [
-        _free(_listed(entry.values), taken) if own is None else own for entry, own in zip(entries, labels, strict=True)
+        _free(_listed(entry.values), taken_ids) if own is None else own
+        for entry, own in zip(entries, labels, strict=True)
     ]
 
 
@@ -210,14 +210,9 @@ def _case(entry: Entry, label: str, tolerance: float) -> Case:
 
 
 def rollouts_of(entry: Entry, example: Mapping[str, Any]) -> tuple[Rollout, ...]:
-    """Return the rollout of an entry's ``completion``, or those of its ``completions``.
+    """Return the rollout of an entry's ``completion``, or those of its ``completions``, with these columns.
 
-    Args:
-        entry: The entry.
-        example: Its columns.
-
-    Raises:
-        DataError: It has neither or both, or one is not text; names the entry's place and key.
+    Raises DataError, which names place and key, where it has neither or both, or one is not text.
     """
     values = entry.values
     if ("completion" in values) == ("completions" in values):
@@ -231,7 +226,7 @@ def rollouts_of(entry: Entry, example: Mapping[str, Any]) -> tuple[Rollout, ...]
     return tuple(Rollout(prompt, _text(entry, key, text), example, own) for text, own in zip(texts, ids, strict=True))
 
 
-def _text(entry: Entry, key: str, value: Any) -> Text:
+def _text(entry: Entry, key: str, value: object) -> Text:
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple) and not value:
@@ -268,8 +263,8 @@ def _completion_ids(entry: Entry, completions: int, *, group: bool) -> list[list
 
 def _expected(entry: Entry, completions: int, tolerance: float, *, group: bool) -> tuple[Expectation, ...]:
     if "expect" not in entry.values:
-        near = [key for key in entry.values if key in ("expected", "score", "scores", "reward")]
-        hint = f"; {near[0]!r} would be a column" if near else ""
+        similar_keys = [key for key in entry.values if key in ("expected", "score", "scores", "reward")]
+        hint = f"; {similar_keys[0]!r} would be a column" if similar_keys else ""
         entry.refuse(None, f"'expect' is missing; it has {_names(entry.values)}{hint}")
     value = entry.values["expect"]
     if group and (not isinstance(value, list | tuple) or len(value) != completions):

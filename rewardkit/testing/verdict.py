@@ -40,13 +40,13 @@ class CaseResult:
 
     def diff(self) -> str:
         """Return the report of a case that failed: what was scored, expected and got, the reason, the logs."""
-        wrong = {index for index, _, _ in self.differences()}
+        mismatches = {index for index, _, _ in self.differences()}
         first = self.case.rollouts[0]
         lines = [f"{self.case.where}: case {self.case.id!r} of reward {self.reward!r}"]
         lines += row_lines(first.prompt, first.example)
         for index, outcome in enumerate(self.outcomes):
             label = f"completion {index}" if self.case.group else "completion"
-            if self.case.group and index not in wrong:
+            if self.case.group and index not in mismatches:
                 preview = quoted(self.case.rollouts[index].completion, 60)
                 lines.append(line(label, f"{preview}: {outcome_words(outcome)}, as expected"))
                 continue

@@ -14,7 +14,7 @@ _LABEL = 14
 _UNIT_CHARS = 20
 
 
-def quoted(text: Any, chars: int = _TEXT_CHARS) -> str:
+def quoted(text: object, chars: int = _TEXT_CHARS) -> str:
     """Return a value as Python writes it, of at most about so many characters, with the length where that is more."""
     if isinstance(text, str) and len(text) > chars:
         unit = _repeated(text)
@@ -38,7 +38,7 @@ def line(label: str, text: str, mark: str = " ") -> str:
     return f"{mark} {label:<{_LABEL}}{text}".rstrip()
 
 
-def row_lines(prompt: Any, example: Mapping[str, Any]) -> Iterator[str]:
+def row_lines(prompt: object, example: Mapping[str, Any]) -> Iterator[str]:
     """Return the lines that show a row: its prompt, where it has one, and its columns."""
     if prompt:
         yield line("prompt", quoted(prompt, _COLUMN_CHARS))

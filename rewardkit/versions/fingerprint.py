@@ -51,6 +51,6 @@ class Fingerprint:
 
 def recorded(digits: str) -> Fingerprint:
     """Return a fingerprint whose digits are known: those of a reward that came from another process."""
-    made = Fingerprint(None)
-    made._digits = digits
-    return made
+    fingerprint = Fingerprint(None)
+    fingerprint._digits = digits
+    return fingerprint

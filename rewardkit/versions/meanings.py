@@ -47,11 +47,11 @@ class Normaliser:
 
     def copy(self) -> Normaliser:
         """Return the same list, to be added to."""
-        made = Normaliser()
-        made.sourced = list(self.sourced)
-        return made
+        normaliser = Normaliser()
+        normaliser.sourced = list(self.sourced)
+        return normaliser
 
-    def meaning(self, value: Any, depth: int = _DEPTH) -> object:
+    def meaning(self, value: object, depth: int = _DEPTH) -> object:
         """Return nested tuples of plain values that stand for what a value means, alike in every process."""
         if isinstance(value, enum.Enum):
             return _kind(value), value.name
@@ -73,7 +73,7 @@ class Normaliser:
         return self._object(value, inner)
 
     def _function(self, function: types.FunctionType, inner: _Inner) -> object:
-        is_repeat = any(other is function for other in self.sourced)  # it closes over itself, or two hold it
+        is_repeat = any(sourced is function for sourced in self.sourced)  # it closes over itself, or two hold it
         number = self._source(function)
         if is_repeat:
             return number
@@ -81,15 +81,15 @@ class Normaliser:
 
     def _source(self, value: Sourced) -> object:
         """Return where in :attr:`sourced` a function, class or module is."""
-        for number, other in enumerate(self.sourced):
-            if other is value and not isinstance(value, Versioned):
+        for number, sourced in enumerate(self.sourced):
+            if sourced is value and not isinstance(value, Versioned):
                 return "source", number
         if len(self.sourced) >= _MOST_SOURCES:
             return _kind(value)
         self.sourced.append(value)
         return "source", len(self.sourced) - 1
 
-    def _object(self, value: Any, inner: _Inner) -> object:
+    def _object(self, value: object, inner: _Inner) -> object:
         """Return the meaning of a value that holds others."""
         if type(value).__module__ in _BY_WORDS:
             return _kind(value), repr(value)
@@ -120,7 +120,7 @@ def file_of(value: object) -> Path | None:
     return Path(name) if name.endswith(".py") and os.path.isfile(name) else None
 
 
-def _wrapped(value: Any) -> object:
+def _wrapped(value: object) -> object:
     """Return what an object wraps, as ``functools.cache`` does, without asking its ``__getattr__``."""
     attributes = getattr(value, "__dict__", None) if hasattr(type(value), "__dict__") else None
     if isinstance(attributes, dict) and "__wrapped__" in attributes:
@@ -128,7 +128,7 @@ def _wrapped(value: Any) -> object:
     return getattr(value, "__wrapped__", None) if hasattr(type(value), "__wrapped__") else None
 
 
-def _settings(value: Any, inner: _Inner) -> Iterable[object]:
+def _settings(value: object, inner: _Inner) -> Iterable[object]:
     """Return the meaning of an object's settings: a dataclass's fields, else a user's object's attributes."""
     if dataclasses.is_dataclass(value):
         return [(field.name, inner(getattr(value, field.name, None))) for field in dataclasses.fields(value)]
@@ -153,7 +153,7 @@ def code_meaning(code: types.CodeType, inner: _Inner) -> object:
     return code.co_code, code.co_names, tuple(map(inner, code.co_consts))
 
 
-def reference(value: Any) -> object:
+def reference(value: object) -> object:
     """Return the name of what is not the user's own, or has no source."""
     name = getattr(value, "__qualname__", getattr(value, "__name__", ""))
     return _anywhere(str(getattr(value, "__module__", "") or "")), name

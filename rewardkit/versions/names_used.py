@@ -14,17 +14,11 @@ from sandbox import parse_expression
 
 
 class ImportTarget(NamedTuple):
-    """What an import statement binds a name to.
+    """What an import statement binds a name to."""
 
-    Attributes:
-        module: The module's dotted name; empty in ``from . import name``.
-        level: How many dots stood before it.
-        name: What is taken out of the module; ``None`` for the module itself, ``"*"`` for all of it.
-    """
-
-    module: str
-    level: int = 0
-    name: str | None = None
+    module: str  # the module's dotted name; empty in ``from . import name``.
+    level: int = 0  # how many dots stood before it
+    name: str | None = None  # what is taken out of the module; ``None`` for the module itself, ``"*"`` for all of it
 
 
 class Use(NamedTuple):
@@ -103,13 +97,13 @@ def uses(node: ast.AST) -> list[Use]:
 def _local_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
     """Return the names that a function binds, unless its decorators, defaults or annotations mention them too."""
     outside = [function.args, *function.decorator_list, *([function.returns] if function.returns else [])]
-    taken = {part.id for root in outside for part in ast.walk(root) if isinstance(part, ast.Name)}
+    used_names = {part.id for root in outside for part in ast.walk(root) if isinstance(part, ast.Name)}
     for part in ast.walk(function):
         if isinstance(part, ast.Global | ast.Nonlocal):
-            taken.update(part.names)
+            used_names.update(part.names)
     parameters = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
     bound = {name for statement in function.body for part in own_nodes(statement) for name in bound_by(part)}
-    return frozenset((parameters | bound) - taken)
+    return frozenset((parameters | bound) - used_names)
 
 
 def _name(called: ast.expr) -> str | None:

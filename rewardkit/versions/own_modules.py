@@ -37,27 +37,17 @@ _CONSTANT = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 
 
 class Place(NamedTuple):
-    """Where a module lies.
+    """Where a module lies."""
 
-    Attributes:
-        file: Its source; ``None`` for a package without ``__init__.py``.
-        folders: Where its submodules are looked for; none for anything but a package.
-    """
-
-    file: Path | None
-    folders: tuple[Path, ...]
+    file: Path | None  # its source; ``None`` for a package without ``__init__.py``
+    folders: tuple[Path, ...]  # where its submodules are looked for; none for anything but a package
 
 
 class Fragment(NamedTuple):
-    """A piece of source as a fingerprint reads it.
+    """A piece of source as a fingerprint reads it."""
 
-    Attributes:
-        digest: Of its shape.
-        uses: The names that it takes from its module.
-    """
-
-    digest: str
-    uses: Sequence[Use]
+    digest: str  # of its shape
+    uses: Sequence[Use]  # the names that it takes from its module
 
 
 class Module:
@@ -130,13 +120,11 @@ class Module:
 
     def bound(self, name: str) -> list[ast.stmt]:
         """Return the statements that bind or change a name, imports aside, in order."""
-        chosen = [*self._bound.get(name, ()), *self._changes.get(name, ())]
-        places = {id(statement): statement for statement in chosen}
-        return (
-            [statement for statement in self.statements if id(statement) in places]
-            if len(places) > 1
-            else list(places.values())
-        )
+        statements = [*self._bound.get(name, ()), *self._changes.get(name, ())]
+        numbers = set(map(id, statements))
+        if len(numbers) < 2:  # the usual case, without a walk through the module
+            return statements[:1]
+        return [statement for statement in self.statements if id(statement) in numbers]
 
     def fragment(self, node: ast.AST) -> Fragment:
         """Return what one of the module's nodes says, and the names that it takes from the module; read once."""
@@ -157,20 +145,20 @@ class Module:
 
     def definition(self, name: str, line: int) -> ast.AST | None:
         """Return the function of a name, at a line where several have it; ``None`` if unsure."""
-        named = self._definitions.get(name, [])
-        chosen = [node for node in named if _first_line(node) == line] or named
-        return chosen[0] if len(chosen) == 1 else None
+        nodes = self._definitions.get(name, [])
+        matches = [node for node in nodes if _first_line(node) == line] or nodes
+        return matches[0] if len(matches) == 1 else None
 
     def classes(self, name: str, line: int | None) -> list[ast.ClassDef]:
         """Return the classes of a name: the one around a line where several have it, all where none is known."""
-        named = [node for node in self._definitions.get(name, []) if isinstance(node, ast.ClassDef)]
-        around = [node for node in named if line is not None and _first_line(node) <= line <= (node.end_lineno or 0)]
-        return around or named
+        nodes = [node for node in self._definitions.get(name, []) if isinstance(node, ast.ClassDef)]
+        around = [node for node in nodes if line is not None and _first_line(node) <= line <= (node.end_lineno or 0)]
+        return around or nodes
 
     def lambdas(self, line: int) -> list[ast.Lambda]:
         """Return the lambdas that begin at a line."""
-        named = self._definitions.get("<lambda>", [])
-        return [node for node in named if isinstance(node, ast.Lambda) and node.lineno == line]
+        nodes = self._definitions.get("<lambda>", [])
+        return [node for node in nodes if isinstance(node, ast.Lambda) and node.lineno == line]
 
 
 def _first_line(node: ast.AST) -> int:
@@ -210,12 +198,12 @@ def _is_marker(decorator: ast.expr, imports: Mapping[str, Sequence[ImportTarget]
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     match called:
         case ast.Name(id=name):
-            named = [(target.name, target) for target in imports.get(name, ())]
+            targets = [(target.name, target) for target in imports.get(name, ())]
         case ast.Attribute(value=ast.Name(id=module), attr=name):
-            named = [(name, target) for target in imports.get(module, ()) if target.name is None]
+            targets = [(name, target) for target in imports.get(module, ()) if target.name is None]
         case _:
             return False
-    return any(name in _MARKERS and target.module == "rewardkit" for name, target in named)
+    return any(name in _MARKERS and target.module == "rewardkit" for name, target in targets)
 
 
 def read(file: Path) -> Module | None:

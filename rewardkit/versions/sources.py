@@ -110,7 +110,7 @@ def _innermost(function: object) -> object:
     return function if isinstance(function, types.FunctionType | type) else type(function)
 
 
-def _called(value: Any) -> Any:
+def _called(value: object) -> Any:
     """Return the function of a reward, which may be the very one whose version is asked for, or use it."""
     return vars(value).get("__wrapped__", value) if isinstance(value, Versioned) else value
 
@@ -121,11 +121,11 @@ def _definition(module: Module, code: types.CodeType) -> Any:
         return module.definition(code.co_name, code.co_firstlineno)
     here = module.lambdas(code.co_firstlineno)
     if len(here) > 1:  # on one line: the one whose body is what the code returns
-        places = {(line, column, end_line, end) for line, end_line, column, end in code.co_positions()}
+        positions = {(line, column, end_line, end) for line, end_line, column, end in code.co_positions()}
         here = [
             node
             for node in here
-            if (node.body.lineno, node.body.col_offset, node.body.end_lineno, node.body.end_col_offset) in places
+            if (node.body.lineno, node.body.col_offset, node.body.end_lineno, node.body.end_col_offset) in positions
         ]
     return here[0] if len(here) == 1 else None
 

@@ -351,6 +351,7 @@ WRONG_CSV: dict[str, tuple[str | bytes, str]] = {
         ":2: not UTF-8: invalid continuation byte at byte 5; save it in UTF-8",
     ),
     "json-lines": (f"{GOOD}\n", ":1: begins with JSON, and not with a header of CSV; name a file of JSON Lines .jsonl"),
+    "old-mac": ("prompt,completion\rp,c\r", ":1: a carriage return stands outside quotes; end each line with \\n"),
     "workbook": (b"PK\x03\x04" + b"x" * 20, ": a workbook or another zip file, and no CSV; save it as CSV UTF-8"),
 }
 
@@ -372,10 +373,12 @@ def test_a_file_that_is_not_what_its_name_says_is_told_as_such(tmp_path: Path) -
         read_rollouts(_csv(tmp_path, text, "rows.jsonl"))
     with pytest.raises(DataError, match=r"rows.parquet:1: not JSON: .*; despite its name this is not Parquet"):
         read_rollouts(_csv(tmp_path, text, "rows.parquet"))
+    with pytest.raises(DataError, match=r"rows.jsonl:1: not JSON"):
+        read_rollouts(_csv(tmp_path, "prompt,comp\rletion\np,c\n", "rows.jsonl"))  # a header that no CSV reader takes
 
 
 @pytest.mark.parametrize("place", ["absent.jsonl", "."], ids=["absent", "folder"])
 def test_a_file_that_is_not_there_is_a_data_error(tmp_path: Path, place: str) -> None:
     """No file, or a folder in its place, is the caller's mistake like any other."""
-    with pytest.raises(DataError, match=r"No such file|Is a directory"):
+    with pytest.raises(DataError, match=r"No such file|a folder that Dataset.save_to_disk did not write"):
         read_rollouts(tmp_path / place)
