@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -32,6 +33,7 @@ __all__ = [
     "zero_variance",
 ]
 
+_Array: TypeAlias = Any  # an array of numpy or a tensor of torch, which may not be installed
 EPS = 1e-4
 """What TRL adds to a standard deviation before it divides by it."""
 
@@ -213,7 +215,7 @@ def _floats(values: object) -> tuple[Any, Any]:
         raise ObjectiveError(f"rewards: expected numbers, nan or None: {exc}") from exc
 
 
-def _shaped(result: Any, rewards: Any, xp: Any) -> Any:
+def _shaped(result: _Array, rewards: _Array, xp: ModuleType) -> Any:
     """Return what was found in the shape, and where those are floats in the dtype, of the rewards."""
     if xp is np:
         is_float = isinstance(rewards, np.ndarray) and rewards.dtype.kind == "f"
@@ -222,7 +224,7 @@ def _shaped(result: Any, rewards: Any, xp: Any) -> Any:
     return shaped.to(rewards.dtype) if rewards.is_floating_point() else shaped
 
 
-def _grouped(rewards: Any, num_generations: int) -> Any:
+def _grouped(rewards: _Array, num_generations: int) -> Any:
     count = int(np.prod(rewards.shape))
     is_integer = isinstance(num_generations, int | np.integer) and not isinstance(num_generations, bool)
     if not is_integer or num_generations < 1 or count % num_generations:
@@ -305,7 +307,7 @@ def _or_zero(values: object) -> Any:
     return xp.where(xp.isnan(values), _like(0.0, values), values)
 
 
-def _like(value: Any, array: Any) -> Any:
+def _like(value: _Array, array: _Array) -> Any:
     xp = _floats(array)[0]
     if xp is np:
         return np.asarray(value, dtype=array.dtype)

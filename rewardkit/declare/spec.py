@@ -319,7 +319,8 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: object, rew
     _refuse_mixed_up(kind, name, reward)
     if name == ENVIRONMENTS_COLUMN:
         return Parameter(name, required, _environments_filler(kind), build_coercer(Any))
-    if kind is Kind.GROUP and get_origin(annotation) in LISTS and _of_each_completion(name, annotation):
+    is_own = name == ENVIRONMENT_COLUMN or _names_workspace(annotation)  # a value for each completion
+    if kind is Kind.GROUP and get_origin(annotation) in LISTS and is_own:
         return _own_parameter(name, required, _coercer(get_args(annotation)[0], reward, name))
     if kind is Kind.GROUP and name == ENVIRONMENT_COLUMN:
         raise RewardDefinitionError(
@@ -331,11 +332,6 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: object, rew
     if coercer.passthrough:
         return Parameter(name, required, lambda r, c, p: _fresh(r[0].example[name]), coercer)
     return Parameter(name, required, lambda r, c, p: coerce_column(coercer, name, r[0].example[name], p[0]), coercer)
-
-
-def _of_each_completion(name: str, annotation: object) -> bool:
-    """Whether a group reward's column has a value for each completion, and not one for the prompt."""
-    return name == ENVIRONMENT_COLUMN or _names_workspace(annotation)
 
 
 def _names_workspace(annotation: object) -> bool:

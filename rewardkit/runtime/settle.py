@@ -107,7 +107,10 @@ class Settler:
             assert isinstance(call, RewardCall)
             call.attempts += 1
             options = self._rewards[call.target].spec.options
-            finding = _finding(result, len(call.places))
+            if result.status is CallStatus.ANSWERED:
+                finding = decode(result.answer, len(call.places))
+            else:
+                finding = failure(_CAUSES[result.status], result.message)
             outcomes = self._outcomes_of(call, finding, result)
             cause = outcomes[0].cause
             if cause is not None and len({outcome.cause for outcome in outcomes}) == 1:
@@ -203,12 +206,6 @@ def check_failure(options: RewardOptions, outcome: Outcome, row: int, step: int 
         raise InfrastructureError(message)
     if every:
         raise RewardFailedError(message)
-
-
-def _finding(result: CallResult, rollouts: int) -> CallFinding:
-    if result.status is CallStatus.ANSWERED:
-        return decode(result.answer, rollouts)
-    return failure(_CAUSES[result.status], result.message)
 
 
 def _outcome(finding: CallFinding, execution: Execution, options: RewardOptions) -> Outcome:

@@ -53,7 +53,8 @@ def _suite(root: ElementTree.Element, suite: Suite) -> ElementTree.Element:
         case = ElementTree.SubElement(element, "testcase", names)
         if verdict.passed or verdict.case.id in suite.accepted:
             continue
-        kind = _kind(verdict)
+        failed = any(outcome.status is Status.FAILED for _, _, outcome in verdict.differences())
+        kind = "error" if failed else "failure"
         counts[kind] += 1
         index, expected, outcome = next(verdict.differences())
         where = f"completion {index}: " if verdict.case.group else ""
@@ -67,11 +68,6 @@ def _suite(root: ElementTree.Element, suite: Suite) -> ElementTree.Element:
     element.set("skipped", "0")
     element.set("time", f"{seconds:.6f}")
     return element
-
-
-def _kind(verdict: CaseResult) -> str:
-    failed = any(outcome.status is Status.FAILED for _, _, outcome in verdict.differences())
-    return "error" if failed else "failure"
 
 
 def _text(text: str) -> str:

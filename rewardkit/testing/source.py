@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from rewardkit.errors import DataError
 from rewardkit.loading.config import key_twice
@@ -174,7 +174,17 @@ def _from_yaml(path: Path, text: str) -> Source:
     raise DataError(f"{path}: expected a list of cases, or a mapping with 'cases'")
 
 
-def _table(path: Path, loader: Any, root: Any) -> Source:
+class _YamlNode(Protocol):
+    """A node of yaml's, which is imported late."""
+
+    id: str
+    value: Any  # text of a scalar, nodes of a sequence, pairs of nodes of a mapping
+    flow_style: bool
+    start_mark: Any
+    end_mark: Any
+
+
+def _table(path: Path, loader: Any, root: _YamlNode) -> Source:
     cases = _own(path, root).get("cases")
     root.value = [pair for pair in root.value if pair[0].value != "cases"]
     settings = _yaml_entry(path, loader, root)
@@ -183,7 +193,7 @@ def _table(path: Path, loader: Any, root: Any) -> Source:
     return Source(settings, _cases(path, loader, cases))
 
 
-def _cases(path: Path, loader: Any, listed: Any) -> list[Entry]:
+def _cases(path: Path, loader: Any, listed: _YamlNode) -> list[Entry]:
     expectations: list[Any] = []
     entries = []
     for node in listed.value:
@@ -198,7 +208,7 @@ def _cases(path: Path, loader: Any, listed: Any) -> list[Entry]:
     ]
 
 
-def _yaml_entry(path: Path, loader: Any, node: Any) -> Entry:
+def _yaml_entry(path: Path, loader: Any, node: _YamlNode) -> Entry:
     own = _own(path, node)
     lines = {key.value: f"{path}:{_line(key)}" for key, _ in node.value}
     texts = {key: text for key in _TEXTS if key in own and (text := _as_written(own[key])) is not None}
@@ -206,7 +216,7 @@ def _yaml_entry(path: Path, loader: Any, node: Any) -> Entry:
     return Entry(f"{path}:{_line(node)}", {**values, **texts}, lines, functools.partial(_yaml_span, own))
 
 
-def _own(path: Path, node: Any) -> dict[str, Any]:
+def _own(path: Path, node: _YamlNode) -> dict[str, Any]:
     """Return the nodes of a mapping's own keys, without those that a merge brings."""
     own: dict[str, Any] = {}
     for key, value in node.value:
@@ -216,7 +226,7 @@ def _own(path: Path, node: Any) -> dict[str, Any]:
     return own
 
 
-def _as_written(node: Any) -> Any:
+def _as_written(node: _YamlNode) -> Any:
     """Return a prompt or completion as text, 4 of ``completion: 4`` too; ``None`` for anything but text."""
     if node.id == "scalar":
         return node.value
@@ -225,7 +235,7 @@ def _as_written(node: Any) -> Any:
     return None
 
 
-def _line(node: Any) -> int:
+def _line(node: _YamlNode) -> int:
     return int(node.start_mark.line) + 1
 
 
@@ -241,7 +251,7 @@ def _yaml_span(own: Mapping[str, Any], steps: Steps) -> Span | None:
     return None if node is None else Span(int(node.start_mark.index), _end(node))
 
 
-def _end(node: Any) -> int:
+def _end(node: _YamlNode) -> int:
     """Return where a value ends; a block ends with its last part."""
     if node.id == "scalar" or node.flow_style or not node.value:
         return int(node.end_mark.index)
