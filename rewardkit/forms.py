@@ -117,7 +117,7 @@ class TextParameter(NamedTuple):
     """How a reward takes its prompt, completion or completions."""
 
     name: str  # the parameter: ``prompt``, ``completion`` or ``completions``
-    form: Form  # the form
+    form: Form
     annotation: str  # the annotation as it is written, ``""`` where nothing is written
 
     @classmethod

@@ -58,7 +58,7 @@ class ColumnMisfit(NamedTuple):
     """A column's value that is not what the annotation says."""
 
     row: int  # the number of the row, from 0
-    column: str  # the column
+    column: str
     error: str  # what is wrong
 
 
@@ -319,8 +319,8 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: object, rew
     _refuse_mixed_up(kind, name, reward)
     if name == ENVIRONMENTS_COLUMN:
         return Parameter(name, required, _environments_filler(kind), build_coercer(Any))
-    is_own = name == ENVIRONMENT_COLUMN or _names_workspace(annotation)  # a value for each completion
-    if kind is Kind.GROUP and get_origin(annotation) in LISTS and is_own:
+    is_list = kind is Kind.GROUP and get_origin(annotation) in LISTS
+    if is_list and (name == ENVIRONMENT_COLUMN or _names_workspace(annotation)):  # a value for each completion
         return _own_parameter(name, required, _coercer(get_args(annotation)[0], reward, name))
     if kind is Kind.GROUP and name == ENVIRONMENT_COLUMN:
         raise RewardDefinitionError(

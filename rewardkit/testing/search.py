@@ -17,7 +17,7 @@ Unit = tuple[int, tuple[Any, ...]]
 class Found(NamedTuple):
     """How a law was broken."""
 
-    law: str  # the law
+    law: str
     units: tuple[Unit, ...]  # what was scored when it broke
     happened: str  # what happened, in words
     trace: str | None = None  # the reward's own frames, where it raised

@@ -16,7 +16,7 @@ from sandbox import parse_expression
 class ImportTarget(NamedTuple):
     """What an import statement binds a name to."""
 
-    module: str  # the module's dotted name; empty in ``from . import name``.
+    module: str  # the module's dotted name; empty in ``from . import name``
     level: int = 0  # how many dots stood before it
     name: str | None = None  # what is taken out of the module; ``None`` for the module itself, ``"*"`` for all of it
 
