@@ -25,8 +25,8 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 def function_of(source: str, wanted: str) -> str:
     """Return the function ``wanted`` of a text, or the only one if it is empty. Raises RewardLoadError."""
     tree = _parsed(source)
-    functions = [one for one in tree.body if isinstance(one, _Function)]
-    names = [one.name for one in functions]
+    functions = [node for node in tree.body if isinstance(node, _Function)]
+    names = [function.name for function in functions]
     if wanted:
         bound = set(_bound(tree))
         if wanted in bound or "*" in bound:
@@ -34,13 +34,15 @@ def function_of(source: str, wanted: str) -> str:
         near = difflib.get_close_matches(wanted, [*bound], n=1)
         has = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names) or 'no function'}"
         raise RewardLoadError(f"no function {wanted!r} in the source; {has}")
-    marked = [one.name for one in functions if any(_is_mark(mark) for mark in one.decorator_list)]
-    found = marked or [name for name in names if not name.startswith("_")]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    marked = [function.name for function in functions if any(_is_mark(mark) for mark in function.decorator_list)]
+    candidates = marked or [name for name in names if not name.startswith("_")]
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
         raise RewardLoadError("no function in the source; a reward is a function of the completion")
-    raise RewardLoadError(f"the source has {len(found)} functions, {', '.join(found)}: say which one is the reward")
+    raise RewardLoadError(
+        f"the source has {len(candidates)} functions, {', '.join(candidates)}: say which is the reward"
+    )
 
 
 def written(record: Path, name: str, source: str) -> Path:

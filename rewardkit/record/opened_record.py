@@ -24,7 +24,7 @@ _UNSOUND = (
 
 
 class OpenedRecord:
-    """A run's record, open for reading in one thread; RecordError where there is none that this release can read."""
+    """A run's record, open for reading in one thread; RecordError where this release can read no record there."""
 
     def __init__(self, run: str | os.PathLike[str] | RecordPlace) -> None:
         self.path = place_of_record(run)

@@ -27,7 +27,7 @@ def packed(text: str) -> bytes:
 
 
 def unpacked(body: bytes) -> str:
-    """Return a stored text; zlib.error if it is damaged or larger than any text, UnicodeDecodeError if it is none."""
+    """Return a stored text; zlib.error if it is damaged or larger than any text, UnicodeDecodeError if not UTF-8."""
     raw = zlib.decompress(body) if len(body) * _MOST_RATIO <= LARGEST_TEXT else _bounded(body)
     return raw.decode("utf-8", "surrogatepass")
 
