@@ -184,7 +184,7 @@ class _YamlNode(Protocol):
     end_mark: Any
 
 
-def _table(path: Path, loader: Any, root: _YamlNode) -> Source:
+def _table(path: Path, loader: Any, root: Any) -> Source:
     cases = _own(path, root).get("cases")
     root.value = [pair for pair in root.value if pair[0].value != "cases"]
     settings = _yaml_entry(path, loader, root)
@@ -193,7 +193,7 @@ def _table(path: Path, loader: Any, root: _YamlNode) -> Source:
     return Source(settings, _cases(path, loader, cases))
 
 
-def _cases(path: Path, loader: Any, listed: _YamlNode) -> list[Entry]:
+def _cases(path: Path, loader: Any, listed: Any) -> list[Entry]:
     expectations: list[Any] = []
     entries = []
     for node in listed.value:
