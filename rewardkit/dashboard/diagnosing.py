@@ -15,8 +15,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewardkit.dashboard.as_json import attributes
 from rewardkit.dashboard.jobs import end_with_server
-from rewardkit.dashboard.messages import attributes
 from rewardkit.errors import RecordError
 from rewardkit.health.detectors import DETECTORS
 from rewardkit.health.examine import Diagnosis, diagnose_run

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardkit.dashboard.messages import plain
+from rewardkit.dashboard.as_json import plain
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Floats, Whole
 from rewardkit.record.values import RecordedPrompt

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardkit.dashboard.messages import attributes, call_fields, output_fields, plain, text_json
+from rewardkit.dashboard.as_json import attributes, call_fields, output_fields, plain, text_json
 from rewardkit.dashboard.prompt_index import PromptIndex, value_text
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rewardkit.dashboard.messages import attributes, call_fields, output_fields, text_json
+from rewardkit.dashboard.as_json import attributes, call_fields, output_fields, text_json
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.dashboard.sums import summaries

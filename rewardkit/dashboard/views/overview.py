@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rewardkit.dashboard.messages import attributes
+from rewardkit.dashboard.as_json import attributes
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import OpenRun
 from rewardkit.dashboard.sums import summaries

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rewardkit.dashboard import messages, prompt_index
+from rewardkit.dashboard import as_json, prompt_index
 from rewardkit.dashboard.prompt_index import ORDERS, PromptIndex
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, OpenRun, RunCache
@@ -330,8 +330,8 @@ def test_a_long_text_is_sent_in_two_parts(tmp_path: Path) -> None:
         opened = OpenRun(run, RunCache())
         text, talk = (views.completion(opened, asked(id=number))["completion"] for number in (1, 1 + GROUP))
         whole = views.completion(opened, asked(id=1, rest=1))["completion"]
-    assert (messages.FIRST_CHARS, 1_000_000, False) == (len(text["text"]), text["chars"], text["whole"])
-    assert (messages.FIRST_CHARS, 1_000_000, False) == (
+    assert (as_json.FIRST_CHARS, 1_000_000, False) == (len(text["text"]), text["chars"], text["whole"])
+    assert (as_json.FIRST_CHARS, 1_000_000, False) == (
         len(talk["messages"][0]["parts"][0]["text"]), talk["chars"], talk["whole"],
     )  # fmt: skip
     assert (long, True) == (whole["text"], whole["whole"])
@@ -339,13 +339,13 @@ def test_a_long_text_is_sent_in_two_parts(tmp_path: Path) -> None:
 
 def test_a_text_that_was_left_out_is_nothing(tmp_path: Path) -> None:
     """It is not shown as an empty one."""
-    assert messages.text_json(None) is None
-    assert messages.text_json("") == {"text": "", "chars": 0, "whole": True}
+    assert as_json.text_json(None) is None
+    assert as_json.text_json("") == {"text": "", "chars": 0, "whole": True}
 
 
 def test_a_conversation_becomes_parts(tmp_path: Path) -> None:
     """Text, thinking, calls of tools in three notations, results, and what is none of these."""
-    found = messages.text_json([
+    found = as_json.text_json([
         {"role": "assistant", "reasoning_content": "hm", "content": None,
          "tool_calls": [{"id": "1", "function": {"name": "add", "arguments": '{"a": 1}'}}]},
         {"role": "tool", "name": "add", "content": "2"},
