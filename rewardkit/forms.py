@@ -19,19 +19,15 @@ from rewardkit.messages import ROLES, completion_text, prompt_text
 from rewardkit.shown.text import shorten
 from rewardkit.types import Message
 
-_MOST_LAYERS = 100
-"""Layers of an annotation that are looked through; an alias of itself has no end."""
+_MOST_LAYERS = 100  # Layers of an annotation that are looked through; an alias of itself has no end
 
 
 class Form(StrEnum):
     """What a reward is handed of a prompt or completion."""
 
-    TEXT = "text"
-    """A string; of a conversation the last message that counts."""
-    MESSAGES = "messages"
-    """A list of chat messages; a string is refused."""
-    AS_IS = "as it is"
-    """What the rollout holds: a string or a list of messages."""
+    TEXT = "text"  # A string; of a conversation the last message that counts
+    MESSAGES = "messages"  # A list of chat messages; a string is refused
+    AS_IS = "as it is"  # What the rollout holds: a string or a list of messages
 
 
 def form_of(annotation: object) -> Form | None:

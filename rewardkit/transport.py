@@ -153,8 +153,7 @@ def _own_modules(function: object) -> list[ModuleType]:
     return [module for module in modules if module is not None and not importable(module.__name__)]
 
 
-FILE_MODULES = "rewardkit_file_"
-"""Modules loaded from a file have this and a digest of the path as their name."""
+FILE_MODULES = "rewardkit_file_"  # Modules loaded from a file have this and a digest of the path as their name
 
 
 class _FromSource(importlib.machinery.SourceFileLoader):

@@ -24,8 +24,7 @@ import re
 
 from sandbox import parse_expression
 
-MAX_TEXT_CHARS = 10_000_000
-"""The most characters of text that are read as a container."""
+MAX_TEXT_CHARS = 10_000_000  # The most characters of text that are read as a container
 
 MAX_LITERAL_CHARS = 1_000_000
 """The most characters that are read as a Python literal, whose syntax tree takes up to 500 times its memory."""

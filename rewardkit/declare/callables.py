@@ -11,8 +11,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, get_origin
 
-_MOST_LAYERS = 100
-"""Layers that are looked through; a callable that wraps itself has no end."""
+_MOST_LAYERS = 100  # Layers that are looked through; a callable that wraps itself has no end
 
 
 def without_partials(function: object) -> Any:

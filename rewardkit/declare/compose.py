@@ -24,8 +24,7 @@ from rewardkit.versions.fingerprint import Fingerprint
 if TYPE_CHECKING:
     from rewardkit.declare.decorator import Reward
 
-Values = Mapping["Reward[..., Any]", float | None]
-"""The leaves' scores, ``None`` for a skipped leaf."""
+Values = Mapping["Reward[..., Any]", float | None]  # The leaves' scores, `None` for a skipped leaf
 
 
 class Composable(Versioned):

@@ -21,8 +21,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _NOT_GIVEN = object()
-_OF_TRAINERS = {"prompts", "completions"}
-"""The keywords with which TRL calls a reward function; no reward has both."""
+_OF_TRAINERS = {"prompts", "completions"}  # The keywords with which TRL calls a reward function; no reward has both
 
 
 class Reward(Composable, Generic[P, R]):

@@ -75,20 +75,16 @@ class Parameter:
     """How one parameter of a reward is filled.
 
     Attributes:
-        name: Its name, and for a column the column's name.
-        required: Whether it has no default of its own.
-        fill: Returns the value from the call's rollouts, its context and the rollouts' places in the batch.
         coercer: What turns a column's value into the annotated type; ``None`` for anything but a column.
         taken: In which form it takes a prompt, a completion or a group's completions; ``None`` for others.
-        supplied: Whether it is filled even where the reward is called as a plain function.
     """
 
-    name: str
-    required: bool
-    fill: Filler
+    name: str  # Its name, and for a column the column's name
+    required: bool  # Whether it has no default of its own
+    fill: Filler  # Returns the value from the call's rollouts, its context and the rollouts' places in the batch
     coercer: Coercer | None = None
     taken: TextParameter | None = None
-    supplied: bool = False
+    supplied: bool = False  # Whether it is filled even where the reward is called as a plain function
 
     @property
     def column(self) -> bool:
@@ -101,30 +97,20 @@ class RewardSpec:
     """A reward's function, options and parameter plan.
 
     Attributes:
-        function: What the author wrote.
-        kind: Whether one call scores one rollout or a group.
-        options: What the author asked of the runtime.
-        parameters: The plan, in the order of the signature.
-        rest: What coerces ``**columns``; ``None`` where the function has no such parameter.
-        fingerprint: The fingerprint of source, settings and options.
-        is_async: Whether the function is an ``async def``.
-        hints: The parameters' annotations, resolved.
         bound: Names of parameters that are set already, by a partial or as ``self``; no column fills them.
-        always: Names and fillers of the parameters that every call fills.
-        any_finite_score: Whether every finite number is a score of one rollout.
     """
 
-    function: Callable[..., Any]
-    kind: Kind
-    options: RewardOptions
-    parameters: tuple[Parameter, ...]
-    rest: Coercer | None
-    fingerprint: Fingerprint
-    is_async: bool
-    hints: Mapping[str, Any]
+    function: Callable[..., Any]  # What the author wrote
+    kind: Kind  # Whether one call scores one rollout or a group
+    options: RewardOptions  # What the author asked of the runtime
+    parameters: tuple[Parameter, ...]  # The plan, in the order of the signature
+    rest: Coercer | None  # What coerces `**columns`; `None` where the function has no such parameter
+    fingerprint: Fingerprint  # The fingerprint of source, settings and options
+    is_async: bool  # Whether the function is an `async def`
+    hints: Mapping[str, Any]  # The parameters' annotations, resolved
     bound: frozenset[str] = frozenset()
-    always: tuple[tuple[str, Filler], ...] = ()
-    any_finite_score: bool = False
+    always: tuple[tuple[str, Filler], ...] = ()  # Names and fillers of the parameters that every call fills
+    any_finite_score: bool = False  # Whether every finite number is a score of one rollout
 
     def __post_init__(self) -> None:
         """Derive what each call would otherwise compute again."""

@@ -10,8 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-REASON_CHARS = 12_000
-"""Characters of a reason that leave; fewer than these are kept."""
+REASON_CHARS = 12_000  # Characters of a reason that leave; fewer than these are kept
 _MAX_SHOWN_CHARS = 80
 
 

@@ -15,8 +15,7 @@ from rewardkit.errors import InfrastructureError
 from sandbox import PROFILES, AssertsRun, ExecutionResult, ExecutionStatus, Level, Sandbox, cores
 from sandbox.errors import PoolClosedError, SandboxUnavailableError
 
-LEVEL_VARIABLE = "REWARDKIT_SANDBOX_LEVEL"
-"""Environment variable: the level of rewards' jails, ``auto`` unless set."""
+LEVEL_VARIABLE = "REWARDKIT_SANDBOX_LEVEL"  # Environment variable: the level of rewards' jails, `auto` unless set
 PROFILE_VARIABLE = "REWARDKIT_SANDBOX_PROFILE"
 """Environment variable: what rewards' jails have loaded, ``python`` unless set."""
 

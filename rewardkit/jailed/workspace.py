@@ -25,14 +25,10 @@ if TYPE_CHECKING:
 ROOTS_VARIABLE = "REWARDKIT_WORKSPACES"
 """Environment variable: the folders in which workspaces may lie, separated as in ``PATH``; unless set, the current one
 and that of temporary files."""
-MOST_FILES = 10_000
-"""Files and folders that a workspace may have where they are listed."""
-MOST_DEPTH = 64
-"""Folders that may lie in one another."""
-MOST_BYTES = 1 << 20
-"""Bytes of a file that is read, unless told otherwise."""
-MOST_COPIED_BYTES = 32 << 20
-"""Bytes of all files together that a command gets."""
+MOST_FILES = 10_000  # Files and folders that a workspace may have where they are listed
+MOST_DEPTH = 64  # Folders that may lie in one another
+MOST_BYTES = 1 << 20  # Bytes of a file that is read, unless told otherwise
+MOST_COPIED_BYTES = 32 << 20  # Bytes of all files together that a command gets
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*+(?>\.[A-Za-z_][A-Za-z_0-9]*+)*+")
 _PROGRAM = "import runpy, sys\nsys.path.insert(0, {folder!r})\nsys.argv = {arguments!r}\n{act}\n"
 

@@ -38,10 +38,8 @@ from rewardkit.transport import FILE_MODULES, dumps
 from rewardkit.versions.names_used import ImportTarget
 from rewardkit.versions.own_modules import BUILTINS, find_from, home_of, is_own
 
-FOLDER = "rewards"
-"""The folder beside a record that has the files of changed rewards."""
-MOST_BYTES = 32 << 20
-"""Bytes of all files that travel to another machine."""
+FOLDER = "rewards"  # The folder beside a record that has the files of changed rewards
+MOST_BYTES = 32 << 20  # Bytes of all files that travel to another machine
 _REWARD_FILES = "rewardkit_carried"  # of reward files, which no import finds by name
 
 
@@ -223,11 +221,10 @@ class Carried:
 
     Attributes:
         files: Their content, by the path below the folder in which they will lie.
-        places: Of reward files, that path by the one here.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
-    places: dict[str, str] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)  # Of reward files, that path by the one here
 
     def add(self, path: str, file: Path) -> None:
         """Read a file; raise RewardTransportError where it cannot be read, or all files are more than 32 MB."""

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 RewardLike: TypeAlias = Composable | Callable[..., Any] | str
 """A reward, a composition, a plain function, or a reference to one."""
 
-ENTRY_POINTS = "rewardkit.rewards"
-"""The entry-point group under which packages offer rewards by name."""
+ENTRY_POINTS = "rewardkit.rewards"  # The entry-point group under which packages offer rewards by name
 
 _CALL = re.compile(r"(?:(?P<place>[^()]+):)?(?P<name>[^\W\d]\w*)(?P<call>\(.*\))", re.DOTALL)
 

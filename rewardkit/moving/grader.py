@@ -37,8 +37,7 @@ from rewardkit.moving.grader_template import item_of, sample_of
 from rewardkit.runtime.attempt import score_of
 from rewardkit.types import COST_METRICS, Score
 
-MODELS = "rewardkit.graders"
-"""The entry-point group under which packages offer what asks a model, by the grader's type."""
+MODELS = "rewardkit.graders"  # The entry-point group under which packages offer what asks a model, by the grader's type
 
 
 class AskedModel(Protocol):
@@ -68,11 +67,10 @@ class GraderFunction(RewardFunction, Versioned):
     """The function of a grader without models.
 
     Attributes:
-        grader: The grader.
         models: What asks the models of its parts, by the part's name; ``""`` for a grader that stands alone.
     """
 
-    grader: Grader
+    grader: Grader  # The grader
     models: Mapping[str, AskedModel]
 
     __name__: str = field(init=False)

@@ -13,8 +13,7 @@ from typing import Any
 from rewardkit.errors import RewardDefinitionError
 
 _MOST_CHARS = 2_000
-_DEEPEST = 300
-"""Operations in operations; a worker's stack has room for more."""
+_DEEPEST = 300  # Operations in operations; a worker's stack has room for more
 _OPERATORS: dict[type[ast.AST], Callable[..., float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

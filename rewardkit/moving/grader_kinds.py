@@ -21,8 +21,7 @@ from rewardkit.types import Cause
 if TYPE_CHECKING:
     from sandbox import ExecutionResult
 
-PYTHON_TIMEOUT_S = 120.0
-"""Seconds that a python grader may take, as the service allowed."""
+PYTHON_TIMEOUT_S = 120.0  # Seconds that a python grader may take, as the service allowed
 _TYPES = "string_check, text_similarity, python, score_model, label_model or multi"
 
 

@@ -15,8 +15,7 @@ from rewardkit.types import Text
 _MARK = re.compile(r"\{\{([^{}]*)\}\}")
 _PATH = re.compile(r"\s*(item|sample)((?:\.\w+|\[\d+\])+)\s*")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
-_DEEPEST = 90
-"""Levels of a completion's JSON: the jail takes 100, of which the namespaces around it need some."""
+_DEEPEST = 90  # Levels of a completion's JSON: the jail takes 100, of which the namespaces around it need some
 _OF_SAMPLE = ("output_text", "output_json", "output_tools", "choices")
 
 

@@ -29,8 +29,7 @@ from rewardkit.moving.function import (
 from rewardkit.own_columns import ENVIRONMENTS_COLUMN
 
 _LISTS = ("prompts", "completions", "completion_ids")
-_OWN = ("trainer_state", "log_extra", "log_metric")
-"""What TRL 1.16 passes beside lists."""
+_OWN = ("trainer_state", "log_extra", "log_metric")  # What TRL 1.16 passes beside lists
 _OURS = ("messages", "example", "step", "epoch")
 """Columns of these names are TRL's as any other, while to a reward of ours they mean something else."""
 _NOT_GIVEN: Any = object()

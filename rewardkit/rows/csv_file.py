@@ -17,10 +17,8 @@ from rewardkit.errors import DataError
 from rewardkit.rows.strict_json import decode, reason_of
 from rewardkit.shown.text import shortened
 
-NAMES = frozenset({".csv", ".tsv"})
-"""How the names of CSV files end."""
-DELIMITERS = ",;\t"
-"""What may stand between cells; the header decides."""
+NAMES = frozenset({".csv", ".tsv"})  # How the names of CSV files end
+DELIMITERS = ",;\t"  # What may stand between cells; the header decides
 
 _TALKS = ("prompt", "completion")
 _SEEMS_MESSAGES = re.compile(r"""\s*\[\s*\{\s*["']role["']\s*:""")

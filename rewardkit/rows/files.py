@@ -22,12 +22,9 @@ from rewardkit.rows.csv_file import csv_rows, is_csv, is_header, suffix_of
 from rewardkit.rows.strict_json import decode, reason_of
 from rewardkit.rows.tables import ARROW_FILE, ARROW_STREAM, PARQUET, is_saved, saved_rows, table_rows
 
-STDIN = Path("-")
-"""Stands for standard input."""
-MAX_LINE_BYTES = 2**28
-"""The longest line that is read, unpacked: 256 MiB."""
-MAX_LIST_BYTES = 2**30
-"""The longest JSON list that is read, unpacked: 1 GiB. It is in memory as a whole."""
+STDIN = Path("-")  # Stands for standard input
+MAX_LINE_BYTES = 2**28  # The longest line that is read, unpacked: 256 MiB
+MAX_LIST_BYTES = 2**30  # The longest JSON list that is read, unpacked: 1 GiB. It is in memory as a whole.
 
 Record: TypeAlias = tuple[int, bytes | dict[str, Any]]
 """A record's number, counted from 1, and a line as it stands or the columns of a row of a table."""

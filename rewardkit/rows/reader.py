@@ -20,8 +20,7 @@ from rewardkit.types import Rollout
 _PREVIEW_CHARS = 60
 _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
 
-Talk: TypeAlias = "str | list[dict[str, Any]]"
-"""A prompt or a completion: text, or chat messages."""
+Talk: TypeAlias = "str | list[dict[str, Any]]"  # A prompt or a completion: text, or chat messages
 
 
 class Row(NamedTuple):

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 PARQUET = b"PAR1"
 ARROW_FILE = b"ARROW1"
-ARROW_STREAM = b"\xff\xff\xff\xff"
-"""How files of these formats begin."""
+ARROW_STREAM = b"\xff\xff\xff\xff"  # How files of these formats begin
 JSON_FEATURE = "JsonColumn"
 """What ``datasets`` calls a column that a trainer's adapter of rewardkit holds as JSON text."""
 _BATCH_ROWS = 1024

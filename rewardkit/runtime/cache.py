@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from rewardkit.declare.spec import CallContext, RewardSpec
 from rewardkit.types import Outcome, Rollout, Status
 
-CACHE_ENTRIES = 100_000
-"""Calls whose outcomes a runtime keeps."""
+CACHE_ENTRIES = 100_000  # Calls whose outcomes a runtime keeps
 
 Key = tuple[int, str, bytes]
 

@@ -34,14 +34,12 @@ class RunningBatch(NamedTuple):
     """A batch in a lane.
 
     Attributes:
-        settler: Has its outcomes.
         done: Done when every call has been answered for, or with the error that ended the batch.
-        cancel: Stops what has not been run; does nothing where all is done.
     """
 
-    settler: Settler
+    settler: Settler  # Has its outcomes
     done: concurrent.futures.Future[None]
-    cancel: Callable[[], None]
+    cancel: Callable[[], None]  # Stops what has not been run; does nothing where all is done
 
 
 def run_in_workers(pool: CallPool, settler: Settler) -> RunningBatch:

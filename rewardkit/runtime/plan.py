@@ -20,8 +20,7 @@ from rewardkit.shown.text import shorten
 from rewardkit.types import Cause, Outcome, Rollout, Status
 from sandbox.workers import Call, CollectorPaused
 
-PIECE_ROWS = 4096
-"""Rows of a batch that are prepared at once; the workers score them while the next are being prepared."""
+PIECE_ROWS = 4096  # Rows of a batch that are prepared at once; the workers score them while the next are being prepared
 
 
 @dataclass(slots=True, eq=False)
@@ -36,11 +35,10 @@ class CachedCall(RewardCall):
     """One call of a reward whose outcomes are kept.
 
     Attributes:
-        key: Its key in the cache.
         repeats: Places of equal calls in the same batch, which take this call's outcomes.
     """
 
-    key: Key
+    key: Key  # Its key in the cache
     repeats: list[tuple[int, ...]] = field(default_factory=list)
 
 
@@ -56,12 +54,11 @@ class CallerRows(NamedTuple):
     """One caller's rows of a batch that several callers share.
 
     Attributes:
-        rollouts: The rows; groups are made among these alone.
         late: Why the groups among them are not whole; their group rewards are not run, and the calls count as lost to
             infrastructure. ``None`` where the groups are whole.
     """
 
-    rollouts: Sequence[Rollout]
+    rollouts: Sequence[Rollout]  # The rows; groups are made among these alone
     late: str | None = None
 
 

@@ -12,8 +12,7 @@ from rewardkit.types import Cause
 if TYPE_CHECKING:
     from tenacity import Retrying
 
-FIRST_WAIT_S = 0.05
-"""Seconds before the second attempt; doubled with each further one."""
+FIRST_WAIT_S = 0.05  # Seconds before the second attempt; doubled with each further one
 LONGEST_WAIT_S = 2.0
 
 CURABLE = frozenset({Cause.EXCEPTION, Cause.TIMEOUT, Cause.CRASHED, Cause.INFRASTRUCTURE})

@@ -41,10 +41,8 @@ if TYPE_CHECKING:
 
 _Columns: TypeAlias = Mapping[Reward[..., Any], Sequence[Outcome]]
 
-MAX_LOADS = 3
-"""Times that a worker's loading is tried, each of which may take ``load_timeout_s``."""
-SHORT_ROWS = 256
-"""Rows that are prepared on the event loop: handing them to a thread and back takes longer."""
+MAX_LOADS = 3  # Times that a worker's loading is tried, each of which may take `load_timeout_s`
+SHORT_ROWS = 256  # Rows that are prepared on the event loop: handing them to a thread and back takes longer
 
 
 class RuntimeLane(StrEnum):
@@ -52,8 +50,7 @@ class RuntimeLane(StrEnum):
 
     WORKER = "worker"
     """In isolated worker processes; ``async def`` rewards and those with ``concurrency`` in one of their own."""
-    INLINE = "inline"
-    """In the caller's process: for unit tests and debuggers. No isolation, no deadlines."""
+    INLINE = "inline"  # In the caller's process: for unit tests and debuggers. No isolation, no deadlines.
     RAY = "ray"
     """In worker processes of this machine and of the other nodes of a Ray cluster; ``async def`` rewards here alone."""
 
@@ -61,10 +58,8 @@ class RuntimeLane(StrEnum):
 class OnFailure(StrEnum):
     """What a failed call means for the batch."""
 
-    DEFAULT = "default"
-    """The reward's ``default`` stands in, and the outcome says so."""
-    RAISE = "raise"
-    """The batch stops with :class:`~rewardkit.errors.RewardFailedError`."""
+    DEFAULT = "default"  # The reward's `default` stands in, and the outcome says so
+    RAISE = "raise"  # The batch stops with `RewardFailedError`
 
 
 class Runtime:

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 
 from rewardkit.shown.text import plain, shortened
 
-ROWS = 20
-"""Rows of a table that are shown."""
-COLUMNS = 16
-"""Columns that are shown."""
+ROWS = 20  # Rows of a table that are shown
+COLUMNS = 16  # Columns that are shown
 _CELL_CHARS = 80
 _TITLE_CHARS = 1_000
 

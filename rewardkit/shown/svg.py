@@ -17,10 +17,8 @@ from typing import TypeVar
 from rewardkit.shown.text import shortened
 
 T = TypeVar("T")
-CURVES = 8
-"""Curves of a chart that are drawn; there is a colour for each."""
-POINTS = 240
-"""Points of a curve that are drawn; a longer one is drawn as the means of its parts."""
+CURVES = 8  # Curves of a chart that are drawn; there is a colour for each
+POINTS = 240  # Points of a curve that are drawn; a longer one is drawn as the means of its parts
 STYLE = (
     ".rk-chart{width:100%;max-width:560px;height:auto;display:block;font:11px system-ui,sans-serif;color:inherit}"
     ".rk-chart text{fill:currentColor}.rk-chart .title{font-size:13px;font-weight:600}"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import reprlib
 
-MAX_LINE_CHARS = 1_000
-"""Characters of a line in a log that others wrote."""
+MAX_LINE_CHARS = 1_000  # Characters of a line in a log that others wrote
 
 
 def plain(text: str) -> str:

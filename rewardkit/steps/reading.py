@@ -25,8 +25,7 @@ from rewardkit.messages import ROLES, content_text, conversation
 from rewardkit.rows.strict_json import decode
 from rewardkit.types import STEP_KINDS, Message, Step, Text
 
-MOST_STEPS = 1_000
-"""A completion of more steps fails, or it would cost a judge's fee for each."""
+MOST_STEPS = 1_000  # A completion of more steps fails, or it would cost a judge's fee for each
 _Reader: TypeAlias = Callable[[Sequence[Message], int], Iterator["_Located"]]
 
 

@@ -12,8 +12,7 @@ from rewardkit.errors import RewardDefinitionError
 from rewardkit.shown.text import shortened
 from rewardkit.types import COST_METRICS, STEP_KINDS, Score, Step
 
-MOST_SHOWN = 64
-"""Steps that have a metric and a line in the reason; the score counts all."""
+MOST_SHOWN = 64  # Steps that have a metric and a line in the reason; the score counts all
 _DISCOUNT = 0.9
 _REDUCTIONS = ("mean", "min", "last", "discounted")
 _REASON_CHARS, _NAME_CHARS = 9_000, 40

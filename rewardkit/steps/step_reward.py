@@ -27,8 +27,7 @@ from rewardkit.transport import find, locate
 from rewardkit.types import STEP_KINDS, Score, Step
 from rewardkit.versions.fingerprint import Fingerprint
 
-STEPS_IN_TIME = 16
-"""A step reward that is made of a reward has so many times that reward's ``timeout_s``."""
+STEPS_IN_TIME = 16  # A step reward that is made of a reward has so many times that reward's `timeout_s`
 _NOT_GIVEN: Any = object()
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from rewardkit.types import Cause, Outcome, Status
 
-TOLERANCE = 1e-6
-"""How far a score may be from the expected one, unless a case or its table says otherwise."""
+TOLERANCE = 1e-6  # How far a score may be from the expected one, unless a case or its table says otherwise
 
 _FORMS = "a score, [lowest, highest], null for skipped, {failed: CAUSE}, or {score: ..., tolerance: ...}"
 

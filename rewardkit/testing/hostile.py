@@ -36,8 +36,7 @@ LONG = (
 )
 """Completions that are long, or nested deep."""
 
-HOSTILE = ("", *TOKENS, *LONG)
-"""Completions that every reward is tried on."""
+HOSTILE = ("", *TOKENS, *LONG)  # Completions that every reward is tried on
 
 
 _FORMS = ("{}", "<answer>{}</answer>", "<think>a</think><answer>{}</answer>", "\\boxed{{{}}}", "The answer is {}.")

@@ -7,11 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-SHRINK_S = 10.0
-"""Seconds spent on making what was found smaller."""
+SHRINK_S = 10.0  # Seconds spent on making what was found smaller
 
-Unit = tuple[int, tuple[Any, ...]]
-"""What is scored at once: the place of a row, and one completion or a group's."""
+Unit = tuple[int, tuple[Any, ...]]  # What is scored at once: the place of a row, and one completion or a group's
 
 
 class Found(NamedTuple):

@@ -18,11 +18,9 @@ from rewardkit.errors import DataError
 from rewardkit.loading.config import key_twice
 from rewardkit.rows.strict_json import decode, reason_of
 
-SUFFIXES = (".jsonl", ".yaml", ".yml")
-"""Endings of files that may hold cases."""
+SUFFIXES = (".jsonl", ".yaml", ".yml")  # Endings of files that may hold cases
 
-Steps = tuple[str | int, ...]
-"""The way into a value: keys and places, outermost first."""
+Steps = tuple[str | int, ...]  # The way into a value: keys and places, outermost first
 
 
 class Span(NamedTuple):
@@ -37,16 +35,13 @@ class Entry:
     """One case or the settings, as written.
 
     Attributes:
-        where: What to call its place in errors: file and line, or the place in a Python list.
-        values: Its keys and values.
-        lines: The line of each key, where they differ from the first.
         span: Returns the place in the text of the value of a key, or of something in it; ``None`` for a value without
             a place of its own, such as one that a YAML alias or merge brings in.
     """
 
-    where: str
-    values: dict[str, Any]
-    lines: Mapping[str, str] = field(default_factory=dict)
+    where: str  # What to call its place in errors: file and line, or the place in a Python list
+    values: dict[str, Any]  # Its keys and values
+    lines: Mapping[str, str] = field(default_factory=dict)  # The line of each key, where they differ from the first
     span: Callable[[Steps], Span | None] = lambda steps: None
 
     def refuse(self, key: str | None, what: str) -> NoReturn:

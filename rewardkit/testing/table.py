@@ -16,8 +16,7 @@ from rewardkit.testing.expectation import TOLERANCE, Expectation, parse_expectat
 from rewardkit.testing.source import Entry, Source, parse, read_text
 from rewardkit.types import Cause, Rollout, Text
 
-SETTINGS = ("reward", "tolerance", "cases")
-"""Keys of a table's own."""
+SETTINGS = ("reward", "tolerance", "cases")  # Keys of a table's own
 _KEYS = ("id", "prompt", "completion", "completions", "completion_ids", "example", "step", "epoch", "expect")
 _ID_CHARS = 40
 _KILLED = (Cause.TIMEOUT, Cause.CRASHED)

@@ -25,12 +25,9 @@ PLAIN = (str, int, float, complex, bool, bytes, type(None), type(Ellipsis), rang
 """Types of the values that stand for themselves."""
 _BY_WORDS = frozenset({"datetime", "decimal", "fractions", "uuid"})
 """Modules whose values say by their ``repr`` what they are."""
-_DEPTH = 6
-"""Settings nested deeper count by their type alone; it also ends circles."""
-_MOST = 10_000
-"""Containers of more entries count by their type and size alone."""
-_MOST_SOURCES = 1_000
-"""Functions, classes and modules listed for one fingerprint."""
+_DEPTH = 6  # Settings nested deeper count by their type alone; it also ends circles
+_MOST = 10_000  # Containers of more entries count by their type and size alone
+_MOST_SOURCES = 1_000  # Functions, classes and modules listed for one fingerprint
 
 _Inner: TypeAlias = Callable[[Any], object]
 

@@ -22,17 +22,11 @@ class ImportTarget(NamedTuple):
 
 
 class Use(NamedTuple):
-    """One mention of a name.
+    """One mention of a name."""
 
-    Attributes:
-        name: The name.
-        attributes: What is taken of it: ``a.b.c`` is ``a`` with ``("b", "c")``.
-        target: Where an import inside the function binds it; ``None`` for a name of the module.
-    """
-
-    name: str
-    attributes: tuple[str, ...] = ()
-    target: ImportTarget | None = None
+    name: str  # The name
+    attributes: tuple[str, ...] = ()  # What is taken of it: `a.b.c` is `a` with `("b", "c")`
+    target: ImportTarget | None = None  # Where an import inside the function binds it; `None` for a name of the module
 
 
 _DYNAMIC = ("import_module", "__import__")

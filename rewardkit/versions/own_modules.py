@@ -30,8 +30,7 @@ _STANDARD = tuple(
     os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib") if sysconfig.get_path(name)
 )
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
-_LARGEST = 2_000_000
-"""Bytes of a file that is parsed; larger ones are data, and parsing takes a minute for 50 MB."""
+_LARGEST = 2_000_000  # Bytes of a file that is parsed; larger ones are data, and parsing takes a minute for 50 MB
 _MARKERS = frozenset({"reward", "group_reward"})
 _CONSTANT = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 

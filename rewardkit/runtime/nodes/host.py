@@ -20,10 +20,8 @@ from sandbox import cores
 from sandbox.errors import SandboxError, WorkerStartError
 from sandbox.workers import Call, CallResult, CallStatus, Job, Target, WorkerPool
 
-GATHER_S = 0.03
-"""Seconds for which answers gather while every worker has calls to run."""
-DESCRIBE_S = 120.0
-"""Seconds that a worker may take to say what the rewards are, a jail's start included."""
+GATHER_S = 0.03  # Seconds for which answers gather while every worker has calls to run
+DESCRIBE_S = 120.0  # Seconds that a worker may take to say what the rewards are, a jail's start included
 MAX_LOADS = 3
 
 

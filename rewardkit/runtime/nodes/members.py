@@ -12,10 +12,8 @@ from enum import StrEnum
 
 from rewardkit.runtime.nodes.cluster import HostLink
 
-HELLO_S = 120.0
-"""Seconds that a host may take to start and say what it is: a process is started and rewardkit imported."""
-REST_S = 30.0
-"""Seconds for which a node that was lost is let be before it is asked again."""
+HELLO_S = 120.0  # Seconds that a host may take to start and say what it is: a process is started and rewardkit imported
+REST_S = 30.0  # Seconds for which a node that was lost is let be before it is asked again
 
 
 class MemberState(StrEnum):

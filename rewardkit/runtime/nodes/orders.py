@@ -48,27 +48,18 @@ class HostOrder:
 
     Attributes:
         targets: Name and payload of each target whose calls travel, by the driver's number.
-        workers: Worker processes; ``None`` for the node's own cores, at most 4.
-        path: The driver's ``sys.path``; what of it is not on the node does no harm.
-        env: Environment variables added for the workers.
-        preload: Modules imported once, before workers are forked.
-        memory_bytes: Memory of one worker; ``None`` for no limit.
-        load_timeout_s: Seconds that loading the targets may take.
-        packages: Requirements that the node installs for the workers.
-        carried: Files that travel, by the path below their folder.
-        description: Pickled :class:`RewardsDescription`.
     """
 
     targets: Mapping[int, tuple[str, bytes]]
-    workers: int | None
-    path: Sequence[str]
-    env: Mapping[str, str]
-    preload: Sequence[str]
-    memory_bytes: int | None
-    load_timeout_s: float
-    description: bytes
-    packages: Sequence[str] = ()
-    carried: Mapping[str, bytes] = field(default_factory=dict)
+    workers: int | None  # Worker processes; `None` for the node's own cores, at most 4
+    path: Sequence[str]  # The driver's `sys.path`; what of it is not on the node does no harm
+    env: Mapping[str, str]  # Environment variables added for the workers
+    preload: Sequence[str]  # Modules imported once, before workers are forked
+    memory_bytes: int | None  # Memory of one worker; `None` for no limit
+    load_timeout_s: float  # Seconds that loading the targets may take
+    description: bytes  # Pickled `RewardsDescription`
+    packages: Sequence[str] = ()  # Requirements that the node installs for the workers
+    carried: Mapping[str, bytes] = field(default_factory=dict)  # Files that travel, by the path below their folder
 
 
 class HostReady(NamedTuple):

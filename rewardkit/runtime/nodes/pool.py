@@ -25,10 +25,8 @@ from rewardkit.runtime.nodes.schedule import GIVE_UP_S, HOME, MAX_LOST, Schedule
 from sandbox.errors import PoolClosedError
 from sandbox.workers import Call, CallPool, CallResult, CallStatus, CollectorPaused, Job
 
-TICK_S = 1.0
-"""Seconds between two looks at the nodes' health."""
-CLOSE_S = 5.0
-"""Seconds that the end waits for a cluster to hear of it."""
+TICK_S = 1.0  # Seconds between two looks at the nodes' health
+CLOSE_S = 5.0  # Seconds that the end waits for a cluster to hear of it
 
 _log = logging.getLogger("rewardkit")
 

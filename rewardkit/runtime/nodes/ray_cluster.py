@@ -19,13 +19,11 @@ from rewardkit.errors import ClusterError
 from rewardkit.runtime.nodes.host import NodeHost
 
 _log = logging.getLogger("rewardkit")
-CONNECT_S = 5.0
-"""Seconds that an address has to take a connection."""
+CONNECT_S = 5.0  # Seconds that an address has to take a connection
 _PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"  # read as Ray is imported: it ends a process that has not
 _PATIENT_S = str(10 * 86400)  # reached the head for so long, 60 s by default; Ray counts milliseconds in 32 bits
 _VERSIONS = 6  # lines in which Ray says that versions differ: the cluster's and this process's
-CONCURRENT = 8
-"""Methods of a host that run at once: it waits in one for answers while it takes calls in others."""
+CONCURRENT = 8  # Methods of a host that run at once: it waits in one for answers while it takes calls in others
 
 
 def connect(address: str | None, *, with_own: bool = False) -> RayCluster:

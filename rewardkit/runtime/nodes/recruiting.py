@@ -28,12 +28,9 @@ from rewardkit.runtime.nodes.orders import (
 )
 from rewardkit.shown.text import shortened
 
-LOOK_S = 5.0
-"""Seconds between two looks at which nodes the cluster has."""
-WAIT_S = 1.0
-"""Seconds that a node without answers waits before it says so."""
-INSTALL_S = 900.0
-"""Seconds that a node may take to install the rewards' packages."""
+LOOK_S = 5.0  # Seconds between two looks at which nodes the cluster has
+WAIT_S = 1.0  # Seconds that a node without answers waits before it says so
+INSTALL_S = 900.0  # Seconds that a node may take to install the rewards' packages
 
 _log = logging.getLogger("rewardkit")
 _Request: TypeAlias = tuple[Any, ...]  # a method of the host, and its arguments
@@ -55,21 +52,15 @@ class Recruiting:
     """The nodes of a cluster, from their first sight to their loss.
 
     Attributes:
-        cluster: Where nodes are.
-        order: What a node is told.
-        expectation: What it has to equal.
-        outbox: Runs what may wait.
-        command: Has something run in the pool's thread.
-        events: Takes what happens to nodes.
         due: When :meth:`look` is to be called next; never while the cluster is being asked.
     """
 
-    cluster: NodeCluster
-    order: HostOrder
-    expectation: NodeExpectation
-    outbox: Outbox
-    command: Callable[[Callable[[], None]], None]
-    events: NodeEvents
+    cluster: NodeCluster  # Where nodes are
+    order: HostOrder  # What a node is told
+    expectation: NodeExpectation  # What it has to equal
+    outbox: Outbox  # Runs what may wait
+    command: Callable[[Callable[[], None]], None]  # Has something run in the pool's thread
+    events: NodeEvents  # Takes what happens to nodes
     due: float = field(default=0.0, init=False)
     _members: Members = field(default_factory=Members, init=False)
     _unreachable: bool = field(default=False, init=False)

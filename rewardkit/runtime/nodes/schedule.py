@@ -19,32 +19,23 @@ from typing import NamedTuple
 
 from sandbox.workers import Call
 
-HOME = ""
-"""The name of node 0, the driver's own pool. It is always there."""
-CHUNK_S = 0.2
-"""Seconds of a node's work in one chunk."""
-LEAST_CHUNK_S = 0.01
-"""Seconds of a node's work below which a chunk is not cut for the sake of an even end."""
-MOST_CALLS = 2048
-"""Calls in one chunk."""
-MOST_BYTES = 8 << 20
-"""Bytes of segments in one chunk that holds more than one call."""
+HOME = ""  # The name of node 0, the driver's own pool. It is always there.
+CHUNK_S = 0.2  # Seconds of a node's work in one chunk
+LEAST_CHUNK_S = 0.01  # Seconds of a node's work below which a chunk is not cut for the sake of an even end
+MOST_CALLS = 2048  # Calls in one chunk
+MOST_BYTES = 8 << 20  # Bytes of segments in one chunk that holds more than one call
 SEND_COST_S = 1e-4
 """Seconds of node 0's work below which a call stays there. Sending a call of 2 kB away and hearing of it costs the
 driver some 33 µs, so that what is shorter than three times that gains nothing by leaving."""
-CALL_COST_S = 2e-5
-"""Seconds that a worker spends on a call beside running it, about."""
+CALL_COST_S = 2e-5  # Seconds that a worker spends on a call beside running it, about
 GIVE_UP_S = 10.0
 """Seconds of silence after which a node is given up; one that works or waits is heard from every second or two."""
-AWAY_S = 2.0
-"""Seconds between two looks from which on the driver itself stood still, and the silence was its own."""
-MAX_LOST = 3
-"""Times that a call's node may be lost before the call is given up as infrastructure."""
+AWAY_S = 2.0  # Seconds between two looks from which on the driver itself stood still, and the silence was its own
+MAX_LOST = 3  # Times that a call's node may be lost before the call is given up as infrastructure
 _NEWEST = 0.3  # weight of the newest measurement of a target's pace
 
 
-Ticket = int | Call
-"""What a call out at a node is known by: a number there, and the call itself at home."""
+Ticket = int | Call  # What a call out at a node is known by: a number there, and the call itself at home
 
 
 class Send(NamedTuple):

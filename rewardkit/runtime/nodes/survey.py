@@ -11,8 +11,7 @@ from rewardkit.errors import ClusterError
 from rewardkit.runtime.nodes.cluster import HostLink, NodeCluster
 from rewardkit.runtime.nodes.orders import NodeFacts, facts, why_no_part
 
-SURVEY_S = 120.0
-"""Seconds that the nodes may take to answer, the start of their hosts included."""
+SURVEY_S = 120.0  # Seconds that the nodes may take to answer, the start of their hosts included
 
 
 @dataclass(slots=True)
@@ -20,14 +19,12 @@ class NodeReport:
     """What a node gives.
 
     Attributes:
-        node: The name of the machine and the id's beginning.
-        facts: What it is; ``None`` where it did not say.
         levels: Each level of jail, whether it is reached, and why not.
         why_not: Why it could take no part in scoring; ``None`` where it could, as far as is known without rewards.
     """
 
-    node: str
-    facts: NodeFacts | None = None
+    node: str  # The name of the machine and the id's beginning
+    facts: NodeFacts | None = None  # What it is; `None` where it did not say
     levels: list[tuple[str, bool, str]] = field(default_factory=list)
     why_not: str | None = "it did not answer in time"
 
