@@ -16,7 +16,16 @@ VAGUE = frozenset(
 """Words that do not say what a thing is, so that a line with them cannot be read alone."""
 MOST_VAGUE_IN_1000 = 10
 MOST_ANY_SHARE = 0.03
-NOT_WORSE: dict[str, int] = {}
+NOT_WORSE: dict[str, int] = {
+    "builtin_rewards/judge/conversation.py": 1,
+    "builtin_rewards/matching.py": 3,
+    "builtin_rewards/reward_model/best_of.py": 1,
+    "rewardkit/audit/exploits.py": 1,
+    "rewardkit/audit/result.py": 1,
+    "rewardkit/health/flag.py": 1,
+    "rewardkit/record/changes.py": 2,
+    "trainer_adapter/trainer_rewards.py": 1,
+}
 """Files that may have so many vague names and no more; each of the others may have none."""
 
 
