@@ -1,4 +1,9 @@
-"""A hard cap on what judges spend, over all processes of a run, exceeded by less than a request costs."""
+"""A hard cap on what judges spend, over all processes of a run, with the ledger that counts it.
+
+A request is sent while the sum of what is spent and what all requests in flight may cost is below the cap. So spending
+exceeds the cap by less than one request may cost, in however many threads and processes; a cap on requests is exact.
+A server that bills more than :func:`most_tokens` may exceed the cap by as much; that is counted, and logged once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A model that compares a prompt's completions, two at a time: :class:`PairwiseJudge`, with its ratings."""
+"""A language model that compares the completions of a prompt, two at a time: :class:`PairwiseJudge`, a group reward.
+
+Owns comparisons and what they come to: Bradley-Terry strengths, win rates, ranks. A completion without any result has
+no rating, ``None``, and never a middling one.
+"""
 
 from __future__ import annotations
 

@@ -49,8 +49,9 @@ def begins_in_thought(text: str) -> bool:
 def after_thinking(text: str) -> str:
     """Return the text after the last thought, up to a thought that never ends; all of it without a thought.
 
-    A thought stands in ``<think>`` and like tags, in the marks of several models, or in gpt-oss's channel ``analysis``.
-    Its end counts without its beginning, which may be in the prompt. A mark in code does not count.
+    A thought stands in ``<think>``, ``<reasoning>`` and like tags, in ``[THINK]``, in the marks of Kimi, Command,
+    OpenThinker and Gemma, or in gpt-oss's channel ``analysis``. Its end counts without its beginning, which may be in
+    the prompt. A mark right behind a backtick, or in a code fence outside a thought, does not count.
     """
     text = strip_frame(text)
     if text.startswith(_BARE_CHANNEL) and _BARE_FINAL in text:

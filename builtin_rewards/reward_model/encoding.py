@@ -1,4 +1,10 @@
-"""The tokens of a prompt with a completion, as reward models read them: one rule for training and for scoring."""
+"""The tokens of a prompt with a completion, as reward models read them: one rule for training and for scoring.
+
+The tokenizer's chat template joins the two where it has one. A tokenizer without a template that marks pairs, as
+BERT's does, gets them as a pair; any other gets a transcript with the speakers' names. The form ``"plain"`` is for
+checkpoints that others trained on pasted text. A text that is too long loses the beginning of its prompt, never any of
+its completion.
+"""
 
 from __future__ import annotations
 
