@@ -152,7 +152,7 @@ class _Model:
 
         if grammar is not None:
             allowed = np.unpackbits(np.frombuffer(grammar.compute_bitmask(), np.uint8), bitorder="little")
-            logits[torch.from_numpy(allowed[: len(logits)] == 0)] = -torch.inf
+            logits = logits.masked_fill(torch.from_numpy(allowed[: len(logits)] == 0), -torch.inf)
         return torch.log_softmax(logits / (temperature or 1.0), dim=-1)
 
     def _entry(self, token: int, chances: Any = None, top: int = 0) -> dict[str, Any]:
