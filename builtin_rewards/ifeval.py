@@ -108,10 +108,11 @@ def _is_used(text: str, keyword: str, relation: str, frequency: int) -> bool:
 
 
 def _passages_between(text: str, opening: str, closing: str) -> Iterator[str]:
-    """Return what stands on one line between an opening and the next closing, stripped."""
+    """Yield what stands on one line between an opening and the next closing, stripped; nothing for a blank one."""
+    padding = opening + " \t"  # single characters: a further opening, as in ``[[``, is no content either
     for line in text.split("\n"):
         *parts, _ = line.split(closing)
-        yield from (part.partition(opening)[2].strip(opening + " \t") for part in parts)
+        yield from filter(None, (part.partition(opening)[2].strip(padding) for part in parts))
 
 
 def _paragraphs(text: str, num_paragraphs: int, nth_paragraph: int, first_word: str) -> bool:
@@ -162,7 +163,7 @@ KINDS: Mapping[str, Callable[..., bool]] = {
     ),
     # Placeholders such as ``[address]``; blank ones do not count.
     "detectable_content:number_placeholders": lambda text, num_placeholders: (
-        sum(map(bool, _passages_between(text, "[", "]"))) >= num_placeholders
+        sum(1 for _ in _passages_between(text, "[", "]")) >= num_placeholders
     ),
     # In any case and with spaces between the letters of ``P.S.``.
     "detectable_content:postscript": lambda text, postscript_marker: bool(

@@ -40,14 +40,15 @@ class Adapted(Protocol):
 class AdapterUpdates:
     """The changes that an adapter's rewards take while a trainer uses them."""
 
-    def __init__(self, adapter: Adapted, run: RecordPlace) -> None:
+    def __init__(self, adapter: Adapted, record_place: RecordPlace) -> None:
         self._adapter = adapter
-        self._run = run
+        self._record_place = record_place
         self._updates: Updates | None = None
         self._trainer: Callable[[], TrlTrainer | None] = lambda: None
         self._check_groups: Callable[[Sequence[str]], None] | None = None
-        self.state = self._own = RewardState(dict(adapter.runtime.rewards), dict(adapter.runtime.weights))
+        self.state = RewardState(dict(adapter.runtime.rewards), dict(adapter.runtime.weights))
         """The rewards that score now."""
+        self._initial_state = self.state  # the one that the trainer was made with
 
     @property
     def runtime(self) -> Runtime:
@@ -60,22 +61,22 @@ class AdapterUpdates:
         """Know the trainer, whose lists may be changed from now on."""
         if _has_lists(trainer) and self._trainer() is not trainer:
             self._trainer = weakref.ref(trainer)
-            self._own = self.state  # what it was made with
+            self._initial_state = self.state
 
     def put_back(self, args: object) -> None:
         """Return to the trainer's own rewards, from which a further training in this process takes its changes.
 
         An unknown trainer, whose lists would have to change, has the rewards as they are now for its own.
         """
-        if self.state is self._own:
+        if self.state is self._initial_state:
             return
         trainer = self._trainer()
-        if (trainer is None or trainer.args is not args) and _weighed(self.state) != _weighed(self._own):
-            self._own = self.state
+        if (trainer is None or trainer.args is not args) and _weighed(self.state) != _weighed(self._initial_state):
+            self._initial_state = self.state
             return
         self.end()
         old = self.runtime
-        self.put(old.with_rewards(self._own.rewards, self._own.weights), self._own)
+        self.put(old.with_rewards(self._initial_state.rewards, self._initial_state.weights), self._initial_state)
         old.close()  # after the swap, so that no call meets closed workers
 
     def begin_training(self, args: object, step: int, check_groups: Callable[[Sequence[str]], None]) -> None:
@@ -132,7 +133,7 @@ class AdapterUpdates:
 
     def _join(self, rank: int, ranks: int, step: int, actions: Sequence[Action]) -> None:
         self.end()
-        updates = Updates(self._run, self, rank=rank, ranks=ranks)
+        updates = Updates(self._record_place, self, rank=rank, ranks=ranks)
         try:
             updates.join(step=step, actions=actions)
         except RecordError as reason:

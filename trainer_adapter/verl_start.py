@@ -24,7 +24,7 @@ def check_start(function: object, config: Mapping[str, Any]) -> None:
 
     ``function`` is what verl's manager has: the function, or verl's ``partial`` of it and its ``reward_kwargs``.
     """
-    core = _core_of(function)
+    core = _rewards_of(function)
     if core is None:
         return
     data = config.get("data") or {}
@@ -35,17 +35,23 @@ def check_start(function: object, config: Mapping[str, Any]) -> None:
             _check(core, str(file), fields)
 
 
-def _core_of(function: object) -> TrainerRewards | None:
-    """Return the rewards of a function that :mod:`trainer_adapter.verl` has made; ``None`` for any other."""
-    settings: Mapping[str, Any] = {}
+def _rewards_of(function: object) -> TrainerRewards | None:
+    """Return the rewards of a function that :mod:`trainer_adapter.verl` has made; ``None`` for any other.
+
+    verl wraps a function as ``partial(caller, function, reward_kwargs)``.
+    """
+    scorer, reward_kwargs = function, dict[str, Any]()
     if isinstance(function, functools.partial) and len(function.args) == 2:
-        function, settings = function.args
-    if function is compute_score:
-        parameters = inspect.signature(compute_score).parameters.values()
-        options = {p.name: settings.get(p.name, p.default) for p in parameters if p.kind is p.KEYWORD_ONLY}
-        function = verl_score(**options)
-    core: TrainerRewards | None = getattr(function, "rewardkit", None)
+        scorer, reward_kwargs = function.args
+    made = verl_score(**_options(reward_kwargs)) if scorer is compute_score else scorer
+    core: TrainerRewards | None = getattr(made, "rewardkit", None)
     return core
+
+
+def _options(reward_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword-only options of :func:`compute_score`, with their defaults."""
+    parameters = inspect.signature(compute_score).parameters.values()
+    return {p.name: reward_kwargs.get(p.name, p.default) for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
 def _check(core: TrainerRewards, file: str, fields: Sequence[str]) -> None:

@@ -152,14 +152,12 @@ def connect_to_write(path: Path, *, threads: bool = False) -> Connection:
 
 
 def connect_to_read(path: Path) -> Connection:
-    """Return a connection that can only read; RecordError where this user or release can read no record there."""
+    """Return a connection that can only read; RecordError where this user or release can read no record there.
+
+    A record of an older release is first brought up to this version, for which it must be writable.
+    """
     with errors_of(path):
-        if not path.exists():
-            raise RecordError(f"{path}: there is no record; `rewardkit runs` lists those that there are")
-        if path.stat().st_size == 0:
-            raise RecordError(f"{path}: not a record: the file is empty")
-        if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise RecordError(f"{path}: another user's; this one may not read it")
+        _check_readable(path)
         try:
             connection = _checked(_connected(path, "ro"), path)
         except sqlite3.OperationalError:
@@ -177,6 +175,15 @@ def connect_to_read(path: Path) -> Connection:
             connection.close()
             raise
         return connection
+
+
+def _check_readable(path: Path) -> None:
+    if not path.exists():
+        raise RecordError(f"{path}: there is no record; `rewardkit runs` lists those that there are")
+    if path.stat().st_size == 0:
+        raise RecordError(f"{path}: not a record: the file is empty")
+    if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise RecordError(f"{path}: another user's; this one may not read it; ask its owner for read permission")
 
 
 def wal_works(folder: Path) -> bool:

@@ -777,7 +777,8 @@ def test_another_users_run_is_named_even_to_root(work: Path, monkeypatch: pytest
     """The same where the tests run as a user who may read all."""
     monkeypatch.setattr("rewardkit.record.sqlite_file.os.access", lambda path, mode, **options: False)
     code, _, err = _run("show", "one")
-    assert (2, "error: runs/one/record.db: another user's; this one may not read it\n") == (code, err)
+    reason = "another user's; this one may not read it; ask its owner for read permission"
+    assert (2, f"error: runs/one/record.db: {reason}\n") == (code, err)
 
 
 WITH_RUN = ["show RUN", "logs RUN", "export RUN --to out.csv", "diagnose RUN", "verify RUN", "audit --run RUN"]
