@@ -101,8 +101,8 @@ def to_plain_int(value: object) -> int:
 
 
 def _whole(value: float | Decimal | Fraction) -> int:
-    finite = value.is_finite() if isinstance(value, Decimal) else isinstance(value, Fraction) or math.isfinite(value)
-    if not finite:
+    """Return a finite number without a fraction as an int."""
+    if not _is_finite(value):
         raise ColumnValueError.of("int", value, "not finite")
     if isinstance(value, Decimal) and value.adjusted() > MAX_DIGITS:
         raise ColumnValueError.of("int", value, "too large")
@@ -110,6 +110,12 @@ def _whole(value: float | Decimal | Fraction) -> int:
     if number != value:
         raise ColumnValueError.of("int", value, "not a whole number")
     return number
+
+
+def _is_finite(value: float | Decimal | Fraction) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_finite()  # math.isfinite takes a number beyond a float's range for infinite
+    return isinstance(value, Fraction) or math.isfinite(value)  # for such a fraction it raises
 
 
 def _int_of_text(value: str) -> int:

@@ -10,12 +10,7 @@ from rewardkit.record.values import Version
 from rewardkit.replay.curves import HIGH, LOW, VALUES, Curves, Part
 from rewardkit.shown.svg import Chart, Curve, Marker
 
-_SHARES = {
-    "failed": "failed calls",
-    "timeouts": "timeouts",
-    "skipped": "skipped calls",
-    "flat_groups": "zero-variance groups",
-}
+_SHARES = {"failed": "failed calls", "timeouts": "timeouts", "skipped": "skipped calls"}
 _TIMES = {"time_p50": "time of a call, median", "time_p95": "time of a call, p95"}
 
 _Lines: TypeAlias = dict[str, dict[str, Sequence[float | None]]]
@@ -66,12 +61,12 @@ def other_charts(
     if _has_values(std):
         yield Chart("total_reward_std", part.steps, _curves(std, total="std"), markers, bounds=(0.0,))
     for key, title in _SHARES.items():
-        lines = {name: line for name, line in _lines(part, key).items() if name in rewards}
-        if key != "flat_groups":
-            lines = {name: line for name, line in lines.items() if any(line[VALUES])}
-        if lines:
-            most = 1.0 if key == "flat_groups" else 0.1
-            yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, format=_percent, bounds=(0.0, most))
+        lines = {name: line for name, line in _lines(part, key).items() if name in rewards and any(line[VALUES])}
+        if lines:  # the axis goes to 10 % at least, so that a few lost calls do not look like many
+            yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, format=_percent, bounds=(0.0, 0.1))
+    if flat := {name: line for name, line in _lines(part, "flat_groups").items() if name in rewards}:
+        title = _titled("zero-variance groups", flat)
+        yield Chart(title, part.steps, _curves(flat), markers, format=_percent, bounds=(0.0, 1.0))
     for key, title in _TIMES.items():
         if lines := _lines(part, key):
             yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, format=seconds, bounds=(0.0,))

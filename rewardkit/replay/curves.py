@@ -186,7 +186,8 @@ class Curves:
         for name, those in itertools.groupby(parts, lambda summary: summary.reward):
             of_reward = list(those)
             yield from _reward_cells(name, of_reward)
-            if note := _note(of_reward):
+            counted = sum(part.counted for part in of_reward if part.mean is not None)
+            if note := _stand_in_note(of_reward, counted) if counted else _missing_note(of_reward):
                 self._notes[f"reward/{name}"][step] = note
 
 
@@ -243,12 +244,14 @@ def _band(
         yield from (((*line, LOW), max(mean - std, lowest)), ((*line, HIGH), min(mean + std, highest)))
 
 
-def _note(parts: Sequence[StepSummary]) -> str:
-    """Return why a reward has no mean at a step, or what of its mean no call gave; nothing where all is as usual."""
-    total = sum(part.counted for part in parts if part.mean is not None)
-    if total:
-        stand_ins = sum(part.stand_ins for part in parts if part.mean is not None)
-        return f"{stand_ins:,} of {total:,} stand in for failed calls" if stand_ins else ""
+def _stand_in_note(parts: Sequence[StepSummary], counted: int) -> str:
+    """Return how many of the scores in a mean stand in for failed calls; an empty text where none does."""
+    stand_ins = sum(part.stand_ins for part in parts if part.mean is not None)
+    return f"{stand_ins:,} of {counted:,} stand in for failed calls" if stand_ins else ""
+
+
+def _missing_note(parts: Sequence[StepSummary]) -> str:
+    """Return why a reward has no mean at a step."""
     causes: dict[str, int] = defaultdict(int)
     for cause, number in itertools.chain.from_iterable(part.failed.items() for part in parts):
         causes[cause] += number

@@ -229,7 +229,7 @@ def update(
 def _standing(run: RunReader, trainer: Trainer) -> dict[str, tuple[float, bool]]:
     """Return weight and whether it is a shadow, of each reward that there is when all that was asked is applied."""
     standing = {name: (reward.weight, reward.shadow) for name, reward in trainer.rewards.items()}
-    for change in _coming(run, trainer):
+    for change in _pending_changes(run, trainer):
         _after(standing, change.action, change.reward, change.body.get("weight"))
     return standing
 
@@ -237,14 +237,14 @@ def _standing(run: RunReader, trainer: Trainer) -> dict[str, tuple[float, bool]]
 def _digits(run: RunReader, trainer: Trainer) -> dict[str, str]:
     """Return the version of each reward that there is when all that was asked is applied."""
     digits = {name: reward.digits for name, reward in trainer.rewards.items()}
-    for change in _coming(run, trainer):
+    for change in _pending_changes(run, trainer):
         if "digits" in change.body:
             name = shadow_of(change.reward) if change.action is Action.SHADOW else change.reward
             digits[name] = change.body["digits"]
     return digits
 
 
-def _coming(run: RunReader, trainer: Trainer) -> list[RewardChange]:
+def _pending_changes(run: RunReader, trainer: Trainer) -> list[RewardChange]:
     """Return the changes that are asked for and not yet applied, and those of the step that begins, oldest first."""
     return [
         change

@@ -101,10 +101,10 @@ def verify(
             if reward is None:
                 yield VersionCheck(version.label, Holds.NOT_REPRODUCIBLE, len(mine), why=why)
                 continue
-            chosen, not_judged = _chosen(mine, version.reward, sample, seed)
+            completions, not_judged = _choose_completions(mine, version.reward, sample, seed)
             try:
                 reward_set = RewardSet({version.reward: reward})
-                yield _checked(run, version, reward_set, stored, chosen, not_judged, len(mine), tick, lane)
+                yield _checked(run, version, reward_set, stored, completions, not_judged, len(mine), tick, lane)
             except (RewardLoadError, RewardTransportError, RewardDefinitionError, DataError) as fault:
                 message = str(fault).strip().splitlines()[-1]
                 yield VersionCheck(version.label, Holds.NOT_REPRODUCIBLE, len(mine), why=f"it cannot be run: {message}")
@@ -115,12 +115,15 @@ def _of_version(stored: Stored, version: Version) -> Stored:
     return stored.where(np.zeros(len(stored), bool) if numbers is None else numbers == version.number)
 
 
-def _chosen(mine: Stored, name: str, sample: int | None, seed: int) -> tuple[Whole, Counter[str]]:
-    """Return the numbers of the completions to try again, and what is not tried."""
-    causes = mine.table.causes[name]
-    judged = ~np.isin(causes, [cause.value for cause in BY_CHANCE])
-    not_judged = Counter(f"failed by {cause} in the run" for cause in causes[~judged].tolist())
-    ids = mine.table.ids[judged]
+def _choose_completions(version: Stored, reward: str, sample: int | None, seed: int) -> tuple[Whole, Counter[str]]:
+    """Return the ids of the completions to score again, and how many failed by chance in the run, by the reason.
+
+    Completions that are left out by sampling are not counted.
+    """
+    causes = version.table.causes[reward]
+    failed_by_chance = np.isin(causes, [cause.value for cause in BY_CHANCE])
+    not_judged = Counter(f"failed by {cause} in the run" for cause in causes[failed_by_chance].tolist())
+    ids = version.table.ids[~failed_by_chance]
     if sample is not None and sample < len(ids):
         ids = np.sort(np.random.default_rng(seed).choice(ids, sample, replace=False))
     return ids, not_judged

@@ -279,7 +279,7 @@ class _Subject:
             before = {name: copy.deepcopy(value) for name, value in arguments.items() if name not in supplied}
             _call(leaf, arguments)
             for name, value in before.items():
-                if not _same(value, arguments[name]):
+                if not _seems_unchanged(value, arguments[name]):
                     was, left = quoted(value, 80), quoted(arguments[name], 80)
                     return Found(Law.KEEPS_INPUT, (unit,), f"{leaf.name}() was given {name} = {was} and left {left}")
         return None
@@ -421,14 +421,18 @@ def _call(leaf: Reward[..., Any], arguments: dict[str, Any]) -> None:
             leaf.spec.function(**arguments)
 
 
-def _same(before: object, after: object) -> bool:
+def _seems_unchanged(before: object, after: object) -> bool:
+    """Whether an argument equals the copy from before the call. True also where it can be neither compared nor pickled.
+
+    An object without ``__eq__`` of its own, which no copy equals, is compared by its pickle.
+    """
     try:
         equal = before == after
-        if isinstance(equal, bool):
+        if isinstance(equal, bool) and type(before).__eq__ is not object.__eq__:
             return equal
         return pickle.dumps(before) == pickle.dumps(after)  # an array compares element by element
     except Exception:
-        return True  # it can be neither compared nor written out, so nothing is known of it
+        return True
 
 
 def _report(subject: _Subject, breach: Found) -> str:
