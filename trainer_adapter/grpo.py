@@ -381,7 +381,7 @@ class RewardAdapter:
         self, reward: str | None, freeze: Callable[[], FrozenBatch], ranks: Ranks, log_metric: object, began: float
     ) -> Scores:
         """Return one reward's scores of a batch, and score the batch first if that is not done yet."""
-        batches: list[FrozenBatch] = []
+        batches: list[FrozenBatch] = []  # holds the batch that ask() freezes, which no process sends to the others
 
         def ask() -> RankCall:
             batch = freeze()
@@ -393,20 +393,18 @@ class RewardAdapter:
             return RankCall(reward, tuple(self.runtime.rewards), len(batch), fresh, socket.gethostname())
 
         calls = ranks.share(ask)
-        for rank, other in enumerate(calls):
-            if (other.reward, other.names) != (calls[0].reward, calls[0].names):
-                raise RewardError(
-                    f"the processes of this training ask for different rewards: rank 0 for {calls[0].reward!r} of "
-                    f"{', '.join(calls[0].names)}, rank {rank} for {other.reward!r} of {', '.join(other.names)}; give "
-                    "all of them the same rewards"
-                )
+        _check_same_rewards(calls)
         (batch,) = batches
         if any(call.fresh for call in calls):
             self._score(batch, ranks, calls, log_metric)
         scores = self._scorings.take(batch.digest, reward)
-        newest = self._timings.pop()
-        self._timings.append(newest._replace(wall_s=newest.wall_s + time.monotonic() - began))
+        self._add_wait(time.monotonic() - began)
         return scores
+
+    def _add_wait(self, seconds: float) -> None:
+        """Add to the time that the trainer waited for the last batch."""
+        timing = self._timings.pop()
+        self._timings.append(timing._replace(wall_s=timing.wall_s + seconds))
 
     def _score(self, batch: FrozenBatch, ranks: Ranks, calls: Sequence[RankCall], log_metric: object) -> None:
         """Score a batch with the other processes, record and log it, and keep the scores for the functions that ask."""
@@ -461,6 +459,17 @@ class RewardAdapter:
             raise ConfigError(
                 f"AsyncGRPO adds up rewards without weights, but {', '.join(self.names)} have {self.weights}; pass "
                 "reward_funcs=adapter.total_func to the trainer"
+            )
+
+
+def _check_same_rewards(calls: Sequence[RankCall]) -> None:
+    """Raise where the processes of a training ask for different rewards."""
+    for rank, other in enumerate(calls):
+        if (other.reward, other.names) != (calls[0].reward, calls[0].names):
+            raise RewardError(
+                f"the processes of this training ask for different rewards: rank 0 for {calls[0].reward!r} of "
+                f"{', '.join(calls[0].names)}, rank {rank} for {other.reward!r} of {', '.join(other.names)}; give "
+                "all of them the same rewards"
             )
 
 

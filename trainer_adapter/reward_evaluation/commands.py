@@ -141,8 +141,9 @@ def monitor_command(
     """Measure MODEL on a CANARY set of preferences, and keep accuracy and ECE in RUN's record, beside the training.
 
     The first measurement is the baseline. A later one whose accuracy is lower, or whose calibration error is higher, by
-    more than noise (99 %) raises the flag `refresh`: the reward model no longer knows what it is asked about. It exits
-    with 1 then. `rewardkit show RUN` and the dashboard show the curves `canary/NAME/accuracy` and `canary/NAME/ece`.
+    more than noise (99 %) raises the flag `refresh`: the reward model no longer knows what it is asked about. The exit
+    code is then 1, as it is where too many rows failed or none was scored: nothing is recorded then. `rewardkit show
+    RUN` and the dashboard show the curves `canary/NAME/accuracy` and `canary/NAME/ece`.
 
     Give it canaries of what the policy writes now: a set that stays the same shows a model that changed, a fresh one
     also a policy that moved away from what the model was trained on.
@@ -171,6 +172,7 @@ def monitor_command(
             as_json=as_json,
             code=FAILED,
         )
+        raise typer.Exit(FAILED)  # as finish does; nothing below may be recorded
     measured = canaries.keep(report, new_baseline=new_baseline, min_accuracy=min_accuracy)
 
     def show() -> None:

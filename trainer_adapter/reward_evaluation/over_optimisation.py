@@ -46,7 +46,7 @@ class OverOptimisation:
         fitted: Gao's form of the gold at each point; empty where it does not fit.
         peak: √KL at which that form is highest, if it lies within what was measured.
         flag: Where the gold falls while the proxy rises, by more than noise; ``None`` if it does not.
-        untold: Why there can be no flag; ``None`` if there can.
+        no_verdict_reason: Why there can be no flag; ``None`` if there can.
         left_out: Points without a finite KL, a proxy or a gold, or whose scores hold defaults of failed calls.
         unit: What KL is of: ``sequence``, ``token`` or what a caller says.
     """
@@ -59,7 +59,7 @@ class OverOptimisation:
     fitted: tuple[float, ...] = field(repr=False)
     peak: float | None
     flag: Flag | None
-    untold: str | None
+    no_verdict_reason: str | None
     left_out: int = 0
     unit: str = "sequence"
 
@@ -85,7 +85,7 @@ class OverOptimisation:
         ]
         values = {"how": self.how, "unit": self.unit, "points": points, "fitted": list(self.fitted), "peak": self.peak}
         flag = None if self.flag is None else self.flag.as_row()
-        return {**values, "flag": flag, "untold": self.untold, "left_out": self.left_out}
+        return {**values, "flag": flag, "untold": self.no_verdict_reason, "left_out": self.left_out}
 
     def svg(self) -> str:
         """Return the chart as one SVG file with its own style."""
@@ -130,8 +130,8 @@ def over_optimisation(
     steps = tuple(range(len(kl)) if places is None else places)
     proxies, golds = ([Interval(float(v), float(v), float(v), 1) for v in values] for values in (proxy, gold))
     distances, proxy_values, gold_values = (np.array(values, dtype=float) for values in (kl, proxy, gold))
-    flag, untold = (None, None) if how != "training" else _flag(steps, proxy_values, gold_values)
-    return _result(how, steps, distances, proxies, golds, flag, untold, unit=unit)
+    flag, no_verdict_reason = (None, None) if how != "training" else _flag(steps, proxy_values, gold_values)
+    return _result(how, steps, distances, proxies, golds, flag, no_verdict_reason, unit=unit)
 
 
 def best_of_n_over_optimisation(
@@ -225,14 +225,14 @@ def _result(
     proxy: Sequence[Interval],
     gold: Sequence[Interval],
     flag: Flag | None,
-    untold: str | None,
+    no_verdict_reason: str | None,
     unit: str = "sequence",
 ) -> OverOptimisation:
     distance = np.sqrt(np.maximum(kl, 0.0))  # an estimate from samples may lie below 0
     fitted, peak = _gao(distance, np.array([point.rate for point in gold], dtype=float), how)
     sqrt_kl = tuple(distance.tolist())
     return OverOptimisation(
-        how, tuple(places), sqrt_kl, tuple(proxy), tuple(gold), fitted, peak, flag, untold, unit=unit
+        how, tuple(places), sqrt_kl, tuple(proxy), tuple(gold), fitted, peak, flag, no_verdict_reason, unit=unit
     )
 
 

@@ -90,14 +90,9 @@ _KINDS = {"best of several": "best of"}
 
 def print_over_optimisation(result: OverOptimisation, proxy: str, gold: str, console: Console) -> None:
     """Print where the gold was highest, the first and last points, and the flag."""
-    golds = [point.rate or 0.0 for point in result.gold]
-    best = max(range(len(golds)), key=lambda index: golds[index])
-    console.print(Text.assemble((f"{proxy} against {gold}", "bold"), f"  {len(golds):,} steps, KL a {result.unit}"))
-    table = counts("", "step", "√KL", proxy, gold)
-    for name, index in (("first", 0), ("gold highest", best), ("last", len(golds) - 1)):
-        means = [f"{points[index].rate:.4g}" for points in (result.proxy, result.gold)]
-        table.add_row(Text(name, "bold"), f"{result.places[index]:,}", f"{result.sqrt_kl[index]:.3g}", *means)
-    console.print(table)
+    steps = len(result.places)
+    console.print(Text.assemble((f"{proxy} against {gold}", "bold"), f"  {steps:,} steps, KL a {result.unit}"))
+    console.print(_highest_and_ends(result, proxy, gold))
     if result.left_out:
         reason = f"{result.left_out:,} steps lack kl or a score, or hold defaults of failed calls"
         print_labelled(console, "left out", reason, "bold yellow")
@@ -105,7 +100,18 @@ def print_over_optimisation(result: OverOptimisation, proxy: str, gold: str, con
         print_labelled(console, "Gao's form", f"the gold is highest at √KL {result.peak:.3g}")
     if result.flag is not None:
         print_labelled(console, "OVER-OPTIMISED", f"{result.flag.words}; {result.flag.action}", "bold red")
-    elif result.untold is not None:
-        print_labelled(console, "no verdict", result.untold)
+    elif result.no_verdict_reason is not None:
+        print_labelled(console, "no verdict", result.no_verdict_reason)
     else:
         print_labelled(console, "no flag", "the gold does not fall while the proxy rises, beyond noise")
+
+
+def _highest_and_ends(result: OverOptimisation, proxy: str, gold: str) -> Table:
+    """Return the first point, the one at which the gold is highest, and the last."""
+    golds = [-math.inf if point.rate is None else point.rate for point in result.gold]
+    table = counts("", "step", "√KL", proxy, gold)
+    for name, index in (("first", 0), ("gold highest", golds.index(max(golds))), ("last", len(golds) - 1)):
+        rates = [points[index].rate for points in (result.proxy, result.gold)]
+        means = ["-" if rate is None else f"{rate:.4g}" for rate in rates]
+        table.add_row(Text(name, "bold"), f"{result.places[index]:,}", f"{result.sqrt_kl[index]:.3g}", *means)
+    return table

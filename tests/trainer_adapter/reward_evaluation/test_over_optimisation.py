@@ -62,7 +62,7 @@ def test_few_points_have_a_curve_and_no_verdict() -> None:
     """Fifteen points say why there is no flag."""
     found = over_optimisation(*(one[:15] for one in training(1.0, 0.6, 0.02)))
     assert found.flag is None
-    assert "15 points" in str(found.untold)
+    assert "15 points" in str(found.no_verdict_reason)
 
 
 def test_the_chart_is_in_the_order_of_the_distance_and_a_file_of_its_own() -> None:
