@@ -113,11 +113,9 @@ class AdapterUpdates:
         """Refuse rewards with which the training would be wrong: weights, names and groups."""
         self._adapter.check_weights(state.weights)
         trainer = self._trainer()
-        theirs = (
-            [] if trainer is None else [name for name in trainer.reward_func_names if name not in self.state.rewards]
-        )
+        theirs = [] if trainer is None else trainer.reward_func_names
         for name in state.rewards:
-            if name in theirs:
+            if name in theirs and name not in self.state.rewards:
                 raise RewardDefinitionError(f"the trainer has another reward function {name!r}; give another name")
         if self._check_groups is not None:
             self._check_groups(group_rewards_of(state.rewards))

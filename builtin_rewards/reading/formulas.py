@@ -189,7 +189,7 @@ def _same(gold: _Shape, answer: _Shape) -> bool:
     elif "()" in (gold.kind, answer.kind):
         gold, answer = _pair(gold), _pair(answer)
     if gold.kind == answer.kind in ("\\cup", "\\cap") or {gold.kind, answer.kind} <= _UNORDERED:
-        return _same_in_any_order(gold.parts, answer.parts)
+        return len(gold.parts) == len(answer.parts) and _same_in_any_order(gold.parts, answer.parts)
     if gold.kind == answer.kind and gold.signs == answer.signs:
         value = gold.kind == "value"
         return equal(gold.tokens, answer.tokens) if value else _all_same(gold.parts, answer.parts)
@@ -202,15 +202,13 @@ def _all_same(golds: Sequence[_Shape], answers: Sequence[_Shape]) -> bool:
 
 
 def _same_in_any_order(golds: Sequence[_Shape], answers: Sequence[_Shape]) -> bool:
-    if len(golds) != len(answers):
-        return False
     rest = list(answers)
     for gold in golds:
         index = next((index for index, answer in enumerate(rest) if _same(gold, answer)), None)
         if index is None:
             return False
         del rest[index]
-    return True
+    return not rest
 
 
 def _assigns(shape: _Shape, is_named: Callable[[_Tokens], bool]) -> bool:

@@ -7,7 +7,7 @@ import itertools
 import math
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -252,9 +252,7 @@ def _stand_in_note(parts: Sequence[StepSummary], counted: int) -> str:
 
 def _missing_note(parts: Sequence[StepSummary]) -> str:
     """Return why a reward has no mean at a step."""
-    causes: dict[str, int] = defaultdict(int)
-    for cause, number in itertools.chain.from_iterable(part.failed.items() for part in parts):
-        causes[cause] += number
+    causes = sum((Counter(part.failed) for part in parts), Counter[str]())
     counts = {
         "scored, which the trainer left out": sum(part.scored for part in parts),
         **{f"failed ({cause})": number for cause, number in sorted(causes.items())},

@@ -210,12 +210,10 @@ def update(
             raise RecordError(f"{run.path}: {explain(reason)}; nothing is asked") from reason
         with run.path.errors():
             answers = _answers(connection, numbers, wait_s)
-    refused = [answer for answer in answers if answer.state is ChangeState.REFUSED]
-    if refused:
-        first = refused[0]
+    if refused := next((answer for answer in answers if answer.state is ChangeState.REFUSED), None):
         raise UpdateRefusedError(
-            f"{run.path}: the training refused to {first.action} reward {first.reward!r}, and goes on as before: "
-            f"{first.words}"
+            f"{run.path}: the training refused to {refused.action} reward {refused.reward!r}, and goes on as before: "
+            f"{refused.words}"
         )
     return [
         Update(

@@ -87,14 +87,12 @@ class _CsvFile:
         reader = csv.reader(itertools.chain([first], text), delimiter=delimiter_of(first), strict=True)
         header = self._next(reader) or []
         self._check(header)
-        self._begin_row()
-        while (cells := self._next(reader, header)) is not None:
+        while True:
+            self._start, self._row_lines = self._number + 1, []
+            if (cells := self._next(reader, header)) is None:
+                return
             if any(cells):
                 yield self._start, self._row(header, cells)
-            self._begin_row()
-
-    def _begin_row(self) -> None:
-        self._start, self._row_lines = self._number + 1, []
 
     def _next(self, reader: Iterator[list[str]], header: Sequence[str] = ()) -> list[str] | None:
         """Return the cells of the next row, none for a blank line; ``None`` at the end."""

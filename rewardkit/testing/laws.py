@@ -422,13 +422,10 @@ def _call(leaf: Reward[..., Any], arguments: dict[str, Any]) -> None:
 
 
 def _seems_unchanged(before: object, after: object) -> bool:
-    """Whether an argument equals the copy from before the call. True also where it can be neither compared nor pickled.
-
-    An object without ``__eq__`` of its own, which no copy equals, is compared by its pickle.
-    """
+    """Whether a value equals its copy from before a call. True also where it can be neither compared nor pickled."""
     try:
         equal = before == after
-        if isinstance(equal, bool) and type(before).__eq__ is not object.__eq__:
+        if isinstance(equal, bool) and type(before).__eq__ is not object.__eq__:  # without its own, no copy is equal
             return equal
         return pickle.dumps(before) == pickle.dumps(after)  # an array compares element by element
     except Exception:
