@@ -41,7 +41,7 @@ def function_of(source: str, wanted: str) -> str:
     if not candidates:
         raise RewardLoadError("no function in the source; a reward is a function of the completion")
     raise RewardLoadError(
-        f"the source has {len(candidates)} functions, {', '.join(candidates)}: say which is the reward"
+        f"the source has {len(candidates)} functions, {', '.join(candidates)}: say which one is the reward"
     )
 
 
