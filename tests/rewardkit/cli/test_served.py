@@ -282,6 +282,7 @@ def test_adapters_take_an_address(url: str) -> None:
         assert runtime.score([Rollout("2+2=", "4", {"answer": "4"})]).totals == [row.number]
 
 
+@pytest.mark.trainers
 def test_a_training_takes_an_address(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In its configuration; without its server the training ends before it reads the data."""
     from trainer_adapter import GRPOConfig, train
