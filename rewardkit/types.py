@@ -53,6 +53,31 @@ class Cause(StrEnum):
     INFRASTRUCTURE = "infrastructure"
     """Not the completion's fault: worker killed from outside, judge unreachable."""
 
+    @property
+    def is_curable(self) -> bool:
+        """Whether another attempt may cure it; otherwise the same would come out."""
+        return self not in (Cause.BAD_RETURN, Cause.COERCION)
+
+    @property
+    def is_by_chance(self) -> bool:
+        """Whether it depends on the machine at that moment, so that the same call may end otherwise."""
+        return self in (Cause.TIMEOUT, Cause.CRASHED, Cause.INFRASTRUCTURE)
+
+    @property
+    def is_breakage(self) -> bool:
+        """Whether the reward itself broke: it raised, ended its process, or returned no score."""
+        return self in (Cause.EXCEPTION, Cause.CRASHED, Cause.BAD_RETURN)
+
+    @property
+    def ends_process(self) -> bool:
+        """Whether the process that ran the call ends with it, so that only another process can tell of it."""
+        return self in (Cause.TIMEOUT, Cause.CRASHED)
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether the call was lost through no fault of the completion, of which nothing is known."""
+        return self is Cause.INFRASTRUCTURE
+
 
 class Unanswered(NamedTuple):
     """A reward that another reward asked and that gave no score, such as a link of a chain.
@@ -190,6 +215,11 @@ class Outcome(NamedTuple):
     version: str = ""
     cached: bool = False
     unanswered: tuple[Unanswered, ...] = ()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it failed through no fault of the completion, of which nothing is known."""
+        return self.cause is not None and self.cause.is_loss
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields ready for JSON."""

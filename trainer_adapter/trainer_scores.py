@@ -64,7 +64,7 @@ def metrics(batch: ScoreBatch) -> Iterator[tuple[str, float]]:
         yield f"reward_errors/{name}", (len(causes) - timeouts) / len(outcomes)
         yield f"reward_timeouts/{name}", timeouts / len(outcomes)
         yield f"reward_skipped/{name}", skipped / len(outcomes)
-        yield f"reward_infrastructure/{name}", causes.count(Cause.INFRASTRUCTURE) / len(outcomes)
+        yield f"reward_infrastructure/{name}", sum(outcome.is_lost for outcome in outcomes) / len(outcomes)
         own: defaultdict[str, list[float]] = defaultdict(list)
         for outcome in outcomes:
             for metric, value in outcome.metrics.items():

@@ -19,7 +19,6 @@ from rewardkit.declare.compose import Composable
 from rewardkit.declare.spec import Kind
 from rewardkit.types import Cause, Outcome, Status
 
-CRASHES = (Cause.EXCEPTION, Cause.CRASHED, Cause.BAD_RETURN)
 """Causes that are the reward's own fault, whatever the completion."""
 _ENOUGH_ROWS = 3
 _ROUNDING = 1e-6  # what a sum of shares may lack of the full level
@@ -237,10 +236,9 @@ class Assessment(ABC, Generic[A]):
         counts.tried += 1
         if outcome.cause is Cause.TIMEOUT or outcome.duration_s > self._settings.slow_share * self._timeout_s:
             counts.slow.append(example)
-        elif outcome.cause in CRASHES:
-            counts.crashed.append(example)
-        elif outcome.cause is Cause.INFRASTRUCTURE:
-            counts.lost += 1
+        elif outcome.cause is not None:
+            counts.crashed += [example] * outcome.cause.is_breakage
+            counts.lost += outcome.is_lost
         return example
 
     def _findings(self) -> list[AuditFinding]:
@@ -290,8 +288,7 @@ class RewardAssessment(Assessment[RewardAudit]):
     def _count_attack(self, counts: FamilyCounts, trial: ScoredProbe) -> None:
         index, probe, outcome = trial.row, trial.probe, trial.outcome
         example = self._count(counts, index, probe, outcome)
-        lost = outcome.cause is Cause.INFRASTRUCTURE
-        judged = probe.judged and not lost and rule_of(probe) not in self._settings.skipped
+        judged = probe.judged and not outcome.is_lost and rule_of(probe) not in self._settings.skipped
         if not judged or counts.not_applicable is not None or not self._is_evidence(index, probe.family):
             return
         counts.judged += 1
@@ -306,8 +303,8 @@ class RewardAssessment(Assessment[RewardAudit]):
         for index, forms in enumerate(self._trials.honest):
             for form, outcome in forms:
                 example = self._count(counts, index, Probe(Family.FORMS, form.name, form.text), outcome)
-                lost = outcome.cause is Cause.INFRASTRUCTURE
-                if not form.counted or lost or counts.not_applicable is not None or index not in self._levels:
+                is_judged = form.counted and not outcome.is_lost and counts.not_applicable is None
+                if not is_judged or index not in self._levels:
                     continue
                 counts.judged += 1
                 if not self._is_paid(index, outcome.score):
@@ -324,7 +321,7 @@ class RewardAssessment(Assessment[RewardAudit]):
 
 def _differ(was: Outcome, now: Outcome) -> bool:
     """Whether two outcomes of one call differ; a call lost or too slow, once, tells nothing."""
-    if {was.cause, now.cause} & {Cause.INFRASTRUCTURE, Cause.TIMEOUT}:
+    if was.is_lost or now.is_lost or Cause.TIMEOUT in (was.cause, now.cause):
         return False
     return was.score != now.score or was.status is not now.status
 

@@ -153,8 +153,7 @@ class _JailedFunction(RewardFunction):
                 )
             case {"raised": {"type": kind, "message": message, "frames": frames}}:
                 raise self._raised(kind, message, frames)
-        cause = _CAUSES.get(str(result.status), Cause.EXCEPTION)
-        text = result.error or (value.error if value is not None else "") or "the jail ended without an answer"
+        cause, text = jail_failure(result)
         raise RewardTextError(f"no answer within {self._timeout_s:g} s" if cause is Cause.TIMEOUT else text, cause)
 
     def _raised(self, kind: object, message: object, frames: object) -> RewardTextError:
@@ -171,8 +170,11 @@ class _JailedFunction(RewardFunction):
         return RewardTextError(f"{text} (line {last_line})" if last_line else text, Cause.EXCEPTION, trace or None)
 
 
-_CAUSES = {"timeout": Cause.TIMEOUT, "memory": Cause.CRASHED, "killed": Cause.CRASHED}
-"""Causes by how the jail ended. Others are ``exception``; the sandbox's own failure has been raised before."""
+def jail_failure(result: ExecutionResult) -> tuple[Cause, str]:
+    """Return why a jail gave no answer, and the words for it; the sandbox's own failure has been raised before."""
+    cause = {"timeout": Cause.TIMEOUT, "memory": Cause.CRASHED, "killed": Cause.CRASHED}.get(str(result.status))
+    error = result.error or next((value.error for value in result.value or ()), None)
+    return cause or Cause.EXCEPTION, error or "the jail ended without an answer"
 
 
 def _named(name: str | None) -> str:

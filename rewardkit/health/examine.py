@@ -20,7 +20,7 @@ from rewardkit.messages import completion_text, content_text
 from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.passes import second_scores
 from rewardkit.record.reader import RunReader
-from rewardkit.record.table import CompletionTable, Floats
+from rewardkit.record.table import CAUSE_TYPE, CompletionTable, Floats
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Text
 
@@ -246,7 +246,7 @@ def table_of(batch: ScoreBatch) -> CompletionTable:
         advantages=unknown,
         scores=columns(lambda outcome: np.nan if outcome.score is None else outcome.score),
         status=columns(lambda outcome: LETTERS[outcome.status], "<U1"),
-        causes=columns(lambda outcome: "" if outcome.cause is None else outcome.cause.value, "<U16"),
+        causes=columns(lambda outcome: "" if outcome.cause is None else outcome.cause.value, CAUSE_TYPE),
         seconds=columns(lambda outcome: outcome.duration_s),
         versions=columns(lambda outcome: 1, "i8"),
         weights={name: np.full(count, batch.weights[name]) for name in batch.outcomes},

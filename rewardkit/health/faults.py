@@ -13,6 +13,7 @@ from rewardkit.health.evidence import Evidence
 from rewardkit.health.flag import Detection
 from rewardkit.health.measures import grouped, highest, without_nan
 from rewardkit.record.table import Whole
+from rewardkit.types import Cause
 
 _OPENED = re.compile(r"<([A-Za-z][\w-]{0,30})>\s*$")
 _CLOSING = re.compile(r"</([A-Za-z][\w-]{0,30})>")
@@ -36,7 +37,7 @@ def failures(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
     by_cause = Counter(causes[failed].tolist()).most_common()
     message = f"{excess.of_all:.0%} of the calls fail: {', '.join(f'{count:,} {cause}' for cause, count in by_cause)}"
     action = f"See the errors: {window.errors_of(reward)}."
-    if by_cause[0][0] == "infrastructure":
+    if Cause(by_cause[0][0]).is_loss:
         action = f"Mend the server, then ask again what failed: rewardkit rescore RUN --only-failed {reward}."
     return Detection(excess.value, 0.05, message + excess.where, action, rows=excess.rows)
 

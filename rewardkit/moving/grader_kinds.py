@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rewardkit.declare.spec import sandbox_of_process
+from rewardkit.declare.text_reward import jail_failure
 from rewardkit.errors import RewardDefinitionError, RewardTextError
 from rewardkit.moving.grader_formula import Formula
 from rewardkit.moving.grader_similarity import check_metric, load, similarity
 from rewardkit.moving.grader_template import GraderTemplate, in_json
-from rewardkit.types import Cause
 
 if TYPE_CHECKING:
     from sandbox import ExecutionResult
@@ -167,11 +167,10 @@ class PythonGrader(Grader):
         value = result.value[0] if result.value else None
         if value is not None and value.ok:
             return value.value
-        cause = {"timeout": Cause.TIMEOUT, "memory": Cause.CRASHED, "killed": Cause.CRASHED}.get(str(result.status))
-        message = result.error or (value.error if value is not None else "") or "the jail ended without an answer"
+        cause, message = jail_failure(result)
         if "ModuleNotFoundError" in message:
             message += "; the jail has Python's standard library alone, with REWARDKIT_SANDBOX_PROFILE=numpy numpy too"
-        raise RewardTextError(f"{self.where}: {message}", cause or Cause.EXCEPTION)
+        raise RewardTextError(f"{self.where}: {message}", cause)
 
 
 class GraderMessage(BaseModel):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rewardkit.record.table import CompletionTable, Floats, Whole, Words
+from rewardkit.record.table import CAUSE_TYPE, CompletionTable, Floats, Whole, Words
 
 Tuples = Callable[..., list[tuple[Any, ...]]]
 Named = Callable[[Sequence[int]], list[tuple[str, int, str]]]
@@ -156,7 +156,7 @@ class _Cells(NamedTuple):
             weights={name: np.zeros(count) for name in names},
             versions={name: np.zeros(count, np.int64) for name in names},
             status={name: np.full(count, "", "<U1") for name in names},
-            causes={name: np.full(count, "", "<U16") for name in names},
+            causes={name: np.full(count, "", CAUSE_TYPE) for name in names},
         )
 
     def fill(self, status: Sequence[str], scores: Sequence[bytes], seconds: Sequence[bytes]) -> None:

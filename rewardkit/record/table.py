@@ -9,9 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rewardkit.types import Cause
+
 Floats: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.str_]
+CAUSE_TYPE = f"<U{max(map(len, Cause))}"  # numpy's type of a column of causes
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,13 +115,13 @@ def unanswered(run: RunReader, stored: Stored, name: str, version: int | None = 
     table = stored.table
     if name not in table.causes:
         raise RecordError(f"{run.name}: no reward {name!r}; it has {', '.join(table.causes) or 'none'}")
-    lost = stored.where(table.causes[name] == Cause.INFRASTRUCTURE.value)
+    lost = stored.where(np.isin(table.causes[name], [cause for cause in Cause if cause.is_loss]))
     ids = lost.table.ids
     answered = np.zeros(len(ids), dtype=bool)
     for scoring in (scoring for scoring in run.passes if scoring.reward == name):
         answers = run.rescored(scoring.id, ids.tolist())
         by_this = lost.table.versions[name] == scoring.version if version is None else version == scoring.version
-        has_answer = [key in answers and answers[key].cause is not Cause.INFRASTRUCTURE for key in ids.tolist()]
+        has_answer = [key in answers and not answers[key].is_lost for key in ids.tolist()]
         answered |= np.array(has_answer, dtype=bool) & by_this
     return lost.where(~answered)
 

@@ -31,8 +31,7 @@ SAMPLE = 100  # Completions of each version that are scored again, unless it is 
 SHOWN = 3  # Completions that are named for each version that differs
 TRIED_TWICE = 50
 """Completions that differ and are tried once more, to tell what is nondeterministic from what has changed."""
-BY_CHANCE = frozenset({Cause.TIMEOUT, Cause.CRASHED, Cause.INFRASTRUCTURE})
-"""Causes that do not lie in the completion and the reward alone."""
+_BY_CHANCE = frozenset(cause for cause in Cause if cause.is_by_chance)
 
 
 class Holds(StrEnum):
@@ -121,7 +120,7 @@ def _choose_completions(version: Stored, reward: str, sample: int | None, seed: 
     Completions that are left out by sampling are not counted.
     """
     causes = version.table.causes[reward]
-    failed_by_chance = np.isin(causes, [cause.value for cause in BY_CHANCE])
+    failed_by_chance = np.isin(causes, list(_BY_CHANCE))
     not_judged = Counter(f"failed by {cause} in the run" for cause in causes[failed_by_chance].tolist())
     ids = version.table.ids[~failed_by_chance]
     if sample is not None and sample < len(ids):
@@ -147,7 +146,7 @@ def _checked(
         for completions, outcomes in scored(run, scorer, stored, chosen, left_out, tick):
             for completion, now in zip(completions, outcomes, strict=True):
                 recorded = completion.outcomes[version.reward]
-                if now.cause in BY_CHANCE:
+                if now.cause in _BY_CHANCE:
                     not_judged[f"failed by {now.cause} now"] += 1
                 elif _equal(recorded, now):
                     same += 1
@@ -170,7 +169,7 @@ def _steady(run: RunReader, scorer: SingleScorer, stored: Stored, differing: Seq
     now = {example.completion.id: example.now for example in differing}
     again = scored(run, scorer, stored, np.array(sorted(now), np.int64), Counter(), tick)
     return all(
-        outcome.cause in BY_CHANCE or _equal(now[completion.id], outcome)
+        outcome.cause in _BY_CHANCE or _equal(now[completion.id], outcome)
         for completions, outcomes in again
         for completion, outcome in zip(completions, outcomes, strict=True)
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from rewardkit.declare.decorator import Reward
 from rewardkit.shown.text import shortened
-from rewardkit.types import Cause, Outcome
+from rewardkit.types import Outcome
 
 ENOUGH_CALLS = 32
 """Calls before a reward is called broken (all failed with one error) or is warned of (more than half failed)."""
@@ -41,7 +41,7 @@ class Alarms:
     def look_at(self, columns: Mapping[Reward[..., Any], Sequence[Outcome]]) -> None:
         """Count a batch's outcomes and warn of what is new."""
         for reward, outcomes in columns.items():
-            failed = [o for o in outcomes if o.cause is not None and o.cause is not Cause.INFRASTRUCTURE]
+            failed = [o for o in outcomes if o.cause is not None and not o.is_lost]
             count = self._counts[reward.name]
             count.calls += len(outcomes)
             count.failed += len(failed)

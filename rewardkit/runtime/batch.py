@@ -8,7 +8,7 @@ from typing import Any
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import Reward
 from rewardkit.errors import InfrastructureError
-from rewardkit.types import Cause, Outcome
+from rewardkit.types import Outcome
 
 
 def check_lost(name: str, outcomes: Sequence[Outcome], most: float) -> None:
@@ -16,7 +16,7 @@ def check_lost(name: str, outcomes: Sequence[Outcome], most: float) -> None:
 
     The InfrastructureError names the reward and the first error.
     """
-    lost = [outcome for outcome in outcomes if outcome.cause is Cause.INFRASTRUCTURE]
+    lost = [outcome for outcome in outcomes if outcome.is_lost]
     if lost and len(lost) / len(outcomes) > most:
         raise InfrastructureError(
             f"reward {name!r}: {len(lost) / len(outcomes):.0%} of {len(outcomes)} calls were lost through no fault of "

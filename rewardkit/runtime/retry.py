@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 FIRST_WAIT_S = 0.05  # Seconds before the second attempt; doubled with each further one
 LONGEST_WAIT_S = 2.0
 
-CURABLE = frozenset({Cause.EXCEPTION, Cause.TIMEOUT, Cause.CRASHED, Cause.INFRASTRUCTURE})
-"""Causes that another attempt may cure. ``bad_return`` and ``coercion`` would come out the same."""
-
 INFRASTRUCTURE_RETRIES = 2
 """Further attempts, at least, at a call whose reward said that it could not reach what it depends on. A call whose
 worker is lost is sent again by the worker pool itself, and is not tried again when that has given up."""
@@ -29,8 +26,8 @@ def delay_before_next(options: RewardOptions, cause: Cause, attempts: int) -> fl
 
     ``attempts`` counts those made so far, at least 1.
     """
-    retries = max(options.retries, INFRASTRUCTURE_RETRIES) if cause is Cause.INFRASTRUCTURE else options.retries
-    if cause not in CURABLE or retries == 0:
+    retries = max(options.retries, INFRASTRUCTURE_RETRIES) if cause.is_loss else options.retries
+    if not cause.is_curable or retries == 0:
         return None
     from tenacity import RetryCallState
 

@@ -19,12 +19,6 @@ from rewardkit.runtime.retry import delay_before_next
 from rewardkit.types import Cause, Outcome, Status
 from sandbox.workers import Call, CallResult, CallStatus
 
-_CAUSES = {
-    CallStatus.TIMEOUT: Cause.TIMEOUT,
-    CallStatus.CRASHED: Cause.CRASHED,
-    CallStatus.CANCELLED: Cause.EXCEPTION,
-    CallStatus.INFRASTRUCTURE: Cause.INFRASTRUCTURE,
-}
 _make = tuple.__new__
 
 
@@ -110,7 +104,8 @@ class Settler:
             if result.status is CallStatus.ANSWERED:
                 finding = decode(result.answer, len(call.places))
             else:
-                finding = failure(_CAUSES[result.status], result.message)
+                cancelled = result.status is CallStatus.CANCELLED
+                finding = failure(Cause.EXCEPTION if cancelled else Cause(result.status), result.message)
             outcomes = self._outcomes_of(call, finding, result)
             cause = outcomes[0].cause
             if cause is not None and len({outcome.cause for outcome in outcomes}) == 1:
@@ -202,7 +197,7 @@ def check_failure(options: RewardOptions, outcome: Outcome, row: int, step: int 
         return
     at = "" if step is None else f" at step {step}"
     message = f"reward {options.name!r} failed{at} on row {row} ({outcome.cause}): {outcome.error}"
-    if outcome.cause is Cause.INFRASTRUCTURE and options.on_infrastructure is OnInfrastructure.RAISE:
+    if outcome.is_lost and options.on_infrastructure is OnInfrastructure.RAISE:
         raise InfrastructureError(message)
     if every:
         raise RewardFailedError(message)
@@ -212,7 +207,7 @@ def _outcome(finding: CallFinding, execution: Execution, options: RewardOptions)
     status = Status.SKIPPED if finding.score is None else Status.SCORED
     score, cause = finding.score, finding.cause
     if cause is not None:
-        is_unknown = cause is Cause.INFRASTRUCTURE and options.on_infrastructure is not OnInfrastructure.DEFAULT
+        is_unknown = cause.is_loss and options.on_infrastructure is not OnInfrastructure.DEFAULT
         status, score = Status.FAILED, None if is_unknown else options.default
     texts = finding.reason, finding.metrics, cause, finding.error, finding.traceback
     return _make(Outcome, (status, score, *texts, *execution, False, finding.unanswered))

@@ -394,7 +394,7 @@ def _unlike(
 
 def _breaks(law: Law, outcome: Outcome, timeout_s: float) -> bool:
     if law is Law.NEVER_RAISES:
-        return outcome.cause in (Cause.EXCEPTION, Cause.CRASHED)
+        return outcome.cause is not None and outcome.cause.is_breakage and outcome.cause is not Cause.BAD_RETURN
     if law is Law.IN_RANGE:
         return outcome.cause is Cause.BAD_RETURN
     return law is Law.IN_TIME and (outcome.cause is Cause.TIMEOUT or outcome.duration_s > timeout_s)

@@ -19,7 +19,7 @@ from rewardkit.types import Cause, Rollout, Text
 SETTINGS = ("reward", "tolerance", "cases")  # Keys of a table's own
 _KEYS = ("id", "prompt", "completion", "completions", "completion_ids", "example", "step", "epoch", "expect")
 _ID_CHARS = 40
-_KILLED = (Cause.TIMEOUT, Cause.CRASHED)
+_ENDING = tuple(cause for cause in Cause if cause.ends_process)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Case:
     @property
     def needs_worker(self) -> bool:
         """Whether it expects what only a worker process survives to tell."""
-        return any(expectation.cause in _KILLED for expectation in self.expected)
+        return any(expectation.cause in _ENDING for expectation in self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Table:
         """
         needy = next((case for case in self.cases if case.needs_worker), None)
         if request == "inline" and needy is not None:
-            causes = " or ".join(map(repr, map(str, _KILLED)))
+            causes = " or ".join(map(repr, map(str, _ENDING)))
             raise ConfigError(f"{needy.where}: 'expect': a case that fails with {causes} needs the lane 'worker'")
         return request or ("inline" if needy is None else "worker")
 
