@@ -201,8 +201,7 @@ class GRPOConfig(TrainingConfig):
         description="Where rewards run: `worker` for processes of this machine, `ray` for those of a Ray cluster too.",
     )
     ray_address: str | None = Field(
-        default=None,
-        description="With `lane: ray`: `auto` for the cluster of this machine, or its head's `HOST:PORT`.",
+        default=None, description="With `lane: ray`: `auto` for the cluster of this machine, or its head's `HOST:PORT`."
     )
 
     @model_validator(mode="after")

@@ -108,8 +108,7 @@ class TrainingConfig(CheckedModel):
     )
     logging_steps: Count = Field(default=1, ge=1, description="Steps whose metrics are averaged into one log entry.")
     trl: Annotated[Mapping[str, object], PlainValidator(_trl_settings)] = Field(
-        default={},
-        description="Other settings of TRL's own configuration by their names, such as `weight_decay`.",
+        default={}, description="Other settings of TRL's own configuration by their names, such as `weight_decay`."
     )
 
     @model_validator(mode="after")

@@ -29,8 +29,7 @@ def serve_command(  # long because typer reads the options from the signature, a
     host: Annotated[str, option("The address to listen on.", "HOST")] = "127.0.0.1",
     port: Annotated[int, option("The port.", "PORT", min=1, max=65535)] = 8000,
     token: Annotated[
-        str | None,
-        option("What clients must send: letters, digits and -_.~", "TOKEN", envvar="REWARDKIT_SERVE_TOKEN"),
+        str | None, option("What clients must send: letters, digits and -_.~", "TOKEN", envvar="REWARDKIT_SERVE_TOKEN")
     ] = None,
     group_size: Annotated[
         int | None, option("Completions of a prompt that wait for each other and are scored together.", "N", min=1)

@@ -39,8 +39,7 @@ def cases_command(
         bool, option("Write the scores that came into the table as the expected ones.", None, "--accept")
     ] = False,
     lane: Annotated[
-        Literal["inline", "worker"] | None,
-        option("This process, or an isolated one; by default what the cases need."),
+        Literal["inline", "worker"] | None, option("This process, or an isolated one; by default what the cases need.")
     ] = None,
     junit: Annotated[Path | None, option("Write a JUnit report, which CI servers read, to FILE.", "FILE")] = None,
     as_json: AsJson = False,

@@ -28,8 +28,7 @@ def ui_command(
     host: Annotated[str, option("The address to listen on.", "HOST")] = "127.0.0.1",
     port: Annotated[int, option("The first port to try.", "PORT", min=1, max=65535)] = 8642,
     token: Annotated[
-        str | None,
-        option("What opens the page; drawn at random unless given.", "TOKEN", envvar="REWARDKIT_UI_TOKEN"),
+        str | None, option("What opens the page; drawn at random unless given.", "TOKEN", envvar="REWARDKIT_UI_TOKEN")
     ] = None,
     allow_host: Annotated[
         list[str] | None, option("A further name that the server answers to, with its domain; may be repeated.", "NAME")

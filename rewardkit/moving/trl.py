@@ -74,9 +74,7 @@ class TrlFunction(MovedFunction):
         needs_row = ["example"] if any(map(self._wants, _OURS)) else []
         completion = "completions" if self.in_groups else "completion"
         return signature_of(
-            [*columns, *needs_row, "step", "epoch", *optional],
-            [completion, *required],
-            rest=self.takes_all,
+            [*columns, *needs_row, "step", "epoch", *optional], [completion, *required], rest=self.takes_all
         )
 
     @property

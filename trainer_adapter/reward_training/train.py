@@ -15,22 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from builtin_rewards.reward_model import (
-    RewardModelDescription,
-    ScoreReference,
-    read_description,
-    write_description,
-)
+from builtin_rewards.reward_model import RewardModelDescription, ScoreReference, read_description, write_description
 from rewardkit import ConfigError
 from trainer_adapter.reward_training.batches import EncodedGroup, Fitted, fit_groups, padding_id
 from trainer_adapter.reward_training.card import write_card
-from trainer_adapter.reward_training.figures import (
-    HeldOutFigure,
-    as_plain,
-    outcome_figures,
-    pair_figures,
-    step_figures,
-)
+from trainer_adapter.reward_training.figures import HeldOutFigure, as_plain, outcome_figures, pair_figures, step_figures
 from trainer_adapter.reward_training.model import (
     TextScores,
     check_finite,
