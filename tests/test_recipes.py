@@ -16,8 +16,8 @@ from tiny_grpo import third_party_warnings, tiny_model
 from typer.testing import CliRunner
 
 from rewardkit import Rollout, Run, Runtime
+from rewardkit.cli.new import recipe_names
 from rewardkit.cli.program import app
-from rewardkit.cli.recipes import recipe_names
 from rewardkit.testing import FakeJudge
 
 NAMES = recipe_names()

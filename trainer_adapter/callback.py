@@ -14,7 +14,7 @@ from transformers import TrainerCallback
 from rewardkit import ConfigError
 from trainer_adapter.splitting import check_groups
 from trainer_adapter.trainer_scores import WaitingMetrics
-from trainer_adapter.trl_versions import check_version
+from trainer_adapter.trainer_versions import check_trl_version
 
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState, TrainingArguments
@@ -72,7 +72,7 @@ class RewardCallback(TrainerCallback):
             self._adapter.updates.put_back(args)
         _check_weights(self._adapter, args)
         check_groups(self._adapter.group_rewards, args)
-        check_version()
+        check_trl_version()
         self._adapter.start()
         if self._adapter.capture is not None:
             self._adapter.capture.begins(getattr(state, "global_step", 0))

@@ -24,7 +24,7 @@ from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_ou
 from rewardkit.health import LiveHealth, OnFlag
 from trainer_adapter.run_identity import own_rank
 from trainer_adapter.splitting import TrlTrainer, generations_of, is_trainer, split_of
-from trainer_adapter.trl_versions import counts_unknown_as_zero
+from trainer_adapter.trainer_versions import counts_unknown_as_zero
 
 _log = logging.getLogger("trainer_adapter")
 _P = ParamSpec("_P")

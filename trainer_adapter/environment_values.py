@@ -19,9 +19,11 @@ from rewardkit.extending import (
     OwnText,
     shortened,
 )
-from trainer_adapter.environment_fault import RaisedInEnvironment
+from trainer_adapter.environments import RaisedInEnvironment
+from trainer_adapter.splitting import TrlTrainer
 
 WORKSPACE_COLUMN = "workspace"
+_LISTS = ("reward_funcs", "reward_func_names", "reward_processing_classes")
 _log = logging.getLogger("trainer_adapter")
 
 
@@ -76,7 +78,7 @@ class EnvironmentColumns:
 def environment_value(environment: object) -> object:
     """Return what an environment gives as its reward; ``None`` where it gives no reward.
 
-    That is what its method ``get_reward`` returns, or a :class:`~trainer_adapter.environment_fault.RaisedInEnvironment`
+    That is what its method ``get_reward`` returns, or a :class:`~trainer_adapter.environments.RaisedInEnvironment`
     where it raises; else its attribute ``reward``, which is a number, or a ``DataError``.
     """
     if callable(get_reward := getattr(environment, "get_reward", None)):
@@ -158,3 +160,43 @@ def trace_value(trace: Trace) -> float | None:
     """Return the sum of what a trace of verifiers' has as rewards so far, weighted; ``None`` without any."""
     rewards = [reward for reward in trace.rewards.values() if reward is not None]
     return sum(float(reward.score) * float(reward.weight) for reward in rewards) if rewards else None
+
+
+def take_over(trainer: TrlTrainer, rewards: Iterable[LeafRewards], *, begun: bool, recorded: bool) -> None:
+    """Let the reward of a trainer's environments count with our weight alone, where it is one of our rewards.
+
+    TRL adds a function of its own, of weight 1, for each class of environments with a ``get_reward``. Once a trainer
+    has ``begun`` to call its functions, that one stays, and answers with nothing. The log says where a record lacks
+    the environment's reward because it is not one of ours.
+    """
+    functions = getattr(trainer, "reward_funcs", [])
+    theirs = [index for index, function in enumerate(functions) if _is_of_trl(function)]
+    if not theirs:
+        return
+    parameters = {parameter.name for reward in rewards for leaf in reward.leaves for parameter in leaf.spec.parameters}
+    if ENVIRONMENT_COLUMN not in parameters:
+        if recorded:
+            _log.warning(
+                "the reward of the environment %s counts in this training and is in no record: TRL asks for it by "
+                "itself; add trainer_adapter.environments:environment_reward to the rewards",
+                ", ".join(trainer.reward_func_names[index] for index in theirs),
+            )
+    elif begun:
+        for index in theirs:
+            functions[index] = _no_scores  # TRL walks its lists right now, so their length must stay
+    else:
+        ours = [index for index in range(len(functions)) if index not in theirs]
+        for name in _LISTS:
+            values = getattr(trainer, name)
+            values[:] = [values[index] for index in ours]
+        trainer.reward_weights = trainer.reward_weights[ours]
+
+
+def _is_of_trl(function: object) -> bool:
+    """Whether it is what TRL made of an environment's ``get_reward``."""
+    module = str(getattr(function, "__module__", ""))
+    return getattr(function, "__name__", "") == "get_reward" and module.startswith("trl.")
+
+
+def _no_scores(completions: Sequence[object], **_: object) -> list[None]:
+    return [None] * len(completions)

@@ -1,7 +1,11 @@
-"""``rewardkit new``: a small reward and its test, to begin from."""
+"""``rewardkit new``: a small reward and its test, to begin from, or a recipe: a reward with its data.
+
+``docs/recipes`` has a page for each recipe, which ``python docs/recipes_page.py`` writes from the same files.
+"""
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import keyword
 import re
@@ -15,9 +19,10 @@ import typer
 from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.output import write_new
-from rewardkit.cli.recipes import copied, recipe_names
 from rewardkit.errors import ConfigError
 
+RECIPES = Path(__file__).parents[1] / "recipes"
+_OF_THE_PAGE = "recipe.yaml"
 _REWARD = '''\
 """{title}: scores the answer at the end of a completion."""
 
@@ -134,3 +139,36 @@ def _check_name(name: str, folder: Path) -> None:
     if name in sys.stdlib_module_names or (not mine and name != "__main__" and importlib.util.find_spec(name)):
         reason = f"is the name of an installed module, which {name}.py would hide"
         raise ConfigError(f"{name!r} {reason}; try '{name}_reward'")
+
+
+def recipe_names() -> list[str]:
+    folders = RECIPES.iterdir() if RECIPES.is_dir() else ()
+    return sorted(folder.name.replace("_", "-") for folder in folders if (folder / _OF_THE_PAGE).is_file())
+
+
+def recipe_files(name: str) -> list[Path]:
+    """Return the files of a recipe, its reward first; for an unknown name raises ConfigError, with the nearest."""
+    names = recipe_names()
+    if name.replace("_", "-") not in names:
+        near = difflib.get_close_matches(name, names, n=2)
+        options = f"did you mean {' or '.join(map(repr, near))}? There are" if near else "there are"
+        raise ConfigError(f"--recipe {name!r}: no such recipe; {options} {', '.join(names)}")
+    folder = RECIPES / name.replace("-", "_")
+    return [folder / f"{folder.name}.py", folder / "cases.yaml", folder / "rows.jsonl"]
+
+
+def copied(name: str, folder: Path | None) -> list[Path]:
+    """Copy a recipe's files to a folder, a new one of its name where ``folder`` is ``None``, and return where they are.
+
+    Raises ConfigError for an unknown recipe, a folder that cannot be written to, and a file that is there already.
+    """
+    files = recipe_files(name)
+    target = Path(name.replace("_", "-")) if folder is None else folder
+    if folder is not None and not folder.is_dir():
+        raise ConfigError(f"--dir {folder}: no such folder; make it first")
+    paths = [target / file.name for file in files]
+    taken = next((path for path in paths if path.exists() or path.is_symlink()), None)
+    if taken is not None:
+        raise ConfigError(f"{taken} is there already; choose another folder with --dir, or remove it")
+    write_new(target, {path: source.read_text(encoding="utf-8") for source, path in zip(files, paths, strict=True)})
+    return paths

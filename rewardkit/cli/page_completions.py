@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewardkit.cli.page_parts import Markup, element, folded_away, section, table, text_block
-from rewardkit.cli.page_source import NONE, RunReport, figure
+from rewardkit.cli.page_parts import NONE, Markup, RunReport, element, figure, folded_away, section, table, text_block
 from rewardkit.record.values import Completion
 from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.text import counted, shortened

@@ -15,7 +15,7 @@ import typer
 import typer.core
 
 from rewardkit.cli.exits import EXIT_CODES, as_result, code_of
-from rewardkit.cli.pipes import let_reader_go
+from rewardkit.cli.output import let_reader_go
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.shown.text import plain
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rewardkit.cli.page_changes import changes_section
 from rewardkit.cli.page_completions import (
     SIDE_CHARS,
     completion_place,
@@ -15,13 +16,26 @@ from rewardkit.cli.page_completions import (
     step_of,
     whole_completion,
 )
-from rewardkit.cli.page_parts import Markup, document, element, folded_away, pairs, section, table, text_block
-from rewardkit.cli.page_source import NONE, RunReport, figure, seconds_text
+from rewardkit.cli.page_parts import (
+    NONE,
+    Markup,
+    RunReport,
+    difference,
+    document,
+    element,
+    figure,
+    folded_away,
+    pairs,
+    seconds_text,
+    section,
+    table,
+    text_block,
+)
 from rewardkit.cli.render import day, duration
 from rewardkit.health.examine import diagnose_run
 from rewardkit.health.flag import Flag
 from rewardkit.record.overview import overviews
-from rewardkit.record.values import Completion
+from rewardkit.record.values import Completion, Version
 from rewardkit.replay.charts import curves_of, other_charts, reward_charts, version_markers
 from rewardkit.replay.glance import CANARY, head_of
 from rewardkit.replay.recorded_run import Run
@@ -31,6 +45,8 @@ from rewardkit.shown.text import counted, shortened
 METRICS = ("loss", "kl", "entropy", "grad_norm")  # the trainer's metrics that have a graph, where they were recorded
 _FAILURES, _EVIDENCE, _PROCESSES = 20, 2, 8
 _CONFIG_CHARS = 200
+_CODE_CHARS = 20_000
+_LINES = 400
 
 
 def run_page(run: Run, split: str = "train") -> tuple[str, list[str]]:
@@ -43,7 +59,7 @@ def run_page(run: Run, split: str = "train") -> tuple[str, list[str]]:
     parts = {
         "rewards": ("Rewards", _rewards(report)),
         "graphs": ("Graphs", _graphs(report)),
-        "changes": ("Changes", changes_section(report)),
+        "changes": ("Changes", _changes(report)),
         "health": ("Health", _health(report)),
         "failures": ("Failures", _failures(report)),
         "completions": ("Completions", completions_section(report)),
@@ -232,3 +248,59 @@ def _flattened(settings: Mapping[str, Any], above: str = "") -> Iterator[list[st
         else:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
             yield [f"{above}{name}", shortened(text, _CONFIG_CHARS)]
+
+
+def _changes(report: RunReport) -> Markup:
+    """Return what changed in each reward, and what was asked for while the run went on."""
+    versions = report.run.own_versions
+    rows = [
+        [version.label, NONE if version.first_step is None else f"{version.first_step:,}", day(version.began),
+         version.digits, version.reference or NONE]
+        for version in versions
+    ]  # fmt: skip
+    head = ["version", "from step", "recorded", "fingerprint", "defined in"]
+    parts: list[Markup] = [table(head, rows, left=len(head), wide=("defined in",))]
+    parts += [_difference(old, new) for old, new in _following(versions)]
+    changed = {version.reward for version in versions if version.number > 1}
+    parts += [
+        folded_away(f"{version.label}: source", text_block(_code(version) or _settings(version), "code", _CODE_CHARS))
+        for version in versions
+        if version.reward not in changed
+    ]
+    rows = [
+        [day(request.asked), request.reward, str(request.action), str(request.state),
+         NONE if request.step is None else str(request.step), request.words or NONE]
+        for request in report.run.changes
+    ]  # fmt: skip
+    if rows:
+        head = ["when", "reward", "what", "answer", "at step", "why"]
+        parts += [element("h3", "Asked for while the run went on"), table(head, rows, left=len(head), wide=("why",))]
+    return section("changes", "Changes of the rewards", *parts)
+
+
+def _following(versions: Sequence[Version]) -> Iterator[tuple[Version, Version]]:
+    """Yield each version with the one that it took the place of."""
+    ordered = sorted(versions, key=lambda version: (version.reward, version.number))
+    for old, new in itertools.pairwise(ordered):
+        if old.reward == new.reward:
+            yield old, new
+
+
+def _difference(old: Version, new: Version) -> Markup:
+    before, after = _code(old), _code(new)
+    if before == after:
+        before, after = _settings(old), _settings(new)
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), old.label, new.label, lineterm="", n=5)
+    excerpt = list(itertools.islice(lines, _LINES + 1))
+    rest = ["… and more"] if len(excerpt) > _LINES else []
+    title = f"{old.label} → {new.label}" + ("" if new.first_step is None else f", from step {new.first_step:,}")
+    nothing = element("p", "No difference of the source is recorded.", kind="quiet")
+    return folded_away(title, difference([*(line[:500] for line in excerpt[:_LINES]), *rest]) if excerpt else nothing)
+
+
+def _code(version: Version) -> str:
+    return (version.source or version.module or "")[:_CODE_CHARS]
+
+
+def _settings(version: Version) -> str:
+    return json.dumps(version.settings, indent=2, sort_keys=True, default=str)[:_CODE_CHARS]

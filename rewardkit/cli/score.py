@@ -1,4 +1,4 @@
-"""``rewardkit score``: rewards over a file of rollouts."""
+"""``rewardkit score``: rewards over a file of rollouts, and the record of what they gave."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -16,13 +16,13 @@ from rewardkit.cli.arguments import AsJson, Data, DataOption, LoadTimeout, Rewar
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.progress import told_progress
-from rewardkit.cli.recording import Keep, chunks_of_groups, recording
 from rewardkit.cli.render import screen
 from rewardkit.cli.rewards import Leaves, chosen
 from rewardkit.cli.score_report import SHOWN_FAILURES, print_report
 from rewardkit.cli.summary import Summary, summarize
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.errors import ConfigError, RewardError
+from rewardkit.groups import group_places
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
 from rewardkit.rows.reader import read_rollouts
@@ -35,6 +35,7 @@ from rewardkit.types import Outcome, Rollout
 from sandbox import LOAD_TIMEOUT_S
 
 _CHUNK_ROWS = 1000
+Keep: TypeAlias = Callable[[ScoreBatch], None]
 
 
 def score_command(  # long because typer reads the options from the signature, and the help from the docstring
@@ -185,3 +186,53 @@ class _Scoring:
             with contextlib.suppress(OSError, RewardError):  # the fault that brought us here is the one to tell
                 write_rows(partial, self._to_rows(rows))
                 print(f"kept {len(rows):,} finished rows of {len(self._rollouts):,} in {partial}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def recording(run: str | None, reward_set: RewardSet, about: Mapping[str, Any], *, append: bool) -> Iterator[Keep]:
+    """Give a function that records batches; nothing is recorded where no run is named.
+
+    A run without a batch, because an error came first, is taken away again. Raises RecordError where the run has a
+    record and ``append`` is false, or it cannot be written, and OSError where not all of it is in the file.
+    """
+    if run is None:
+        yield lambda batch: None
+        return
+    from rewardkit.record.recorder import Recorder  # it brings numpy and sqlite3 along
+
+    record = run_path(run)
+    is_new = not record.exists()
+    recorder = Recorder(record, append=append, about=about, env=reward_set.env)
+    batches = 0
+
+    def keep(batch: ScoreBatch) -> None:
+        nonlocal batches
+        recorder.record(batch, rewards=reward_set.rewards)
+        batches += 1
+        if not recorder.flush():  # one batch at a time, so that no text is left out
+            raise OSError(f"{recorder.path}: cannot be written; the scores are not recorded")
+
+    try:
+        yield keep
+    finally:
+        written = recorder.close()
+        if is_new and not batches:
+            record.remove()
+    if not written:
+        raise OSError(f"{recorder.path}: not all was written; the record is not whole")
+
+
+def chunks_of_groups(rollouts: Sequence[Rollout], rows: int, is_finished: Callable[[int], bool]) -> Iterator[list[int]]:
+    """Yield the places of rollouts, ``rows`` or more at a time, those of a group together.
+
+    A group in which one place is not finished is left out.
+    """
+    chunk: list[int] = []
+    for places in group_places(rollouts):
+        if all(map(is_finished, places)):
+            chunk += places
+        if len(chunk) >= rows:
+            yield sorted(chunk)
+            chunk = []
+    if chunk:
+        yield sorted(chunk)

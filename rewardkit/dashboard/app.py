@@ -23,8 +23,7 @@ from starlette.routing import Mount, Route
 from rewardkit.dashboard.guard import Guard, page
 from rewardkit.dashboard.jobs import Jobs
 from rewardkit.dashboard.live import LOOK_S, Live
-from rewardkit.dashboard.page_files import PageFiles
-from rewardkit.dashboard.panels import PANELS, Action, View
+from rewardkit.dashboard.panels import PANELS, Action, PageFiles, View
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Missing, NotThere, OpenRun, Readers, RunCaches, Unreadable
 from rewardkit.dashboard.views.overview import overview

@@ -1,16 +1,28 @@
-"""The table of the dashboard's panels, from which the server takes its addresses and the page its tabs."""
+"""The table of the dashboard's panels, which names the server's addresses and the page's tabs; the page's files."""
 
 from __future__ import annotations
 
+import html
+import json
+import mimetypes
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
+
+from starlette.responses import HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import OpenRun
 from rewardkit.dashboard.views import change, completions, graphs, health, logs
 
+ROOT = Path(__file__).parent / "page"
 View: TypeAlias = Callable[[OpenRun, Query], dict[str, Any]]
 Action: TypeAlias = Callable[[OpenRun, Mapping[str, Any]], dict[str, Any]]
+
+
+mimetypes.add_type("text/javascript", ".js")  # the system's table may have another type, which browsers do not run
 
 
 class Panel(NamedTuple):
@@ -35,3 +47,32 @@ PANELS = (
     Panel("change", "Change", "u", change.view, actions=change.POSTS),
 )  # fmt: skip
 """The panels in the order of their tabs; the first one opens with a run."""
+
+
+class PageFiles(StaticFiles):
+    """Serves the page's files; the list of runs and each address of a run are the page itself."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=ROOT)
+        self._index = index_html()
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        is_index = path in (".", "index.html") or path.partition("/")[0] == "runs"
+        response = await super().get_response("index.html" if is_index else path, scope)
+        if is_index:
+            response = HTMLResponse(self._index)
+        response.headers["cache-control"] = "no-cache"  # kept, and asked for each time whether it is still the same
+        return response
+
+
+def index_html() -> str:
+    """Return the HTML of the page: its template with the table of panels and the links to their styles and modules."""
+    links = []
+    for panel in PANELS:
+        style = ROOT / "tabs" / f"{panel.name}.css"
+        modules = [ROOT / "tabs" / f"{panel.name}.js", *sorted((ROOT / "tabs" / panel.name).glob("*.js"))]
+        links += [f'<link rel="stylesheet" href="/tabs/{panel.name}.css">'] if style.is_file() else []
+        links += [f'<link rel="modulepreload" href="/{path.relative_to(ROOT).as_posix()}">' for path in modules]
+    table = json.dumps([{"name": panel.name, "title": panel.title, "key": panel.key} for panel in PANELS])
+    template = (ROOT / "index.html").read_text(encoding="utf-8")
+    return template.replace("<!-- panels -->", "\n    ".join(links)).replace("{panels}", html.escape(table))

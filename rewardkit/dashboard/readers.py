@@ -1,11 +1,11 @@
-"""Open runs: each thread has its own, and the values that are computed once per run are shared by all."""
+"""Open runs: each thread has its own, and values that are computed once, such as the sums of steps, are shared."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from rewardkit.dashboard.jobs import Jobs
 from rewardkit.errors import RecordError
 from rewardkit.record.place import RunsPlace, Stamp
+from rewardkit.record.values import StepSummary
 from rewardkit.replay.recorded_run import Run
 
 T = TypeVar("T")
@@ -184,3 +185,41 @@ class Readers:
         while len(self._open) > MOST_OPEN:
             self.drop(next(iter(self._open)))
         return run
+
+
+def summaries(opened: OpenRun, split: str = "train") -> Sequence[StepSummary]:
+    """Return each step's sums of a split, as :meth:`~rewardkit.record.reader.RunReader.summaries` gives them."""
+    sums = opened.cache.get(("sums", split), 0, lambda: StepSums(split))
+    return sums.newest(opened.run, opened.version)
+
+
+class StepSums:
+    """The sums of one split, for all threads; only going on from a checkpoint takes batches away."""
+
+    def __init__(self, split: str) -> None:
+        self._split = split
+        self._lock = threading.Lock()
+        self._version: Stamp | None = None
+        self._batches: tuple[int, int] = (0, 0)
+        self._rows: tuple[StepSummary, ...] = ()
+
+    def newest(self, run: Run, version: Stamp) -> Sequence[StepSummary]:
+        """Return all sums; only the steps to which batches came are read again."""
+        with self._lock:
+            if version != self._version:
+                self._rows = self._read(run)
+                self._version = version
+            return self._rows
+
+    def _read(self, run: Run) -> tuple[StepSummary, ...]:
+        count, last = self._batches
+        total, new = run.batches(self._split, after=last)
+        self._batches = (total, new[-1][0] if new else last)
+        steps = [step for _, step in new if step is not None]
+        if count + len(new) != total or len(steps) < len(new):
+            return tuple(run.summaries(split=self._split))
+        if not steps:
+            return self._rows
+        first = min(steps)
+        before = (row for row in self._rows if row.step is None or row.step < first)
+        return (*before, *run.summaries(split=self._split, since=first))

@@ -10,7 +10,7 @@ import pytest
 from trainer_environment import HERE, seen_by
 
 from rewardkit import ConfigError, reward
-from trainer_adapter import RewardAdapter, trl_versions
+from trainer_adapter import RewardAdapter, trainer_versions
 from trainer_adapter.models import needing_extra
 from trainer_adapter.trainer_scores import WaitingMetrics
 
@@ -74,10 +74,10 @@ def test_a_trl_that_counts_an_unknown_reward_as_0_is_told(
     version: str, counts: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once, with what to do about it."""
-    monkeypatch.setitem(trl_versions.sys.modules, "trl", type("Trl", (), {"__version__": version}))
-    monkeypatch.setattr(trl_versions, "_logged", set())
+    monkeypatch.setitem(trainer_versions.sys.modules, "trl", type("Trl", (), {"__version__": version}))
+    monkeypatch.setattr(trainer_versions, "_WARNED", set())
     for _ in range(2):
-        trl_versions.check_version()
+        trainer_versions.check_trl_version()
     assert [message.startswith(f"trl {version} takes 0") for message in caplog.messages] == [True] * counts
 
 
@@ -87,7 +87,7 @@ def test_a_trl_that_is_too_old_is_refused_before_training_begins(
 ) -> None:
     """By the callback, each time, with what to install."""
     with RewardAdapter([one], workers=1, record=tmp_path / "run") as adapter:
-        monkeypatch.setitem(trl_versions.sys.modules, "trl", SimpleNamespace(__version__=version))
+        monkeypatch.setitem(trainer_versions.sys.modules, "trl", SimpleNamespace(__version__=version))
         for _ in range(2):
             with pytest.raises(ConfigError, match=f"trl {version} is too old.*pip install 'trl>=0.22,<1.17'"):
                 adapter.callback.on_train_begin(SimpleNamespace(reward_weights=None), SimpleNamespace(), None)
@@ -102,5 +102,5 @@ def test_what_transformers_hides_is_named() -> None:
 
 def test_the_pins_name_the_oldest_version_that_is_promised() -> None:
     """The range that the adapter warns outside of begins with what is tested."""
-    first = ".".join(map(str, trl_versions.TESTED_TRL[0]))
+    first = trainer_versions.TESTED_TRL.first
     assert f"trl=={first}." in Path(OLDER).read_text()

@@ -37,7 +37,7 @@ from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.grpo import RankCall
 from trainer_adapter.ranks import RankFault, Ranks, owners, score_together
 from trainer_adapter.splitting import check_groups
-from trainer_adapter.trl_versions import check_version
+from trainer_adapter.trainer_versions import check_trl_version
 
 _T = TypeVar("_T")
 WAIT_S = 60.0
@@ -423,7 +423,7 @@ def test_another_version_of_trl_is_told_once(monkeypatch: pytest.MonkeyPatch, ca
     """With the range that is tested; one within it is not worth a word."""
     for version in ("1.16.3", "1.17.0", "1.17.0", "2.0.0.dev1"):
         monkeypatch.setitem(sys.modules, "trl", SimpleNamespace(__version__=version))
-        check_version()
+        check_trl_version()
     said = [message for message in caplog.messages if "outside the versions" in message]
     assert ["trl 1.17.0", "trl 2.0.0.dev1"] == [message.partition(" is ")[0] for message in said]
     assert all(">=0.22,<1.17" in message for message in said)

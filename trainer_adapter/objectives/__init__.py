@@ -19,9 +19,8 @@ from trainer_adapter.objectives.calibration import (
     pair_probabilities,
     reliability_curve,
 )
-from trainer_adapter.objectives.kl import kl_estimate
 from trainer_adapter.objectives.outcomes import orm_labels, orm_loss
-from trainer_adapter.objectives.policy import clipped_surrogate, grpo_loss
+from trainer_adapter.objectives.policy import clipped_surrogate, grpo_loss, kl_estimate
 from trainer_adapter.objectives.preferences import (
     all_pairs_loss,
     bradley_terry_loss,

@@ -21,6 +21,7 @@ from rewardkit import ObjectiveError
 if TYPE_CHECKING:
     import torch
 
+IGNORED = -100  # The label of a token that is not learned from, as in `torch.nn.functional.cross_entropy`
 ArrayT = TypeVar("ArrayT", NDArray[Any], "torch.Tensor")
 """An array of numpy or a tensor of torch; what is returned is of the same kind."""
 Reduction: TypeAlias = Literal["mean", "sum"]
@@ -225,3 +226,15 @@ def _tensor(name: str, value: object, xp: ModuleType, device: object) -> Any:
 def _preview(value: object) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def refuse_row(is_wrong: Array, complaint: str) -> None:
+    """Raise :class:`~rewardkit.ObjectiveError` for the first row that is marked as wrong."""
+    if bool(is_wrong.any()):
+        raise ObjectiveError(f"row {int(is_wrong.nonzero()[0][0])} {complaint}")
+
+
+def refuse_labels(labels: Array, is_wrong: Array, expected: str) -> None:
+    """Raise :class:`~rewardkit.ObjectiveError` for the first label that is marked as wrong."""
+    if bool(is_wrong.any()):
+        raise ObjectiveError(f"label {labels[is_wrong].reshape(-1)[0].item()!r}: expected {expected}")

@@ -13,8 +13,7 @@ import numpy as np
 
 from rewardkit import ObjectiveError
 from trainer_adapter.objectives import arrays
-from trainer_adapter.objectives.arrays import ArrayT, Reduction
-from trainer_adapter.objectives.labels import IGNORED, refuse_labels, refuse_row
+from trainer_adapter.objectives.arrays import IGNORED, ArrayT, Reduction, refuse_labels, refuse_row
 
 
 def orm_labels(

@@ -1,4 +1,4 @@
-"""The objective of GRPO and of its kin: the clipped surrogate, and the ways of averaging it over tokens.
+"""The objective of GRPO and of its kin: the clipped surrogate, the ways of averaging it over tokens, and KL.
 
 B counts completions, T the tokens of the longest one. Log-probabilities are those of the sampled tokens, (B, T); the
 mask is 1 on a completion's tokens and 0 on its padding, whose log-probabilities are not read, whatever they are. All
@@ -15,7 +15,42 @@ import numpy as np
 from rewardkit import ObjectiveError
 from trainer_adapter.objectives import arrays
 from trainer_adapter.objectives.arrays import Array, ArrayT
-from trainer_adapter.objectives.kl import kl_estimate
+
+
+def kl_estimate(logps: ArrayT, ref_logps: ArrayT, kind: Literal["k1", "k2", "k3"] = "k3") -> ArrayT:
+    """Return an estimate of KL(policy || reference) for each token, of the shape of the log-probabilities.
+
+    With d = ref_logps - logps: ``k1`` is -d, unbiased and often negative; ``k2`` is d²/2, biased and of a small
+    variance; ``k3`` is exp(d) - d - 1, unbiased, never negative, and what GRPO penalizes (Schulman, "Approximating KL
+    Divergence", 2020; arXiv 2402.03300, equation 4). The gradient of k2's mean is that of the divergence; those of the
+    means of k1 (0) and k3 (that of the reverse divergence) are not (arXiv 2506.09477).
+
+    Args:
+        logps: The policy's log-probabilities of the sampled tokens, which must be samples of the *policy*.
+        ref_logps: The reference model's of the same tokens, the same shape.
+        kind: Which estimator.
+
+    Returns:
+        Nats a token. k3 is ``inf`` where d is above 88 in float32 (709 in float64), as its formula is.
+
+    Raises:
+        ObjectiveError: The shapes differ, or there is no such estimator.
+    """
+    xp, policy, reference = arrays.floats(logps=logps, ref_logps=ref_logps)
+    arrays.same_shape(logps=policy, ref_logps=reference)
+    away = arrays.wide(reference) - arrays.wide(policy)
+    if kind == "k1":
+        estimate = -away
+    elif kind == "k2":
+        estimate = 0.5 * away**2
+    elif kind == "k3":
+        with np.errstate(over="ignore"):
+            estimate = xp.expm1(away) - away
+    else:
+        raise ObjectiveError(f"kind={kind!r}: expected 'k1', 'k2' or 'k3'")
+    result: ArrayT = arrays.cast(estimate, policy.dtype)
+    return result
+
 
 Level: TypeAlias = Literal["token", "sequence"]
 """Of what the ratio of probabilities is: of each token (GRPO), or of the whole completion (GSPO)."""

@@ -15,8 +15,7 @@ import numpy as np
 
 from rewardkit import ObjectiveError
 from trainer_adapter.objectives import arrays
-from trainer_adapter.objectives.arrays import ArrayT, Reduction
-from trainer_adapter.objectives.labels import IGNORED, refuse_labels
+from trainer_adapter.objectives.arrays import IGNORED, ArrayT, Reduction, refuse_labels
 
 PRM_CLASSES = (-1, 0, 1)
 """The step label that each class of the model stands for: class 0 is wrong, 1 neutral, 2 right."""

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.dashboard.as_json import attributes
-from rewardkit.dashboard.edited import function_of, written
+from rewardkit.dashboard.edited import function_of, own_lines, written
 from rewardkit.dashboard.jobs import ASK_S, TRY_S, Jobs
-from rewardkit.dashboard.own_lines import own_lines
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.errors import ConfigError, RecordError, RewardError, UpdateRefusedError

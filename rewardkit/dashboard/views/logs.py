@@ -9,8 +9,7 @@ from typing import Any
 
 from rewardkit.dashboard.as_json import attributes, call_fields, output_fields, text_json
 from rewardkit.dashboard.query import SPLITS, Query
-from rewardkit.dashboard.readers import NotThere, OpenRun
-from rewardkit.dashboard.sums import summaries
+from rewardkit.dashboard.readers import NotThere, OpenRun, summaries
 from rewardkit.errors import RecordError
 from rewardkit.record.log_pages import LogPlace, Wanted, newest
 from rewardkit.record.reader import RunReader

@@ -7,8 +7,7 @@ from typing import Any
 
 from rewardkit.dashboard.as_json import attributes
 from rewardkit.dashboard.query import SPLITS, Query
-from rewardkit.dashboard.readers import OpenRun
-from rewardkit.dashboard.sums import summaries
+from rewardkit.dashboard.readers import OpenRun, summaries
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.values import StepSummary, Version
 from rewardkit.replay.recorded_run import Run

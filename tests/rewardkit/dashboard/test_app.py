@@ -23,7 +23,7 @@ from served import WRITE_TOKEN, Served, recorded_run, serving
 from rewardkit.dashboard import app
 from rewardkit.dashboard import readers as readers_module
 from rewardkit.dashboard.app import encoded
-from rewardkit.dashboard.page_files import ROOT
+from rewardkit.dashboard.panels import ROOT
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import (
     CACHE_S,

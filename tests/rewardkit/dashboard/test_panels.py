@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from served import recorded_run, serving
 
-from rewardkit.dashboard import app, page_files
-from rewardkit.dashboard.page_files import ROOT, index_html
-from rewardkit.dashboard.panels import PANELS, Panel
+from rewardkit.dashboard import app, panels
+from rewardkit.dashboard.panels import PANELS, ROOT, Panel, index_html
 
 TABS = ROOT / "tabs"
 LIST_OF_RUNS = "runs"
@@ -86,8 +85,8 @@ def test_a_view_a_module_and_a_row_are_a_panel(tmp_path: Path, monkeypatch: Any,
         "  return html`<p id='size'>${data?.size}</p>`;\n}\n"
     )
     panel = Panel("sizes", "Sizes", "z", lambda opened, query: {"size": opened.run.count()})
-    monkeypatch.setattr(page_files, "ROOT", root)
-    monkeypatch.setattr(page_files, "PANELS", (*PANELS, panel))
+    monkeypatch.setattr(panels, "ROOT", root)
+    monkeypatch.setattr(panels, "PANELS", (*PANELS, panel))
     monkeypatch.setitem(app.VIEWS, panel.name, panel.view)
     recorded_run(tmp_path / "runs" / "one")
     with serving(tmp_path / "runs") as served, browsing.window(browser, served) as window:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewardkit.dashboard.own_lines import own_lines
+from rewardkit.dashboard.edited import own_lines
 
 FILE = """\
 import re

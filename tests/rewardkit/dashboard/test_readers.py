@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from recorded import batch
 
-from rewardkit.dashboard.readers import OpenRun, RunCache
-from rewardkit.dashboard.sums import StepSums, summaries
+from rewardkit.dashboard.readers import OpenRun, RunCache, StepSums, summaries
 from rewardkit.record.recorder import Recorder
 from rewardkit.replay.recorded_run import Run
 
