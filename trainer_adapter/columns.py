@@ -118,8 +118,9 @@ class PackedRows(NamedTuple):
 
     def rollouts(self) -> list[Rollout]:
         """Return the rollouts, in their order."""
-        shared = [tuple(map(_arrived, values)) for values in self.shared]
-        return _rollouts(self.names, shared, [(_arrived(completion), _arrived(ids)) for completion, ids in self.own])
+        shared = [tuple(map(_frozen_of, values)) for values in self.shared]
+        own = [(_frozen_of(completion), _frozen_of(ids)) for completion, ids in self.own]
+        return _rollouts(self.names, shared, own)
 
 
 class Left:
@@ -133,7 +134,7 @@ def _content(value: Frozen) -> bytes | None:
     return value.content if value.live is None else None
 
 
-def _arrived(content: bytes | None) -> Frozen:
+def _frozen_of(content: bytes | None) -> Frozen:
     return Frozen(b"live", Left()) if content is None else Frozen(content)
 
 

@@ -346,7 +346,7 @@ class RewardAdapter:
             self._packed = self.runtime, dict(self.runtime.weights), packed
         settings = self._packed[2]
         _COPIES.put(settings, self)
-        return _arrived, (settings,)
+        return _rebuild, (settings,)
 
     def answer(
         self,
@@ -475,13 +475,14 @@ def _check_same_rewards(calls: Sequence[RankCall]) -> None:
 _COPIES: Copies[RewardAdapter] = Copies()  # The adapters that pickles stand for in this process
 
 
-def _arrived(settings: bytes) -> RewardAdapter:
+def _rebuild(settings: bytes) -> RewardAdapter:
     """Return the adapter that a pickle stands for; a new one makes its runtime when it is first needed."""
 
-    def make() -> RewardAdapter:
+    def unpickle() -> RewardAdapter:
         adapter = RewardAdapter.__new__(RewardAdapter)
-        adapter._prepare(pickle.loads(settings)[0])  # noqa: S301 - this process unpickled what held them
+        partial, _runtime = pickle.loads(settings)  # noqa: S301 - this process unpickled what held them
+        adapter._prepare(partial)
         adapter._packed, adapter._is_copy = (None, {}, settings), True
         return adapter
 
-    return _COPIES.get(settings, make)
+    return _COPIES.get(settings, unpickle)

@@ -122,7 +122,7 @@ def _shared(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _group(info: Mapping[str, Any], prompt: str) -> str:
-    """Return what tells the completions of one prompt from others."""
+    """Return what tells the completions of one prompt from others; empty where the prompt itself does."""
     identity = [str(info[name]) for name in _IDENTITY if info.get(name) is not None]
     if not identity and prompt not in info:
         raise DataError(

@@ -43,6 +43,7 @@ _FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
 _RELATIONS = frozenset(("=", "\\ne", "\\in", *_FLIPPED))
 _SET_OPERATORS: dict[str, Callable[[bool, bool], bool]] = {"\\cup": max, "\\setminus": gt, "\\cap": min}
 _UNORDERED = frozenset(("list", "\\{\\}"))
+_SIGNS = ({"\\pm": "+", "\\mp": "-"}, {"\\pm": "-", "\\mp": "+"})
 _INTERVALS = frozenset(("()", "[]", "(]", "[)"))
 _EMPTY, _REALS = ("\\emptyset",), ("@\\mathbbr",)
 _CAPITAL = re.compile(r"(\\[A-Za-z]+)|[A-DF-HJ-Z]")  # all but E and I: e and i are numbers
@@ -106,15 +107,14 @@ def _value(tokens: _Tokens) -> _Shape:
 
 
 def _items(parts: list[_Tokens]) -> tuple[_Shape, ...]:
-    """Return the shapes of items; one with plus or minus is two, in which all such signs agree."""
+    """Return the shapes of items; an item with plus or minus becomes two, in which all such signs agree."""
     if any(part.count("\\pm") > 1 or part.count("\\mp") > 1 for part in parts):
         raise UnreadError("several signs of plus or minus")
-    variants = (
-        tuple({"\\pm": upper, "\\mp": lower}.get(token, token) for token in part)
+    return tuple(
+        _shape(variant)
         for part in filter(None, parts)
-        for upper, lower in [("+", "-"), ("-", "+")][: 1 + (not {"\\pm", "\\mp"}.isdisjoint(part))]
+        for variant in dict.fromkeys(tuple(signs.get(token, token) for token in part) for signs in _SIGNS)
     )
-    return tuple(map(_shape, variants))
 
 
 def _bracketed(tokens: _Tokens) -> _Shape:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewardkit.cli.page_parts import NONE, Markup, RunReport, element, figure, folded_away, section, table, text_block
-from rewardkit.record.values import Completion
+from rewardkit.record.values import Completion, PromptEpoch
 from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.text import counted, shortened
 from rewardkit.types import Outcome, Status, Text
@@ -72,15 +72,15 @@ class _Move:
 
 
 def _moves(run: Run, split: str) -> list[_Move]:
-    rows = run.prompt_epochs(split)
-    return [_move(index, [row[1:] for row in group]) for index, group in itertools.groupby(rows, lambda row: row[0])]
+    by_prompt = itertools.groupby(run.prompt_epochs(split), lambda row: row.prompt_index)
+    return [_move(index, list(rows)) for index, rows in by_prompt]
 
 
-def _move(index: int, rows: Sequence[tuple[int | None, int, float | None, float | None]]) -> _Move:
-    timed = [row for row in rows if row[0] is not None] or rows
-    best = max((row[3] for row in rows if row[3] is not None), default=None)
-    epochs = [row[0] for row in timed if row[0] is not None]
-    return _Move(index, sum(row[1] for row in rows), epochs, timed[0][2], timed[-1][2], best)
+def _move(index: int, rows: Sequence[PromptEpoch]) -> _Move:
+    timed = [row for row in rows if row.epoch is not None] or rows
+    best = max((row.best for row in rows if row.best is not None), default=None)
+    epochs = [row.epoch for row in timed if row.epoch is not None]
+    return _Move(index, sum(row.completions for row in rows), epochs, timed[0].mean, timed[-1].mean, best)
 
 
 def _ends_of(report: RunReport, move: _Move) -> tuple[tuple[str, Completion], tuple[str, Completion]] | None:

@@ -35,7 +35,7 @@ from rewardkit.cli.render import day, duration
 from rewardkit.health.examine import diagnose_run
 from rewardkit.health.flag import Flag
 from rewardkit.record.overview import overviews
-from rewardkit.record.values import Completion, Version
+from rewardkit.record.values import Completion, FailedKind, Version
 from rewardkit.replay.charts import curves_of, other_charts, reward_charts, version_markers
 from rewardkit.replay.glance import CANARY, head_of
 from rewardkit.replay.recorded_run import Run
@@ -211,16 +211,17 @@ def _failures(report: RunReport) -> Markup:
         return section("failures", "Failures", element("p", "No call failed.", kind="up"))
     cut = report.limited("kinds of failure", _FAILURES, len(kinds))
     note = f"Each kind with its first call, the most frequent first. {cut}"
-    ends = {row.id: row for row in report.run.by_id([number for kind in kinds[:_FAILURES] for number in kind[3:]])}
-    parts = [_failure(*kind[:3], ends[kind[3]], ends[kind[4]]) for kind in kinds[:_FAILURES] if kind[3] in ends]
+    preview = kinds[:_FAILURES]
+    ends = {row.id: row for row in report.run.by_id([number for kind in preview for number in (kind.first, kind.last)])}
+    parts = [_failure(kind, ends[kind.first], ends[kind.last]) for kind in preview if kind.first in ends]
     return section("failures", "Failures", *parts, note=note)
 
 
-def _failure(reward: str, cause: str, count: int, first: Completion, last: Completion) -> Markup:
-    outcome = first.outcomes[reward]
-    title = element("h3", element("span", cause, kind="failed"), f" in {reward}@{first.versions[reward]}: "
-                    f"{counted(count, 'call')}")  # fmt: skip
-    until = f"; last at {step_of(last)}" if count > 1 else ""
+def _failure(kind: FailedKind, first: Completion, last: Completion) -> Markup:
+    outcome = first.outcomes[kind.reward]
+    title = element("h3", element("span", kind.cause, kind="failed"),
+                    f" in {kind.reward}@{first.versions[kind.reward]}: {counted(kind.calls, 'call')}")  # fmt: skip
+    until = f"; last at {step_of(last)}" if kind.calls > 1 else ""
     where = element("p", f"First at {completion_place(first)}{until}.", kind="quiet")
     parts = [where, text_block(outcome.error or "", chars=2_000)]
     if outcome.traceback:

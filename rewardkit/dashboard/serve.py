@@ -44,8 +44,9 @@ def serve(
     """Serve the dashboard of a folder of runs, which need not be there, of a run or of a database until it is stopped.
 
     The first free port from ``port`` on is taken. The ``token`` opens the page; it is drawn at random unless given.
-    With ``write`` rewards may be changed, with a second token. ``tell`` learns where it listens before the first
-    answer. Raises ConfigError where the folder is a file, no port is free, or others could ask without a token.
+    With ``write`` rewards may be changed, with a second token. ``names`` are further names of this host. ``tell``
+    learns where it listens before the first answer. Raises ConfigError where the folder is a file, no port is free, or
+    others could ask without a token.
     """
     check(folder, host, token)
     token = token or secrets.token_urlsafe(24)

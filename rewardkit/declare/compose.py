@@ -59,7 +59,7 @@ class Composable(Versioned):
                 f"{self.name} * {weight.name}: a reward is weighted by a number; for the product of two rewards write "
                 f"product({self.name}, {weight.name})"
             )
-        scale, own = _weight(weight), _sum_of(self)
+        scale, own = _finite(weight), _sum_of(self)
         return WeightedSum(tuple((scale * weight, part) for weight, part in own.terms), scale * own.constant)
 
     __rmul__ = __mul__
@@ -67,7 +67,7 @@ class Composable(Versioned):
     def __truediv__(self, divisor: float) -> WeightedSum:
         if not isinstance(divisor, int | float) or not divisor:
             return NotImplemented
-        return self * (1 / _weight(divisor))
+        return self * (1 / _finite(divisor))
 
     def __neg__(self) -> WeightedSum:
         return self * -1.0
@@ -175,16 +175,16 @@ def _value(node: Composable, values: Values, step: int | None) -> float | None:
     return values[node]  # type: ignore[index]  # a leaf
 
 
-def _weight(weight: float) -> float:
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-        raise RewardDefinitionError(f"{weight!r} in a composition: expected a finite number")
-    return float(weight)
+def _finite(number: float) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+        raise RewardDefinitionError(f"{number!r} in a composition: expected a finite number")
+    return float(number)
 
 
 def _sum_of(node: Composable | float) -> WeightedSum:
     """Return what is added as a sum; a number is a sum without terms."""
     if not isinstance(node, Composable):
-        return WeightedSum((), _weight(node))
+        return WeightedSum((), _finite(node))
     return node if type(node) is WeightedSum else WeightedSum(((1.0, node),))
 
 
@@ -271,30 +271,30 @@ class Scheduled(Composite):
 
     def value(self, values: Values, step: int | None) -> float | None:
         value = _value(self.node, values, step)
-        return None if value is None else _weight(self.weight_at(step or 0)) * value
+        return None if value is None else _finite(self.weight_at(step or 0)) * value
 
 
 def minimum(*nodes: Composable) -> Composite:
     """Return the lowest score of its parts."""
-    return Reduced("minimum", min, _some(nodes, "minimum"))
+    return Reduced("minimum", min, _require_rewards(nodes, "minimum"))
 
 
 def maximum(*nodes: Composable) -> Composite:
     """Return the highest score of its parts."""
-    return Reduced("maximum", max, _some(nodes, "maximum"))
+    return Reduced("maximum", max, _require_rewards(nodes, "maximum"))
 
 
 def product(*nodes: Composable) -> Composite:
     """Return the product of its parts' scores."""
-    return Reduced("product", math.prod, _some(nodes, "product"))
+    return Reduced("product", math.prod, _require_rewards(nodes, "product"))
 
 
 def clip(node: Composable, lowest: float, highest: float) -> Composite:
     """Return the part's score, held between ``lowest`` and ``highest``, both included."""
     if not lowest <= highest:
         raise RewardDefinitionError(f"clip({lowest!r}, {highest!r}): expected the lower bound first")
-    low, high = _weight(lowest), _weight(highest)
-    return Reduced("clip", lambda present: min(high, max(low, present[0])), _some((node,), "clip"))
+    low, high = _finite(lowest), _finite(highest)
+    return Reduced("clip", lambda present: min(high, max(low, present[0])), _require_rewards((node,), "clip"))
 
 
 def gate(condition: Composable, then: Composable, *, threshold: float = 0.5, otherwise: float = 0.0) -> Composite:
@@ -302,16 +302,16 @@ def gate(condition: Composable, then: Composable, *, threshold: float = 0.5, oth
 
     Both parts are scored. A skipped condition skips the whole; a skipped ``then`` does so only where it counts.
     """
-    _some((condition, then), "gate")
-    return Gate(condition, then, _weight(threshold), _weight(otherwise))
+    _require_rewards((condition, then), "gate")
+    return Gate(condition, then, _finite(threshold), _finite(otherwise))
 
 
 def scheduled(node: Composable, weight_at: Callable[[int], float]) -> Composite:
     """Return the part's score times ``weight_at(step)``; outside training the step counts as 0."""
-    return Scheduled(_some((node,), "scheduled")[0], weight_at)
+    return Scheduled(_require_rewards((node,), "scheduled")[0], weight_at)
 
 
-def _some(nodes: Sequence[Composable], what: str) -> tuple[Composable, ...]:
+def _require_rewards(nodes: Sequence[Composable], what: str) -> tuple[Composable, ...]:
     if not nodes:
         raise RewardDefinitionError(f"{what}(): expected at least one reward")
     for node in nodes:

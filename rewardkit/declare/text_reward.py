@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Optional, Union, Unpack
 
 from rewardkit.declare.decorator import Reward, make_options
@@ -245,8 +245,9 @@ def _refuse_generator(tree: ast.FunctionDef) -> None:
         node = waiting.pop()
         if isinstance(node, ast.Yield | ast.YieldFrom):
             _refuse(tree, node, "'yield' makes it a generator function, and a generator is not a score; use 'return'")
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            waiting.extend(ast.iter_child_nodes(node))
+        body = node.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef) else ()
+        inner = body if isinstance(body, Sequence) else (body,)  # its defaults and decorators run outside of it
+        waiting.extend(child for child in ast.iter_child_nodes(node) if child not in inner)
 
 
 def _refuse(tree: ast.FunctionDef, node: ast.expr | ast.arg, reason: str) -> NoReturn:

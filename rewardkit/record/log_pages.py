@@ -127,7 +127,7 @@ class _Search:
         if self.wanted.counted is not None:
             yield from self._spans_of_batches(start)
             return
-        low, high = self._completions()
+        low, high = self._bounds()
         if low is None or high is None:
             return
         at = min(high, start) if self.backwards else max(low, start)
@@ -143,8 +143,8 @@ class _Search:
             return position.completion if position.version > 0 else position.completion - 1
         return position.completion if position.version < _END else position.completion + 1
 
-    def _completions(self) -> tuple[int | None, int | None]:
-        """Return the first and last number of a completion that is of the steps; a step has all its batches between."""
+    def _bounds(self) -> tuple[int | None, int | None]:
+        """Return the numbers of the first and the last completion of the wanted steps; ``None`` without one."""
         if self.wanted.first is None and self.wanted.last is None:
             low, high = self.ask(_ENDS)[0]
             return low, high

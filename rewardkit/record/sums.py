@@ -12,7 +12,7 @@ from rewardkit.record import questions
 from rewardkit.record.opened_record import OpenedRecord
 from rewardkit.record.step_sums import summed_step
 from rewardkit.record.table import Whole
-from rewardkit.record.values import BatchSums, StepSummary
+from rewardkit.record.values import BatchSums, FailedKind, PromptEpoch, StepSummary
 
 
 class RecordedSums(OpenedRecord):
@@ -103,23 +103,13 @@ class RecordedSums(OpenedRecord):
         """Return the names of the trainer's metrics."""
         return [name for (name,) in self._rows("SELECT DISTINCT name FROM metric WHERE split = ? ORDER BY name", split)]
 
-    def failed_calls(self, split: str = "train") -> list[tuple[str, str, int, int, int]]:
-        """Return the kinds of failed calls, the most frequent first.
+    def failed_calls(self, split: str = "train") -> list[FailedKind]:
+        """Return the kinds of failed calls, the most frequent first."""
+        return [FailedKind(*row) for row in self._tuples(questions.FAILED, split)]
 
-        Returns:
-            The reward's name, the cause, how many calls failed so, and the ``id`` of the first and of the last
-            completion among them.
-        """
-        return self._tuples(questions.FAILED, split)
-
-    def prompt_epochs(self, split: str = "train") -> list[tuple[int, int | None, int, float | None, float | None]]:
-        """Return what became of the prompts, by prompt and then by epoch.
-
-        Returns:
-            The prompt's index, the epoch without its fraction, the number of completions, and of their weighted sums
-            the mean and the greatest.
-        """
-        return self._tuples(questions.PROMPT_EPOCHS, split)
+    def prompt_epochs(self, split: str = "train") -> list[PromptEpoch]:
+        """Return each prompt's completions in each epoch, by prompt and then by epoch; those without one come first."""
+        return [PromptEpoch(*row) for row in self._tuples(questions.PROMPT_EPOCHS, split)]
 
     def batches_until(self, last: int) -> tuple[int, int]:
         """Return how many batches there are up to that of a completion, and the number of that batch; 0 without one."""

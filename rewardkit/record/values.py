@@ -21,10 +21,9 @@ class StepSummary(NamedTuple):
     """One reward's outcomes at one step of one split, over all ranks.
 
     Attributes:
-        mean: Of these numbers, as TRL's ``rewards/<name>/mean``; ``None`` where no call scored: the mean of defaults
-            alone is not a score.
-        low: The lowest score, of those that the trainer was not told too: where it left out the completion; ``None``
-            in the same way.
+        mean: The mean of these numbers, as TRL's ``rewards/<name>/mean``; ``None`` where no call scored, because the
+            mean of defaults alone is not a score.
+        low: The lowest score, also of completions that the trainer left out; ``None`` where no call scored.
     """
 
     step: int | None  # Optimizer steps done; `None` where that is not known
@@ -36,7 +35,7 @@ class StepSummary(NamedTuple):
     failed: Mapping[str, int]  # Failed calls, by cause
     counted: int  # Calls with a number that the trainer was told, a default that stands in for a failure included
     mean: float | None
-    std: float | None  # Their standard deviation (`ddof=1`); `None` in the same way
+    std: float | None  # Their standard deviation (`ddof=1`); `None` where no call scored
     low: float | None
     high: float | None  # The highest
     p50_s: float | None  # Median seconds of a call; over several batches, the largest of their medians
@@ -51,6 +50,26 @@ class StepSummary(NamedTuple):
         It is exact unless the trainer left out completions.
         """
         return max(0, self.counted - self.scored)
+
+
+class FailedKind(NamedTuple):
+    """The failed calls of one reward that have one cause."""
+
+    reward: str
+    cause: str
+    calls: int  # How many there are
+    first: int  # The number of the first completion with one
+    last: int  # The number of the last
+
+
+class PromptEpoch(NamedTuple):
+    """The completions of one prompt in one epoch."""
+
+    prompt_index: int
+    epoch: int | None  # Without its fraction
+    completions: int  # How many there are
+    mean: float | None  # The mean of their weighted sums; `None` where none has one
+    best: float | None  # The greatest of them
 
 
 class BatchSums(NamedTuple):

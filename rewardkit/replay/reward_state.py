@@ -92,8 +92,10 @@ def check_change(action: Action, name: str, names: Mapping[str, object], shadows
         raise RewardDefinitionError(
             f"no reward {name!r}; the training has {', '.join(names)}; add a new one with --add"
         )
-    if action is Action.SHADOW and (name in shadows or (shadow_of(name) in names and shadow_of(name) not in shadows)):
-        raise RewardDefinitionError(f"{name!r} cannot have a shadow: it is one, or {shadow_of(name)!r} is a reward")
+    if action is Action.SHADOW and name in shadows:
+        raise RewardDefinitionError(f"{name!r} cannot have a shadow: it is one")
+    if action is Action.SHADOW and (shadow := shadow_of(name)) in names and shadow not in shadows:
+        raise RewardDefinitionError(f"{name!r} cannot have a shadow: {shadow!r} is a reward; remove that first")
     if action is Action.WEIGHT and name in shadows:
         raise RewardDefinitionError(f"{name!r} is a shadow, which the trainer does not see; it has no weight")
     if action is Action.REMOVE and set(names) - shadows == {name}:

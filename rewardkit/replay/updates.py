@@ -267,36 +267,6 @@ class Updates:
             problem = str(error) if isinstance(error, RewardError) else f"{type(error).__name__}: {error}"
             return _Ready(change, None, None, problem)
 
-    # With the lock held.
-
-    def _base(self) -> RewardState:
-        """Return the rewards after all that is accepted."""
-        last = self._accepted[-1].state if self._accepted else None
-        return self._scoring.state if last is None else last
-
-    def _last_runtime(self) -> Runtime | None:
-        """Return what scores after all that is accepted; ``None`` where it is still to be made."""
-        return self._accepted[-1].runtime if self._accepted else self._scoring.runtime
-
-    def _enter(self, *, anew: bool, busy_ms: int = BUSY_MS) -> list[RewardChange]:
-        """Enter this process among those that train; return the changes accepted before."""
-        self._process, accepted = changes.join(
-            self._open(busy_ms), rank=self._rank, ranks=self._ranks, step=self._step,
-            actions=list(self._actions), rewards=self._scoring.state.standings, anew=anew,
-        )  # fmt: skip
-        return accepted
-
-    def _begin(self, ready: _Ready, step: int, deadline: float) -> RewardChange | None:
-        """Return the change that was voted on as it is now that this process begins a step."""
-        while True:
-            try:
-                return changes.begin(self._open(), ready.change.id, self._process, step)
-            except (sqlite3.Error, RecordError, OSError) as error:
-                self._shut()
-                if time.monotonic() > deadline:
-                    return self._unanswered(ready, str(error))
-            time.sleep(0.1)
-
     def _unanswered(self, ready: _Ready, why: str) -> RewardChange | None:
         """Return the change as it was where no other process can have applied it; else stop."""
         if self._ranks == 1:
@@ -307,40 +277,11 @@ class Updates:
             f"{ready.change.reward!r} at this step"
         )
 
-    def _apply(self, due: Sequence[_Ready]) -> None:
-        """Put the rewards after the last of some changes in the place of those now."""
-        last, old = due[-1], self._scoring.runtime
-        assert last.state is not None
-        runtime = last.runtime
-        if runtime is None:  # accepted before this training went on
-            runtime = old.with_rewards(last.state.rewards, last.state.weights)
-            runtime.start()
-        self._scoring.put(runtime, last.state)
-        self._last_sign = 0.0
-        for unused in {id(each): each for each in (old, *(ready.runtime for ready in due))}.values():
-            if unused is not runtime:
-                self._drop(unused)
-        for ready in due:
-            change = ready.change
-            _log.info("%s of reward %r took effect at step %s", change.action, change.reward, self._step)
-
     def _load(self, body: Mapping[str, Any], name: str) -> Composable:
         return load(body, name, self.path.home / FOLDER)
 
-    def _open(self, busy_ms: int = BUSY_MS) -> RecordConnection:
-        if self._connection is None:
-            self._connection = self.path.connect_to_write(threads=True)
-        self._connection.wait_at_most(busy_ms / 1000)
-        return self._connection
-
-    def _shut(self) -> None:
-        if self._connection is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._connection.close()
-        self._connection = None
-
     def _briefly_busy(self, error: Exception) -> bool:
-        """Whether others write to the file, as they do at each step, and have not done so for long."""
+        """Whether others write to the file, as they do at each step, and have done so for less than ``BUSY_S``."""
         if not self.path.is_lock(error):
             return False
         now = time.monotonic()
@@ -358,3 +299,64 @@ class Updates:
         needed = [self._scoring.runtime, *(ready.runtime for ready in self._accepted)]
         if runtime is not None and all(runtime is not other for other in needed):
             threading.Thread(target=runtime.close, name="rewardkit-close", daemon=True).start()
+
+    # With ``_lock`` held.
+
+    def _base(self) -> RewardState:
+        """Return the rewards after all that is accepted."""
+        last = self._accepted[-1].state if self._accepted else None
+        return self._scoring.state if last is None else last
+
+    def _last_runtime(self) -> Runtime | None:
+        """Return what scores after all that is accepted; ``None`` where it is still to be made."""
+        return self._accepted[-1].runtime if self._accepted else self._scoring.runtime
+
+    def _apply(self, due: Sequence[_Ready]) -> None:
+        """Put the rewards after the last of some changes in the place of those now."""
+        last, old = due[-1], self._scoring.runtime
+        assert last.state is not None
+        runtime = last.runtime
+        if runtime is None:  # accepted before this training went on
+            runtime = old.with_rewards(last.state.rewards, last.state.weights)
+            runtime.start()
+        self._scoring.put(runtime, last.state)
+        self._last_sign = 0.0
+        for unused in {id(runtime): runtime for runtime in (old, *(ready.runtime for ready in due))}.values():
+            if unused is not runtime:
+                self._drop(unused)
+        for ready in due:
+            change = ready.change
+            _log.info("%s of reward %r took effect at step %s", change.action, change.reward, self._step)
+
+    # With ``_asking`` held.
+
+    def _enter(self, *, anew: bool, busy_ms: int = BUSY_MS) -> list[RewardChange]:
+        """Enter this process among those that train; return the changes accepted before, which ``anew`` drops."""
+        self._process, accepted = changes.join(
+            self._open(busy_ms), rank=self._rank, ranks=self._ranks, step=self._step,
+            actions=list(self._actions), rewards=self._scoring.state.standings, anew=anew,
+        )  # fmt: skip
+        return accepted
+
+    def _begin(self, ready: _Ready, step: int, deadline: float) -> RewardChange | None:
+        """Return the change that was voted on as it is now that this process begins a step."""
+        while True:
+            try:
+                return changes.begin(self._open(), ready.change.id, self._process, step)
+            except (sqlite3.Error, RecordError, OSError) as error:
+                self._shut()
+                if time.monotonic() > deadline:
+                    return self._unanswered(ready, str(error))
+            time.sleep(0.1)
+
+    def _open(self, busy_ms: int = BUSY_MS) -> RecordConnection:
+        if self._connection is None:
+            self._connection = self.path.connect_to_write(threads=True)
+        self._connection.wait_at_most(busy_ms / 1000)
+        return self._connection
+
+    def _shut(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection = None

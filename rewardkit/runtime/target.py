@@ -37,7 +37,7 @@ class RewardTarget:
         self._spec = reward.spec
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (type(self), self._reward)
+        return _rebuild, (type(self), self._reward)
 
     def __call__(self, common: CallContext, segments: list[memoryview], places: tuple[int, ...]) -> Answer:
         return encode(attempt(self._spec, [rollout_of(segment) for segment in segments], common, places))
@@ -54,7 +54,7 @@ def time_to_load_s(reward: Reward[..., Any]) -> float:
     return sum(described(loaded.spec.function).load_timeout_s for loaded in (reward, *reward.inner))
 
 
-def _arrived(kind: type[RewardTarget], reward: Reward[..., Any]) -> RewardTarget:
+def _rebuild(kind: type[RewardTarget], reward: Reward[..., Any]) -> RewardTarget:
     try:
         load(reward)
     except RewardError as error:

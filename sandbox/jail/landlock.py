@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import struct
@@ -64,6 +63,7 @@ def restrict(readable: Iterable[str], writable: Iterable[str | int] = (), device
 
 
 def _add(ruleset: int, path: str | int, rights: int) -> None:
+    """Allow rights beneath a path or a descriptor, if it exists; a file takes only those that files have."""
     try:
         descriptor = os.dup(path) if isinstance(path, int) else os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -71,7 +71,6 @@ def _add(ruleset: int, path: str | int, rights: int) -> None:
     try:
         if not os.path.isdir(path):
             rights &= _FILE_RIGHTS
-        rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, descriptor))
-        kernel.syscall("landlock_add_rule", ruleset, _PATH_BENEATH, rule.raw, 0)
+        kernel.syscall("landlock_add_rule", ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0)
     finally:
         os.close(descriptor)

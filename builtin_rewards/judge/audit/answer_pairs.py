@@ -74,7 +74,7 @@ def load(path: Path, *, count: int, seed: int, reference: str | None) -> AuditRo
         raise DataError(f"{path}: no row has an answer that is right or wrong; {_NEEDS}")
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
     sample = drawn(usable, count, chooser)
-    pairs = [row if row.bad else replace(row, bad=_borrowed(row, rows, chooser)) for row in sample]
+    pairs = [row if row.bad else replace(row, bad=_wrong_answer(row, rows, chooser)) for row in sample]
     form = form or f"right answers in {reference!r}, wrong ones of other rows"
     return AuditRows(pairs, len(lines), form, unit_of(path))
 
@@ -103,8 +103,8 @@ def _row(where: str, row: Row, form: str, reference: str | None) -> JudgeRow:
     return JudgeRow(row.line, prompt, columns, tuple(answers), good, text.get(False, ""))
 
 
-def _borrowed(own: JudgeRow, rows: Sequence[JudgeRow], chooser: random.Random) -> str:
-    """Return another row's answer, which does not hold this row's right one."""
+def _wrong_answer(own: JudgeRow, rows: Sequence[JudgeRow], chooser: random.Random) -> str:
+    """Return another row's answer that lacks this row's right one; ``NO_ANSWER`` where 40 rows have none."""
     for row in drawn(rows, 40, chooser):
         text = row.good or row.bad
         if text and row.prompt != own.prompt and not own.gives_away(text) and text != own.good:

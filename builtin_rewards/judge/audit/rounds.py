@@ -134,6 +134,10 @@ class _AuditRounds:
                     self._tick(len(self.record.verdicts), self.planned)
 
     def _rollouts(self, trial: Trial, index: int) -> list[Rollout]:
+        """Return a trial's text as the judge gets it; one that compares gets a pair, in the trial's order.
+
+        An attack, which has a name, stands against the right answer, and what has none against the wrong one.
+        """
         row = self.record.rows[trial.row]
         if not self.record.subject.compares:
             return [Rollout(row.prompt, trial.text, row.columns)]

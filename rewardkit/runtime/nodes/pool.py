@@ -59,7 +59,7 @@ class NodePool:
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._recruiting = Recruiting(cluster, order, expectation, self._outbox, self._commands.put, self)
         self._jobs: dict[int, Job] = {}
-        self._at_home: dict[int, Job] = {}  # each job's own at the home pool
+        self._home_jobs: dict[int, Job] = {}  # by number, what the home pool runs of each job
         self._retries: list[tuple[float, int, int, Call]] = []  # when, order, job, call
         self._order = itertools.count()
         self._alone = False  # whether a warning said that node 0 goes on alone
@@ -202,7 +202,7 @@ class NodePool:
             return
         if send.node == HOME:
             try:
-                self._home.submit(self._own_at_home(job), send.calls, complete=False)
+                self._home.submit(self._home_job(job), send.calls, complete=False)
             except PoolClosedError as error:
                 self._end_job(job, error)
             return
@@ -214,20 +214,20 @@ class NodePool:
         ]
         self._recruiting.ask(send.node, "take", job.number, job.common, job.file.read(rows), calls)
 
-    def _own_at_home(self, job: Job) -> Job:
-        """Return the job at the home pool on this job's data."""
-        own = self._at_home.get(job.number)
+    def _home_job(self, job: Job) -> Job:
+        """Return what the home pool runs of a job, on the same data; make it where there is none yet."""
+        own = self._home_jobs.get(job.number)
         if own is None:
             own = job.beside(
                 Forward(lambda *results: self._commands.put(lambda: self._take(HOME, job.number, *results))),
                 lambda: self._commands.put(lambda: self._home_ended(job)),
             )
-            self._at_home[job.number] = own
+            self._home_jobs[job.number] = own
         return own
 
     def _home_ended(self, job: Job) -> None:
         """End a job that the home pool ended: as it was asked to, or because it is broken."""
-        own = self._at_home.get(job.number)
+        own = self._home_jobs.get(job.number)
         if own is not None and own.error is not None:
             self._end_job(job, own.error)
 
@@ -265,7 +265,7 @@ class NodePool:
 
     def _end_job(self, job: Job, error: BaseException | None) -> None:
         self._jobs.pop(job.number, None)
-        own = self._at_home.pop(job.number, None)
+        own = self._home_jobs.pop(job.number, None)
         for node in self._schedule.forget(job.number):
             if node != HOME:
                 self._recruiting.ask(node, "drop", job.number)

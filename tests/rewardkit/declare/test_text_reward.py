@@ -410,6 +410,7 @@ REFUSED = {
     "a Literal of a list": ("def f(x: Literal[[1]]): pass", "expected str, int"),
     "a deep annotation": (f"def f(x: '{'(' * 500}'): pass", "expected str, int"),
     "a generator function": ("def f(x):\n    if x:\n        yield 1", "line 3, column 9: 'yield' makes it a"),
+    "a generator by a default": ("def f(x):\n    def g(y=(yield)): pass", "line 2, column 14: 'yield' makes"),
     "a default that is no literal": ("def f(x=print): pass", "the default of parameter 'x' is not a literal: print"),
     "no text": (3, "a reward's source is text, not 3"),
 }  # fmt: skip
