@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rewardkit import ConfigError
-from rewardkit.commands import AsJson, finish
+from rewardkit.commands import AsJson, argument, finish, option
 from rewardkit.extending import plain
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from trainer_adapter.train import TrainResult
 
 _ROWS = frozenset({".jsonl", ".ndjson", ".parquet", ".csv"})
+_PATHS = ("dataset", "eval_dataset", "output_dir")  # What a file has beside the fields of GRPOConfig
+CONFIG, RESUME = "CONFIG.yaml", "--resume/--no-resume"
 _SHOWN_METRICS = ("reward", "reward_std", "loss", "kl")
 
 
@@ -38,20 +40,12 @@ class RunFile(NamedTuple):
 
 def train_command(
     config: Annotated[
-        Path,
-        typer.Argument(
-            help="The fields of GRPOConfig, and dataset, eval_dataset, output_dir. Paths in it start from its folder.",
-            metavar="CONFIG.yaml",
-            show_default=False,
-        ),
+        Path, argument(f"The fields of GRPOConfig, and {', '.join(_PATHS)}. Paths in it start from its folder.", CONFIG)
     ],
     output: Annotated[
-        Path | None,
-        typer.Option(help="Folder of checkpoints and of what was trained, instead of the file's.", metavar="DIR"),
+        Path | None, option("Folder of checkpoints and of what was trained, instead of the file's.", "DIR")
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume/--no-resume", help="Go on from the folder's last checkpoint, if it has one.")
-    ] = True,
+    resume: Annotated[bool, option("Go on from the folder's last checkpoint, if it has one.", None, RESUME)] = True,
     as_json: AsJson = False,
 ) -> None:
     """Train a model with GRPO on the rewards that CONFIG.yaml names. Needs the extra "train".
@@ -107,12 +101,10 @@ def read_plan(path: Path) -> RunFile:
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: expected a mapping of fields, got {data!r}")
     base = path.resolve().parent
-    dataset, eval_dataset, output_dir = (
-        _path(path, base, data, name) for name in ("dataset", "eval_dataset", "output_dir")
-    )
+    dataset, eval_dataset, output_dir = (_path(path, base, data, name) for name in _PATHS)
     if dataset is None:
         raise ConfigError(f"{path}: field 'dataset' is missing: the path of a JSONL file")
-    fields = {name: value for name, value in data.items() if name not in ("dataset", "eval_dataset", "output_dir")}
+    fields = {name: value for name, value in data.items() if name not in _PATHS}
     return RunFile(GRPOConfig.from_dict(fields, where=str(path), base=base), dataset, eval_dataset, output_dir)
 
 

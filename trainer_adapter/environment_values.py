@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from rewardkit import DataError, Reward
+from rewardkit import DataError, Reward, RewardError
 from rewardkit.extending import (
     ENVIRONMENT_COLUMN,
     ENVIRONMENTS_COLUMN,
@@ -19,12 +19,22 @@ from rewardkit.extending import (
     OwnText,
     shortened,
 )
-from trainer_adapter.environments import RaisedInEnvironment
 from trainer_adapter.splitting import TrlTrainer
 
 WORKSPACE_COLUMN = "workspace"
 _LISTS = ("reward_funcs", "reward_func_names", "reward_processing_classes")
 _log = logging.getLogger("trainer_adapter")
+
+
+class RaisedInEnvironment:
+    """Stands for the reward of an environment that could not give one; its message says why."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+
+class EnvironmentFault(RewardError):
+    """An environment could not give its reward."""
 
 
 class LeafRewards(Protocol):
@@ -78,7 +88,7 @@ class EnvironmentColumns:
 def environment_value(environment: object) -> object:
     """Return what an environment gives as its reward; ``None`` where it gives no reward.
 
-    That is what its method ``get_reward`` returns, or a :class:`~trainer_adapter.environments.RaisedInEnvironment`
+    That is what its method ``get_reward`` returns, or a :class:`RaisedInEnvironment`
     where it raises; else its attribute ``reward``, which is a number, or a ``DataError``.
     """
     if callable(get_reward := getattr(environment, "get_reward", None)):

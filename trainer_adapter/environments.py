@@ -7,20 +7,10 @@ task or an environment records it in the trace. Other trainers may send it as th
 
 from __future__ import annotations
 
-from rewardkit import RewardError, reward
+from rewardkit import reward
+from trainer_adapter.environment_values import EnvironmentFault, RaisedInEnvironment
 
 __all__ = ["environment_reward"]
-
-
-class RaisedInEnvironment:
-    """Stands for the reward of an environment that could not give one; its message says why."""
-
-    def __init__(self, message: str) -> None:
-        self.message = message
-
-
-class EnvironmentFault(RewardError):
-    """An environment could not give its reward."""
 
 
 @reward(name="environment", default=None)

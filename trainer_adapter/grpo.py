@@ -35,9 +35,8 @@ from rewardkit.serving import scorer_of
 from sandbox import cores, local_ranks
 from trainer_adapter import trainer_scores
 from trainer_adapter.columns import FrozenBatch
-from trainer_adapter.copies import Copies
 from trainer_adapter.environment_values import EnvironmentColumns, check_workspaces, take_over
-from trainer_adapter.functions import AdaptedFunction, Scorings
+from trainer_adapter.functions import AdaptedFunction, Copies, Scorings
 from trainer_adapter.models import needing_extra
 from trainer_adapter.ranks import Ranks, owners, score_together
 from trainer_adapter.splitting import TrlTrainer, check_groups, generations_of, is_trainer, split_of

@@ -5,7 +5,7 @@ one score of several judges, and ``fallback`` asks the next judge when one canno
 takes a question from its cache key to the verdict, and ``endpoint``, which asks a server.
 """
 
-from builtin_rewards.judge.budget import Budget
+from builtin_rewards.judge.budget import Budget, Price
 from builtin_rewards.judge.cache import JudgeCache
 from builtin_rewards.judge.endpoint.endpoint import RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
@@ -22,7 +22,6 @@ from builtin_rewards.judge.jury import Jury, Reduction
 from builtin_rewards.judge.listwise import ListwiseJudge
 from builtin_rewards.judge.llm import LLMJudge
 from builtin_rewards.judge.pairwise import PairwiseJudge
-from builtin_rewards.judge.prices import Price
 from builtin_rewards.judge.prompt import Template
 from builtin_rewards.judge.rubric import Criterion
 

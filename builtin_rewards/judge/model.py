@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from builtin_rewards.judge.budget import Budget, most_tokens
+from builtin_rewards.judge.budget import Budget, Price, check_prices, most_tokens, price_of
 from builtin_rewards.judge.cache import JudgeCache, question_key
 from builtin_rewards.judge.endpoint.client import Backend, Server, StandIn, name_of, prepare, verify
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
@@ -25,7 +25,6 @@ from builtin_rewards.judge.formats import (
     response_format,
 )
 from builtin_rewards.judge.messages import Reply, Request, append_text
-from builtin_rewards.judge.prices import Price, check_prices, price_of
 from builtin_rewards.judge.settings import check
 from rewardkit.extending import COST_METRICS, of_this_loop
 

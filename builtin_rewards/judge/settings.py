@@ -8,14 +8,13 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
-from builtin_rewards.judge.budget import Budget
+from builtin_rewards.judge.budget import Budget, Price
 from builtin_rewards.judge.cache import JudgeCache
 from builtin_rewards.judge.endpoint.client import StandIn
 from builtin_rewards.judge.endpoint.endpoint import RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.prices import Price
 from builtin_rewards.judge.prompt import Template, near_names
 
 _NO_OPTIONS = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream", "timeout"})

@@ -14,12 +14,12 @@ from rewardkit.errors import ConfigError
 
 
 def argument(help_text: str, metavar: str) -> Any:
-    """Return an argument with its help."""
+    """Return a command's argument with its help, for ``Annotated``."""
     return typer.Argument(help=help_text, metavar=metavar, show_default=False)
 
 
 def option(help_text: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
-    """Return an option with its help; ``more`` is as typer takes it."""
+    """Return a command's option with its help, for ``Annotated``; ``more`` is as typer takes it."""
     return typer.Option(*names, help=help_text, metavar=metavar, show_envvar=False, **more)
 
 
@@ -29,13 +29,15 @@ def _checked_seconds(param: typer.CallbackParam, seconds: float | None) -> float
     return seconds
 
 
-def _checked_share(param: typer.CallbackParam, share: float) -> float:
-    check_share(param.opts[0], share)
+def _checked_share(param: typer.CallbackParam, share: float | None) -> float | None:
+    if share is not None:
+        check_share(param.opts[0], share)
     return share
 
 
 seconds_option = functools.partial(option, metavar="S", callback=_checked_seconds)
 share_option = functools.partial(option, metavar="SHARE", callback=_checked_share)
+"""Return an option whose value is a share from 0 to 1, or ``None``; another value is a ``ConfigError``."""
 
 REWARDS_HERE = "file.py, file.py:name, module or module:name, several separated by commas; or a YAML file of rewards"
 REWARDS = f"{REWARDS_HERE}; or a server's address, such as http://rewards:8000."

@@ -26,8 +26,7 @@ from rewardkit.dashboard.live import LOOK_S, Live
 from rewardkit.dashboard.panels import PANELS, Action, PageFiles, View
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Missing, NotThere, OpenRun, Readers, RunCaches, Unreadable
-from rewardkit.dashboard.views.overview import overview
-from rewardkit.dashboard.views.runs import Listing
+from rewardkit.dashboard.views.runs import Listing, overview
 from rewardkit.dashboard.workers import BusyError, Workers
 from rewardkit.errors import RewardError
 from rewardkit.record.place import RunsPlace

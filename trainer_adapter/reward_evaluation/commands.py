@@ -7,48 +7,37 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rewardkit.commands import FAILED, AsJson, RunPlace, Timeout, Workers, check_share, finish
+from rewardkit.commands import FAILED, AsJson, RunPlace, Timeout, Workers, argument, finish, option, share_option
 
 if TYPE_CHECKING:
     from trainer_adapter.reward_evaluation.preference_report import SubsetReport
 
 _MODEL = "A reward model's folder; or any reward, as file.py:name, module:name, a built-in's name, or a YAML file."
 _PAIRS = "Preferences: JSON Lines, plain or packed with gzip, CSV, or Parquet; - for standard input."
+_STEP = "The training step measured; by default the run's last, or one more than before."
 
-Model = Annotated[str, typer.Argument(help=_MODEL, metavar="MODEL", show_default=False)]
+Model = Annotated[str, argument(_MODEL, "MODEL")]
 Scale = Annotated[
     Literal["logit", "probability"] | None,
-    typer.Option(help="What a score is, for ECE; by default probability if the reward's range is 0 to 1, else logit."),
+    option("What a score is, for ECE; by default probability if the reward's range is 0 to 1, else logit."),
 ]
-Bins = Annotated[int, typer.Option(help="Bins of the calibration error.", metavar="N", min=1)]
-Inline = Annotated[bool, typer.Option("--inline", help="Run in this process, without isolation and timeouts.")]
-MaxFailed = Annotated[float, typer.Option(help="Exit with 1 if a greater share of the rows fails.", metavar="SHARE")]
-Seed = Annotated[int, typer.Option(help="Seed of the order that pairs are put in, for ECE.", metavar="N", min=0)]
-Limit = Annotated[int | None, typer.Option(help="Read only the first N rows.", metavar="N", min=1)]
-
-# Options of one command alone.
-Subset = Annotated[
-    str | None, typer.Option(help="The column of subsets; by default 'subset', if there is one.", metavar="COLUMN")
-]
-Out = Annotated[Path | None, typer.Option(help="Write each row's scores here, as JSON Lines.", metavar="FILE")]
-MinAccuracy = Annotated[float | None, typer.Option(help="Exit with 1 if the accuracy is below.", metavar="SHARE")]
-FlagBelow = Annotated[float | None, typer.Option(help="Also flag an accuracy that is surely below.", metavar="SHARE")]
-_STEP = "The training step measured; by default the run's last, or one more than before."
-Step = Annotated[int | None, typer.Option(help=_STEP, metavar="N", min=0)]
-_NAME = "The canary set's name in the record; by default the file's."
-Name = Annotated[str | None, typer.Option(help=_NAME, metavar="NAME")]
-NewBaseline = Annotated[bool, typer.Option("--new-baseline", help="Compare with this measurement from now on.")]
+Bins = Annotated[int, option("Bins of the calibration error.", "N", min=1)]
+Inline = Annotated[bool, option("Run in this process, without isolation and timeouts.", None, "--inline")]
+MaxFailed = Annotated[float, share_option("Exit with 1 if a greater share of the rows fails.")]
+Seed = Annotated[int, option("Seed of the order that pairs are put in, for ECE.", "N", min=0)]
+Limit = Annotated[int | None, option("Read only the first N rows.", "N", min=1)]
+Subset = Annotated[str | None, option("The column of subsets; by default 'subset', if there is one.", "COLUMN")]
 
 
 def eval_command(
     model: Model,
-    pairs: Annotated[Path, typer.Argument(help=_PAIRS, metavar="PAIRS", show_default=False)],
+    pairs: Annotated[Path, argument(_PAIRS, "PAIRS")],
     subset: Subset = None,
     scale: Scale = None,
     bins: Bins = 10,
     limit: Limit = None,
-    out: Out = None,
-    min_accuracy: MinAccuracy = None,
+    out: Annotated[Path | None, option("Write each row's scores here, as JSON Lines.", "FILE")] = None,
+    min_accuracy: Annotated[float | None, share_option("Exit with 1 if the accuracy is below.")] = None,
     max_failed: MaxFailed = 0.1,
     workers: Workers = None,
     timeout: Timeout = None,
@@ -72,7 +61,6 @@ def eval_command(
     rewardkit rm eval judges.py:judge pairs.parquet --subset topic --limit 200
     rewardkit rm eval my_rewards.py:correct pairs.csv --json --min-accuracy 0.7[/]
     """
-    _check_shares(max_failed, min_accuracy)
     from builtin_rewards.reward_model import read_preferences
     from rewardkit.commands import check_writable, screen, write_rows
     from trainer_adapter.reward_evaluation.preference_scoring import evaluate, reward_of, subset_of
@@ -102,12 +90,6 @@ def eval_command(
     finish(values, show, as_json=as_json, code=FAILED if breaches else 0)
 
 
-def _check_shares(max_failed: float, min_accuracy: float | None) -> None:
-    check_share("--max-failed", max_failed)
-    if min_accuracy is not None:
-        check_share("--min-accuracy", min_accuracy)
-
-
 def _breaches(whole: SubsetReport, min_accuracy: float | None, max_failed: float) -> list[str]:
     """Return a message for each limit that a report breaks."""
     breaches = []
@@ -123,11 +105,11 @@ def _breaches(whole: SubsetReport, min_accuracy: float | None, max_failed: float
 def monitor_command(
     run: RunPlace,
     model: Model,
-    canary: Annotated[Path, typer.Argument(help=_PAIRS, metavar="CANARY", show_default=False)],
-    step: Step = None,
-    name: Name = None,
-    new_baseline: NewBaseline = False,
-    min_accuracy: FlagBelow = None,
+    canary: Annotated[Path, argument(_PAIRS, "CANARY")],
+    step: Annotated[int | None, option(_STEP, "N", min=0)] = None,
+    name: Annotated[str | None, option("The canary set's name in the record; by default the file's.", "NAME")] = None,
+    new_baseline: Annotated[bool, option("Compare with this measurement from now on.", None, "--new-baseline")] = False,
+    min_accuracy: Annotated[float | None, share_option("Also flag an accuracy that is surely below.")] = None,
     scale: Scale = None,
     bins: Bins = 10,
     limit: Limit = None,
@@ -153,7 +135,6 @@ def monitor_command(
     [bold]rewardkit rm monitor one runs/reward-model canary.jsonl
     rewardkit rm monitor runs/one judges.py:judge canary-300.jsonl --name canary --step 300[/]
     """
-    _check_shares(max_failed, min_accuracy)
     from builtin_rewards.reward_model import read_preferences
     from rewardkit.commands import run_path, screen
     from trainer_adapter.reward_evaluation.canary import Canary, canary_name
@@ -186,11 +167,9 @@ def monitor_command(
 
 def over_optimisation_command(
     run: RunPlace,
-    proxy: Annotated[str, typer.Argument(help="The reward that the training follows.", metavar="PROXY")],
-    gold: Annotated[
-        str, typer.Argument(help="A better reward: recorded beside it, or scored since by rescore.", metavar="GOLD")
-    ],
-    svg: Annotated[Path | None, typer.Option(help="Write the graph here.", metavar="FILE")] = None,
+    proxy: Annotated[str, argument("The reward that the training follows.", "PROXY")],
+    gold: Annotated[str, argument("A better reward: recorded beside it, or scored since by rescore.", "GOLD")],
+    svg: Annotated[Path | None, option("Write the graph here.", "FILE")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Hold the PROXY of a recorded RUN against a GOLD reward over the distance from the first policy, √KL.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rewardkit import ConfigError
-from rewardkit.commands import AsJson, finish
-from trainer_adapter.cli import info_log, watchers
+from rewardkit.commands import AsJson, argument, finish, option
+from trainer_adapter.cli import CONFIG, RESUME, info_log, watchers
 from trainer_adapter.reward_evaluation.commands import eval_command, monitor_command, over_optimisation_command
 
 if TYPE_CHECKING:
@@ -30,20 +30,9 @@ def _group() -> None:
 
 @rm.command("train")
 def train_reward_model_command(
-    config: Annotated[
-        Path,
-        typer.Argument(
-            help="The fields of RewardModelConfig. Paths in it start from its folder.",
-            metavar="CONFIG.yaml",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path | None, typer.Option(help="Folder of the weights, instead of the file's output_dir.", metavar="DIR")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume/--no-resume", help="Go on with a training that was interrupted.")
-    ] = True,
+    config: Annotated[Path, argument("The fields of RewardModelConfig. Paths in it start from its folder.", CONFIG)],
+    output: Annotated[Path | None, option("Folder of the weights, instead of the file's output_dir.", "DIR")] = None,
+    resume: Annotated[bool, option("Go on with a training that was interrupted.", None, RESUME)] = True,
     as_json: AsJson = False,
 ) -> None:
     """Train a reward model on pairs, rankings, outcomes or steps. Needs the extra "train".

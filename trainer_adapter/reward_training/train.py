@@ -1,4 +1,4 @@
-"""The training of a reward model, from rows to a folder of weights with what is known of them.
+"""The training of a reward model, from rows to a folder of weights with a card of what is known of them.
 
 Rows, lengths and tokens are checked before the model loads. :mod:`trainer_adapter.reward_training.trainer` trains.
 """
@@ -18,8 +18,14 @@ import numpy as np
 from builtin_rewards.reward_model import RewardModelDescription, ScoreReference, read_description, write_description
 from rewardkit import ConfigError
 from trainer_adapter.reward_training.batches import EncodedGroup, Fitted, fit_groups, padding_id
-from trainer_adapter.reward_training.card import write_card
-from trainer_adapter.reward_training.figures import HeldOutFigure, as_plain, outcome_figures, pair_figures, step_figures
+from trainer_adapter.reward_training.figures import (
+    RESAMPLES,
+    HeldOutFigure,
+    as_plain,
+    outcome_figures,
+    pair_figures,
+    step_figures,
+)
 from trainer_adapter.reward_training.model import (
     TextScores,
     check_finite,
@@ -41,6 +47,17 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("trainer_adapter")
 _REFERENCES = 2000  # Enough for quantiles; scoring all that was trained on would take long
+_MEANINGS = {
+    "accuracy": "share ordered or judged rightly; a tie is no win",
+    "auc": "chance that a right completion scores above a wrong one",
+    "brier": "mean squared distance of probability and outcome",
+    "ece": "expected calibration error",
+    "margin": "mean score of chosen less rejected",
+    "right_f1": "F1 of finding right steps",
+    "step_accuracy": "share of steps labelled rightly",
+    "step_f1": "F1 of finding wrong steps",
+    "tie_rate": "share of pairs with equal scores",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +247,7 @@ def _describe(config: RewardModelConfig, prepared: _Prepared, result: RewardMode
         "adapter": config.adapter or "none: all weights",
         "seed": str(config.seed),
     }
-    write_card(config.output_dir, description, result.figures, facts)
+    _write_card(config.output_dir, description, result.figures, facts)
     write_description(config.output_dir, description)
 
 
@@ -247,3 +264,49 @@ def _result_of(folder: Path, config: RewardModelConfig) -> RewardModelResult:
 
 def _prompts(groups: Sequence[EncodedGroup]) -> int:
     return len({group.group.key for group in groups})
+
+
+def _write_card(
+    folder: Path, description: RewardModelDescription, figures: Mapping[str, HeldOutFigure], facts: Mapping[str, str]
+) -> Path:
+    """Write the model's card and return its path; ``facts`` are further lines of the first table, by name."""
+    rows = {
+        "kind": description.kind,
+        "base model": description.base,
+        "max_length": str(description.max_length),
+        **facts,
+    }
+    lines = [
+        "---", "library_name: transformers", "tags: [reward-model, rewardkit]", "---", "",
+        f"# Reward model ({description.kind})", "",
+        f"Trained by rewardkit {description.rewardkit} on TRL's RewardTrainer.", "",
+        "| | |", "|---|---|", *(f"| {name} | {_cell(value)} |" for name, value in rows.items()), "",
+        "## Held-out prompts", "",
+    ]  # fmt: skip
+    if figures:
+        lines += [
+            f"95 % intervals by a bootstrap over prompts ({RESAMPLES:,} resamples).", "",
+            "| figure | value | of | meaning |", "|---|---|---|---|",
+            *(f"| {name} | {x} | {x.of:,} | {_MEANINGS.get(name, '')} |" for name, x in figures.items()), "",
+        ]  # fmt: skip
+    else:
+        lines += ["Nothing was held out, so nothing is known of its accuracy.", ""]
+    if (reference := description.reference) is not None:
+        lines += [
+            "## Scores", "",
+            f"Of {reference.count:,} completions ({reference.source}): mean {reference.mean:.4g}, "
+            f"standard deviation {reference.std:.4g}, median {reference.quantiles[50]:.4g}, "
+            f"from {reference.quantiles[0]:.4g} to {reference.quantiles[-1]:.4g}.", "",
+        ]  # fmt: skip
+    lines += [
+        "## Limits", "",
+        "It is right about texts like those it was trained on. A policy that is trained against it leaves them, so",
+        "its accuracy on the policy's own completions is to be measured again during training.", "",
+    ]  # fmt: skip
+    path = folder / "README.md"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def _cell(value: str) -> str:
+    return value.replace("|", "\\|").replace("\n", "\\n")

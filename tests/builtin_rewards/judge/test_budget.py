@@ -20,10 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builtin_rewards.judge import JudgeCache, LLMJudge
-from builtin_rewards.judge.budget import Budget, Reservation, Spend, most_tokens
+from builtin_rewards.judge.budget import Budget, Price, Reservation, Spend, most_tokens
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.messages import Request, Usage
-from builtin_rewards.judge.prices import Price
 from rewardkit import Runtime
 from rewardkit.testing import FakeJudge
 
@@ -322,7 +321,7 @@ _SPENDER = """
 import asyncio, pickle, random, sys
 from builtin_rewards.judge.messages import Usage
 from builtin_rewards.judge.errors import BudgetSpentError
-from builtin_rewards.judge.prices import Price
+from builtin_rewards.judge.budget import Price
 budgets, draw, price = pickle.loads(bytes.fromhex(sys.argv[1])), random.Random(int(sys.argv[2])), Price(1.0, 10.0)
 async def one(budget):
     global through
