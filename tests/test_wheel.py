@@ -36,10 +36,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
 
 
 def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path, root: Path) -> None:
-    """Every module and type marker is in it; no test, example or document is."""
+    """Every module, style and type marker is in it; no test, example or document is."""
     names = set(zipfile.ZipFile(wheel).namelist())
     assert PACKAGES == {name.split("/")[0] for name in names if ".dist-info/" not in name}
-    files = [path for package in PACKAGES for path in (root / package).rglob("*.py")]
+    files = [path for package in PACKAGES for kind in ("*.py", "*.css") for path in (root / package).rglob(kind)]
     expected = {str(path.relative_to(root)) for path in files} | {f"{package}/py.typed" for package in PACKAGES}
     assert set() == expected - names
     assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -18,12 +18,10 @@ unknown  an error, by which verl drops the sample's group; or with
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Awaitable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol, Unpack
 
-from rewardkit import ConfigError, DataError
+from rewardkit import DataError
 from trainer_adapter.trainer_rewards import OnUnknown, TrainerAsks, TrainerOptions, TrainerRewards
 from trainer_adapter.trainer_versions import TrainerVersions
 
@@ -45,7 +43,6 @@ _VARYING = frozenset(
     | {"spec_num_draft_tokens", "spec_num_accepted_tokens", "spec_num_verify_steps"}
 )
 """What verl, its agent loops and its engines add to ``extra_info``, other for each completion of a prompt."""
-_ADDED = frozenset({"prompt", "uid"})  # Fields of `extra_info` that the manager of ours adds
 _MESSAGES = "raw_prompt"  # What agent loops of the trainers before V1 add: the prompt's messages
 
 
@@ -158,64 +155,3 @@ async def compute_score(
     settings |= {"group_size": group_size, "workers": workers}
     score = _from_settings(tuple(settings.items()))
     return await score(data_source, solution_str, ground_truth, extra_info)
-
-
-def check_start(function: object, config: Mapping[str, Any]) -> None:
-    """Make the rewards of a ``compute_score`` of ours, and look for their columns in the data for training.
-
-    Without it a wrong reward file or a missing column is an error of each completion, which trainer V1 notes and draws
-    the group anew.
-
-    ``function`` is what verl's manager has: the function, or verl's ``partial`` of it and its ``reward_kwargs``.
-    """
-    core = _rewards_of(function)
-    if core is None:
-        return
-    data = config.get("data") or {}
-    files = data.get("train_files") or []
-    for file in [files] if isinstance(files, str) else list(files):
-        fields = _fields(str(file))
-        if fields is not None:
-            _check(core, str(file), fields)
-
-
-def _rewards_of(function: object) -> TrainerRewards | None:
-    """Return the rewards of a function that :mod:`trainer_adapter.verl` has made; ``None`` for any other.
-
-    verl wraps a function as ``partial(caller, function, reward_kwargs)``.
-    """
-    scorer, reward_kwargs = function, dict[str, Any]()
-    if isinstance(function, functools.partial) and len(function.args) == 2:
-        scorer, reward_kwargs = function.args
-    made = verl_score(**_options(reward_kwargs)) if scorer is compute_score else scorer
-    core: TrainerRewards | None = getattr(made, "rewardkit", None)
-    return core
-
-
-def _options(reward_kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword-only options of :func:`compute_score`, with their defaults."""
-    parameters = inspect.signature(compute_score).parameters.values()
-    return {p.name: reward_kwargs.get(p.name, p.default) for p in parameters if p.kind is p.KEYWORD_ONLY}
-
-
-def _check(core: TrainerRewards, file: str, fields: Sequence[str]) -> None:
-    missing = [name for name in core.required if name not in {*fields, *core.asks.columns, *_ADDED}]
-    if missing:
-        raise ConfigError(
-            f"verl: a reward needs column {missing[0]!r}, and extra_info in {file}, of data.train_files, has only "
-            f"{', '.join(sorted(fields)) or 'no fields'}; {core.asks.more}"
-        )
-
-
-def _fields(file: str) -> list[str] | None:
-    """Return the fields of ``extra_info`` in a parquet file; ``None`` where its schema does not have them."""
-    if not file.endswith(".parquet") or not Path(file).is_file():
-        return None
-    import pyarrow
-    import pyarrow.parquet
-
-    schema = pyarrow.parquet.read_schema(file)
-    if "extra_info" not in schema.names:
-        return []
-    info = schema.field("extra_info").type
-    return [field.name for field in info] if pyarrow.types.is_struct(info) else None

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from trainer_adapter.verl import check_start
+from trainer_adapter.verl_start import check_start
 
 _log = logging.getLogger("trainer_adapter")
 

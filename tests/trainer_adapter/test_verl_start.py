@@ -14,7 +14,7 @@ import pytest
 from rewardkit import ConfigError, RewardLoadError
 from trainer_adapter import verl
 from trainer_adapter.trainer_rewards import close_all
-from trainer_adapter.verl import check_start
+from trainer_adapter.verl_start import check_start
 
 
 @pytest.fixture(autouse=True, scope="module")
