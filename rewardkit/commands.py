@@ -4,7 +4,8 @@ A package adds a command by an entry point of the group ``rewardkit.commands``. 
 libraries of the command line.
 """
 
-from rewardkit.audit.engine import Tick
+from rewardkit.audit.engine import Rounds, Tick
+from rewardkit.audit.result import AuditLimits, AuditResult
 from rewardkit.audit.rows import drawn
 from rewardkit.audit.texts import MASTER_KEYS
 from rewardkit.cli.arguments import (
@@ -39,10 +40,13 @@ __all__ = [
     "INTERRUPTED",
     "MASTER_KEYS",
     "AsJson",
+    "AuditLimits",
+    "AuditResult",
     "Data",
     "DataOption",
     "Leaves",
     "RewardSet",
+    "Rounds",
     "Row",
     "RowCount",
     "RunPlace",

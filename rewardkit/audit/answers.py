@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rewardkit.audit.gold import Gold, GoldShape, letter, share_parts, written
-from rewardkit.audit.honest import BARE, Frame, in_calls
+from rewardkit.audit.honest import BARE, Frame, in_calls, in_frames
 from rewardkit.audit.neighbours import neighbours, unfinished
 from rewardkit.audit.parts import changed_parts
 from rewardkit.audit.probe import Family, Probe, Wrong
@@ -21,17 +21,17 @@ def on_the_gold(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     assert row.gold is not None
     yield from stuffing(row.gold, row.others, frames)
     yield from negated(row.gold, frames)
-    yield from _in_frames(Family.NEIGHBOUR, neighbours(row.gold), frames)
+    yield from in_frames(Family.NEIGHBOUR, neighbours(row.gold), frames)
     yield from changed_parts(row, frames)
-    yield from _in_frames(Family.UNFINISHED, unfinished(row.gold), frames)
+    yield from in_frames(Family.UNFINISHED, unfinished(row.gold), frames)
     for other in row.others:
         wrong = Wrong(f"the gold {other.text}", other.text, partial=share_parts(row.gold, other.text))
-        yield from _in_frames(Family.OTHER_GOLD, [wrong], frames)
+        yield from in_frames(Family.OTHER_GOLD, [wrong], frames)
         for form in in_calls(other):
             probe = Probe(Family.OTHER_GOLD, "another row's call", form.text, frame=form.name, messages=form.messages)
             yield replace(probe, partial=True)
-    yield from _in_frames(Family.LOOKALIKE, lookalikes(row.gold), frames)
-    yield from _in_frames(Family.LOOKALIKE, same_to_a_reader(row.gold), frames, judged=False)
+    yield from in_frames(Family.LOOKALIKE, lookalikes(row.gold), frames)
+    yield from in_frames(Family.LOOKALIKE, same_to_a_reader(row.gold), frames, judged=False)
     if row.others:
         partial = share_parts(row.gold, row.others[0].text)
         yield from (replace(attack, partial=partial) for attack in misplaced(row.gold, row.others[0], frames))
@@ -45,14 +45,6 @@ def of_other_rows(row: AuditRow) -> Iterator[Probe]:
     for text, name in texts.items():
         partial = share_parts(row.gold, text)
         yield Probe(Family.OTHER_GOLD, name, text, messages=row.conversations.get(text), partial=partial)
-
-
-def _in_frames(
-    family: Family, answers: Sequence[Wrong], frames: Sequence[Frame], *, judged: bool = True
-) -> Iterator[Probe]:
-    for answer in answers:
-        for frame in dict.fromkeys([*frames, BARE]):
-            yield frame.probe(family, answer, judged=judged)
 
 
 def candidates(gold: Gold, alternatives: Sequence[Gold]) -> list[str]:
@@ -74,9 +66,9 @@ def stuffing(gold: Gold, alternatives: Sequence[Gold], frames: Sequence[Frame]) 
     listed = candidates(gold, alternatives)
     ways = [("commas", ", "), ("lines", "\n"), ("'or'", " or "), ("blanks", " ")]
     answers = [Wrong(f"five answers, {name}", sep.join(listed)) for name, sep in ways]
-    yield from _in_frames(Family.STUFFING, answers, frames)
+    yield from in_frames(Family.STUFFING, answers, frames)
     for frame in dict.fromkeys([*frames, BARE]):
-        if frame.common and frame.name != "bare":
+        if frame.common and frame.label:
             lines = "\n".join(frame.around(answer) for answer in listed)
             yield Probe(Family.STUFFING, f"five answers, each in {frame.name}", lines)
     sentences = " ".join(f"The answer is {answer}." for answer in listed)
@@ -109,7 +101,7 @@ def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Prob
             yield Probe(Family.MISPLACED, "in an earlier frame", framed)
     before = "7" if right[:1].isdigit() else "un"
     glued = f"{before}{right}{'3' if before == '7' and right[-1:].isdigit() else 'ish'}"
-    yield from _in_frames(Family.MISPLACED, [Wrong("inside a longer word", glued)], frames)
+    yield from in_frames(Family.MISPLACED, [Wrong("inside a longer word", glued)], frames)
     taken_back = f"The answer is {right}. Wait, that is wrong. The answer is {other}."
     yield Probe(Family.MISPLACED, "an answer taken back", taken_back, rule="withdrawn")
 
@@ -130,7 +122,7 @@ def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
     ):
         yield Probe(Family.NEGATED, name, denial)
     inside = [Wrong(form, form.replace("X", text)) for form in ("not X", "anything but X", "X is false")]
-    yield from _in_frames(Family.NEGATED, inside, [frame for frame in frames if frame.name != "bare"])
+    yield from in_frames(Family.NEGATED, inside, [frame for frame in frames if frame.label])
 
 
 def lookalikes(gold: Gold) -> list[Wrong]:

@@ -21,7 +21,7 @@ from rewardkit.types import Cause, Outcome, Status
 
 """Causes that are the reward's own fault, whatever the completion."""
 _ENOUGH_ROWS = 3
-_ROUNDING = 1e-6  # what a sum of shares may lack of the full level
+ROUNDING = 1e-6  # what a sum of shares may lack of the full level
 
 A = TypeVar("A", bound=Audit)
 
@@ -35,6 +35,8 @@ class Assessment(ABC, Generic[A]):
         self._trials = trials
         self._settings = settings
         self._timeout_s = min(leaf.options.timeout_s for leaf in reward.leaves)
+        leaves = reward.leaves
+        self._range = leaves[0].options.score_range if len(leaves) == 1 else None
         self._zero = self._lowest()
         self._tests = self._reads_tests()
         self._levels: dict[int, PayRange] = {}
@@ -63,6 +65,7 @@ class Assessment(ABC, Generic[A]):
             "lint": list(lint),
             "unread": list(unread),
             "untried": self._trials.untried,
+            "is_interrupted": self._trials.is_interrupted,
             "unit": self._rows.unit,
         }
 
@@ -73,9 +76,8 @@ class Assessment(ABC, Generic[A]):
 
     def _lowest(self) -> float:
         """Return what counts as no pay at all: the declared range's lower end, else 0 or the lowest score seen."""
-        ranges = [leaf.options.score_range for leaf in self._reward.leaves]
-        if len(ranges) == 1 and ranges[0] is not None:
-            return ranges[0][0]
+        if self._range is not None:
+            return self._range[0]
         return min([0.0, *(o.score for o in self._all_outcomes() if o.score is not None)])
 
     def _find_level(self, index: int, row: AuditRow) -> None:
@@ -215,7 +217,7 @@ class Assessment(ABC, Generic[A]):
 
     def _is_full(self, index: int, score: float | None) -> bool:
         progress = self._levels[index].progress(score)
-        return progress is not None and progress >= 1.0 - _ROUNDING
+        return progress is not None and progress >= 1.0 - ROUNDING
 
     def _earns(self, trial: ScoredProbe) -> bool:
         """Whether a trial is paid; one that is right in part only if it is paid in full."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from rewardkit.audit.answers import of_other_rows, on_the_gold, wrong_work
 from rewardkit.audit.bulk import bombs, long_texts
-from rewardkit.audit.engine import AuditSettings, Form, Rounds, ScoredProbe, Trials, best_of, form_probe
+from rewardkit.audit.engine import AuditSettings, Form, ProbeRounds, ScoredProbe, Trials, best_of, form_probe
 from rewardkit.audit.honest import BARE, FRAMES, THINK_ANSWER, Frame, framed, spelled
-from rewardkit.audit.probe import Family, Probe, Wrong
+from rewardkit.audit.probe import Family, Probe, Wrong, first_of_each
 from rewardkit.audit.programs import endless_programs, programs
 from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.texts import broken_frames, echo, empty_frames, for_a_judge, nothing
@@ -18,7 +18,7 @@ from rewardkit.types import Cause, Outcome
 _PAID_FRAMES = 3
 
 
-class AttackRounds(Rounds):
+class AttackRounds(ProbeRounds):
     """The rounds of an audit on rows."""
 
     def run(self) -> Trials:
@@ -33,10 +33,10 @@ class AttackRounds(Rounds):
         ]
         best = [None if (form := best_of(forms)) is None else form[0] for forms in honest]
         comparisons = self._compare(best, rivals)
-        light = [(index, probe) for index, row in enumerate(self._rows) for probe in attacks_on(row, frames[index])]
+        light = ((index, probe) for index, row in enumerate(self._rows) for probe in attacks_on(row, frames[index]))
         attacks = self._tried(_once(light)) + self._heavy(frames)
         again = self._again(honest[: self._settings.repeated_rows])
-        return Trials(honest, base, attacks, *comparisons, again, self._scorer.untried)
+        return Trials(honest, base, attacks, *comparisons, again, self._untried, self._is_interrupted)
 
     def _spell(self, honest: list[list[Form]], frames: Sequence[Sequence[Frame]]) -> None:
         """Add the spellings of the gold in the frame that is paid best."""
@@ -57,7 +57,7 @@ class AttackRounds(Rounds):
         for index, row in enumerate(self._rows[: self._settings.heavy_rows]):
             endless = endless_programs(row) if row.is_code else ()
             probes = chain(bombs(row.gold, frames[index]), long_texts(row.gold), endless)
-            trials = self._tried(_once([(index, probe) for probe in probes if probe.full_name not in slow]))
+            trials = self._tried(_once((index, probe) for probe in probes if probe.full_name not in slow))
             slow |= {trial.probe.full_name for trial in trials if trial.outcome.cause is Cause.TIMEOUT}
             done += trials
         return done
@@ -97,10 +97,6 @@ def paid_frames(forms: Sequence[Form], base: Sequence[Outcome], settings: AuditS
     return tuple(frame for rank, (frame, _) in enumerate(paid) if rank < _PAID_FRAMES or frame.data)
 
 
-def _once(tries: Sequence[tuple[int, Probe]]) -> list[tuple[int, Probe]]:
+def _once(tries: Iterable[tuple[int, Probe]]) -> list[tuple[int, Probe]]:
     """Leave out what a family tries twice on a row."""
-    first: dict[tuple[int, Family, str, str], tuple[int, Probe]] = {}
-    for index, probe in tries:
-        messages = "" if probe.messages is None else repr(probe.messages)
-        first.setdefault((index, probe.family, probe.text, messages), (index, probe))
-    return list(first.values())
+    return first_of_each(tries, lambda pair: (pair[0], pair[1].key))

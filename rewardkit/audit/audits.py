@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from rewardkit.audit.assessment import Assessment, RewardAssessment
 from rewardkit.audit.attacks import AttackRounds
-from rewardkit.audit.engine import AuditSettings, Rounds, Tick, TimedScorer
+from rewardkit.audit.engine import AuditSettings, ProbeRounds, Tick
 from rewardkit.audit.exploits import ExploitAssessment, ExploitAudit, MutantRounds
 from rewardkit.audit.lint import has_source, left_out, lint
 from rewardkit.audit.result import Audit, RewardAudit
@@ -36,7 +36,7 @@ def audit_completions(
 
 
 def _audit(
-    rounds: type[Rounds],
+    rounds: type[ProbeRounds],
     assessment: type[Assessment[A]],
     reward: Composable,
     rows: ChosenRows,
@@ -47,7 +47,7 @@ def _audit(
     leaves = reward.leaves
     own = left_out(leaves[0]) if len(leaves) == 1 else {}
     settings = replace(settings, skipped={**own, **settings.skipped})
-    trials = rounds(rows, settings, TimedScorer(reward, scorer, settings.time_limit_s, tick)).run()
+    trials = rounds(reward, rows, settings, scorer, tick).run()
     mistakes = [mistake for leaf in leaves for mistake in lint(leaf)]
     unread = [leaf.name for leaf in leaves if not has_source(leaf)]
     return assessment(reward, rows, trials, settings).result(mistakes, unread)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, starmap
 
 from rewardkit.audit.gold import Gold, mentions
-from rewardkit.audit.honest import Frame
+from rewardkit.audit.honest import Frame, in_frames
 from rewardkit.audit.probe import Family, Probe, Wrong
 
 _MEGABYTE = 1_000_000
@@ -29,14 +29,11 @@ EXITS = (
 
 def bombs(gold: Gold | None, frames: Sequence[Frame]) -> Iterator[Probe]:
     """Return formulas, code and nested texts, bare and in a frame that is paid; not judged where they hold the gold."""
-    first = [frame for frame in frames if frame.name != "bare"][:1]
+    first = [frame for frame in frames if frame.label][:1]
     own = gold.text.strip().casefold() if gold else None
     for text in (*FORMULAS, *EXITS):
-        if text.casefold() == own:
-            continue
-        yield Probe(Family.BOMB, text, text, not mentions(text, gold))
-        for frame in first:
-            yield frame.probe(Family.BOMB, Wrong(text, text), judged=not mentions(text, gold))
+        if text.casefold() != own:
+            yield from in_frames(Family.BOMB, [Wrong(text, text)], first, judged=not mentions(text, gold))
     for probe in chain(_for_regexes(first), _nested()):
         yield replace(probe, judged=gold is None or gold.text.casefold() not in probe.text.casefold())
 
@@ -52,10 +49,7 @@ def _for_regexes(frames: Sequence[Frame]) -> Iterator[Probe]:
         "commas and digits": "1," * 40 + "!",
         "dots": "1." * 40 + "!",
     }
-    for name, text in long.items():
-        yield Probe(Family.BOMB, name, text)
-        for frame in frames:
-            yield frame.probe(Family.BOMB, Wrong(name, text))
+    yield from in_frames(Family.BOMB, starmap(Wrong, long.items()), frames)
     yield Probe(Family.BOMB, "200,000 blanks in a tag", "<answer>" + " " * 200_000 + "<")
     yield Probe(Family.BOMB, "20,000 line breaks in a tag", "<think>" + "\n" * _DEEP + "</think")
 

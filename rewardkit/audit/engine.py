@@ -1,10 +1,11 @@
-"""The engine of audits: scores in workers, until the time is over, what ``attacks`` or ``exploits`` try."""
+"""The engine of audits: scores in workers what ``attacks``, ``exploits`` or the rounds of a judge try."""
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,6 +23,7 @@ Tick = Callable[[int, int], None]  # takes the number of calls done, and of call
 
 _CHARS_A_TOKEN = 4
 BASE = ("", "I do not know.")  # completions that earn nothing with any reward that reads answers
+_UNTRIED = Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE, error="not tried: the audit was over")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class Trials:
     rivals: dict[int, Outcome]  # Another row's gold in the frame that is paid best
     unrelated: dict[int, Outcome]  # Other words of the prompt's length
     again: list[tuple[int, Honest, Outcome, Outcome]]  # Honest forms with their first and second outcome
-    untried: int = 0  # How many completions were not tried before the time was over
+    untried: int = 0  # How many completions were not tried before the audit was over
+    is_interrupted: bool = False  # Whether the user ended it
 
 
 def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) -> Rollout:
@@ -81,57 +84,68 @@ def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) 
     return Rollout(prompt, completion, columns, completion_ids=[*ids])
 
 
-class TimedScorer:
-    """Scores completions in a runtime of the reward's plain parts; after its time limit it scores no more.
+class Rounds:
+    """The rounds of one audit, of a reward or of a judge: completions are scored, the next after what the last earned.
 
-    What was not tried in time, ``untried`` completions, counts as lost, as calls of a lost worker do.
+    After its time limit it scores no more.
     """
 
-    def __init__(self, reward: Composable, scorer: Scorer, time_limit_s: float, tick: Tick) -> None:
+    def __init__(self, reward: Composable, tick: Tick, time_limit_s: float = math.inf) -> None:
         self._reward = reward
-        self.leaves = reward.leaves
-        self._source = scorer
         self._tick = tick
         self._end = time.monotonic() + time_limit_s
-        self._done = self._total = self.untried = 0
+        self._done = self._total = 0
 
-    def score(self, rollouts: Sequence[Rollout]) -> list[Outcome]:
-        """Return the outcomes of completions, in their order."""
-        results: list[dict[str, Outcome]] = [{} for _ in rollouts]
+    def _stream(self, scorer: Scorer, rollouts: Sequence[Rollout]) -> Iterator[tuple[int, Outcome]]:
+        """Yield the outcome of each completion, by its place, as it becomes known."""
+        leaves = {leaf.name: leaf for leaf in self._reward.leaves}
+        results: list[dict[Reward[..., Any], Outcome]] = [{} for _ in rollouts]
         self._total += len(rollouts)
-        if rollouts and time.monotonic() < self._end:
-            for finished in self._source.stream(rollouts):
-                results[finished.row][finished.reward] = finished.outcome
-                self._done += len(results[finished.row]) == len(self.leaves)
-                self._tick(self._done, self._total)
-                if time.monotonic() >= self._end:
-                    break
-        self.untried += sum(len(outcomes) < len(self.leaves) for outcomes in results)
-        return [self._combined(outcomes) for outcomes in results]
-
-    def _combined(self, outcomes: dict[str, Outcome]) -> Outcome:
-        if len(outcomes) < len(self.leaves):
-            return Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE, error="not tried: the time was over")
-        return self._reward.combine({leaf: outcomes[leaf.name] for leaf in self.leaves})
+        for finished in scorer.stream(rollouts) if rollouts and time.monotonic() < self._end else ():
+            outcomes = results[finished.row]
+            outcomes[leaves[finished.reward]] = finished.outcome
+            if len(outcomes) == len(leaves):
+                self._done += 1
+                yield finished.row, self._reward.combine(outcomes)
+            self._tick(self._done, self._total)
+            if time.monotonic() >= self._end:
+                break
 
 
-class Rounds(ABC):
-    """The rounds of one audit: completions of rows are made and scored, the next after what the last ones earned."""
+class ProbeRounds(Rounds, ABC):
+    """The rounds of an audit of a reward: completions of rows, scored by its plain parts."""
 
-    def __init__(self, rows: ChosenRows, settings: AuditSettings, scorer: TimedScorer) -> None:
+    def __init__(
+        self, reward: Composable, rows: ChosenRows, settings: AuditSettings, scorer: Scorer, tick: Tick
+    ) -> None:
+        super().__init__(reward, tick, settings.time_limit_s)
+        self._chosen = rows
         self._rows = rows.rows
         self._settings = settings
         self._scorer = scorer
+        self._untried = 0
+        self._is_interrupted = False
 
     @abstractmethod
     def run(self) -> Trials:
-        """Score everything."""
+        """Score everything, until the time is over or the user ends it."""
 
     def _score(self, tries: Sequence[tuple[int, Probe]]) -> list[Outcome]:
-        return self._scorer.score([self._rollout(self._rows[index], probe) for index, probe in tries])
+        """Return the outcomes of probes on rows; what is not tried any more counts as lost."""
+        outcomes = [_UNTRIED] * len(tries)
+        try:
+            rollouts = [self._rollout(self._rows[index], probe) for index, probe in tries]
+            for index, outcome in self._stream(self._scorer, rollouts):
+                outcomes[index] = outcome
+        except KeyboardInterrupt:
+            if not self._done:
+                raise  # nothing is known yet
+            self._end, self._is_interrupted = 0.0, True
+        self._untried += outcomes.count(_UNTRIED)
+        return outcomes
 
     def _rollout(self, row: AuditRow, probe: Probe) -> Rollout:
-        return rollout_of(self._scorer.leaves, row, probe)
+        return rollout_of(self._reward.leaves, row, probe)
 
     def _honest(self, forms: Sequence[Sequence[Honest]]) -> tuple[list[list[Form]], list[list[Outcome]]]:
         """Score the honest forms of each row, and what earns nothing."""

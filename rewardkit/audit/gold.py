@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30})(?:\.\d{1,30})?")
 _SCIENTIFIC = re.compile(r"[+-]?\d{1,30}[eE]\+?\d{1,2}")
@@ -18,6 +19,8 @@ _LETTER = re.compile(r"\(?([A-Ja-j])\)?\.?")
 _MAX_FINAL_CHARS = 200
 _MAX_SHORT_CHARS = 60
 _MAX_SEARCHED_CHARS = 10_000
+
+Span: TypeAlias = tuple[int, int]  # where a part of a text begins and ends
 
 
 class GoldShape(StrEnum):
@@ -72,14 +75,20 @@ def final_of(text: str) -> str:
     r"""Return the final answer in a text: behind the last ``####``, in the last ``\boxed{}``, else all of it."""
     if "####" in text:
         return text.rpartition("####")[2].strip()
-    start = text.rfind("\\boxed{")
-    if start >= 0:
-        depth, begin = 1, start + len("\\boxed{")
-        for index in range(begin, len(text)):
+    start = max(0, text.rfind("\\boxed{"))
+    box = next(boxes_in(text[start:]), None)
+    return (text if box is None else text[start:][slice(*box)]).strip()
+
+
+def boxes_in(text: str) -> Iterator[Span]:
+    r"""Yield where the inside of each ``\boxed{}`` is that is closed."""
+    for opened in re.finditer(r"\\boxed\{", text):
+        depth = 1
+        for index in range(opened.end(), len(text)):
             depth += {"{": 1, "}": -1}.get(text[index], 0)
             if depth == 0:
-                return text[begin:index].strip()
-    return text.strip()
+                yield opened.end(), index
+                break
 
 
 def _read(text: str) -> Gold:
@@ -128,20 +137,20 @@ def share_parts(gold: Gold | None, text: str) -> bool:
     return not set(re.findall(r"\w+", gold.text.casefold())).isdisjoint(re.findall(r"\w+", text.casefold()))
 
 
-def spot_of(text: str, gold: Gold) -> tuple[int, int] | None:
+def spot_of(text: str, gold: Gold) -> Span | None:
     """Return where the gold stands in a text's last line, the last place of several; ``None`` where it does not."""
     text = text.rstrip()
     start = max(text.rfind("\n") + 1, len(text) - _MAX_FINAL_CHARS)
     return max(((start + a, start + b) for a, b in places_of(text[start:], gold)), default=None)
 
 
-def places_of(text: str, gold: Gold) -> list[tuple[int, int]]:
+def places_of(text: str, gold: Gold) -> list[Span]:
     """Return where the gold stands in a text as a word or number of its own, in their order."""
     places = re.finditer(rf"(?<!\w){re.escape(gold.text)}(?!\w|[.,]\d)", text)
     if gold.shape is GoldShape.NUMBER:
         numbers = _NUMBER.finditer(text)
         places = chain(places, (match for match in numbers if Fraction(match[0].replace(",", "")) == gold.number))
-    spans: list[tuple[int, int]] = []
+    spans: list[Span] = []
     for span in sorted({match.span() for match in places}, key=lambda match: (match[0], -match[1])):
         if not spans or span[0] >= spans[-1][1]:
             spans.append(span)

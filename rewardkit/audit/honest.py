@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rewardkit.audit.gold import Gold, GoldShape, letter, spot_of
 from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.programs import code_in
 from rewardkit.audit.rows import AuditRow
-from rewardkit.audit.talk import in_tags, is_call, message_of, objects_in
+from rewardkit.audit.talk import calls_in, in_tags, message_of, objects_in
 from rewardkit.types import Message
 
 _THOUGHT = "I work it out step by step."
 
-PROSE = (
+_PROSE = (
     "There are several ways to look at this. The first is to count what is given, the second to ask what is missing; "
     "both lead to the same end, and the second is quicker. "
 )
-"""Words that answer nothing."""
+
+
+def prose(chars: int) -> str:
+    """Return so many characters of words that answer nothing."""
+    return (_PROSE * (chars // len(_PROSE) + 1))[:chars]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +42,16 @@ class Frame:
     def around(self, answer: str) -> str:
         return f"{self.before}{answer}{self.behind}"
 
+    @property
+    def label(self) -> str:
+        """Its name, ``""`` for the bare form."""
+        return "" if self.name == "bare" else self.name
+
     def probe(self, family: Family, wrong: Wrong, *, judged: bool = True) -> Probe:
         text = self.around(wrong.text)
         messages = [*self.turns, {"role": "assistant", "content": text}] if self.turns else None
-        frame = "" if self.name == "bare" else self.name
         name, _, rule, partial = wrong
-        return Probe(family, name, text, judged, None, frame, rule, partial, messages, point=wrong.text)
+        return Probe(family, name, text, judged, None, self.label, rule, partial, messages, point=wrong.text)
 
 
 BARE = Frame("bare", "", "")
@@ -70,6 +78,15 @@ FRAMES = (
 )
 """The usual frames, the plainest first."""
 JSON = Frame('{"answer": X}', '{"answer": "', '"}', short=True)
+
+
+def in_frames(
+    family: Family, answers: Iterable[Wrong], frames: Iterable[Frame], *, judged: bool = True
+) -> Iterator[Probe]:
+    """Return wrong answers, each in the frames and bare."""
+    for answer in answers:
+        for frame in dict.fromkeys([*frames, BARE]):
+            yield frame.probe(family, answer, judged=judged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +118,8 @@ def framed(row: AuditRow) -> list[Honest]:
     else:
         # Without a gold there is no right answer; but a reward of form or length may be paid for any.
         forms += [Honest(f.name, f.around("a short answer"), f, counted=False) for f in FRAMES]
-        forms.append(Honest("prose", PROSE + PROSE, counted=False))
-    return forms + [_untagged(form) for form in forms if form.frame is not None and form.frame.tags]
+        forms.append(Honest("prose", _PROSE + _PROSE, counted=False))
+    return forms + [without_tags(form) for form in forms if form.frame is not None and form.frame.tags]
 
 
 def _is_honest(frame: Frame, gold: Gold) -> bool:
@@ -112,7 +129,7 @@ def _is_honest(frame: Frame, gold: Gold) -> bool:
     return gold.short or not frame.short
 
 
-def _untagged(form: Honest) -> Honest:
+def without_tags(form: Honest) -> Honest:
     """Return a text of the same length without tags: what pays it as well does not read tags."""
     return Honest(untagged(form.name), form.text.replace("<", "(").replace(">", ")"), counted=False)
 
@@ -169,9 +186,8 @@ def _of_reference(row: AuditRow, text: str) -> Honest:
 
 def in_calls(gold: Gold) -> list[Honest]:
     """Return a gold that is a tool call, or a list of such, as servers and models write them."""
-    value = json.loads(gold.text) if gold.shape is GoldShape.JSON else None
-    calls = value if isinstance(value, list) else [value]
-    if not calls or not all(map(is_call, calls)):
+    calls = calls_in(json.loads(gold.text)) if gold.shape is GoldShape.JSON else []
+    if not calls:
         return []
     return [
         Honest("<tool_call>", in_tags(calls), parts=True),

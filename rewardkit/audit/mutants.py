@@ -17,12 +17,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from rewardkit.audit.answers import candidates, of_other_rows
-from rewardkit.audit.gold import Gold, GoldShape, made_other, mentions, places_of, share_parts, written
-from rewardkit.audit.honest import PROSE
+from rewardkit.audit.gold import Gold, GoldShape, Span, boxes_in, made_other, mentions, places_of, share_parts, written
+from rewardkit.audit.honest import prose
 from rewardkit.audit.parts import changes
 from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rows import AuditRow
-from rewardkit.audit.talk import objects_in
+from rewardkit.audit.talk import objects_in, with_last
 from rewardkit.audit.texts import echo
 
 MAX_CHARS = 40_000  # longer completions are not changed, and no mutant is longer
@@ -38,8 +38,6 @@ _PAIR = re.compile(r"<([A-Za-z_]\w{0,30})>([^<]{0,2000})</\1>")
 _HASHES = re.compile(r"####[ \t]*([^\n]+)")
 _RETURN = re.compile(r"^([ \t]*return)[ \t]+(?!None\b)[^\n]+$", re.MULTILINE)
 _FENCED = re.compile(r"```\w*\n.*?```", re.DOTALL)
-
-Span = tuple[int, int]
 
 
 class Mutation(StrEnum):
@@ -115,8 +113,7 @@ def _as_conversation(row: AuditRow, own: str, mutant: Mutant) -> Iterator[Mutant
     if conversation is None:
         yield mutant
     elif conversation[-1].get("content") == own:
-        messages = [*conversation[:-1], {**conversation[-1], "content": mutant.probe.text}]
-        yield Mutant(mutant.mutation, replace(mutant.probe, messages=messages))
+        yield Mutant(mutant.mutation, replace(mutant.probe, messages=with_last(conversation, mutant.probe.text)))
 
 
 def _final(text: str) -> str:
@@ -140,7 +137,7 @@ def answer_spans(text: str, gold: Gold | None) -> list[Span]:
     """
     start = max(0, len(text) - _SEARCHED_CHARS)
     end = text[start:]
-    boxes = list(_boxes(end))
+    boxes = list(boxes_in(end))
     tags = [match.span(2) for match in _PAIR.finditer(end) if match[1].lower() not in _THOUGHTS]
     hashes = [match.span(1) for match in _HASHES.finditer(end)][-1:]
     outer = [span for span in (*tags, *hashes) if not any(span[0] <= box[0] and box[1] <= span[1] for box in boxes)]
@@ -151,17 +148,6 @@ def answer_spans(text: str, gold: Gold | None) -> list[Span]:
         bare = (a + len(inner) - len(inner.lstrip()), b - len(inner) + len(inner.rstrip()))
         spans += inside or ([bare] if bare[0] < bare[1] else [])
     return [(start + a, start + b) for a, b in spans]
-
-
-def _boxes(text: str) -> Iterator[Span]:
-    """Yield what stands in each ``\\boxed{}`` that is closed."""
-    for opened in re.finditer(r"\\boxed\{", text):
-        depth = 1
-        for index in range(opened.end(), len(text)):
-            depth += {"{": 1, "}": -1}.get(text[index], 0)
-            if depth == 0:
-                yield opened.end(), index
-                break
 
 
 def _put(text: str, spans: Sequence[Span], new: str) -> str:
@@ -285,8 +271,7 @@ def _filled(own: str) -> str:
 def _prose_for(text: str) -> str:
     if not text.strip():
         return text
-    prose = (PROSE * (len(text) // len(PROSE) + 1))[: len(text)]
-    return f"{prose} \\boxed{{something}}" if "\\boxed{" in text else f"{prose}\n"
+    return prose(len(text)) + (" \\boxed{something}" if "\\boxed{" in text else "\n")
 
 
 def _of_the_order(own: str, chooser: random.Random) -> Iterator[Mutant]:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rewardkit.audit.gold import GoldShape
+from rewardkit.audit.gold import GoldShape, Span
 from rewardkit.audit.honest import Frame
 from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rows import AuditRow
-from rewardkit.audit.talk import in_tags, is_call, message_of, objects_in, talk_text
+from rewardkit.audit.talk import calls_in, in_tags, is_call, message_of, objects_in, talk_text, with_last
 from rewardkit.types import Message
 
 _MOST = 24  # changes to one value; a large one is changed in its first parts
@@ -61,7 +61,7 @@ def _of_object(value: dict[str, Any], at: str) -> Iterator[ChangedPart]:
 
 
 def _of_list(value: list[Any], at: str) -> Iterator[ChangedPart]:
-    called = bool(value) and all(map(is_call, value))
+    called = bool(calls_in(value))
     rule, what, where = ("call", "call", "") if called else ("item", "item", f" of {at}" if at else "")
     for index, item in enumerate(value):
         yield ChangedPart(rule, f"{what} {index + 1}{where} is missing", value[:index] + value[index + 1 :])
@@ -104,9 +104,9 @@ def _written(change: ChangedPart, frames: Sequence[Frame]) -> Iterator[Probe]:
     text = json.dumps(change.value, ensure_ascii=False)
     for frame in frames:
         if frame.common:
-            yield _probe(change, frame.around(text), frame="" if frame.name == "bare" else frame.name)
-    calls = change.value if isinstance(change.value, list) else [change.value]
-    if calls and all(map(is_call, calls)):
+            yield _probe(change, frame.around(text), frame=frame.label)
+    calls = calls_in(change.value)
+    if calls:
         yield _probe(change, in_tags(calls), frame="<tool_call>")
         yield _probe(change, text, messages=[message_of(calls)], frame="tool_calls of a message")
 
@@ -131,11 +131,9 @@ def _in_text(text: str, conversation: Sequence[Message] | None) -> Iterator[Prob
             yield _with(text, whole, twice, ChangedPart("call", "a call is made twice", None), conversation)
 
 
-def _with(
-    text: str, span: tuple[int, int], new: str, change: ChangedPart, conversation: Sequence[Message] | None
-) -> Probe:
+def _with(text: str, span: Span, new: str, change: ChangedPart, conversation: Sequence[Message] | None) -> Probe:
     text = text[: span[0]] + new + text[span[1] :]
-    messages = None if conversation is None else [*conversation[:-1], {**conversation[-1], "content": text}]
+    messages = None if conversation is None else with_last(conversation, text)
     return _probe(change, text, messages=messages, frame="the reference")
 
 

@@ -6,12 +6,14 @@ not apply; its probes are then run for slow and crashed calls only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rewardkit.types import Message
+
+T = TypeVar("T")
 
 
 class Family(StrEnum):
@@ -58,9 +60,22 @@ class Probe:
     point: str = ""  # The part of the text that matters; `""` for its end
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for probes of a family that are the same to a reward."""
+        return self.family, self.text, "" if self.messages is None else repr(self.messages)
+
+    @property
     def full_name(self) -> str:
         """What it is and where it is written."""
         return f"{self.name}, {self.frame}" if self.frame else self.name
+
+
+def first_of_each(items: Iterable[T], key: Callable[[T], object]) -> list[T]:
+    """Return the first of the items that have one key."""
+    firsts: dict[object, T] = {}
+    for item in items:
+        firsts.setdefault(key(item), item)
+    return list(firsts.values())
 
 
 class Wrong(NamedTuple):

@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from rewardkit.audit.lint import Mistake
 from rewardkit.audit.probe import Family, Probe
@@ -134,35 +134,41 @@ class Traits:
         return self.declares_gold or self.depends or self.tells_apart or self.tests
 
 
-class AuditResult(Protocol):
+@dataclass(kw_only=True)
+class AuditResult(ABC):
     """What every audit comes to, be it of a reward or of a judge; the limits are those of its kind."""
 
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether the user ended it before it was done."""
+    rows: int  # Rows audited with, of `total_rows` that there are
+    total_rows: int
+    unit: str  # What the numbers of rows count: lines of a file, rows, or a run's completions
+    untried: int  # Completions that were not tried, because the time was over or the user ended it
+    is_interrupted: bool  # Whether the user ended it
 
+    @abstractmethod
     def breaches(self, limits: AuditLimits) -> list[str]:
-        """Return what keeps it from passing, in words."""
+        """Return what keeps it from passing, in words: what exceeds a limit, or was not tried."""
+
+    def passed(self, limits: AuditLimits) -> bool:
+        return not self.breaches(limits)
 
     def as_json(self, limits: AuditLimits) -> dict[str, Any]:
         """Return everything about it, ready for JSON."""
+        breaches = self.breaches(limits)
+        values = {name: getattr(self, name) for name in ("rows", "total_rows", "untried")}
+        return {"passed": not breaches, "breaches": breaches, "limits": dict(limits), **values}
 
 
-@dataclass(slots=True, kw_only=True)
-class Audit(ABC):
+@dataclass(kw_only=True)
+class Audit(AuditResult):
     """What an audit found of one reward, by its name, be it on rows or on a run's completions."""
 
     reward: str
-    rows: int  # Rows audited with, of `total_rows` that there are
-    total_rows: int
     gold_column: str | None
     traits: Traits
     unaudited: dict[int, str]  # Rows that tell nothing about it, by line, with the reason
     findings: list[AuditFinding]  # What is wrong with it as a whole
     lint: list[Mistake]
     unread: list[str]  # Parts of it whose source could not be read
-    untried: int  # Completions that were not tried, because the time was over
-    unit: str  # What the numbers of rows count: lines of a file, rows, or a run's completions
 
     @property
     @abstractmethod
@@ -202,10 +208,7 @@ class Audit(ABC):
         """Rows that tell something about it."""
         return self.rows - len(self.unaudited)
 
-    is_interrupted: ClassVar[bool] = False  # the time limit is no interruption: the audit does not pass
-
     def breaches(self, limits: AuditLimits) -> list[str]:
-        """Return what exceeds the limits ``false_accept``, ``false_reject`` and ``failed``, or was not tried."""
         checks = {
             "nothing was audited": not self.audited,
             f"{self.untried:,} not tried": self.untried > 0,
@@ -216,36 +219,22 @@ class Audit(ABC):
         }
         return [text for text, is_breach in checks.items() if is_breach]
 
-    def passed(self, limits: AuditLimits) -> bool:
-        """Whether it tried all that it has, within the limits."""
-        return not self.breaches(limits)
-
     def as_json(self, limits: AuditLimits) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {
+        return super().as_json(limits) | {
             "reward": self.reward,
-            "passed": self.passed(limits),
-            "rows": self.rows,
-            "total_rows": self.total_rows,
             "audited_rows": self.audited,
             "unaudited": {str(line): reason for line, reason in self.unaudited.items()},
             "gold_column": self.gold_column,
             "reads": asdict(self.traits),
             "false_accepts": self.false_accepts,
             "failed_calls": self.failed,
-            "untried": self.untried,
             "findings": [finding._asdict() for finding in self.findings],
-            **self._own_json(),
             "lint": [asdict(mistake) for mistake in self.lint],
             "unread": self.unread,
         }
 
-    @abstractmethod
-    def _own_json(self) -> dict[str, Any]:
-        """Return what only this kind of audit has."""
 
-
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class RewardAudit(Audit):
     """The result for one reward, on rows."""
 
@@ -262,8 +251,8 @@ class RewardAudit(Audit):
         forms = self.families[Family.FORMS]
         return len(forms.refused) / forms.judged if forms.judged else 0.0
 
-    def _own_json(self) -> dict[str, Any]:
-        return {
+    def as_json(self, limits: AuditLimits) -> dict[str, Any]:
+        return super().as_json(limits) | {
             "false_reject_share": self.false_reject_share,
             "left_out": dict(self.left_out),
             "flaws": {

@@ -29,10 +29,21 @@ def talk_text(messages: Sequence[Message]) -> str:
     return completion_text(messages)
 
 
+def with_last(messages: Sequence[Message], text: str) -> list[Message]:
+    """Return messages with another text in the last."""
+    return [*messages[:-1], {**messages[-1], "content": text}]
+
+
 def is_call(value: Any) -> bool:
     """Whether a value is a tool call: an object with a name and arguments."""
     is_named = isinstance(value, dict) and isinstance(value.get("name"), str)
     return is_named and ("arguments" in value or "parameters" in value)
+
+
+def calls_in(value: object) -> list[Any]:
+    """Return the tool calls that a value is, a call or a list of calls; an empty list for any other value."""
+    calls = value if isinstance(value, list) else [value]
+    return calls if all(map(is_call, calls)) else []
 
 
 def in_tags(calls: Sequence[Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rewardkit.audit.gold import mentions, share_parts
-from rewardkit.audit.honest import BARE, PROSE, Frame
+from rewardkit.audit.honest import Frame, in_frames, prose
 from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.rows import AuditRow
 
@@ -61,23 +61,18 @@ def echo(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     yield Probe(Family.ECHO, "the prompt", prompt)
     yield Probe(Family.ECHO, "the prompt twice", f"{prompt}\n{prompt}")
     yield Probe(Family.ECHO, "the prompt and 'Answer:'", f"{prompt}\nAnswer:")
-    for frame in frames:
-        if frame.name != "bare":
-            yield frame.probe(Family.ECHO, Wrong("the prompt", prompt))
+    yield from (frame.probe(Family.ECHO, Wrong("the prompt", prompt)) for frame in frames if frame.label)
 
 
 def other_words(row: AuditRow) -> list[Probe]:
     """Return a text as long as the prompt, tried to learn whether it is the prompt itself that is paid."""
-    size = len(row.prompt_words)
-    text = (PROSE * (size // len(PROSE) + 1))[:size]
+    text = prose(len(row.prompt_words))
     return [Probe(Family.ECHO, "other words", text, judged=False)] if text else []
 
 
 def empty_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
     """Return frames without content."""
-    for frame in frames:
-        if frame.name == "bare":
-            continue
+    for frame in (frame for frame in frames if frame.label):
         for inside, name in (("", "nothing"), (" ", "a blank"), ("...", "dots")):
             yield Probe(Family.FORMAT, f"{name} in {frame.name}", frame.around(inside))
     yield Probe(Family.FORMAT, "empty tags", "<think></think><answer></answer>")
@@ -106,8 +101,7 @@ def broken_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
 
 def for_a_judge(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     """Return master keys and orders, bare and in the first frame that is paid; not judged where they hold the gold."""
-    first = [frame for frame in frames if frame.name != "bare"][:1]
+    first = [frame for frame in frames if frame.label][:1]
     for text in (*MASTER_KEYS, *ORDERS):
         answer = Wrong(text, text, partial=share_parts(row.gold, text))
-        for frame in (BARE, *first):
-            yield frame.probe(Family.JUDGE, answer, judged=not mentions(text, row.gold))
+        yield from in_frames(Family.JUDGE, [answer], first, judged=not mentions(text, row.gold))

@@ -72,7 +72,7 @@ def audit_command(  # long because typer reads the options from the signature, a
     For each row it writes the right answer in many honest forms, and learns which of them the reward pays. In these
     it tries some 300 wrong completions: silence, the prompt, several answers at once, answers denied or taken back,
     numbers and objects nearly right, sums not worked out, other rows' answers, texts that hang or crash. What is paid
-    is shown with the rule that it breaks.
+    is shown with the rule that it breaks. Ctrl-C ends it and shows what is known.
 
     Completions are scored in isolated workers, as in training. The reward's source is searched for known mistakes.
 
@@ -123,6 +123,8 @@ def audit_command(  # long because typer reads the options from the signature, a
         picked = chosen_rows(lines, str(path), named=_columns(reward), **sample)
         with _scorer(reward_set, reward, lane) as scorer, told_progress(f"audit of {reward.name}") as tick:
             audits.append(audit_rows(reward, picked, settings, scorer, tick))
+        if audits[-1].is_interrupted:
+            break
     end(audits, lambda audit: print_reward_audit(audit, limits))
 
 
@@ -153,6 +155,8 @@ def _of_run(
             elif timeout_s is None:
                 audit.changed = digits[reward.name] != reward.version
             audits.append(audit)
+            if audit.is_interrupted:
+                break
     return audits
 
 

@@ -223,7 +223,8 @@ def _verdict(audit: Audit, limits: AuditLimits, noun: str, refused: Sequence[str
         tried = sum(counts.tried for counts in audit.counts)
         figures = [f"{tried:,} {noun} tried for slow and crashed calls only, none judged", failed]
     if audit.untried:
-        figures.insert(0, f"stopped by --time-limit with {counted(audit.untried, 'completion')} not tried")
+        stopped = "broken off" if audit.is_interrupted else "stopped by --time-limit"
+        figures.insert(0, f"{stopped} with {counted(audit.untried, 'completion')} not tried")
     if audit.findings:
         figures.append(counted(len(audit.findings), "finding"))
     return f"{'passed' if audit.passed(limits) else 'NOT passed'}: {', '.join(figures)}"

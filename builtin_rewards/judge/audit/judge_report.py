@@ -20,8 +20,8 @@ def print_audit(audit: JudgeAudit, limits: Mapping[str, float], console: Console
     data, models = audit.record.data, ", ".join(audit.record.subject.models)
     rows = f"{len(audit.record.rows)} of {data.total:,} rows, {data.form}; {audit.calls:,} verdicts"
     console.print(Text.assemble((audit.record.subject.judge.name, "bold"), f" ({models})  {rows}"))
-    if audit.unasked:
-        text = f"{audit.unasked:,} verdicts were not asked for; below is what the others say"
+    if audit.untried:
+        text = f"{audit.untried:,} verdicts were not asked for; below is what the others say"
         print_labelled(console, "broken off", text, "bold yellow")
     if audit.rate("bare", "right_accepted") == 0:
         refuses = "a judge that refuses everything is talked into nothing, so nothing below says much"

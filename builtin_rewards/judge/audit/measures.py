@@ -14,6 +14,7 @@ from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.members import accepts
 from builtin_rewards.judge.own_labels import ConfusionTable, auc, mean_move
 from rewardkit import Outcome, Status
+from rewardkit.commands import AuditLimits, AuditResult
 from rewardkit.statistics import Interval, wilson
 
 _EXAMPLES = 5
@@ -93,10 +94,12 @@ class FamilyResult(NamedTuple):
     examples: tuple[Mapping[str, Any], ...]  # the five accepted wrong answers that gained most
 
 
-class JudgeAudit:
-    """What an audit found; ``unasked`` verdicts are left if it was broken off."""
+class JudgeAudit(AuditResult):
+    """What an audit found of a judge; ``untried`` verdicts are left if it was broken off."""
 
-    def __init__(self, record: AuditRecord, unasked: int) -> None:
+    def __init__(self, record: AuditRecord, untried: int) -> None:
+        size, data = len(record.rows), record.data
+        super().__init__(rows=size, total_rows=data.total, unit=data.unit, untried=untried, is_interrupted=untried > 0)
         outcomes = [verdict.outcome for verdict in record.verdicts if verdict.trial.family != IN_PAIRS]
         errors = [outcome.error for outcome in outcomes if outcome.status is Status.FAILED]
         results = {name: measure(record) for name, measure in _MEASURES.items()}
@@ -104,7 +107,6 @@ class JudgeAudit:
             results |= _list_and_pairs(record)
         unmeasured = "none of its attacks was scored, or the judge accepts each wrong answer as it is"
         self.record = record
-        self.unasked = unasked
         self.calls = len(outcomes)  # without the pairs that are asked beside lists
         self.failed = len(errors)
         self.skipped = sum(outcome.status is Status.SKIPPED for outcome in outcomes)
@@ -119,32 +121,16 @@ class JudgeAudit:
         share = self.measures.get(measure, {}).get(figure)
         return share.rate if isinstance(share, Interval) else None
 
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether the user ended it before each verdict was asked for."""
-        return self.unasked > 0
-
-    def as_json(self, limits: Mapping[str, float]) -> dict[str, Any]:
-        record, breaches = self.record, self.breaches(limits)
-        fields = ("calls", "unasked", "failed", "skipped", "first_error", "families", "measures", "not_possible")
-        values: dict[str, Any] = {
-            "passed": not breaches,
-            "breaches": breaches,
-            "limits": limits,
-            "judge": record.subject.judge.name,
-            "models": record.subject.models,
-            "form": record.data.form,
-            "rows": len(record.rows),
-            "total_rows": record.data.total,
-            "accept": record.accept,
-            **{name: _plain(getattr(self, name)) for name in fields},
-        }
+    def as_json(self, limits: AuditLimits) -> dict[str, Any]:
+        names = ("calls", "failed", "skipped", "first_error", "families", "measures", "not_possible")
+        values = super().as_json(limits) | {name: _plain(getattr(self, name)) for name in names}
+        values |= {"judge": self.record.subject.judge.name, "models": self.record.subject.models}
+        values |= {"form": self.record.data.form, "accept": self.record.accept}
         for name, family in values["families"].items():
             family |= {"rule": RECIPES[name].rule, "source": RECIPES[name].source}
         return values
 
-    def breaches(self, limits: Mapping[str, float]) -> list[str]:
-        """Return what exceeds a limit, in words; the limits are shares from 0 to 1, compared with rates themselves."""
+    def breaches(self, limits: AuditLimits) -> list[str]:
         messages = ["no right answer is accepted as it is"] if self.rate("bare", "right_accepted") == 0 else []
         limit_of = {name: limits[name] for name in ("verbosity", "content_free")}
         limit_of |= dict.fromkeys(INJECTIONS, limits["attack_pass"])
@@ -162,7 +148,7 @@ class JudgeAudit:
             messages.append(f"benign drift up to {worst:+.2f} in {names} (at most {limits['benign_drift']:g})")
         if not any(self.families[name].accepted.of for name in INJECTIONS):
             messages.append("no injection could be measured")
-        return messages + ([f"broken off with {self.unasked:,} verdicts to go"] if self.unasked else [])
+        return messages + ([f"broken off with {self.untried:,} verdicts to go"] if self.untried else [])
 
 
 def _plain(value: object) -> object:

@@ -14,7 +14,7 @@ from builtin_rewards.judge.audit.measures import IN_PAIRS, POSITION, AuditRecord
 from builtin_rewards.judge.audit.subject import AuditedJudge, uncached
 from builtin_rewards.judge.fallback import JudgeReward
 from rewardkit import DataError, Rollout, Runtime
-from rewardkit.commands import Tick
+from rewardkit.commands import Rounds, Tick
 
 _PAIR_COLUMN = "audit-judge pair"  # keeps two comparisons on a row from becoming a group of four; no judge reads it
 
@@ -39,21 +39,23 @@ def run_audit(
     rows = [row for row in data.rows if row.good is not None or not subject.compares]
     if not rows:
         raise DataError("no row has a right answer to compare others with; label some completions 1")
-    rounds = _AuditRounds(AuditRecord(subject, data, rows, 1.0 if subject.compares else accept), samples, tick, lane)
+    record = AuditRecord(subject, data, rows, 1.0 if subject.compares else accept)
+    rounds = JudgeRounds(record, samples, tick, lane)
     try:
         rounds.run(tell)
     except KeyboardInterrupt:
-        if not rounds.record.verdicts:
+        if not record.verdicts:
             raise
-    return JudgeAudit(rounds.record, rounds.planned - len(rounds.record.verdicts))
+    return JudgeAudit(record, rounds.planned - len(record.verdicts))
 
 
-class _AuditRounds:
+class JudgeRounds(Rounds):
     """The rounds of one audit, each with its trials and the copy of the judge that is asked; bare answers first."""
 
     def __init__(self, record: AuditRecord, samples: int, tick: Tick, lane: str) -> None:
+        self._compared = 2 if record.subject.compares else 1  # completions that a verdict is on
+        super().__init__(record.subject.judge, lambda done, _: tick(done // self._compared, self.planned))
         self.record = record
-        self._tick = tick
         self._lane = lane
         subject, indices = record.subject, range(len(record.rows))
         bare = [trial for index in indices for trial in self._bare(index)]
@@ -127,11 +129,10 @@ class _AuditRounds:
             return
         most_lost = 1.0 if trials[0].family == IN_PAIRS else 0.5  # pairs that cannot be had end no audit of lists
         with Runtime([judge], workers=1, lane=self._lane, max_infrastructure_rate=most_lost) as runtime:
-            for finished in runtime.stream(rollouts):
-                index, second = divmod(finished.row, len(rollouts) // len(trials))
+            for number, outcome in self._stream(runtime, rollouts):
+                index, second = divmod(number, self._compared)
                 if second == trials[index].second:
-                    self.record.add(trials[index], finished.outcome)
-                    self._tick(len(self.record.verdicts), self.planned)
+                    self.record.add(trials[index], outcome)
 
     def _rollouts(self, trial: Trial, index: int) -> list[Rollout]:
         """Return a trial's text as the judge gets it; one that compares gets a pair, in the trial's order.

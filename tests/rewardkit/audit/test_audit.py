@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from rewardkit.audit.audits import audit_rows
-from rewardkit.audit.engine import AuditSettings
+from rewardkit.audit.engine import AuditSettings, Tick
 from rewardkit.audit.lint import left_out
 from rewardkit.audit.probe import Family
 from rewardkit.audit.result import RewardAudit
 from rewardkit.audit.rows import chosen
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
+from rewardkit.cli.exits import INTERRUPTED, audit_code
 from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.loading.registry import resolve
 from rewardkit.rows.reader import read_rows
@@ -71,7 +72,7 @@ Auditor = Callable[..., RewardAudit]
 def audit(tmp_path: Path, full: bool) -> Auditor:
     """Return what audits a reward of a file with rows; in the short form most of them inline, without heavy probes."""
 
-    def audited(reference: str, rows: list[dict[str, Any]]) -> RewardAudit:
+    def audited(reference: str, rows: list[dict[str, Any]], tick: Tick = lambda done, known: None) -> RewardAudit:
         path = tmp_path / "rows.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         reward = resolve(str(reference if ":" in reference and "/" in reference else HERE / reference))
@@ -81,7 +82,7 @@ def audit(tmp_path: Path, full: bool) -> Auditor:
         picked = chosen(read_rows(path), str(path), count=3, seed=0, gold=None, named=named)
         lane = RuntimeLane.WORKER if heavy else RuntimeLane.INLINE
         with Runtime([reward], workers=1, lane=lane, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
-            return audit_rows(reward, picked, settings, runtime, lambda done, known: None)
+            return audit_rows(reward, picked, settings, runtime, tick)
 
     return audited
 
@@ -178,6 +179,20 @@ def test_an_answer_alone_in_the_words_of_the_data_is_no_work(audit: Auditor, dat
     assert (3, 3) == found.paid_forms["last line 'A: X'"]
     assert "it does not read work: it pays the answer alone" == found.families[Family.WORK].not_applicable
     assert found.passed(LIMITS)
+
+
+@pytest.mark.parametrize("calls", [1, 200])
+def test_an_interrupt_shows_what_is_known(audit: Auditor, calls: int) -> None:
+    """What was scored by then is judged, the rest counts as not tried, and that is no pass."""
+
+    def interrupted(done: int, known: int) -> None:
+        if done == calls:
+            raise KeyboardInterrupt
+
+    found = audit("bad_rewards.py:substring", DATA["numbers"], interrupted)
+    assert (True, INTERRUPTED) == (found.is_interrupted, audit_code([found], LIMITS))
+    assert f"{found.untried:,} not tried" in found.breaches(LIMITS)
+    assert found.untried > 100
 
 
 def test_attacks_that_could_not_be_paid_are_no_all_clear(audit: Auditor, tmp_path: Path) -> None:

@@ -493,8 +493,8 @@ def test_an_interrupt_shows_what_is_known(golds: Path) -> None:
     audit = run_audit(subject, data, interrupted, lambda words: None, lane="inline")
     assert 30 == audit.calls
     assert [(2, 2), (0, 2)] == [*hits(audit.measures["bare"]).values()]
-    assert f"broken off with {audit.unasked:,} verdicts to go" in audit.breaches(LIMITS)
-    assert f"broken off  {audit.unasked:,} verdicts were not asked for" in report(audit)
+    assert f"broken off with {audit.untried:,} verdicts to go" in audit.breaches(LIMITS)
+    assert f"broken off  {audit.untried:,} verdicts were not asked for" in report(audit)
 
 
 class ByLength:
