@@ -147,8 +147,10 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
         reports = []
         try:
             if tests:
-                options: Any = {"entry_point": entry_point, "setup": setup, "helpers": context, "limits": limits}
-                reports.append(check_asserts(sandbox, code, text, **options))
+                report = check_asserts(
+                    sandbox, code, text, entry_point=entry_point, setup=setup, helpers=context, limits=limits
+                )
+                reports.append(report)
             if inputs is not None:
                 reports.append(_check_pairs(sandbox, code, entry_point, inputs, outputs or [], limits))
         except (CheckError, NotPlainError) as error:

@@ -253,6 +253,7 @@ def check_asserts(
 def _judge_call(
     check: FunctionCheck, expected: object, value: CallValue, execution: ExecutionResult, ended: bool
 ) -> tuple[CheckStatus, str]:
+    """Return a call's status and the reason; a call that the execution's end left without a value has its error."""
     if execution.status is ExecutionStatus.INFRASTRUCTURE:
         return CheckStatus.INFRASTRUCTURE, execution.error
     if value.ok:

@@ -163,7 +163,10 @@ class Sandbox:
     def _run_again(
         self, request: Mapping[str, Any], inputs: Sequence[str], last: ExecutionResult, limits: Limits, deadline: float
     ) -> list[ExecutionResult]:
-        """Run the inputs before the last one again, since a signal ended their process; return all results."""
+        """Run the inputs before the last again, as a signal ended their process, and return the results of all.
+
+        Where a signal ends that process too, nothing shows which input is to blame: all get the last one's result.
+        """
         results: list[ExecutionResult] = []
         deadline = max(deadline, time.monotonic() + PROOF_S)
         while last.status is not ExecutionStatus.INFRASTRUCTURE and len(results) < len(inputs):

@@ -63,9 +63,9 @@ def sweep(kind: str) -> None:
 
 
 def remove(folder: str, *inner: str) -> None:
-    """Remove a folder if it is this user's own, however deep code has made what it holds; otherwise leave it.
+    """Remove a folder if it is this user's own, however deeply its contents are nested; otherwise leave it.
 
-    Directories in it that are probably empty are ``inner``, which spares a helper.
+    ``inner`` names directories in it that are probably empty; removing these here spares a process that helps.
     """
     with contextlib.suppress(OSError):
         opened = os.open(folder, _OPEN)

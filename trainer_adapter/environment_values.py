@@ -125,7 +125,7 @@ def workspace_of(environment: object) -> OwnText:
     """Return the path of the folder that an environment works in, its attribute ``workspace``; empty for none."""
     value = getattr(environment, "workspace", None)
     if value is None:
-        return OwnText()  # no None, which would be of the row and part the group
+        return OwnText()  # None would count as a value of the row, and split the group
     if not isinstance(value, str) and not hasattr(value, "__fspath__"):
         raise DataError(
             f"the environment {type(environment).__name__} has workspace={value!r:.80}: expected a path or None"

@@ -240,7 +240,7 @@ class Reservation(AbstractContextManager["Reservation"]):
     _price: Price | None
 
     def settle(self, usage: Usage | None = None) -> None:
-        """Count a request that was sent by its usage; at its most if the usage is unknown or below zero."""
+        """Count a sent request by its usage, or at its most if the usage is unknown or below zero."""
         spent = self._most if usage is None or min(usage) < 0 else _spend(usage, self._price)
         if spent.usd > self._most.usd or spent.tokens > self._most.tokens:
             _warn_once('judge "%s": a request took more than max_tokens and its prompt allow', self._judge)

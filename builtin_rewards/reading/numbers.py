@@ -273,23 +273,25 @@ def harmless(rest: str) -> bool:
 
 def read_unit(text: str, *, attached: bool = False) -> tuple[Unit | None, str]:
     """Return the unit at the start of a text (also ``m/s^2`` or a noun of no table), and the rest."""
-    numerator, rest = _single(text, attached)
+    numerator, rest = _one_unit(text, attached)
     if numerator is None:
         return _noun(text)
     unit = numerator
-    while (slash := _PER.match(rest)) and (denominator := _single(" " + rest[slash.end() :], True))[0] is not None:
+    while (slash := _PER.match(rest)) and (denominator := _one_unit(" " + rest[slash.end() :], True))[0] is not None:
         unit, rest = _times(unit, denominator[0], -1), denominator[1]
     money = numerator.scale if unit is not numerator and numerator.dimensions[0][0] in _MONEY.values() else None
     return replace(unit, money=money), rest
 
 
-def _single(text: str, attached: bool) -> tuple[Unit | None, str]:
+def _one_unit(text: str, attached: bool) -> tuple[Unit | None, str]:
+    """Return the unit of one name, with its power, at the start of a text, and the rest; else ``None`` and the text."""
     match = _SINGLE.match(text)
     if match is None:
         return None, text
     rest = text[match.end() :]
     name = f"deg{match['name'][0].lower()}" if match["degrees"] else match["name"].lower()
-    unit = None if name == "in" and _WORD.match(rest.lstrip(".")) else _UNITS.get(name)
+    is_preposition = name == "in" and _WORD.match(rest.lstrip("."))  # else it is an inch
+    unit = None if is_preposition else _UNITS.get(name)
     if unit is None or (len(name) == 1 and not attached and not text[:1].isspace()):
         return None, text
     exponent_word = (match["before"] or match["behind"] or "").lower()
@@ -305,7 +307,7 @@ def _noun(text: str) -> tuple[Unit | None, str]:
         name = match[1].lower()
         if name in _NO_NOUN or name in _NO_UNIT or len(name) == 1:
             break
-        unit, after = _single(rest, False)
+        unit, after = _one_unit(rest, False)
         if unit is not None and len(name) > 1:
             return unit, after
         stems.append(name.rstrip("seiy") or name)

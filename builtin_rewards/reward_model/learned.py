@@ -56,7 +56,7 @@ class Batcher(Generic[A, B]):
         self._runs = False
 
     def submit(self, text: A) -> Future[B]:
-        """Return the future of one; starts the thread where none runs."""
+        """Queue a text and return the future of its result; start the thread where none runs."""
         future: Future[B] = Future()
         with self._lock:
             self._queue.put((text, future))

@@ -147,8 +147,8 @@ def _ask(detector: Detector, window: Evidence, baseline: Evidence | None) -> Ite
 def _flag(name: str, window: Evidence, detection: Detection) -> Flag:
     first, last = window.span
     rows = tuple(int(row_id) for row_id in window.table.ids[detection.rows][:SHOWN_ROWS])
-    value, threshold, message, action, baseline, _, reward = detection
-    return Flag(name, reward, first, last, float(value), threshold, baseline, message, action, rows)
+    numbers = float(detection.value), detection.threshold, detection.baseline
+    return Flag(name, detection.reward, first, last, *numbers, detection.message, detection.action, rows)
 
 
 _PART = re.compile(r"^(Formula|Source|Limits): ", re.MULTILINE)

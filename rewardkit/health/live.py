@@ -103,6 +103,7 @@ class LiveHealth:
             return (self._begun, True) if self._closed else (last_look + self._every, False)
 
     def _report(self, flag: Flag) -> None:
+        """Record, log and hand on a flag, unless it is about steps before the first that begins here."""
         if flag.last_step is not None and self._first is not None and flag.last_step < self._first:
             return
         self._recorder.event("flag", flag.as_row(), flag.last_step)

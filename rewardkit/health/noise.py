@@ -98,7 +98,10 @@ def generations_needed(reliability: float) -> int | None:
 
 
 def scorings_needed(reliability: float, generations: float) -> int | None:
-    """Return how often to score each completion for three right signs of four (Spearman and Brown)."""
+    """Return how often to score each completion for three right signs of four; ``None`` where 1,000 are not enough.
+
+    Source: the formula of Spearman and Brown.
+    """
     if not reliability > 0 or not generations > 2:
         return None
     reliability_needed = 0.5 / (1 - 1 / generations)

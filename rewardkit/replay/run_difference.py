@@ -250,16 +250,15 @@ def _read(
 
 
 def _setting(stored: Stored, compared: Stored, name: str, weight: float | None) -> tuple[Setting, list[str]]:
-    """Return what the reward stands in, and what is to be said of it."""
+    """Return the groups, weights and other rewards that a reward is compared in, and notes on them."""
     table = compared.table
     formula, partial, over_ranks = _as_recorded(stored)
     notes = [] if formula is not None else ["the recorded advantages follow none of TRL's formulas; GRPO's is used"]
     weights = np.full(len(table), 1.0 if weight is None else weight)
     if weight is None and name in table.weights:
         has_reward = table.versions[name] > 0
-        weights = np.where(
-            has_reward, table.weights[name], table.weights[name][has_reward][-1] if has_reward.any() else 1.0
-        )
+        last = table.weights[name][has_reward][-1] if has_reward.any() else 1.0
+        weights = np.where(has_reward, table.weights[name], last)
     setting = _of_table(compared, name, weights, over_ranks=over_ranks)
     return dataclasses.replace(setting, formula=formula or "group", partial=partial), notes
 
@@ -306,7 +305,7 @@ def _alike(left: Floats, right: Floats) -> bool:
 
 
 def _parts(run: RunReader, name: str, setting: Setting) -> Iterator[str]:
-    """Yield what is to be known of compositions that the compared reward is a part of."""
+    """Yield a note on each composition that the compared reward is a part of."""
     counting = {other for other, weights in setting.other_weights.items() if weights.any()}
     for version in run.versions:
         parts = version.settings.get("parts")

@@ -89,6 +89,7 @@ def _spans(whole: Sequence[Message], turn: int, labels: Sequence[str]) -> Iterat
 
 
 def _tool_calls(whole: Sequence[Message], turn: int) -> Iterator[_Located]:
+    """Yield a turn's tool calls, each with the answer of its id; where one of the two has none, by their order."""
     answers = list(_answers(whole[turn + 1 :]))
     for number, (call, own) in enumerate(_calls(whole[turn])):
         matches = (answer for answer in answers if answer.id is not None and answer.id == call.get("id"))

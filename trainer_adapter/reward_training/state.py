@@ -88,7 +88,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as reason:
-        raise ConfigError(f"{path}: cannot be read: {reason}; start anew with --no-resume elsewhere") from reason
+        raise ConfigError(f"{path}: cannot be read: {reason}; give another output_dir") from reason
     if not isinstance(state, dict) or not isinstance(state.get("identity"), dict):
         raise ConfigError(f"{path}: is not the state of a reward model's training; give another output_dir")
     return state
