@@ -6,6 +6,7 @@ A :class:`Step`, which tests make by hand, checks its kind itself.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -53,27 +54,27 @@ class Cause(StrEnum):
     INFRASTRUCTURE = "infrastructure"
     """Not the completion's fault: worker killed from outside, judge unreachable."""
 
-    @property
+    @functools.cached_property
     def is_curable(self) -> bool:
         """Whether another attempt may cure it; otherwise the same would come out."""
         return self not in (Cause.BAD_RETURN, Cause.COERCION)
 
-    @property
+    @functools.cached_property
     def is_by_chance(self) -> bool:
         """Whether it depends on the machine at that moment, so that the same call may end otherwise."""
         return self in (Cause.TIMEOUT, Cause.CRASHED, Cause.INFRASTRUCTURE)
 
-    @property
+    @functools.cached_property
     def is_breakage(self) -> bool:
         """Whether the reward itself broke: it raised, ended its process, or returned no score."""
         return self in (Cause.EXCEPTION, Cause.CRASHED, Cause.BAD_RETURN)
 
-    @property
+    @functools.cached_property
     def ends_process(self) -> bool:
         """Whether the process that ran the call ends with it, so that only another process can tell of it."""
         return self in (Cause.TIMEOUT, Cause.CRASHED)
 
-    @property
+    @functools.cached_property
     def is_loss(self) -> bool:
         """Whether the call was lost through no fault of the completion, of which nothing is known."""
         return self is Cause.INFRASTRUCTURE

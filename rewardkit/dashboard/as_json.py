@@ -11,6 +11,8 @@ from rewardkit.types import Outcome, Text
 
 FIRST_CHARS = 200_000  # Characters of a text that are sent at once; the rest on request
 
+_OF_CALL = ("status", "score", "cause", "attempts", "cached")
+
 Part = dict[str, Any]
 
 
@@ -114,14 +116,14 @@ def _as_text(value: object) -> str:
 
 def call_fields(outcome: Outcome) -> dict[str, Any]:
     """Return how a call went, ready for JSON."""
-    return attributes(outcome, "status", "score", "cause", "attempts", "cached") | {"seconds": outcome.duration_s}
+    return attributes(outcome, *_OF_CALL) | {"seconds": outcome.duration_s}
 
 
 def output_fields(outcome: Outcome) -> dict[str, Any]:
     """Return what a call wrote and measured, ready for JSON."""
-    texts = attributes(outcome, "reason", "error", "traceback", "logs")
-    unanswered = [failure._asdict() for failure in outcome.unanswered]
-    return {**texts, "metrics": dict(outcome.metrics), "unanswered": unanswered}
+    return {
+        name: value for name, value in outcome.as_json().items() if name not in (*_OF_CALL, "duration_s", "version")
+    }
 
 
 def attributes(value: object, *names: str) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import operator
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,7 +53,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_
 
 
 class CallDetails(NamedTuple):
-    """What an outcome said beside its number."""
+    """What an outcome said beside its number: behind its place, columns of the table ``said`` in their order."""
 
     row: int  # The completion's index in the batch
     column: int  # The reward's index in the batch's list
@@ -64,6 +65,9 @@ class CallDetails(NamedTuple):
     logs: str | None  # What it printed and logged
     attempts: int  # How often it ran
     unanswered: str | None  # JSON of the rewards inside it that gave no score
+
+
+DETAILS = CallDetails._fields[2:]  # Fields of an outcome and columns of ``said``
 
 
 class RewardSums(NamedTuple):
@@ -205,10 +209,6 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _storable(text: str | None) -> str | None:
-    return None if text is None else storable(text)
-
-
 def _json(value: object) -> str:
     try:
         return _ENCODER.encode(value)
@@ -262,26 +262,25 @@ def _letter(outcome: Outcome) -> str:
 def details_of(number: int, column: Sequence[Outcome]) -> list[CallDetails]:
     """Return what the outcomes of the reward with this index in the batch's list said beside their numbers."""
     return [
-        CallDetails(
-            index,
-            number,
-            _storable(outcome.reason),
-            storable(_json(dict(outcome.metrics))) if outcome.metrics else None,
-            None if outcome.cause is None else outcome.cause.value,
-            _storable(outcome.error),
-            outcome.traceback,
-            outcome.logs or None,
-            outcome.attempts,
-            storable(_json([record._asdict() for record in outcome.unanswered])) if outcome.unanswered else None,
+        CallDetails._make(
+            (index, number, *[v if v is None else write(v) for write, v in zip(_WRITE, values, strict=True)])
         )
-        for index, outcome in enumerate(column)
-        if outcome.reason
-        or outcome.metrics
-        or outcome.cause
-        or outcome.logs
-        or outcome.attempts > 1
-        or outcome.unanswered
+        for index, values in enumerate(map(_details, column))
+        if values not in _NO_DETAILS
     ]
+
+
+_WRITERS: Mapping[str, Callable[[Any], Any]] = {
+    "metrics": lambda metrics: storable(_json(dict(metrics))) if metrics else None,
+    "cause": str,
+    "traceback": str,  # a text that is stored packed may hold halves of surrogate pairs
+    "logs": lambda text: text or None,
+    "attempts": int,
+    "unanswered": lambda records: storable(_json([record._asdict() for record in records])) if records else None,
+}
+_WRITE = [_WRITERS.get(name, storable) for name in DETAILS]
+_details = operator.attrgetter(*DETAILS)
+_NO_DETAILS = [_details(Outcome(Status.SCORED, None, reason)) for reason in (None, "")]
 
 
 def _floats(scores: Sequence[float | None]) -> Floats:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from rewardkit.record.batch_rows import LETTERS
+from rewardkit.record.batch_rows import DETAILS, LETTERS
 from rewardkit.record.store import RecordRow
 from rewardkit.record.texts import unpacked
 from rewardkit.types import Cause, Outcome, Unanswered
 
 _STATUS = {letter: status for status, letter in LETTERS.items()}
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "metrics": lambda text: object_of(text or "{}"),
+    "cause": lambda text: None if text is None else Cause(text),
+    "unanswered": lambda text: tuple(Unanswered(**record) for record in json.loads(text or "[]")),
+}
 
 
 def outcome_of(
@@ -27,13 +32,10 @@ def outcome_of(
     status, value = _STATUS[letter.lower()], None if math.isnan(score) else score  # a capital: from the cache
     if details is None:
         return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper())
-    return Outcome(
-        status, value, details["reason"], object_of(details["metrics"] or "{}"),
-        None if details["cause"] is None else Cause(details["cause"]), details["error"],
-        _text(details["trace_body"], unpack), details["attempts"], took, _text(details["log_body"], unpack) or "",
-        digits, letter.isupper(),
-        tuple(Unanswered(**record) for record in json.loads(details["unanswered"] or "[]")),
-    )  # fmt: skip
+    fields: dict[str, Any] = {name: _READ[name](details[name]) if name in _READ else details[name] for name in DETAILS}
+    fields["traceback"] = _text(details["trace_body"], unpack)
+    fields["logs"] = _text(details["log_body"], unpack) or ""
+    return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper(), **fields)
 
 
 def object_of(text: str) -> dict[str, Any]:

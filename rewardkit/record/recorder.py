@@ -21,7 +21,7 @@ from typing import Any
 
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
-from rewardkit.record.batch_rows import BatchRows, CallDetails, rows_of, storable
+from rewardkit.record.batch_rows import DETAILS, BatchRows, CallDetails, rows_of, storable
 from rewardkit.record.batch_tables import prompt_ids, prompt_texts, rewind
 from rewardkit.record.description import Description, describe, plain
 from rewardkit.record.place import ConnectionT, RecordPlace
@@ -352,17 +352,17 @@ class Recorder:
     def _store_details(self, texts: Texts, calls: Sequence[CallDetails]) -> list[tuple[Any, ...]]:
         """Return the columns of the table ``said`` behind its key, with their texts stored and secrets hidden."""
         hide = self._secrets.hide
-        trace = iter(texts.ids([hide(call.traceback) for call in calls if call.traceback is not None]))
-        logs = iter(texts.ids([hide(call.logs) for call in calls if call.logs is not None]))
-        return [
-            (
-                None if call.reason is None else hide(call.reason), call.metrics, call.cause,
-                None if call.error is None else hide(call.error),
-                None if call.traceback is None else next(trace), None if call.logs is None else next(logs),
-                call.attempts, None if call.unanswered is None else hide(call.unanswered),
-            )
-            for call in calls
-        ]  # fmt: skip
+        ids = {
+            name: iter(texts.ids([hide(text) for call in calls if (text := getattr(call, name)) is not None]))
+            for name in _TEXTS
+        }
+
+        def stored(name: str, value: str | int | None) -> str | int | None:
+            if not isinstance(value, str) or name in _OPEN:
+                return value
+            return next(ids[name]) if name in ids else hide(value)
+
+        return [tuple(map(stored, DETAILS, call[2:])) for call in calls]
 
     def version(
         self, connection: RecordConnection, name: str, described: Description, step: int | None, origin: str
@@ -409,6 +409,8 @@ def machine() -> dict[str, Any]:
     }
 
 
+_TEXTS = ("traceback", "logs")  # Details that stand in the table of texts
+_OPEN = ("metrics", "cause")  # Details in which no secret is looked for
 _METRIC = "INSERT INTO metric VALUES (?, ?, ?, ?) ON CONFLICT (split, name, step) DO UPDATE SET value = excluded.value"
 
 

@@ -6,6 +6,7 @@ be planning the batch's later calls, and hands over what the cache has of them.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,8 +19,6 @@ from rewardkit.runtime.plan import CachedCall, CachedReply, Plan, RewardCall
 from rewardkit.runtime.retry import delay_before_next
 from rewardkit.types import Cause, Outcome, Status
 from sandbox.workers import Call, CallResult, CallStatus
-
-_make = tuple.__new__
 
 
 class Finished(NamedTuple):
@@ -46,6 +45,12 @@ class Execution(NamedTuple):
 
 
 Listener = Callable[[Finished], None]
+
+_LOGS = Outcome._fields.index("logs")
+_make = tuple.__new__
+_in_order = operator.itemgetter(
+    *map(("status", "cached", *CallFinding._fields, *Execution._fields).index, Outcome._fields)
+)
 
 
 class Settler:
@@ -123,7 +128,8 @@ class Settler:
         Raises as :meth:`take` does.
         """
         retries: list[tuple[float, Call]] = []
-        outcomes, versions, listener, scored = self._outcomes, self._versions, self._listener, Status.SCORED
+        outcomes, listener, scored = self._outcomes, self._listener, Status.SCORED
+        tails = [Outcome(scored, None, version=version)[_LOGS:] for version in self._versions]
         for call, number, duration_s in answers:
             assert isinstance(call, RewardCall)
             places = call.places
@@ -132,10 +138,8 @@ class Settler:
                 continue
             call.attempts = 1
             # a named tuple's own way of being made is several times slower, and this is once a call
-            outcome = _make(
-                Outcome,
-                (scored, number, None, {}, None, None, None, 1, duration_s, "", versions[call.target], False, ()),
-            )
+            head: tuple[object, ...] = (scored, number, None, {}, None, None, None, 1, duration_s)
+            outcome = _make(Outcome, head + tails[call.target])
             outcomes[call.target][places[0]] = outcome
             if listener is not None:
                 listener(Finished(places[0], self._rewards[call.target].name, outcome))
@@ -209,5 +213,4 @@ def _outcome(finding: CallFinding, execution: Execution, options: RewardOptions)
     if cause is not None:
         is_unknown = cause.is_loss and options.on_infrastructure is not OnInfrastructure.DEFAULT
         status, score = Status.FAILED, None if is_unknown else options.default
-    texts = finding.reason, finding.metrics, cause, finding.error, finding.traceback
-    return _make(Outcome, (status, score, *texts, *execution, False, finding.unanswered))
+    return _make(Outcome, _in_order((status, False, score, *finding[1:], *execution)))

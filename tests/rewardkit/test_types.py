@@ -1,5 +1,6 @@
 """The values that pass through rewardkit."""
 
+import functools
 import pickle
 
 import pytest
@@ -19,7 +20,7 @@ TRAITS = {
 @pytest.mark.parametrize("cause", Cause)
 def test_a_cause_says_what_holds_of_it(cause: Cause) -> None:
     """Everything that sorts failures asks the cause."""
-    names = [name for name, member in vars(Cause).items() if isinstance(member, property)]
+    names = [name for name, member in vars(Cause).items() if isinstance(member, functools.cached_property)]
 
     assert TRAITS[cause] == {name for name in names if getattr(cause, name)}
 
