@@ -73,16 +73,13 @@ class SamplingParams(CheckedModel):
 
     prefix: ClassVar[str] = "sampling_params."
 
-    temperature: Number = Field(
-        default=1.0, gt=0, description="Divides the logits; greater than 0. Higher is more random."
-    )
-    top_p: Number = Field(
-        default=1.0, gt=0, le=1, description="Share of probability sampled from, 0 to 1; 1 is all of it."
-    )
+    temperature: Number = Field(default=1.0, gt=0)
+    """Divides the logits; greater than 0. Higher is more random."""
+    top_p: Number = Field(default=1.0, gt=0, le=1)
+    """Share of probability sampled from, 0 to 1; 1 is all of it."""
     top_k: Count = Field(default=0, ge=0, description="Most likely tokens sampled from; 0 is all of them.")
-    min_p: Number | None = Field(
-        default=None, ge=0, le=1, description="Least probability relative to the likeliest token's, 0 to 1; null is 0."
-    )
+    min_p: Number | None = Field(default=None, ge=0, le=1)
+    """Least probability relative to the likeliest token's, 0 to 1; null is 0."""
     max_tokens: Count = Field(default=512, ge=1, description="Tokens of one completion, 1 or more.")
 
 
@@ -117,92 +114,58 @@ class GRPOConfig(TrainingConfig):
         "bf16": "dtype",
     }
 
-    reward_fns: Annotated[Any, PlainValidator(_reward_functions)] = Field(
-        description="`functions` (names to references such as `rewards.py:correct`) and `runtime` (`packages`, `env`); "
-        "or a list of rewards or references; or the address of a server that scores."
-    )
-    reward_weights: Annotated[Mapping[str, float] | Sequence[float] | None, PlainValidator(_weights)] = Field(
-        default=None, description="Weights in the total, a list in the rewards' order or by name; null is 1 for each."
-    )
+    reward_fns: Annotated[Any, PlainValidator(_reward_functions)]
+    """`functions` (names to references such as `rewards.py:correct`) and `runtime` (`packages`, `env`); or a list of
+    rewards or references; or the address of a server that scores."""
+    reward_weights: Annotated[Mapping[str, float] | Sequence[float] | None, PlainValidator(_weights)] = None
+    """Weights in the total, a list in the rewards' order or by name; null is 1 for each."""
     train_steps: Count = Field(default=1000, ge=1, description="Optimizer steps, 1 or more.")
-    learning_rate: Number = Field(
-        default=2e-5,
-        gt=0,
-        description="The highest learning rate, greater than 0. The default suits LoRA on 1B and larger models; "
-        "a full fine-tuning needs about 1e-6, a tiny model with LoRA up to 1e-3.",
-    )
-    num_generations: Count = Field(
-        default=16, ge=2, description="Completions a prompt, 2 or more: the size of a group."
-    )
-    effective_batch_size: Count = Field(
-        default=64,
-        ge=2,
-        description="Completions an optimizer step, over all devices; a multiple of `num_generations`. "
-        "The dataset has `effective_batch_size / num_generations` rows or more.",
-    )
+    learning_rate: Number = Field(default=2e-5, gt=0)
+    """The highest learning rate, greater than 0. The default suits LoRA on 1B and larger models; a full fine-tuning
+    needs about 1e-6, a tiny model with LoRA up to 1e-3."""
+    num_generations: Count = Field(default=16, ge=2)
+    """Completions a prompt, 2 or more: the size of a group."""
+    effective_batch_size: Count = Field(default=64, ge=2)
+    """Completions an optimizer step, over all devices; a multiple of `num_generations`. The dataset has
+    `effective_batch_size / num_generations` rows or more."""
     per_device_batch_size: Count | None = Field(
         default=None,
         ge=1,
         description="Completions a forward pass on one device; divides `effective_batch_size`. "
         f"Null takes the largest divisor up to {MICRO_BATCH}.",
     )
-    beta: Number = Field(
-        default=0.001, ge=0, description="Weight of the KL divergence from the base model, 0 or more; 0 leaves it out."
-    )
-    epsilon: Number = Field(
-        default=0.2, gt=0, description="How far the probability ratio may leave 1 before it is clipped."
-    )
-    loss_type: Literal["grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"] = Field(
-        default="dapo", description="How the loss is summed over tokens; TRL's names."
-    )
-    scale_rewards: Literal["group", "batch", "none"] = Field(
-        default="group", description="Over what rewards are divided by their standard deviation."
-    )
-    sampling_params: SamplingParams = Field(
-        default_factory=lambda: SamplingParams(), description="How completions are sampled; see below."
-    )
-    dtype: Literal["auto", "bfloat16", "float32"] = Field(
-        default="auto",
-        description="Type of the base weights. `auto` is bfloat16 under an adapter where the machine has instructions "
-        "for it, and float32 otherwise: a CPU without them is ten times slower, and trained weights lose small "
-        "updates.",
-    )
-    eval_steps: Count | None = Field(
-        default=None,
-        ge=1,
-        description="Steps from one evaluation to the next, where there is an evaluation set; "
-        "null evaluates at each checkpoint, or at the end only where none is saved.",
-    )
-    partial: Literal["leave_out", "sum"] = Field(
-        default="leave_out",
-        description="What becomes of a completion for which a reward failed without a default: `leave_out` of the "
-        "group, or `sum` the other rewards.",
-    )
-    record: Annotated[bool | str, PlainValidator(_record)] = Field(
-        default=True,
-        description="Whether every scored completion is recorded, in `record.db` in the output folder; or the folder "
-        "of the record, or its address in a database, as `postgresql://user@host/database?run=NAME`.",
-    )
-    health_every: Count = Field(
-        default=10,
-        ge=0,
-        description="Steps from one look of the health checks at the record to the next; 0 for no checks.",
-    )
-    workers: Count | None = Field(
-        default=None,
-        ge=1,
-        description="Processes that score one training process's rewards; null is its share of the cores, at most 4.",
-    )
-    load_timeout_s: Number = Field(
-        default=60.0, gt=0, description="Seconds that a process may take to load the rewards before it is given up."
-    )
-    lane: Literal["worker", "ray"] = Field(
-        default="worker",
-        description="Where rewards run: `worker` for processes of this machine, `ray` for those of a Ray cluster too.",
-    )
-    ray_address: str | None = Field(
-        default=None, description="With `lane: ray`: `auto` for the cluster of this machine, or its head's `HOST:PORT`."
-    )
+    beta: Number = Field(default=0.001, ge=0)
+    """Weight of the KL divergence from the base model, 0 or more; 0 leaves it out."""
+    epsilon: Number = Field(default=0.2, gt=0)
+    """How far the probability ratio may leave 1 before it is clipped."""
+    loss_type: Literal["grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"] = "dapo"
+    """How the loss is summed over tokens; TRL's names."""
+    scale_rewards: Literal["group", "batch", "none"] = "group"
+    """Over what rewards are divided by their standard deviation."""
+    sampling_params: SamplingParams = Field(default_factory=lambda: SamplingParams())
+    """How completions are sampled; see below."""
+    dtype: Literal["auto", "bfloat16", "float32"] = "auto"
+    """Type of the base weights. `auto` is bfloat16 under an adapter where the machine has instructions for it, and
+    float32 otherwise: a CPU without them is ten times slower, and trained weights lose small updates."""
+    eval_steps: Count | None = Field(default=None, ge=1)
+    """Steps from one evaluation to the next, where there is an evaluation set; null evaluates at each checkpoint, or at
+    the end only where none is saved."""
+    partial: Literal["leave_out", "sum"] = "leave_out"
+    """What becomes of a completion for which a reward failed without a default: `leave_out` of the group, or `sum` the
+    other rewards."""
+    record: Annotated[bool | str, PlainValidator(_record)] = True
+    """Whether every scored completion is recorded, in `record.db` in the output folder; or the folder of the record, or
+    its address in a database, as `postgresql://user@host/database?run=NAME`."""
+    health_every: Count = Field(default=10, ge=0)
+    """Steps from one look of the health checks at the record to the next; 0 for no checks."""
+    workers: Count | None = Field(default=None, ge=1)
+    """Processes that score one training process's rewards; null is its share of the cores, at most 4."""
+    load_timeout_s: Number = Field(default=60.0, gt=0)
+    """Seconds that a process may take to load the rewards before it is given up."""
+    lane: Literal["worker", "ray"] = "worker"
+    """Where rewards run: `worker` for processes of this machine, `ray` for those of a Ray cluster too."""
+    ray_address: str | None = None
+    """With `lane: ray`: `auto` for the cluster of this machine, or its head's `HOST:PORT`."""
 
     @model_validator(mode="after")
     def _divides(self) -> GRPOConfig:

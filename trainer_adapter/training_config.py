@@ -60,7 +60,7 @@ Number = Annotated[float, BeforeValidator(_refuse_bool), Field(allow_inf_nan=Fal
 class CheckedModel(BaseModel):
     """A frozen model that raises :class:`~rewardkit.ConfigError` for wrong values."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, use_attribute_docstrings=True)
     prefix: ClassVar[str] = ""  # What stands before a field's name in errors
 
     @model_validator(mode="wrap")
@@ -80,36 +80,30 @@ class TrainingConfig(CheckedModel):
     own_settings: ClassVar[Mapping[str, str]] = {}
     """TRL's settings that a field of ours sets, with that field: ``trl`` does not take them."""
 
-    base_model: str = Field(
-        min_length=1, description="A folder, a name on the Hugging Face hub, or `builtin:smollm2-135m`."
-    )
-    lr_scheduler_type: Literal["linear", "cosine", "constant", "constant_with_warmup"] = Field(
-        default="linear", description="How the learning rate changes after the warm-up."
-    )
+    base_model: str = Field(min_length=1)
+    """A folder, a name on the Hugging Face hub, or `builtin:smollm2-135m`."""
+    lr_scheduler_type: Literal["linear", "cosine", "constant", "constant_with_warmup"] = "linear"
+    """How the learning rate changes after the warm-up."""
     warmup_steps: Count = Field(default=0, ge=0, description="Steps in which the learning rate rises from 0.")
     max_grad_norm: Number = Field(default=1.0, gt=0, description="Norm to which gradients are clipped, greater than 0.")
     adapter: Literal["lora"] | None = Field(default="lora", description="`lora`, or null to train all weights.")
     rank: Count = Field(default=16, ge=1, description="Rank of the adapter's matrices, 1 or more.")
-    lora_alpha: Number | None = Field(
-        default=None, gt=0, description="The adapter is scaled by `lora_alpha / rank`; null is twice the rank."
-    )
-    lora_dropout: Number = Field(
-        default=0.0, ge=0, lt=1, description="Dropout before the adapter, 0 or more and below 1."
-    )
+    lora_alpha: Number | None = Field(default=None, gt=0)
+    """The adapter is scaled by `lora_alpha / rank`; null is twice the rank."""
+    lora_dropout: Number = Field(default=0.0, ge=0, lt=1)
+    """Dropout before the adapter, 0 or more and below 1."""
     target_modules: Annotated[tuple[str, ...] | None, BeforeValidator(_lora_targets)] = Field(
-        default=None, min_length=1, description="Names of the layers adapted; null is every linear layer but the head."
+        default=None, min_length=1
     )
-    use_cpu: bool | None = Field(
-        default=None, description="Whether to train on the CPU; null where there is no CUDA device."
-    )
+    """Names of the layers adapted; null is every linear layer but the head."""
+    use_cpu: bool | None = None
+    """Whether to train on the CPU; null where there is no CUDA device."""
     seed: Count = Field(default=42, ge=0, lt=2**32, description="Seed of sampling, shuffling and the adapter's start.")
-    save_steps: Count | None = Field(
-        default=100, ge=1, description="Steps from one checkpoint to the next; null saves none."
-    )
+    save_steps: Count | None = Field(default=100, ge=1)
+    """Steps from one checkpoint to the next; null saves none."""
     logging_steps: Count = Field(default=1, ge=1, description="Steps whose metrics are averaged into one log entry.")
-    trl: Annotated[Mapping[str, object], PlainValidator(_trl_settings)] = Field(
-        default={}, description="Other settings of TRL's own configuration by their names, such as `weight_decay`."
-    )
+    trl: Annotated[Mapping[str, object], PlainValidator(_trl_settings)] = Field(default={})
+    """Other settings of TRL's own configuration by their names, such as `weight_decay`."""
 
     @model_validator(mode="after")
     def _refuse_own_settings(self) -> Self:

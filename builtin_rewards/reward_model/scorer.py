@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from builtin_rewards.reward_model.calibration import sigmoids
 from builtin_rewards.reward_model.description import DESCRIPTION_FILE, ScoreReference
@@ -84,16 +83,6 @@ class ModelScorer:
         with self._scoring:
             member_scores = [self._member_scores(member, texts) for member in self.members]
         return [self._reduce_scores(scores) for scores in zip(*member_scores, strict=True)]
-
-    def score_padded(self, input_ids: ArrayLike, attention_mask: ArrayLike, member: int = 0) -> np.ndarray[Any, Any]:
-        """Return raw scores, shape (N,), of ids and mask, both (N, L); the mask alone says what is padding."""
-        rows = [
-            EncodedText(tuple(token for token, is_real in zip(ids, mask, strict=True) if is_real), 0)
-            for ids, mask in zip(np.asarray(input_ids).tolist(), np.asarray(attention_mask).tolist(), strict=True)
-        ]
-        with self._scoring:
-            logits = self._logits(self.members[member], rows)
-        return np.array([row[0] for row in logits], dtype=np.float64).reshape(-1)
 
     def _member_scores(self, member: LoadedMember, texts: Sequence[Text]) -> list[TextScore | Exception]:
         scores: list[TextScore | Exception] = []

@@ -1,25 +1,28 @@
-"""``rewardkit score``: rewards over a file of rollouts, and the record of what they gave."""
+"""``rewardkit score``: rewards over a file of rollouts, the record of what they gave, and the report for people."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import shlex
 import sys
+import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, Data, DataOption, LoadTimeout, Rewards, Timeout, Workers, data_path, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.progress import told_progress
-from rewardkit.cli.render import screen
+from rewardkit.cli.render import Screen, causes, count_or_none, duration, number, screen, table
 from rewardkit.cli.rewards import Leaves, chosen
-from rewardkit.cli.score_report import SHOWN_FAILURES, print_report
-from rewardkit.cli.summary import Summary, summarize
+from rewardkit.cli.summary import Cost, Link, Spread, Summary, summarize
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.groups import group_places
@@ -30,11 +33,20 @@ from rewardkit.runtime.settings import weights_of
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.choice import scorer_of
 from rewardkit.serving.server_link import without_token
-from rewardkit.shown.text import plain
+from rewardkit.shown.text import counted, plain, shortened
 from rewardkit.types import Outcome, Rollout
 from sandbox import LOAD_TIMEOUT_S
 
 _CHUNK_ROWS = 1000
+_SHOWN_FAILURES = 5  # kinds of failure that are shown
+_COSTS = {
+    "requests": "requests", "prompt_tokens": "prompt tokens", "completion_tokens": "completion tokens",
+    "cost_usd": "USD",
+}  # fmt: skip
+_NAME_CHARS = 28
+_TIMES = ("p50", "p95")
+_SPREADS = ("std", "min", "max")
+_LOG_LINES = 3
 Keep: TypeAlias = Callable[[ScoreBatch], None]
 
 
@@ -89,7 +101,7 @@ def score_command(  # long because typer reads the options from the signature, a
         summary = scoring.run(workers, out, inline=inline, load_timeout_s=load_timeout)
 
     def show() -> None:
-        print_report(summary, screen())
+        _print_report(summary, screen())
         if out is not None:
             typer.echo(f"wrote {out}")
         if record is not None:
@@ -97,7 +109,7 @@ def score_command(  # long because typer reads the options from the signature, a
             typer.echo(plain(f"recorded in {run.label}; rewardkit show {shlex.quote(run.label)} shows it"))
 
     files = {"out": None if out is None else str(out), "record": None if record is None else run_path(record).label}
-    result = {**summary.as_json(SHOWN_FAILURES), **files}
+    result = {**summary.as_json(_SHOWN_FAILURES), **files}
     finish(result, show, as_json=as_json, code=FAILED if fail_on_error and summary.failures else 0)
 
 
@@ -236,3 +248,98 @@ def chunks_of_groups(rollouts: Sequence[Rollout], rows: int, is_finished: Callab
             chunk = []
     if chunk:
         yield sorted(chunk)
+
+
+def _print_report(summary: Summary, console: Screen) -> None:
+    """Print the table, the failures and a line of totals."""
+    console.fitted_table(functools.partial(_rewards, summary), _TIMES, _SPREADS)
+    if summary.failures:
+        _print_failures(summary, console)
+    if summary.links or summary.costs:
+        _print_beside(summary, console)
+    for name, reward in summary.rewards.items():
+        if summary.rows > 1 and reward.skipped == summary.rows:
+            warning = "every row was skipped: it does not apply, or lacks a return"
+            console.say((f"{name}: ", "bold"), ("warning: ", "yellow"), warning, fit="wrap")
+    console.say((_closing(summary), "dim"), fit="wrap")
+
+
+def _rewards(summary: Summary, left_out: Collection[str]) -> Table:
+    weighted = any(reward.weight != 1 for reward in summary.rewards.values())
+    names = ["reward", *(["weight"] if weighted else []), "mean", *_SPREADS, "skipped", "failed", *_TIMES]
+    rewards = table(*(name for name in names if name not in left_out), left=1)
+    for column in rewards.columns:
+        column.overflow = "ellipsis"
+    rewards.columns[0].min_width = min(10, max(len(name) for name in summary.rewards))  # it alone gives way
+    for name, reward in summary.rewards.items():
+        cells: dict[str, str | Text] = {
+            "reward": Text(shortened(name, _NAME_CHARS), style="bold", no_wrap=True, overflow="ellipsis"),
+            "weight": f"{reward.weight:.3g}",
+            **_spread(reward.scores),
+            "skipped": count_or_none(reward.skipped),
+            "failed": causes(reward.failed),
+            "p50": duration(reward.p50_s),
+            "p95": duration(reward.p95_s),
+        }
+        rewards.add_row(*(cells[str(column.header)] for column in rewards.columns))
+    rewards.add_section()
+    totals: dict[str, str | Text] = {"reward": Text("total", style="bold"), **_spread(summary.totals)}
+    rewards.add_row(*(totals.get(str(column.header), "") for column in rewards.columns))
+    return rewards
+
+
+def _print_failures(summary: Summary, console: Screen) -> None:
+    kinds = len(summary.failures)
+    more = f", {_SHOWN_FAILURES} of {kinds} kinds" if kinds > _SHOWN_FAILURES else ""
+    console.say(("failures", "bold"), f" (most frequent first{more}; rows count from 0)", fit="cut")
+    room = max(20, console.width - 8)
+    for failure in summary.failures[:_SHOWN_FAILURES]:
+        more = "" if failure.calls == 1 else f" and {failure.calls - 1:,} more"
+        name = shortened(failure.reward, _NAME_CHARS)
+        console.say("  ", (name, "bold"), "  ", (failure.cause, "red"), f"  row {failure.row}{more}", fit="cut")
+        for line in textwrap.wrap(plain(failure.error), room, max_lines=2, placeholder=" …"):
+            console.say(f"      {line}", fit="cut")
+        logs = [line for line in failure.logs.splitlines() if line.strip()]
+        for line in logs[-_LOG_LINES:]:
+            console.say((f"      │ {shortened(line, room - 2)}", "dim"), fit="cut")
+    console.print()
+
+
+def _print_beside(summary: Summary, console: Screen) -> None:
+    console.say(("links and costs", "bold"), " (of the calls that did not fail)", fit="cut")
+    room = max(20, console.width - 8)
+    for name in dict.fromkeys([*summary.links, *summary.costs]):
+        costs = ", ".join(_cost(metric, cost) for metric, cost in summary.costs.get(name, {}).items())
+        console.say("  ", (shortened(name, _NAME_CHARS), "bold"), f"  {costs}", fit="cut")
+        for link_name, link in summary.links.get(name, {}).items():
+            console.say(f"      {shortened(_link(link_name, link), room)}", fit="cut")
+    console.print()
+
+
+def _cost(metric: str, cost: Cost) -> str:
+    amount = number(cost.sum) if metric == "cost_usd" else f"{cost.sum:,.0f}"
+    unit = _COSTS[metric].removesuffix("s") if amount == "1" else _COSTS[metric]
+    return f"{'' if cost.complete else 'at least '}{amount} {unit}"
+
+
+def _link(name: str, link: Link) -> str:
+    """Return a link's share of the scores, and how often it did not answer, with the most frequent reason."""
+    unanswered = f", unanswered {link.unanswered:,}" if link.unanswered else ""
+    reason = f": {link.error}" if link.error else ""
+    return f"{shortened(name, _NAME_CHARS)} {link.share:.1%}{unanswered}{reason}"
+
+
+def _closing(summary: Summary) -> str:
+    each_s = f"{summary.rows / summary.seconds:,.0f}" if summary.seconds > 0 else ""
+    rate = each_s and f", {each_s} {'row' if each_s == '1' else 'rows'}/s"
+    text = f"{counted(summary.rows, 'row')} in {duration(summary.seconds)}{rate}"
+    without = summary.rows - summary.totals.count
+    if without:
+        text += f"; {without:,} without a total"
+    if any(reward.scores.count > reward.scored for reward in summary.rewards.values()):
+        text += "\na failed call counts with its reward's default"
+    return text
+
+
+def _spread(spread: Spread) -> dict[str, str]:
+    return {name: number(getattr(spread, name)) for name in ("mean", *_SPREADS)}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewardkit.declare.callables import set_by_partials, without_partials
+from rewardkit.declare.callables import is_async, set_by_partials, without_partials
 from rewardkit.declare.decorator import Reward, make_options, name_of, refuse_no_reward
 from rewardkit.declare.spec import GROUP_RESERVED, RESERVED, Kind
 from rewardkit.errors import BadReturnError, RewardDefinitionError
@@ -19,6 +19,7 @@ from rewardkit.shown.text import shortened
 from rewardkit.types import Score
 from rewardkit.versions.fingerprint import Fingerprint
 
+NOT_GIVEN: Any = object()  # What stands for the function where a move is a decorator with options
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -35,9 +36,14 @@ class MovedFunction(RewardFunction, Versioned):
         vars(self).update({name: getattr(beneath, name) for name in names if hasattr(beneath, name)})
         vars(self)["__wrapped__"] = self.moved
 
+    def arguments(self, columns: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+        """Return what the author's function is called with, and what makes the score, or a group's, of its result."""
+        raise NotImplementedError
+
     def __call__(self, /, **columns: object) -> Any:
         """Call the author's function as its tool does, and return the score, or those of a group."""
-        raise NotImplementedError
+        arguments, read = self.arguments(columns)
+        return read(self.moved(**arguments))
 
     @property
     def version(self) -> str:
@@ -52,6 +58,14 @@ class MovedFunction(RewardFunction, Versioned):
     def takes_all(self) -> bool:
         """Whether the author's function takes any keyword."""
         return takes_all(self.moved)
+
+
+class AsyncMovedFunction(MovedFunction):
+    """The same for an ``async def``; a class that inherits it names it before the tool's own."""
+
+    async def __call__(self, /, **columns: object) -> Any:
+        arguments, read = self.arguments(columns)
+        return read(await self.moved(**arguments))
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -99,9 +113,16 @@ def check_function(function: Callable[..., Any], move: str) -> None:
             raise RewardDefinitionError(f"{move}: {name_of(function)}() takes {parameter.name!r} by position alone")
 
 
-def reward_of(function: MovedFunction, kind: Kind, options: Mapping[str, Any]) -> Reward[..., Any]:
-    """Return the reward of a function that moved in."""
-    return Reward(function, kind, make_options(name_of(function.moved), options))
+def reward_of(
+    kinds: tuple[type[MovedFunction], type[MovedFunction]],
+    function: Callable[..., Any],
+    settings: tuple[Any, ...],
+    kind: Kind,
+    options: Mapping[str, Any],
+) -> Reward[..., Any]:
+    """Return the reward of a function that moved in; the second of its kinds is that of an ``async def``."""
+    moved = kinds[is_async(function)](function, settings)
+    return Reward(moved, kind, make_options(name_of(function), options))
 
 
 def score_from(value: Any) -> Any:

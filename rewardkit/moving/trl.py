@@ -6,16 +6,17 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, Unpack, overload
 
-from rewardkit.declare.callables import is_async
 from rewardkit.declare.decorator import Reward, name_of
 from rewardkit.declare.options import NamedOptions
 from rewardkit.declare.spec import Kind
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.moving.function import (
+    NOT_GIVEN,
+    AsyncMovedFunction,
     MovedFunction,
     check_function,
     names_column,
@@ -32,7 +33,6 @@ _LISTS = ("prompts", "completions", "completion_ids")
 _OWN = ("trainer_state", "log_extra", "log_metric")  # What TRL 1.16 passes beside lists
 _OURS = ("messages", "example", "step", "epoch")
 """Columns of these names are TRL's as any other, while to a reward of ours they mean something else."""
-_NOT_GIVEN: Any = object()
 
 
 @dataclass
@@ -85,9 +85,8 @@ class TrlFunction(MovedFunction):
     def _wants(self, name: str) -> bool:
         return self.takes_all or name in self.parameters
 
-    def arguments(self, call: Mapping[str, Any]) -> tuple[dict[str, Any], int, _Log]:
-        """Return what the author's function is called with, for how many completions, and what notes what it tells."""
-        columns, log = dict(call), _Log()
+    def arguments(self, columns: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+        columns, log = dict(columns), _Log()
         prompt, step, epoch = (columns.pop(name, None) for name in ("prompt", "step", "epoch"))
         ids, row = columns.pop("completion_ids", None), columns.pop("example", None) or {}
         columns |= {name: row[name] for name in _OURS if name in row}
@@ -105,24 +104,15 @@ class TrlFunction(MovedFunction):
         }
         if ENVIRONMENTS_COLUMN in columns and self.in_groups:
             every[ENVIRONMENTS_COLUMN] = list(columns[ENVIRONMENTS_COLUMN])
-        return {name: value for name, value in every.items() if self._wants(name)}, count, log
+        return {name: value for name, value in every.items() if self._wants(name)}, partial(self._read, count, log)
 
-    def read(self, value: object, count: int, log: _Log) -> Any:
-        """Return the score of one completion, or those of a group."""
+    def _read(self, count: int, log: _Log, value: object) -> Any:
         scores = [scored(score, log.metrics) for score in scores_from(value, count, "TRL")]
         return scores if self.in_groups else scores[0]
 
-    def __call__(self, /, **columns: object) -> Any:
-        arguments, count, log = self.arguments(columns)
-        return self.read(self.moved(**arguments), count, log)
 
-
-class AsyncTrlFunction(TrlFunction):
+class AsyncTrlFunction(AsyncMovedFunction, TrlFunction):
     """The same for an ``async def``."""
-
-    async def __call__(self, /, **columns: object) -> Any:
-        arguments, count, log = self.arguments(columns)
-        return self.read(await self.moved(**arguments), count, log)
 
 
 @overload
@@ -133,7 +123,7 @@ def from_trl(
 def from_trl(
     *, in_groups: bool = ..., **options: Unpack[NamedOptions]
 ) -> Callable[[Callable[..., Any]], Reward[..., Any]]: ...
-def from_trl(function: Any = _NOT_GIVEN, /, *, in_groups: bool = False, **options: object) -> Any:
+def from_trl(function: Any = NOT_GIVEN, /, *, in_groups: bool = False, **options: object) -> Any:
     """Return a reward of a function that was written for TRL's GRPOTrainer, which stays as it is; also a decorator.
 
     The function is called for one completion at a time, with lists of one, so a fault costs one completion and names
@@ -160,10 +150,10 @@ def from_trl(function: Any = _NOT_GIVEN, /, *, in_groups: bool = False, **option
 
     def move(moved: Callable[..., Any]) -> Reward[..., Any]:
         _check(moved)
-        kind = AsyncTrlFunction if is_async(moved) else TrlFunction
-        return reward_of(kind(moved, (bool(in_groups),)), Kind.GROUP if in_groups else Kind.SINGLE, options)
+        kind = Kind.GROUP if in_groups else Kind.SINGLE
+        return reward_of((TrlFunction, AsyncTrlFunction), moved, (bool(in_groups),), kind, options)
 
-    return move if function is _NOT_GIVEN else move(function)
+    return move if function is NOT_GIVEN else move(function)
 
 
 def _check(function: Callable[..., Any]) -> None:

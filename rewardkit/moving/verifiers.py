@@ -5,15 +5,16 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Unpack, overload
 
-from rewardkit.declare.callables import is_async
 from rewardkit.declare.decorator import Reward, name_of
 from rewardkit.declare.options import NamedOptions
 from rewardkit.declare.spec import Kind
 from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.moving.function import (
+    NOT_GIVEN,
+    AsyncMovedFunction,
     MovedFunction,
     check_function,
     parameters_of,
@@ -29,7 +30,6 @@ from rewardkit.shown.text import shortened
 _SINGULAR = {"prompts": "prompt", "completions": "completion", "answers": "answer", "tasks": "task", "infos": "info",
              "states": "state"}  # fmt: skip
 _KNOWN = frozenset(_SINGULAR.values())
-_NOT_GIVEN: Any = object()
 
 
 class VerifiersFunction(MovedFunction):
@@ -52,8 +52,7 @@ class VerifiersFunction(MovedFunction):
         example = {"answer": object, "example": Mapping[str, Any]}
         return {"prompt": object, "completion": object, "completions": list[object], **example}
 
-    def arguments(self, columns: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-        """Return what the author's function is called with, and for how many rollouts."""
+    def arguments(self, columns: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
         own = ("prompt", "completion", "completions", "example")
         row = {**(columns.get("example") or {}), **{name: value for name, value in columns.items() if name not in own}}
         completions = list(columns["completions"]) if self.in_groups else [columns["completion"]]
@@ -71,23 +70,13 @@ class VerifiersFunction(MovedFunction):
             keywords["states"] = [dict(rollout) for rollout in rollouts]
         keywords |= dict(self.settings)
         arguments = {name: value for name, value in keywords.items() if self.takes_all or name in self.parameters}
-        return arguments, len(completions)
-
-    def read(self, value: object, count: int) -> Any:
-        """Return the score of one rollout, or those of a group."""
-        return scores_from(value, count, "verifiers") if self.in_groups else score_from(value)
-
-    def __call__(self, /, **columns: object) -> Any:
-        arguments, count = self.arguments(columns)
-        return self.read(self.moved(**arguments), count)
+        return arguments, partial(
+            scores_from, count=len(completions), tool="verifiers"
+        ) if self.in_groups else score_from
 
 
-class AsyncVerifiersFunction(VerifiersFunction):
+class AsyncVerifiersFunction(AsyncMovedFunction, VerifiersFunction):
     """The same for an ``async def``."""
-
-    async def __call__(self, /, **columns: object) -> Any:
-        arguments, count = self.arguments(columns)
-        return self.read(await self.moved(**arguments), count)
 
 
 @overload
@@ -98,9 +87,7 @@ def from_verifiers(
 def from_verifiers(
     *, objects: Mapping[str, Any] | None = ..., **options: Unpack[NamedOptions]
 ) -> Callable[[Callable[..., Any]], Reward[..., Any]]: ...
-def from_verifiers(
-    function: Any = _NOT_GIVEN, /, *, objects: Mapping[str, Any] | None = None, **options: object
-) -> Any:
+def from_verifiers(function: Any = NOT_GIVEN, /, *, objects: Mapping[str, Any] | None = None, **options: object) -> Any:
     """Return a reward of a function that was written for a ``Rubric`` of verifiers', which stays as it is.
 
     It gets by name what it asks for: ``prompt`` and ``completion`` as the rollout holds them, ``answer``, ``task``,
@@ -126,11 +113,10 @@ def from_verifiers(
 
     def move(moved: Callable[..., Any]) -> Reward[..., Any]:
         _check(moved, objects or {})
-        kind = AsyncVerifiersFunction if is_async(moved) else VerifiersFunction
-        settings = tuple((objects or {}).items())
-        return reward_of(kind(moved, settings), Kind.GROUP if _in_groups(moved) else Kind.SINGLE, options)
+        kinds, kind = (VerifiersFunction, AsyncVerifiersFunction), Kind.GROUP if _in_groups(moved) else Kind.SINGLE
+        return reward_of(kinds, moved, tuple((objects or {}).items()), kind, options)
 
-    return move if function is _NOT_GIVEN else move(function)
+    return move if function is NOT_GIVEN else move(function)
 
 
 def _in_groups(function: Callable[..., Any]) -> bool:

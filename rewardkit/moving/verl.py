@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Unpack, overload
 
-from rewardkit.declare.callables import is_async
 from rewardkit.declare.decorator import Reward, name_of
 from rewardkit.declare.options import NamedOptions
 from rewardkit.declare.spec import Kind
 from rewardkit.errors import BadReturnError, RewardDefinitionError
 from rewardkit.moving.function import (
+    NOT_GIVEN,
+    AsyncMovedFunction,
     MovedFunction,
     check_function,
     names_column,
@@ -34,7 +35,6 @@ _MANY = {"data_sources": "data_source", "solution_strs": "solution_str", "ground
          "extra_infos": "extra_info"}  # fmt: skip
 _TRUTHS = ("reward_model.ground_truth", "ground_truth", "answer")
 """Where a row's ground truth is looked for: in verl's own column first."""
-_NOT_GIVEN: Any = object()
 
 
 class VerlFunction(MovedFunction):
@@ -52,10 +52,9 @@ class VerlFunction(MovedFunction):
     def hints(self) -> Mapping[str, Any]:
         return {**dict.fromkeys(self.__signature__.parameters, object), "completion": str, "example": Mapping[str, Any]}
 
-    def arguments(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the author's function is called with."""
-        columns = {name: value for name, value in call.items() if name not in ("completion", "example")}
-        completion, example = call["completion"], {**(call.get("example") or {}), **columns}
+    def arguments(self, columns: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+        own = {name: value for name, value in columns.items() if name not in ("completion", "example")}
+        completion, example = columns["completion"], {**(columns.get("example") or {}), **own}
         info = _object(example.get("extra_info"))
         row = {
             "data_source": example.get("data_source", ""),
@@ -64,7 +63,8 @@ class VerlFunction(MovedFunction):
             "extra_info": dict(example) if info is None else info,
         }
         passed = {many: [row[name]] for many, name in _MANY.items() if name in row} if self.in_batches else row
-        return {name: value for name, value in passed.items() if self.takes_all or name in self.parameters}
+        arguments = {name: value for name, value in passed.items() if self.takes_all or name in self.parameters}
+        return arguments, self._read
 
     @property
     def in_batches(self) -> bool:
@@ -90,7 +90,7 @@ class VerlFunction(MovedFunction):
             "from_verl(ground_truth='...')"
         )
 
-    def read(self, value: object) -> Any:
+    def _read(self, value: object) -> Any:
         """Return the score, with the other numbers of a dictionary as metrics."""
         if self.in_batches:
             (value,) = scores_from(value, 1, "verl")
@@ -101,15 +101,9 @@ class VerlFunction(MovedFunction):
         metrics, reason = told_of({name: part for name, part in value.items() if name != "score"})
         return scored(score_from(value["score"]), metrics, reason)
 
-    def __call__(self, /, **columns: object) -> Any:
-        return self.read(self.moved(**self.arguments(columns)))
 
-
-class AsyncVerlFunction(VerlFunction):
+class AsyncVerlFunction(AsyncMovedFunction, VerlFunction):
     """The same for an ``async def``."""
-
-    async def __call__(self, /, **columns: object) -> Any:
-        return self.read(await self.moved(**self.arguments(columns)))
 
 
 @overload
@@ -120,7 +114,7 @@ def from_verl(
 def from_verl(
     *, ground_truth: str | None = ..., **options: Unpack[NamedOptions]
 ) -> Callable[[Callable[..., Any]], Reward[..., Any]]: ...
-def from_verl(function: Any = _NOT_GIVEN, /, *, ground_truth: str | None = None, **options: object) -> Any:
+def from_verl(function: Any = NOT_GIVEN, /, *, ground_truth: str | None = None, **options: object) -> Any:
     """Return a reward of a ``compute_score`` that was written for verl, which stays as it is; also a decorator.
 
     It gets ``solution_str``, the completion as text; ``data_source`` and ``extra_info`` from the columns of those names
@@ -149,10 +143,9 @@ def from_verl(function: Any = _NOT_GIVEN, /, *, ground_truth: str | None = None,
 
     def move(moved: Callable[..., Any]) -> Reward[..., Any]:
         _check(moved)
-        kind = AsyncVerlFunction if is_async(moved) else VerlFunction
-        return reward_of(kind(moved, (ground_truth,)), Kind.SINGLE, options)
+        return reward_of((VerlFunction, AsyncVerlFunction), moved, (ground_truth,), Kind.SINGLE, options)
 
-    return move if function is _NOT_GIVEN else move(function)
+    return move if function is NOT_GIVEN else move(function)
 
 
 def _check(function: Callable[..., Any]) -> None:

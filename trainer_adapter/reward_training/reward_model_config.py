@@ -38,9 +38,8 @@ class RunPairs(CheckedModel):
     run: str | Path = Field(description="The folder of the run, or its record, or its address in a database.")
     reward: str = Field(min_length=1, description="The trusted reward, by its name in the record.")
     min_gap: Number = Field(gt=0, description="By how much the scores of a pair differ at least, greater than 0.")
-    pairs_per_group: Count | None = Field(
-        default=None, ge=1, description="The most pairs of a group, those of the widest gap first; null for all."
-    )
+    pairs_per_group: Count | None = Field(default=None, ge=1)
+    """The most pairs of a group, those of the widest gap first; null for all."""
 
 
 class RewardModelConfig(TrainingConfig):
@@ -70,60 +69,41 @@ class RewardModelConfig(TrainingConfig):
         "remove_unused_columns": "dataset",
     }
 
-    kind: ModelKind = Field(
-        default="bradley_terry",
-        description="`bradley_terry` learns from pairs, `plackett_luce` from rankings, `orm` from completions that are "
-        "right or wrong, `prm` from steps that are right, neutral or wrong.",
-    )
-    dataset: Rows = Field(
-        default=None, description="JSON Lines, CSV or Parquet, a list of rows, or a `datasets.Dataset`."
-    )
-    from_run: RunPairs | None = Field(
-        default=None, description="Instead of `dataset`: pairs from a run's record (`run`, `reward`, `min_gap`)."
-    )
-    eval_dataset: Rows = Field(
-        default=None, description="Held-out rows; null holds out a share of the prompts of `dataset`."
-    )
+    kind: ModelKind = "bradley_terry"
+    """`bradley_terry` learns from pairs, `plackett_luce` from rankings, `orm` from completions that are right or wrong,
+    `prm` from steps that are right, neutral or wrong."""
+    dataset: Rows = None
+    """JSON Lines, CSV or Parquet, a list of rows, or a `datasets.Dataset`."""
+    from_run: RunPairs | None = None
+    """Instead of `dataset`: pairs from a run's record (`run`, `reward`, `min_gap`)."""
+    eval_dataset: Rows = None
+    """Held-out rows; null holds out a share of the prompts of `dataset`."""
     output_dir: Path = Field(description="The folder of the weights; checkpoints are in `checkpoints` below it.")
-    holdout: Number = Field(
-        default=0.1, ge=0, lt=1, description="Share of the prompts that is held out, without an `eval_dataset`."
-    )
-    max_length: Count | None = Field(
-        default=None, ge=8, description="Tokens of prompt and completion; null is 1024, or the model's most if fewer."
-    )
-    over_long: Literal["drop", "refuse"] = Field(
-        default="drop",
-        description="What becomes of a completion that does not fit without its prompt: it is left out and counted, or "
-        "the run is refused. A prompt is cut at its beginning, a completion never.",
-    )
-    group_size: Count | None = Field(
-        default=None, ge=2, description="Completions in one ranking; null is as many as a row, or a prompt, has."
-    )
-    step_separator: str = Field(
-        default="\n", min_length=1, description="What separates the steps of a completion that is one text."
-    )
-    aggregate: Aggregation | None = Field(
-        default=None, description="How tokens or steps become one score; null is `last` for `orm`, `min` for `prm`."
-    )
-    center: Number = Field(
-        default=0.0, ge=0, description="Weight of (chosen + rejected)² in the loss of pairs, which holds scores near 0."
-    )
+    holdout: Number = Field(default=0.1, ge=0, lt=1)
+    """Share of the prompts that is held out, without an `eval_dataset`."""
+    max_length: Count | None = Field(default=None, ge=8)
+    """Tokens of prompt and completion; null is 1024, or the model's most if fewer."""
+    over_long: Literal["drop", "refuse"] = "drop"
+    """What becomes of a completion that does not fit without its prompt: it is left out and counted, or the run is
+    refused. A prompt is cut at its beginning, a completion never."""
+    group_size: Count | None = Field(default=None, ge=2)
+    """Completions in one ranking; null is as many as a row, or a prompt, has."""
+    step_separator: str = Field(default="\n", min_length=1)
+    """What separates the steps of a completion that is one text."""
+    aggregate: Aggregation | None = None
+    """How tokens or steps become one score; null is `last` for `orm`, `min` for `prm`."""
+    center: Number = Field(default=0.0, ge=0)
+    """Weight of (chosen + rejected)² in the loss of pairs, which holds scores near 0."""
     epochs: Number = Field(default=1.0, gt=0, description="Passes over the data; more than one overfits quickly.")
     train_steps: Count | None = Field(default=None, ge=1, description="Optimizer steps, instead of `epochs`.")
-    learning_rate: Number | None = Field(
-        default=None, gt=0, description="The highest learning rate; null is 1e-4 with an adapter and 2e-5 without."
-    )
-    batch_size: Count = Field(
-        default=16,
-        ge=1,
-        description="Prompts an optimizer step on each device; all pairs of a prompt are in one batch.",
-    )
-    per_device_batch_size: Count | None = Field(
-        default=None, ge=1, description="Prompts a forward pass; divides `batch_size`. Null takes the most up to 8."
-    )
-    pad_token: str | None = Field(
-        default=None, min_length=1, description="The padding token, for a tokenizer without one; a token that it knows."
-    )
+    learning_rate: Number | None = Field(default=None, gt=0)
+    """The highest learning rate; null is 1e-4 with an adapter and 2e-5 without."""
+    batch_size: Count = Field(default=16, ge=1)
+    """Prompts an optimizer step on each device; all pairs of a prompt are in one batch."""
+    per_device_batch_size: Count | None = Field(default=None, ge=1)
+    """Prompts a forward pass; divides `batch_size`. Null takes the most up to 8."""
+    pad_token: str | None = Field(default=None, min_length=1)
+    """The padding token, for a tokenizer without one; a token that it knows."""
     adapter: Literal["lora"] | None = Field(default=None, description="`lora`, or null to train all weights.")
     seed: Count = Field(default=42, ge=0, lt=2**32, description="Seed of the split, the shuffling and the new head.")
     logging_steps: Count = Field(default=10, ge=1, description="Steps whose metrics are averaged into one log entry.")

@@ -15,6 +15,7 @@ from patience import wait_for
 from typer.testing import CliRunner
 
 from builtin_rewards.reward_model import (
+    EncodedText,
     RewardModelDescription,
     RewardModelReward,
     ScoreReference,
@@ -47,22 +48,20 @@ TEXTS = ["the cat sat", "a dog ran on the mat and is well", "two and two is four
 ROLLOUTS = [Rollout("is the cat well ?", text) for text in TEXTS]
 
 
+def raw_scores(scorer: Any, rows: list[list[int]]) -> list[float]:
+    """Return what the first model gives to rows of tokens in one batch."""
+    texts = [EncodedText(tuple(row), 0) for row in rows]
+    return [float(logits[0]) for logits in scorer._logits(scorer.members[0], texts)]
+
+
 @pytest.mark.parametrize("kind", ["llama", "bert"])
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("junk", [0, 3, 11])
-def test_a_text_alone_scores_as_in_a_padded_batch(tmp_path: Path, kind: str, side: str, junk: int) -> None:
-    """Neither the side of the padding nor what stands in it changes a score."""
+def test_a_text_alone_scores_as_in_a_batch(tmp_path: Path, kind: str) -> None:
+    """The padding of shorter texts changes no score."""
     reward = RewardModelReward(saved_model(tmp_path / "m", kind), dtype="float32", device="cpu")
     scorer = reward.function.scorer()  # type: ignore[attr-defined]
     rows = [[2, 7, 9, 12], [2, 8, 8, 8, 9, 10, 11, 6], [2, 6]]
-    alone = [float(scorer.score_padded([row], [[1] * len(row)])[0]) for row in rows]
-    width = max(map(len, rows)) + 2
-    fill = [[junk] * (width - len(row)) for row in rows]
-    none = [[0] * len(one) for one in fill]
-    real = [[1] * len(row) for row in rows]
-    ids = [f + r if side == "left" else r + f for r, f in zip(rows, fill, strict=True)]
-    mask = [f + r if side == "left" else r + f for r, f in zip(real, none, strict=True)]
-    np.testing.assert_allclose(scorer.score_padded(ids, mask), alone, atol=1e-5)
+    alone = [score for row in rows for score in raw_scores(scorer, [row])]
+    np.testing.assert_allclose(raw_scores(scorer, rows), alone, atol=1e-5)
     assert np.ptp(alone) > 1e-3
 
 
@@ -308,5 +307,4 @@ def test_a_checkpoint_of_trl_loads(tmp_path: Path) -> None:
     with torch.inference_mode():
         expected = [float(trainer.model.eval()(torch.tensor([row])).logits[0, 0]) for row in ids]
     scorer = reward.function.scorer()  # type: ignore[attr-defined]
-    found = scorer.score_padded([ids[0], [*ids[1], 0, 0]], [[1] * 5, [1, 1, 1, 0, 0]])
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(raw_scores(scorer, ids), expected, atol=1e-5)

@@ -133,7 +133,7 @@ def test_the_page_has_every_field(model: Any, begins: str) -> None:
     for cells in rows:
         field = model.model_fields[cells[0].strip("| `")]
         default = "required" if field.is_required() else f"`{_spelled(field.default)}`"
-        assert (cells[1], cells[2].removesuffix(" |")) == (default, field.description)
+        assert (cells[1], cells[2].removesuffix(" |")) == (default, " ".join(field.description.split()))
 
 
 def _spelled(value: Any) -> str:
