@@ -33,7 +33,7 @@ _MAX_DIGITS = 9  # the conversion of a longer number takes quadratic time
 
 @adjustable
 def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: bool = False) -> Reward[..., Score]:
-    """Settings of ``citation``.
+    """Return ``citation`` with these settings.
 
     Args:
         minimum: How many different sources must be cited at least; 1 or more.

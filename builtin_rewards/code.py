@@ -95,7 +95,7 @@ def _check_pairs(
 
 @adjustable
 def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Reward[..., Score]:
-    """Settings of ``code_tests``.
+    """Return ``code_tests`` with these settings.
 
     Args:
         all_or_nothing: Score 1.0 if every check is passed and 0.0 otherwise, instead of the share passed.

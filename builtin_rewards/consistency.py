@@ -15,7 +15,7 @@ _COMPARED_AS = ("math", "text")
 
 @adjustable
 def self_consistency(compared_as: str = "math", *, majority: bool = False) -> Reward[..., list[Score]]:
-    """Settings of ``self_consistency``.
+    """Return ``self_consistency`` with these settings.
 
     Args:
         compared_as: ``math`` finds and compares final answers as ``math_answer`` does; ``text`` compares what is

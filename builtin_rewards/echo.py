@@ -16,7 +16,7 @@ _LEAST_WORDS = 4  # shorter runs repeat by chance
 
 @adjustable
 def no_prompt_echo(n: int = 8) -> Reward[..., Score]:
-    """Settings of ``no_prompt_echo``.
+    """Return ``no_prompt_echo`` with these settings.
 
     Args:
         n: How many words in a row make an echo, 4 to 100.

@@ -26,7 +26,7 @@ _SHOWN_CHARS = 200
 def format_tags(
     tags: Sequence[str] = ("think", "answer"), *, nonempty: bool = True, first_is_open: bool = False
 ) -> Reward[..., Score]:
-    """Settings of ``format_tags``.
+    """Return ``format_tags`` with these settings.
 
     Args:
         tags: The names, each once, in the order in which they must stand.
@@ -101,7 +101,7 @@ def _tag_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 
 @adjustable
 def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[..., Score]:
-    """Settings of ``regex_match``.
+    """Return ``regex_match`` with these settings.
 
     Args:
         pattern: The pattern of all rows, in Python's syntax; ``None`` reads the column ``pattern``.
@@ -144,7 +144,7 @@ def _compile(pattern: str) -> re.Pattern[str] | str:
 
 @adjustable
 def xml_valid(root: str | None = None) -> Reward[..., Score]:
-    """Settings of ``xml_valid``.
+    """Return ``xml_valid`` with these settings.
 
     Args:
         root: The name that the outermost element must have; ``None`` for any.
@@ -200,7 +200,7 @@ _ALIASES = [
 
 @adjustable
 def code_fence(language: str | None = None, *, exactly: int | None = None, at_least: int = 1) -> Reward[..., Score]:
-    """Settings of ``code_fence``.
+    """Return ``code_fence`` with these settings.
 
     Args:
         language: The mark that blocks must have, or its usual short name (``py``, ``js``); ``None`` for any.
@@ -237,7 +237,7 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
 def markdown_structure(
     sections: Sequence[str] = (), *, headings: int = 1, list_items: int = 1, tables: int = 0, code_blocks: int = 0
 ) -> Reward[..., Score]:
-    """Settings of ``markdown_structure``.
+    """Return ``markdown_structure`` with these settings.
 
     Args:
         sections: Titles of headings that must be there with something below them, in any case.

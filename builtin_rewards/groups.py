@@ -16,7 +16,7 @@ _ALONE = "a group of one: nothing to compare with"
 
 @adjustable
 def diversity(n: int = 2) -> Reward[..., list[Score]]:
-    """Settings of ``diversity``.
+    """Return ``diversity`` with these settings.
 
     Args:
         n: How many words the n-grams have that are compared, 1 to 20.
@@ -50,7 +50,7 @@ def _difference(ngrams: set[tuple[str, ...]], peers: list[set[tuple[str, ...]]])
 
 @adjustable
 def rank_by_length(*, longest_first: bool = False, unit: str = "characters") -> Reward[..., list[Score]]:
-    """Settings of ``rank_by_length``.
+    """Return ``rank_by_length`` with these settings.
 
     Args:
         longest_first: The longest completion scores 1.0, not the shortest.

@@ -134,7 +134,7 @@ def _score(instructions: Sequence[Instruction], results: Sequence[bool], *, all_
 
 @adjustable
 def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward[..., Score]:
-    """Settings of ``instructions``.
+    """Return ``instructions`` with these settings.
 
     Args:
         loose: An instruction is followed where the completion follows it, or would without its first line, its

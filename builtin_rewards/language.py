@@ -59,7 +59,7 @@ def _code(language: str) -> str | None:
 
 @adjustable
 def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., Score]:
-    """Settings of ``language_is``.
+    """Return ``language_is`` with these settings.
 
     Args:
         language: The code of ISO 639, or ``zh-cn`` and ``zh-tw``, for rows without a column ``language``.

@@ -25,7 +25,7 @@ def measure_length(text: str, token_ids: list[int] | None, unit: str) -> int | N
 
 @adjustable
 def length_between(lo: int = 10, hi: int = 400, *, unit: str = "words") -> Reward[..., Score]:
-    """Settings of ``length_between``.
+    """Return ``length_between`` with these settings.
 
     Args:
         lo: The least length that scores 1.0; from 0 to ``hi``.
@@ -54,7 +54,7 @@ def length_between(lo: int = 10, hi: int = 400, *, unit: str = "words") -> Rewar
 
 @adjustable
 def soft_overlong_punishment(l_max: int = 20_480, l_cache: int = 4_096) -> Reward[..., Score]:
-    """Settings of ``soft_overlong_punishment``; the usual ones are DAPO's.
+    """Return ``soft_overlong_punishment`` with these settings; the defaults are DAPO's.
 
     Args:
         l_max: The greatest length in tokens; beyond it the penalty is whole.
@@ -102,7 +102,7 @@ def cosine_length(
     rl_wrong: float = 0.0,
     exceeded: float = -10.0,
 ) -> Reward[..., Score]:
-    """Settings of ``cosine_length``.
+    """Return ``cosine_length`` with these settings.
 
     Args:
         correct: The reward that says whether the completion is right; it asks for no column besides ``answer``.

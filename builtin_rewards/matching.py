@@ -71,7 +71,7 @@ def normalized_match(completion: str, answer: str | None) -> Score:
 
 @adjustable
 def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
-    """Settings of ``fuzzy_match``.
+    """Return ``fuzzy_match`` with these settings.
 
     Args:
         threshold: The similarity, 0 to 1, below which the score is 0.0.
@@ -181,7 +181,7 @@ def _list_terms(terms: Sequence[str]) -> str:
 def contains_all(
     terms: Sequence[str] | str | None = None, *, words: bool = True, ignore_case: bool = True, negated: bool = False
 ) -> Reward[..., Score]:
-    """Settings of ``contains_all``.
+    """Return ``contains_all`` with these settings.
 
     Args:
         terms: What must be there, the same for every row; ``None`` for the column ``answer``.
@@ -215,7 +215,7 @@ def contains_all(
 def contains_any(
     terms: Sequence[str] | str | None = None, *, words: bool = True, ignore_case: bool = True, negated: bool = False
 ) -> Reward[..., Score]:
-    """Settings of ``contains_any``.
+    """Return ``contains_any`` with these settings.
 
     Args:
         terms: What may be there, the same for every row; ``None`` for the column ``answer``.
@@ -245,7 +245,7 @@ def contains_any(
 def contains_none(
     terms: Sequence[str] | str | None = None, *, words: bool = True, ignore_case: bool = True
 ) -> Reward[..., Score]:
-    """Settings of ``contains_none``.
+    """Return ``contains_none`` with these settings.
 
     Args:
         terms: What must not be there, the same for every row; ``None`` for the column ``forbidden``.
@@ -274,7 +274,7 @@ def contains_none(
 
 @adjustable
 def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Reward[..., Score]:
-    """Settings of ``multiple_choice``.
+    """Return ``multiple_choice`` with these settings.
 
     Args:
         letters: The letters that may be chosen where the row has no ``choices``; else as many as there are choices.
@@ -325,7 +325,7 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
 
 @adjustable
 def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9) -> Reward[..., Score]:
-    """Settings of ``numeric_list``.
+    """Return ``numeric_list`` with these settings.
 
     Args:
         ordered: Numbers must stand at the same place in both lists.

@@ -273,7 +273,7 @@ def _same_phrase(gold: str, text: str) -> bool:
 
 @adjustable
 def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
-    """Settings of ``numeric_close``.
+    """Return ``numeric_close`` with these settings.
 
     Args:
         rel: Largest error as a share of the gold's size; 0.001 is a tenth of a percent. Finite, at least 0.

@@ -51,7 +51,7 @@ def _metric(kind: str, references: tuple[str, ...], **settings: str | int) -> An
 
 @adjustable
 def bleu(*, max_order: int = 4, tokenize: str = "13a", lowercase: bool = False) -> Reward[..., Score]:
-    """Settings of ``bleu``.
+    """Return ``bleu`` with these settings.
 
     Args:
         max_order: The longest word n-grams that count, 1 to 9.
@@ -87,7 +87,7 @@ def bleu(*, max_order: int = 4, tokenize: str = "13a", lowercase: bool = False) 
 
 @adjustable
 def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: bool = False) -> Reward[..., Score]:
-    """Settings of ``chrf``.
+    """Return ``chrf`` with these settings.
 
     Args:
         char_order: The longest character n-grams that count, 1 to 9.
@@ -124,7 +124,7 @@ def _rouge(kind: str, use_stemmer: bool) -> tuple[Any, Any]:
 
 @adjustable
 def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Score]:
-    """Settings of ``rouge``.
+    """Return ``rouge`` with these settings.
 
     Args:
         kind: ``rougeL`` for the longest common subsequence, ``rouge1`` to ``rouge9`` for n-grams.

@@ -13,7 +13,7 @@ _LONG_WORDS, _LONGEST_WORD = 16, 32
 
 
 def units(text: str) -> list[str]:
-    """Return a text's words in lower case; those of over 32 characters as characters where over 16 is the mean."""
+    """Return a text's words in lower case; where their mean length is over 16, those of over 32 as characters."""
     tokens = fold(text).lower().split()
     if len(text) > _LONG_WORDS * len(tokens):
         return [part for token in tokens for part in (token if len(token) > _LONGEST_WORD else (token,))]
@@ -33,7 +33,7 @@ def _count_grams(text: str, n: int) -> tuple[int, int]:
 
 @adjustable
 def repetition_penalty(n: int = 3, *, max_penalty: float = 1.0) -> Reward[..., Score]:
-    """Settings of ``repetition_penalty``.
+    """Return ``repetition_penalty`` with these settings.
 
     Args:
         n: How many words an n-gram has, 1 to 100.
@@ -60,7 +60,7 @@ def repetition_penalty(n: int = 3, *, max_penalty: float = 1.0) -> Reward[..., S
 
 @adjustable
 def distinct_n(n: int = 2) -> Reward[..., Score]:
-    """Settings of ``distinct_n``.
+    """Return ``distinct_n`` with these settings.
 
     Args:
         n: How many words an n-gram has, 1 to 100.
@@ -83,7 +83,7 @@ def distinct_n(n: int = 2) -> Reward[..., Score]:
 
 @adjustable
 def compression_ratio(low: float = 0.0, high: float = 1.0) -> Reward[..., Score]:
-    """Settings of ``compression_ratio``.
+    """Return ``compression_ratio`` with these settings.
 
     Args:
         low: The ratio at which, and below which, the score is 0.0.

@@ -72,7 +72,7 @@ def sql_result(
     any_column_order: bool = False,
     ties: bool = False,
 ) -> Reward[..., Score]:
-    """Settings of ``sql_result``.
+    """Return ``sql_result`` with these settings.
 
     Args:
         timeout_s: Seconds that the schema and each query may take.
@@ -80,8 +80,9 @@ def sql_result(
         tolerance: Relative difference up to which two numbers are equal, unless both are integers; from 0 to below 1.
         any_column_order: Let the columns come in another order, one for all rows. They are told by their values, and
             those that hold the same values by their place; names do not matter.
-        ties: Let rows that the gold's ``ORDER BY`` leaves tied come in any order, and where its ``LIMIT`` (plain
-            numbers) takes some of them, or there is no ``ORDER BY``, others of them, as many, all equal exactly.
+        ties: Let rows that the gold's ``ORDER BY`` leaves tied come in any order. Where its ``LIMIT`` (plain numbers)
+            takes only some of them, allow as many others of them; then all rows must be equal exactly. Without an
+            ``ORDER BY`` all rows are tied.
     """
     require(0 < timeout_s < math.inf, "a number above 0", timeout_s=timeout_s)
     require(max_rows >= 1, "1 or more", max_rows=max_rows)

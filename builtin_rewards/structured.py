@@ -44,7 +44,7 @@ def _value_in(completion: str) -> Any:
 
 @adjustable
 def json_valid(kind: str = "any") -> Reward[..., Score]:
-    """Settings of ``json_valid``.
+    """Return ``json_valid`` with these settings.
 
     Args:
         kind: What the value must be: ``any``, ``object`` or ``array``.
@@ -144,7 +144,7 @@ def _schema_score(validator: Any, value: object, partial: bool) -> Score:
 def json_schema(
     schema: Any = None, *, remotes: Any = None, draft: str = "2020-12", partial: bool = True
 ) -> Reward[..., Score]:
-    """Settings of ``json_schema``.
+    """Return ``json_schema`` with these settings.
 
     Args:
         schema: The schema of all rows, as text, dict or bool; ``None`` reads the column ``schema``.
@@ -277,7 +277,7 @@ def json_fields(
     extra: float = 1.0,
     partial: bool = True,
 ) -> Reward[..., Score]:
-    """Settings of ``json_fields``.
+    """Return ``json_fields`` with these settings.
 
     Args:
         ordered: Compare lists item by item. Otherwise equal items are paired first, then those that agree most, each
@@ -285,7 +285,7 @@ def json_fields(
         text: How text is compared: ``exact``, to the letter, or ``normalised``, as ``normalized_match`` does it.
         rel: How far a number may be off, as a share of the expected one; from 0 to below 1.
         abs: How far a number may be off; the larger of the two counts.
-        extra: What a field under a name that is not expected costs, in right ones; 0 allows such names.
+        extra: How many right fields one under an unexpected name costs; 0 allows such names.
         partial: Give partial credit; otherwise a value with any field missing, wrong or extra scores 0.0.
     """
     require(text in ("exact", "normalised"), "exact or normalised", text=text)

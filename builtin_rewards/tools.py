@@ -16,7 +16,7 @@ _SHOWN_CHARS = 80
 
 @adjustable
 def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Reward[..., Score]:
-    """Settings of ``tool_call``.
+    """Return ``tool_call`` with these settings.
 
     Args:
         weights: What the name, the arguments' names and the arguments' values of a call are worth, 0 or more each;

@@ -33,7 +33,7 @@ def url_valid(
     minimum: int = 1,
     all_or_nothing: bool = False,
 ) -> Reward[..., Score]:
-    """Settings of ``url_valid``.
+    """Return ``url_valid`` with these settings.
 
     Args:
         hosts: The hosts that may be pointed to, each with its subdomains; ``None`` allows every public name.

@@ -104,7 +104,7 @@ class RecordError(RewardError):
 
 
 class WorkspaceError(RewardError):
-    """A workspace is missing, lies elsewhere or is too large, a name leads out of it, or it cannot run a command."""
+    """A workspace is missing, too large or where none may lie, a name leads out of it, or it cannot run a command."""
 
 
 class ObjectiveError(RewardError, ValueError):

@@ -45,7 +45,7 @@ class RewardFunction:
         """See that what it needs is there; a runtime calls this once, in its own process.
 
         Raises:
-            RewardDefinitionError: It is not there; says what helps.
+            RewardDefinitionError: Something is missing; the message says what helps.
         """
 
     def load(self) -> None:

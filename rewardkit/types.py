@@ -123,7 +123,7 @@ class Rollout:
     Attributes:
         prompt: The input: a string, or a list of chat messages.
         completion: What the model produced: a string, or a list of chat messages.
-        example: The dataset row; its values are strings until a reward's annotation coerces them.
+        example: The dataset row; its values are those of the data set until a reward's annotation coerces them.
         completion_ids: Token ids of the completion, where the caller has them.
     """
 
@@ -219,7 +219,7 @@ class Outcome(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Whether it failed through no fault of the completion, of which nothing is known."""
+        """Whether it failed through no fault of the completion, whose score is unknown."""
         return self.cause is not None and self.cause.is_loss
 
     def as_json(self) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class Outcome(NamedTuple):
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Outcome:
-        """Return the outcome whose fields, as :meth:`as_json` gives them, these are; a missing one has its default."""
+        """Return the outcome of fields as :meth:`as_json` returns them; a missing field has its default."""
         values = {name: fields[name] for name in cls._fields if name in fields}
         cause = values.get("cause")
         records = tuple(Unanswered(**record) for record in values.get("unanswered", ()))

@@ -355,8 +355,7 @@ class RewardAdapter:
         completion_ids: Sequence[Any] | None,
         keywords: Mapping[str, Any],
     ) -> Scores:
-        """Return one reward's scores of a batch, as its function in :attr:`reward_funcs` does; of ``None`` the weighted
-        total.
+        """Return one reward's scores of a batch, as its function does; with ``reward=None`` the weighted totals.
 
         ``keywords`` are the columns, and the trainer's own objects; ``completion_ids`` is ``None`` if it passes none.
         """

@@ -27,8 +27,8 @@ class TrainerVersions:
 
     Attributes:
         distribution: The trainer's name, as pip knows it.
-        first: The first version.
-        before: The first version after them.
+        first: The first of them.
+        before: The first version after the last of them.
     """
 
     distribution: str

@@ -275,22 +275,22 @@ class Scheduled(Composite):
 
 
 def minimum(*nodes: Composable) -> Composite:
-    """Return the lowest score of its parts."""
+    """Return a composition that scores the lowest score of the parts that are not skipped."""
     return Reduced("minimum", min, _require_rewards(nodes, "minimum"))
 
 
 def maximum(*nodes: Composable) -> Composite:
-    """Return the highest score of its parts."""
+    """Return a composition that scores the highest score of the parts that are not skipped."""
     return Reduced("maximum", max, _require_rewards(nodes, "maximum"))
 
 
 def product(*nodes: Composable) -> Composite:
-    """Return the product of its parts' scores."""
+    """Return a composition that scores the product of the scores of the parts that are not skipped."""
     return Reduced("product", math.prod, _require_rewards(nodes, "product"))
 
 
 def clip(node: Composable, lowest: float, highest: float) -> Composite:
-    """Return the part's score, held between ``lowest`` and ``highest``, both included."""
+    """Return a composition that scores the part's score, moved into the range from ``lowest`` to ``highest``."""
     if not lowest <= highest:
         raise RewardDefinitionError(f"clip({lowest!r}, {highest!r}): expected the lower bound first")
     low, high = _finite(lowest), _finite(highest)
@@ -298,7 +298,7 @@ def clip(node: Composable, lowest: float, highest: float) -> Composite:
 
 
 def gate(condition: Composable, then: Composable, *, threshold: float = 0.5, otherwise: float = 0.0) -> Composite:
-    """Return ``then``'s score where ``condition`` scores at least ``threshold``, and ``otherwise`` elsewhere.
+    """Return a composition: ``then``'s score where ``condition`` scores at least ``threshold``, else ``otherwise``.
 
     Both parts are scored. A skipped condition skips the whole; a skipped ``then`` does so only where it counts.
     """
@@ -307,7 +307,7 @@ def gate(condition: Composable, then: Composable, *, threshold: float = 0.5, oth
 
 
 def scheduled(node: Composable, weight_at: Callable[[int], float]) -> Composite:
-    """Return the part's score times ``weight_at(step)``; outside training the step counts as 0."""
+    """Return a composition that scores the part's score times ``weight_at(step)``; the step is 0 outside training."""
     return Scheduled(_require_rewards((node,), "scheduled")[0], weight_at)
 
 

@@ -88,10 +88,10 @@ class Reward(Composable, Generic[P, R]):
         return any(described(reward.function).on_one_host for reward in every)
 
     def set_up(self) -> None:
-        """See that what the function needs is there; a runtime calls this once, in its own process.
+        """Check that what the function needs is there; a runtime calls this once, in its own process.
 
         Raises:
-            RewardDefinitionError: It is not there; says what helps.
+            RewardDefinitionError: Something is missing; the message says what helps.
         """
         described(self.spec.function).set_up()
 

@@ -142,11 +142,11 @@ class Workspace:
                 arguments.
             stdin: What it reads from standard input.
             timeout_s: Seconds that it may take.
-            limits: What else it may use; then ``timeout_s`` is theirs.
+            limits: What it may use, its time included, in place of ``timeout_s``.
 
         Returns:
-            Its ``exit_code``, ``stdout``, ``stderr`` and ``status``. They are what the agent's code, which may end the
-            process before a test has run, says of itself.
+            Its ``exit_code``, ``stdout``, ``stderr`` and ``status``. The agent's code decides them: it may end the
+            process before a test has run.
 
         Raises:
             WorkspaceError: It is another command, its file is missing, or the folder is too large to copy.

@@ -44,10 +44,10 @@ _log = logging.getLogger("rewardkit")
 class Recorder:
     """Records scored batches in a run's file. Several processes may record in one file; each says its rank.
 
-    Nothing that happens to the disk stops or slows what is recorded: see :class:`~rewardkit.record.writer.Writer`.
-    Once there is a recorder, nothing it is given makes it raise: what cannot be recorded is logged and counted. A
-    recorder belongs to the process that made it, and does nothing in a fork of it. The runtime or adapter that it is
-    given to closes it, unless it is used in a ``with`` statement, which then does: so several runtimes share one.
+    A fault of the disk does not stop the run, see :class:`~rewardkit.record.writer.Writer`, and no method raises for
+    what it is handed: what cannot be recorded is logged and counted. A recorder belongs to the process that made it,
+    and does nothing in a fork of it. The runtime or adapter that gets it closes it; a recorder in a ``with`` statement
+    is closed by that statement alone, so that several runtimes can share it.
 
     Args:
         run: The run's folder, or its file, or the address of a run in a database,
@@ -55,7 +55,7 @@ class Recorder:
         append: Whether the run may have a record already; without, one that has is refused.
         anew: Whether a record that is there already is moved aside, see :meth:`RecordPlace.move_aside`.
         rank: This process's rank. Only the first, 0, is refused where there is a record already.
-        purpose: ``"run"``, or what else records: ``"rescore"``.
+        purpose: ``"run"``, or ``"rescore"`` where stored completions are scored again.
         about: What the run is: its configuration and seeds, as JSON can hold them.
         env: The variables given to the rewards' workers; their values reach no record.
 
@@ -226,7 +226,7 @@ class Recorder:
         return storable(self._secrets.hide(_json(self._about)))
 
     def rewind(self, step: int) -> None:
-        """Take away what a run that goes on from a checkpoint will do again: all from a step on, of every process.
+        """Remove what a run that goes on from a checkpoint does again: all from a step on, of every process.
 
         What a process scores after this call stays, also where it is written first.
 

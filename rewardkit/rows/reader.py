@@ -27,8 +27,8 @@ class Row(NamedTuple):
     """One row of a data set.
 
     Attributes:
-        line: Its number, counted from 1: of a Parquet or Arrow file, a ``.json`` list and a list in Python the row's,
-            of CSV that of the line on which it begins, else the line's.
+        line: Its number, from 1: the row's in a Parquet or Arrow file, a ``.json`` list or a list in Python, else the
+            number of the line on which it begins.
         values: Its columns, as they stand in the file.
     """
 

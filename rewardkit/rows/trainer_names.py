@@ -17,7 +17,7 @@ themselves, so they would drop or overwrite the column, or the call would fail. 
 
 
 def trainer_warnings(columns: Iterable[str]) -> list[str]:
-    """Return what a trainer would say of a data set with these columns, a sentence each."""
+    """Return a sentence for each of these columns that a trainer refuses, and for a missing prompt."""
     names = list(columns)
     warnings = [
         f"column {name!r}: {' and '.join(TRAINER_NAMES[name])} refuses a data set with it, because it passes rewards "

@@ -96,8 +96,8 @@ class Runtime:
 
     Attributes:
         weights: Each reward's weight in the totals, by name.
-        spared: Names of rewards whose failures end no batch, such as shadows, which nobody is told of.
-        workers: Worker processes that the plain rewards share; inline 1, for calls run one after another.
+        spared: Names of rewards whose failures end no batch, such as shadows.
+        workers: Worker processes that the plain rewards share; 1 where calls run inline, one after another.
 
     Raises:
         RewardDefinitionError: Two rewards of one name, weights that do not match, or a reward lacks what it needs.
@@ -226,7 +226,7 @@ class Runtime:
 
     @property
     def nodes(self) -> list[str]:
-        """Ids of the cluster's nodes that take calls now, this process's own aside; none but with ``lane="ray"``."""
+        """Ids of the cluster's other nodes that take calls now; empty unless the lane is ``"ray"``."""
         return list(getattr(self._pool, "nodes", ()))
 
     @property
@@ -315,12 +315,11 @@ class Runtime:
     ) -> list[ScoreBatch | RewardError]:
         """Score several callers' rollouts in one batch, and return each caller's own scores, or its own error.
 
-        Groups are made among a caller's rows alone. What is lost is told by the outcomes, and how much of it may be is
-        the caller's to judge: ``max_infrastructure_rate`` does not count, because a single row is lost whole or not at
-        all.
+        Groups are made among a caller's rows alone. The outcomes say which calls were lost. How many may be lost is the
+        caller's decision: ``max_infrastructure_rate`` does not apply, as a caller may have a single row.
 
         Raises:
-            DataError: A row of one of several callers is wrong.
+            DataError: Some caller's row is wrong; nothing was run.
             RewardLoadError: A worker cannot load a reward.
             RuntimeClosedError: The runtime is closed.
         """
