@@ -34,16 +34,10 @@ class Start:
 
 
 def choose_start(output_dir: Path, trained: Path, now: RunIdentity, resume: bool | str | Path) -> Start:
-    """Return where a run starts. Changes nothing.
+    """Return where a run starts whose finished model goes to ``trained``. Changes nothing.
 
-    Args:
-        output_dir: The folder of checkpoints.
-        trained: Where the finished model goes.
-        now: What the run would be started with.
-        resume: ``True`` for the last checkpoint of this run, ``False`` for the beginning, or a checkpoint.
-
-    Raises:
-        ConfigError: The run in the folder had other rewards, settings or rows, or its identity cannot be read.
+    ``resume`` is ``True`` for the last checkpoint of this run, ``False`` for the beginning, or a checkpoint. Raises
+    ConfigError where the run in the folder had other rewards, settings or rows, or its identity cannot be read.
     """
     if resume is False:
         return Start(now)

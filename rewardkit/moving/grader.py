@@ -64,14 +64,10 @@ class AskedModel(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GraderFunction(RewardFunction, Versioned):
-    """The function of a grader without models.
+    """The function of a grader without models."""
 
-    Attributes:
-        models: What asks the models of its parts, by the part's name; ``""`` for a grader that stands alone.
-    """
-
-    grader: Grader  # The grader
-    models: Mapping[str, AskedModel]
+    grader: Grader
+    models: Mapping[str, AskedModel]  # What asks the models of its parts, by the part's name; "" where it stands alone
 
     __name__: str = field(init=False)
 

@@ -31,11 +31,9 @@ def similarity(metric: str, text: str, reference: str) -> float:
 
     OpenAI's guide names the measures and not all of their settings. ``fuzzy_match`` is rapidfuzz's ``WRatio`` after
     its ``default_process``, as in the guide's own Python grader; ``bleu`` sacrebleu's of a sentence; ``gleu`` and
-    ``meteor`` are nltk's over words; ``rouge_*`` the F-measure of rouge-score, without stemming.
-
-    Raises:
-        ConfigError: A package is not installed, or WordNet, which ``meteor`` reads, is not there.
-        ValueError: ``rouge_*``, which reads a-z and 0-9 alone, has nothing of the reference to read.
+    ``meteor`` are nltk's over words; ``rouge_*`` the F-measure of rouge-score, without stemming. Raises ConfigError
+    where a package or WordNet, which ``meteor`` reads, is not installed, and ValueError where ``rouge_*``, which reads
+    a-z and 0-9 alone, has nothing of the reference to read.
     """
     return min(1.0, max(0.0, float(_MEASURES[metric](text, reference))))
 
@@ -387,11 +385,7 @@ _KINDS: dict[str, type[Grader]] = {
 
 
 def grader_of(config: object, where: str = "grader") -> Grader:
-    """Return a grader of its configuration.
-
-    Raises:
-        RewardDefinitionError: It has no such type, a field is missing, unknown or wrong, or a template or formula is.
-    """
+    """Return a configuration's grader; raise RewardDefinitionError for a wrong type, field, template or formula."""
     if not isinstance(config, Mapping) or "type" not in config:
         raise RewardDefinitionError(f"{where}: expected an object with 'type': {_TYPES}")
     kind = _KINDS.get(config["type"]) if isinstance(config["type"], str) else None

@@ -60,9 +60,6 @@ def sample_of(completion: Text) -> dict[str, Any]:
     """Return the namespace ``sample`` of a completion: its text, its JSON where it is some, its calls of tools.
 
     JSON nested deeper than 90 levels counts as none, so that no completion ends a grader that reads its text.
-
-    Args:
-        completion: A string, or a list of messages.
     """
     text = completion_text(completion)
     answers = [message for message in conversation("", completion) if message.get("role") == "assistant"]

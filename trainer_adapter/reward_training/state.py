@@ -44,10 +44,8 @@ def identity_of(config: RewardModelConfig, groups: Sequence[LabelledGroup]) -> d
 def begin(folder: Path, identity: dict[str, Any], resume: bool) -> Going:
     """Return where a training in a folder starts, and write down what it is started with.
 
-    With ``resume=False`` the checkpoints of a training before are removed.
-
-    Raises:
-        ConfigError: The training in the folder had other settings or rows; names them.
+    With ``resume=False`` the checkpoints of a training before are removed. Raises ConfigError, with what differs,
+    where the training in the folder had other settings or rows.
     """
     path, checkpoints = folder / STATE_FILE, folder / "checkpoints"
     state = _read(path)
