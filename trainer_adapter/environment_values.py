@@ -88,8 +88,8 @@ class EnvironmentColumns:
 def environment_value(environment: object) -> object:
     """Return what an environment gives as its reward; ``None`` where it gives no reward.
 
-    That is what its method ``get_reward`` returns, or a :class:`RaisedInEnvironment`
-    where it raises; else its attribute ``reward``, which is a number, or a ``DataError``.
+    That is what its method ``get_reward`` returns, or a :class:`RaisedInEnvironment` where it raises; else its
+    attribute ``reward``, which is a number, or a ``DataError``.
     """
     if callable(get_reward := getattr(environment, "get_reward", None)):
         return _call(get_reward, f"{type(environment).__name__}.get_reward()")

@@ -21,7 +21,6 @@ ROOT = Path(__file__).parent / "page"
 View: TypeAlias = Callable[[OpenRun, Query], dict[str, Any]]
 Action: TypeAlias = Callable[[OpenRun, Mapping[str, Any]], dict[str, Any]]
 
-
 mimetypes.add_type("text/javascript", ".js")  # the system's table may have another type, which browsers do not run
 
 
