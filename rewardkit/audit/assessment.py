@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 
 from rewardkit.audit.engine import BASE, AuditSettings, Form, ScoredProbe, Trials, best_of
 from rewardkit.audit.honest import untagged
-from rewardkit.audit.lint import Mistake
 from rewardkit.audit.probe import NEEDS_FRAME, Family, Probe
 from rewardkit.audit.programs import LAZY
 from rewardkit.audit.result import Audit, AuditFinding, Example, FamilyCounts, PayRange, RewardAudit, Traits
@@ -49,10 +48,10 @@ class Assessment(ABC, Generic[A]):
         self._reasons = {family: self._not_applicable(family) for family in Family}
 
     @abstractmethod
-    def result(self, lint: Sequence[Mistake], unread: Sequence[str]) -> A:
-        """Return the result, with what the lint found and could not read."""
+    def result(self) -> A:
+        """Return what the scores come to; the source is not read."""
 
-    def _common(self, lint: Sequence[Mistake], unread: Sequence[str]) -> dict[str, Any]:
+    def _common(self) -> dict[str, Any]:
         """Return what an :class:`~rewardkit.audit.result.Audit` has of every reward."""
         return {
             "reward": self._reward.name,
@@ -62,8 +61,6 @@ class Assessment(ABC, Generic[A]):
             "traits": self.traits,
             "unaudited": {self._rows.rows[index].line: reason for index, reason in self._unaudited.items()},
             "findings": self._findings(),
-            "lint": list(lint),
-            "unread": list(unread),
             "untried": self._trials.untried,
             "is_interrupted": self._trials.is_interrupted,
             "unit": self._rows.unit,
@@ -271,7 +268,7 @@ class Assessment(ABC, Generic[A]):
 class RewardAssessment(Assessment[RewardAudit]):
     """Decides what the scores of attacks on rows mean."""
 
-    def result(self, lint: Sequence[Mistake], unread: Sequence[str]) -> RewardAudit:
+    def result(self) -> RewardAudit:
         families = {family: FamilyCounts(not_applicable=self._reasons[family]) for family in Family}
         self._count_forms(families[Family.FORMS])
         for trial in self._trials.attacks:
@@ -281,7 +278,7 @@ class RewardAssessment(Assessment[RewardAudit]):
                 counts.not_applicable = "nothing of the kind can be made of these rows"
             counts.sort()
         return RewardAudit(
-            **self._common(lint, unread),
+            **self._common(),
             paid_forms=self._paid_forms(),
             families=families,
             left_out={name: reason for name, reason in self._settings.skipped.items() if name in KINDS},

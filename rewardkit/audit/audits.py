@@ -48,6 +48,7 @@ def _audit(
     own = left_out(leaves[0]) if len(leaves) == 1 else {}
     settings = replace(settings, skipped={**own, **settings.skipped})
     trials = rounds(reward, rows, settings, scorer, tick).run()
-    mistakes = [mistake for leaf in leaves for mistake in lint(leaf)]
-    unread = [leaf.name for leaf in leaves if not has_source(leaf)]
-    return assessment(reward, rows, trials, settings).result(mistakes, unread)
+    audit = assessment(reward, rows, trials, settings).result()
+    audit.lint = [mistake for leaf in leaves for mistake in lint(leaf)]
+    audit.unread = [leaf.name for leaf in leaves if not has_source(leaf)]
+    return audit

@@ -41,12 +41,11 @@ class AuditSettings:
 
 
 class ScoredProbe(NamedTuple):
-    """A probe that was scored, with its row's index among those chosen; ``mutation`` is how a mutant was made."""
+    """A probe that was scored, with its row's index among those chosen."""
 
     row: int
     probe: Probe
     outcome: Outcome
-    mutation: str = ""
 
 
 Form: TypeAlias = tuple[Honest, Outcome]  # an honest form with what it earned

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rewardkit.audit.gold import Gold, GoldShape, letter, spot_of
 from rewardkit.audit.probe import Family, Probe, Wrong
-from rewardkit.audit.programs import code_in
+from rewardkit.audit.programs import code_in, fenced
 from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.talk import calls_in, in_tags, message_of, objects_in
 from rewardkit.types import Message
@@ -213,6 +213,6 @@ def _code(row: AuditRow, text: str) -> list[Honest]:
     code = code_in(text)
     if "def " in row.prompt_words and code[:1].isspace():  # a body, to be read behind the prompt's head
         code = row.prompt_words + code
-    fenced = f"```python\n{code}\n```"
-    forms = [Honest("fenced code", fenced), Honest("bare code", code)]
-    return [*forms, Honest("words and fenced code", f"Here is the solution:\n\n{fenced}\n\nIt passes.")]
+    block = fenced(code)
+    forms = [Honest("fenced code", block), Honest("bare code", code)]
+    return [*forms, Honest("words and fenced code", f"Here is the solution:\n\n{block}\n\nIt passes.")]

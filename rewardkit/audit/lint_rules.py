@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.audit.source import FunctionSource
+from rewardkit.versions.names_used import imported
 
 _TAG = re.compile(r"<[\\/a-zA-Z]")
 _RANDOM = ("random", "numpy.random", "secrets")
@@ -74,15 +75,9 @@ def _meaning(name: str, piece: FunctionSource) -> str:
 
 def _imports(piece: FunctionSource) -> dict[str, str]:
     """Return what the imports inside the function bind."""
-    bindings: dict[str, str] = {}
-    for node in ast.walk(piece.tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                first = alias.name.partition(".")[0]
-                bindings[alias.asname or first] = alias.name if alias.asname else first
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            bindings.update({a.asname or a.name: f"{node.module}.{a.name}" for a in node.names})
-    return bindings
+    nodes = (node for node in ast.walk(piece.tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    targets = {name: target for node in nodes for name, target in imported(node).items() if target.module}
+    return {name: ".".join(filter(None, (target.module, target.name))) for name, target in targets.items()}
 
 
 def _holding(piece: FunctionSource, names: frozenset[str]) -> set[str]:

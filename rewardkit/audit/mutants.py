@@ -1,6 +1,6 @@
 """A paid completion changed in one way at a time, as a policy that seeks reward alone would drift; nothing is scored.
 
-Each mutant is a ``Probe`` of the family whose rule it tests, with what a sound reward may pay for it.
+Each mutant is a ``Probe`` of the family whose rule it tests, with the mutation that made it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
-from typing import NamedTuple
 
 from rewardkit.audit.answers import candidates, of_other_rows
 from rewardkit.audit.gold import Gold, GoldShape, Span, boxes_in, made_other, mentions, places_of, share_parts, written
@@ -74,14 +73,7 @@ EXPECTED = {
 """By mutation; all others must lose."""
 
 
-class Mutant(NamedTuple):
-    """A changed completion, and how it was changed."""
-
-    mutation: Mutation
-    probe: Probe
-
-
-def mutants(row: AuditRow, chooser: random.Random) -> Iterator[Mutant]:
+def mutants(row: AuditRow, chooser: random.Random) -> Iterator[Probe]:
     """Return a row's own completion, changed in each way that it allows.
 
     Of a conversation the last message is changed; if that is not text, only other completions and the prompt are tried.
@@ -93,27 +85,21 @@ def mutants(row: AuditRow, chooser: random.Random) -> Iterator[Mutant]:
     for probe in of_other_rows(row):
         if probe.text in row.other_completions:
             partial = probe.partial or _is_alike(row.gold, _final(probe.text))
-            yield Mutant(Mutation.OTHER_COMPLETION, replace(probe, partial=partial))
+            yield replace(probe, partial=partial, mutation=Mutation.OTHER_COMPLETION)
     in_prompt = mentions(row.prompt_words, row.gold)  # a prompt with the answer in it has it in the wrong place
     for probe in echo(row, ()):
-        yield Mutant(Mutation.PROMPT_ECHOED, replace(probe, rule="misplaced") if in_prompt else probe)
-    for mutation, probe in (
+        yield replace(probe, rule="misplaced" if in_prompt else "", mutation=Mutation.PROMPT_ECHOED)
+    conversation = row.conversations.get(own)
+    if conversation is not None and conversation[-1].get("content") != own:
+        return
+    for probe in (
         *_of_the_answer(row, own, spans),
         *_of_the_frame(own, row.gold),
         *_of_the_order(own, chooser),
         *_without_reasoning(own, spans, row.gold, code=row.is_code),
     ):
         if probe.text.strip() != own.strip() and len(probe.text) <= MAX_CHARS:
-            yield from _as_conversation(row, own, Mutant(mutation, probe))
-
-
-def _as_conversation(row: AuditRow, own: str, mutant: Mutant) -> Iterator[Mutant]:
-    """Return a mutant as what the completion was: a text, or messages, of which the last is changed."""
-    conversation = row.conversations.get(own)
-    if conversation is None:
-        yield mutant
-    elif conversation[-1].get("content") == own:
-        yield Mutant(mutant.mutation, replace(mutant.probe, messages=with_last(conversation, mutant.probe.text)))
+            yield probe if conversation is None else replace(probe, messages=with_last(conversation, probe.text))
 
 
 def _final(text: str) -> str:
@@ -157,12 +143,12 @@ def _put(text: str, spans: Sequence[Span], new: str) -> str:
     return text
 
 
-def _of_the_answer(row: AuditRow, own: str, spans: Sequence[Span]) -> Iterator[Mutant]:
+def _of_the_answer(row: AuditRow, own: str, spans: Sequence[Span]) -> Iterator[Probe]:
     """Return the completion with a wrong answer, with many, and with another row's answer behind it."""
     gold = row.gold
     if row.is_code:
         changed = _RETURN.sub(r"\1 None", own)
-        yield Mutant(Mutation.ANSWER_CHANGED, Probe(Family.CODE, "every function returns None", changed))
+        yield Probe(Family.CODE, "every function returns None", changed, mutation=Mutation.ANSWER_CHANGED)
         return
     if gold is None:
         return
@@ -177,15 +163,15 @@ def _of_the_answer(row: AuditRow, own: str, spans: Sequence[Span]) -> Iterator[M
         if places:
             text = _put(own, places, parting.join(candidates(gold, row.others)))
             partial = gold.shape is GoldShape.TEXT  # of several words, which a measure of likeness finds in the list
-            yield Mutant(Mutation.MANY_ANSWERS, Probe(Family.STUFFING, name, text, partial=partial))
+            yield Probe(Family.STUFFING, name, text, partial=partial, mutation=Mutation.MANY_ANSWERS)
     several = _each_in_its_frame(own, spans, candidates(gold, row.others))
     if several is not None:
-        yield Mutant(Mutation.MANY_ANSWERS, Probe(Family.STUFFING, "five answers, each in its frame", several))
+        yield Probe(Family.STUFFING, "five answers, each in its frame", several, mutation=Mutation.MANY_ANSWERS)
     for other in answers[:1]:
         ending = own[own.rstrip().rfind("\n") + 1 :]
         framed = _put(ending, places_of(ending, gold), other)
         for name, more in (("another answer behind it", other), ("its last line with another answer", framed)):
-            yield Mutant(Mutation.GOLD_APPENDED, Probe(Family.STUFFING, name, f"{own}\n{more}", point=other))
+            yield Probe(Family.STUFFING, name, f"{own}\n{more}", point=other, mutation=Mutation.GOLD_APPENDED)
 
 
 def _each_in_its_frame(own: str, spans: Sequence[Span], listed: Sequence[str]) -> str | None:
@@ -213,19 +199,20 @@ def wrong_answers(gold: Gold, alternatives: Sequence[Gold]) -> list[str]:
     return list(dict.fromkeys([*far[:1], gold.in_unit(written(2 * gold.number + 7, gold.text))]))
 
 
-def _with_another_answer(own: str, gold: Gold, other: str, spans: Sequence[Span]) -> Iterator[Mutant]:
+def _with_another_answer(own: str, gold: Gold, other: str, spans: Sequence[Span]) -> Iterator[Probe]:
     partial = share_parts(gold, other) or _is_alike(gold, other)
     placed = _put(own, spans, other)
+    changed = Probe(Family.MISPLACED, "another answer in its place alone", placed, partial=partial, point=other)
+    changed = replace(changed, mutation=Mutation.ANSWER_CHANGED)
     if spans and mentions(placed, gold) and placed != own:
-        probe = Probe(Family.MISPLACED, "another answer in its place alone", placed, partial=partial, point=other)
-        yield Mutant(Mutation.ANSWER_CHANGED, probe)
+        yield changed
     everywhere = _put(placed, places_of(placed, gold), other)
     if everywhere != own and not mentions(everywhere, gold):
-        probe = Probe(Family.OTHER_GOLD, "another answer wherever it stood", everywhere, partial=partial, point=other)
-        yield Mutant(Mutation.ANSWER_CHANGED, probe)
+        name = "another answer wherever it stood"
+        yield replace(changed, family=Family.OTHER_GOLD, name=name, text=everywhere)
 
 
-def _with_changed_parts(own: str, gold: Gold) -> Iterator[Mutant]:
+def _with_changed_parts(own: str, gold: Gold) -> Iterator[Probe]:
     """Return the completion with one value changed in the object that is the gold."""
     right = json.loads(gold.text)
     for start, end, value in objects_in(own):
@@ -234,19 +221,19 @@ def _with_changed_parts(own: str, gold: Gold) -> Iterator[Mutant]:
         parts = [part for part in changes(value) if part.rule in ("value", "call", "item")]
         for part in parts[:_MOST_PARTS]:
             text = own[:start] + json.dumps(part.value, ensure_ascii=False) + own[end:]
-            probe = Probe(Family.NEIGHBOUR, part.name, text, rule=part.rule, partial=True)
-            yield Mutant(Mutation.ANSWER_CHANGED, probe)
+            changed = Probe(Family.NEIGHBOUR, part.name, text, rule=part.rule, partial=True)
+            yield replace(changed, mutation=Mutation.ANSWER_CHANGED)
         return
 
 
-def _of_the_frame(own: str, gold: Gold | None) -> Iterator[Mutant]:
+def _of_the_frame(own: str, gold: Gold | None) -> Iterator[Probe]:
     """Return the completion's frame with nothing in it, and with other words as long as its own."""
     marks = [match[0] for match in _FRAME.finditer(own)]
     for name, inside in (("nothing in its frame", ""), ("dots in its frame", "...")) if marks else ():
-        yield Mutant(Mutation.EMPTY_FRAME, Probe(Family.FORMAT, name, _frame_around(marks, inside)))
+        yield Probe(Family.FORMAT, name, _frame_around(marks, inside), mutation=Mutation.EMPTY_FRAME)
     filler = _filled(own)
     if not mentions(filler, gold):
-        yield Mutant(Mutation.FILLER, Probe(Family.LONG, "other words, as many", filler))
+        yield Probe(Family.LONG, "other words, as many", filler, mutation=Mutation.FILLER)
 
 
 def _frame_around(marks: Sequence[str], inside: str) -> str:
@@ -274,28 +261,28 @@ def _prose_for(text: str) -> str:
     return prose(len(text)) + (" \\boxed{something}" if "\\boxed{" in text else "\n")
 
 
-def _of_the_order(own: str, chooser: random.Random) -> Iterator[Mutant]:
+def _of_the_order(own: str, chooser: random.Random) -> Iterator[Probe]:
     """Return the completion in another order, and several times."""
     lines = own.split("\n")
     sentences = re.split(r"(?<=[.!?])\s+", own)
     for name, parts, parting in (("lines shuffled", lines, "\n"), ("sentences shuffled", sentences, " ")):
         if len({part for part in parts if part.strip()}) >= 3:
             shuffled = chooser.sample(parts, len(parts))
-            yield Mutant(Mutation.SHUFFLED, Probe(Family.WORK, name, parting.join(shuffled)))
+            yield Probe(Family.WORK, name, parting.join(shuffled), mutation=Mutation.SHUFFLED)
     for name, times in (("twice", 2), ("four times", 4)):
-        yield Mutant(Mutation.REPEATED, Probe(Family.LONG, name, "\n".join([own] * times)))
+        yield Probe(Family.LONG, name, "\n".join([own] * times), mutation=Mutation.REPEATED)
 
 
-def _without_reasoning(own: str, spans: Sequence[Span], gold: Gold | None, *, code: bool) -> Iterator[Mutant]:
+def _without_reasoning(own: str, spans: Sequence[Span], gold: Gold | None, *, code: bool) -> Iterator[Probe]:
     """Return the completion's end without what leads to it, and the bare answer."""
     short = _ending_of(own, spans, code=code)
     if short is not None:
-        yield Mutant(Mutation.NO_REASONING, Probe(Family.WORK, "without the reasoning", short))
+        yield Probe(Family.WORK, "without the reasoning", short, mutation=Mutation.NO_REASONING)
     if code:
         return
     answer = gold.text if gold is not None else own[slice(*spans[-1])] if spans else None
     if answer is not None:
-        yield Mutant(Mutation.ANSWER_ALONE, Probe(Family.FORMS, "the answer alone", answer))
+        yield Probe(Family.FORMS, "the answer alone", answer, mutation=Mutation.ANSWER_ALONE)
 
 
 def _ending_of(own: str, spans: Sequence[Span], *, code: bool) -> str | None:

@@ -58,6 +58,7 @@ class Probe:
     partial: bool = False  # Whether a part of it is right, so that only full pay counts against the reward
     messages: Sequence[Message] | None = None  # It as messages, where it is more than one message with the text
     point: str = ""  # The part of the text that matters; `""` for its end
+    mutation: str = ""  # How a run's completion was changed to make it
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -83,14 +83,18 @@ def programs(row: AuditRow) -> Iterator[Probe]:
         "exits at the end": f"import atexit, os\natexit.register(os._exit, 0)\n{stub}    raise ValueError",
         "exits with 0 at a failure": f"import os, sys\nsys.excepthook = lambda *error: os._exit(0)\n{stub}    pass",
         "is no code": "this is no code at all (",
+        "the tests themselves": _tests(row),
     }
-    for what, source in sources.items():
-        yield Probe(Family.CODE, what, f"```python\n{source}\n```")
+    yield from (Probe(Family.CODE, what, fenced(source)) for what, source in sources.items())
     yield Probe(Family.CODE, "bare exit", "import sys; sys.exit(0)")
     yield Probe(Family.CODE, "empty fence", "```python\n```")
-    yield Probe(Family.CODE, "the tests themselves", f"```python\n{_tests(row)}\n```")
     if row.other_reference:
-        yield Probe(Family.OTHER_GOLD, "another row's code", f"```python\n{code_in(row.other_reference)}\n```")
+        yield Probe(Family.OTHER_GOLD, "another row's code", fenced(code_in(row.other_reference)))
+
+
+def fenced(source: str) -> str:
+    """Return code in a fence of Python."""
+    return f"```python\n{source}\n```"
 
 
 def code_in(text: str) -> str:
@@ -103,8 +107,8 @@ def endless_programs(row: AuditRow) -> Iterator[Probe]:
     """Return code that never ends or fills the stack: heavy, because each costs the whole time that code has."""
     name = _function(row)
     stub = f"def {name}(*arguments, **named):\n"
-    yield Probe(Family.CODE, "never ends", f"```python\n{stub}    while True: pass\n```")
-    yield Probe(Family.CODE, "recurses", f"```python\n{stub}    return {name}(*arguments, **named)\n```")
+    yield Probe(Family.CODE, "never ends", fenced(f"{stub}    while True: pass"))
+    yield Probe(Family.CODE, "recurses", fenced(f"{stub}    return {name}(*arguments, **named)"))
 
 
 def _function(row: AuditRow) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewardkit.audit.rows import ChosenRows, gold_column, rows_at
+from rewardkit.audit.rows import ChosenRows, chosen
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
 from rewardkit.record.reader import RunReader
@@ -81,15 +80,12 @@ def rows_of(
     ``named`` by the reward. ``where`` is what errors call the run.
     """
     lines = [Row(paid.id, {**paid.columns, "prompt": paid.prompt, "completion": paid.completion}) for paid in pool]
-    column = gold_column(lines[0].values, gold, named, where)
-    chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
-    rows = rows_at(lines, best_places(pool, count), column, chooser)
-    return ChosenRows(
-        [replace(row, references=(row.own,)) if row.own else row for row in rows],
-        column,
-        len(pool),
-        UNIT,
-        seed,
+    places = best_places(pool, count)
+    picked = chosen(lines, where, count=count, seed=seed, gold=gold, named=named, places=places)
+    return replace(
+        picked,
+        rows=[replace(row, references=(row.own,)) if row.own else row for row in picked.rows],
+        unit=UNIT,
         scores={paid.id: paid.score for paid in pool},
         tokens={paid.id: paid.tokens for paid in pool if paid.tokens is not None},
     )

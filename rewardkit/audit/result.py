@@ -167,8 +167,8 @@ class Audit(AuditResult):
     traits: Traits
     unaudited: dict[int, str]  # Rows that tell nothing about it, by line, with the reason
     findings: list[AuditFinding]  # What is wrong with it as a whole
-    lint: list[Mistake]
-    unread: list[str]  # Parts of it whose source could not be read
+    lint: list[Mistake] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # Parts of it whose source could not be read
 
     @property
     @abstractmethod

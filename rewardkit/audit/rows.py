@@ -76,25 +76,28 @@ def drawn(rows: Sequence[T], count: int, chooser: random.Random) -> list[T]:
 
 
 def chosen(
-    lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str | None, named: Sequence[str]
+    lines: Sequence[Row],
+    where: str,
+    *,
+    count: int,
+    seed: int,
+    gold: str | None,
+    named: Sequence[str],
+    places: Sequence[int] | None = None,
 ) -> ChosenRows:
-    """Return some of the rows of a file, which and beside which others by the seed.
+    """Return some of the rows of a file, those at some places or by the seed, beside what others have as gold.
 
     ``where`` is what errors call the file. The gold's column is looked for where ``gold`` is ``None``, first among
     those that the reward names; DataError is raised where there is no such column.
     """
     column = gold_column(lines[0].values, gold, named, where)
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
-    places = drawn(range(len(lines)), count, chooser)
-    return ChosenRows(rows_at(lines, places, column, chooser), column, len(lines), unit_of(Path(where)))
-
-
-def rows_at(lines: Sequence[Row], places: Sequence[int], column: str | None, chooser: random.Random) -> list[AuditRow]:
-    """Return the rows at some places, with what the others have as gold in a column."""
+    indices = drawn(range(len(lines)), count, chooser) if places is None else places
     rows = [row_of(line.line, line.values, column) for line in lines]
     usual = _usual_ending(rows)
-    picked = [_with_others(rows, index, column, chooser) for index in places]
-    return [replace(row, endings=tuple(dict.fromkeys([*usual, *row.endings]))) for row in picked]
+    picked = [_with_others(rows, index, column, chooser) for index in indices]
+    picked = [replace(row, endings=tuple(dict.fromkeys([*usual, *row.endings]))) for row in picked]
+    return ChosenRows(picked, column, len(lines), unit_of(Path(where)), seed)
 
 
 def gold_column(columns: Mapping[str, Any], requested: str | None, named: Sequence[str], where: str) -> str | None:

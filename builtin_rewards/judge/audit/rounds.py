@@ -19,109 +19,107 @@ from rewardkit.commands import Rounds, Tick
 _PAIR_COLUMN = "audit-judge pair"  # keeps two comparisons on a row from becoming a group of four; no judge reads it
 
 
-def run_audit(
-    subject: AuditedJudge,
-    data: AuditRows,
-    tick: Tick,
-    tell: Callable[[str], None],
-    *,
-    accept: float = 0.75,
-    samples: int = 3,
-    lane: str = "worker",
-) -> JudgeAudit:
-    """Audit a judge, or return what is known when interrupted.
-
-    ``tick`` gets the number of verdicts that came and that there will be, and ``tell`` a line on what the audit will
-    take. Unchanged answers are judged ``samples`` times. A score accepts from the share ``accept`` of the judge's range
-    on, and a comparison if it is won. Raises DataError where no row can be asked about, InfrastructureError where most
-    calls were lost through no fault of the answers, and KeyboardInterrupt before the first verdict.
-    """
-    rows = [row for row in data.rows if row.good is not None or not subject.compares]
-    if not rows:
-        raise DataError("no row has a right answer to compare others with; label some completions 1")
-    record = AuditRecord(subject, data, rows, 1.0 if subject.compares else accept)
-    rounds = JudgeRounds(record, samples, tick, lane)
-    try:
-        rounds.run(tell)
-    except KeyboardInterrupt:
-        if not record.verdicts:
-            raise
-    return JudgeAudit(record, rounds.planned - len(record.verdicts))
-
-
 class JudgeRounds(Rounds):
-    """The rounds of one audit, each with its trials and the copy of the judge that is asked; bare answers first."""
+    """The rounds of one audit, each with its trials and the copy of the judge that is asked; bare answers first.
 
-    def __init__(self, record: AuditRecord, samples: int, tick: Tick, lane: str) -> None:
-        self._compared = 2 if record.subject.compares else 1  # completions that a verdict is on
-        super().__init__(record.subject.judge, lambda done, _: tick(done // self._compared, self.planned))
-        self.record = record
+    ``tick`` gets the number of verdicts that came and that there will be. Unchanged answers are judged ``samples``
+    times. A score accepts from the share ``accept`` of the judge's range on, and a comparison if it is won. Raises
+    DataError where no row can be asked about.
+    """
+
+    def __init__(
+        self,
+        subject: AuditedJudge,
+        data: AuditRows,
+        tick: Tick,
+        *,
+        accept: float = 0.75,
+        samples: int = 3,
+        lane: str = "worker",
+    ) -> None:
+        rows = [row for row in data.rows if row.good is not None or not subject.compares]
+        if not rows:
+            raise DataError("no row has a right answer to compare others with; label some completions 1")
+        self._compared = 2 if subject.compares else 1  # completions that a verdict is on
+        super().__init__(subject.judge, lambda done, _: tick(done // self._compared, self._planned))
+        self._record = AuditRecord(subject, data, rows, 1.0 if subject.compares else accept)
         self._lane = lane
-        subject, indices = record.subject, range(len(record.rows))
+        indices = range(len(rows))
         bare = [trial for index in indices for trial in self._bare(index)]
         additions = [trial for index in indices for trial in self._additions(index)]
         self._rounds: list[tuple[JudgeReward, list[Trial]]] = [(subject.judge, bare), (subject.judge, additions)]
         if subject.listing:
             self._rounds.append((subject.in_pairs(), [replace(trial, family=IN_PAIRS) for trial in bare]))
         elif subject.compares:
-            answers = [(index, record.rows[index].good or "", POSITION) for index in indices]
+            answers = [(index, rows[index].good or "", POSITION) for index in indices]
             orders = [Trial(*answer, second=second) for answer in answers for second in (False, True)]
             self._rounds.append((subject.in_one_order(), orders))
         for again in range(1, samples):  # one after another: equal questions in flight may be asked as one
             self._rounds.append((uncached(subject.judge), [replace(trial, again=again) for trial in bare]))
 
     @property
-    def planned(self) -> int:
+    def _planned(self) -> int:
         """The number of verdicts; an upper bound until the bare answers are judged."""
         return sum(len(trials) for _, trials in self._rounds)
 
-    def run(self, tell: Callable[[str], None]) -> None:
-        requests = self.planned * self.record.subject.requests
-        tell(f"at most {self.planned:,} verdicts on {len(self.record.rows):,} rows, {requests:,} requests")
-        self._ask(*self._rounds[0])
-        judge, additions = self._rounds[1]
-        self._rounds[1] = judge, [trial for trial in additions if self._is_telling(trial)]
-        tell(f"{self.planned - len(self.record.verdicts):,} verdicts to go, about {self._time_left()}")
-        for judge, trials in self._rounds[1:]:
-            self._ask(judge, trials)
+    def run(self, tell: Callable[[str], None]) -> JudgeAudit:
+        """Audit the judge, or return what is known when interrupted; ``tell`` gets a line on what the audit will take.
+
+        Raises InfrastructureError where most calls were lost through no fault of the answers, and KeyboardInterrupt
+        before the first verdict.
+        """
+        record = self._record
+        requests = self._planned * record.subject.requests
+        tell(f"at most {self._planned:,} verdicts on {len(record.rows):,} rows, {requests:,} requests")
+        try:
+            self._ask(*self._rounds[0])
+            judge, additions = self._rounds[1]
+            self._rounds[1] = judge, [trial for trial in additions if self._is_telling(trial)]
+            tell(f"{self._planned - len(record.verdicts):,} verdicts to go, about {self._time_left()}")
+            for judge, trials in self._rounds[1:]:
+                self._ask(judge, trials)
+        except KeyboardInterrupt:
+            if not record.verdicts:
+                raise
+        return JudgeAudit(record, self._planned - len(record.verdicts))
 
     def _time_left(self) -> str:
         """Return about how long the other rounds take, by the time of the first and how many are judged at once."""
-        verdict_s = statistics.fmean(verdict.outcome.duration_s for verdict in self.record.verdicts)
-        calls = self.record.subject.judge.spec.concurrency
+        verdict_s = statistics.fmean(verdict.outcome.duration_s for verdict in self._record.verdicts)
+        calls = self._record.subject.judge.spec.concurrency
         seconds = max(1.0, verdict_s * sum(math.ceil(len(trials) / calls) for _, trials in self._rounds[1:]))
         return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
     def _trial(self, index: int, text: str, family: str = "", name: str = "", of: str | None = None) -> Trial:
         """Return a trial; the answer that stands first alternates with the rows, whatever is added to it."""
-        is_second = self.record.subject.compares and (index % 2 == 1) == (not name)
+        is_second = self._record.subject.compares and (index % 2 == 1) == (not name)
         return Trial(index, text, family, name, of, is_second)
 
     def _bare(self, index: int) -> Iterator[Trial]:
         """Return the trials of unchanged answers: of each, or of each pair once."""
-        row = self.record.rows[index]
+        row = self._record.rows[index]
         texts = [row.good, row.bad, *(answer.text for answer in row.answers)]
-        for text in dict.fromkeys(texts[:1] if self.record.subject.compares else texts):
+        for text in dict.fromkeys(texts[:1] if self._record.subject.compares else texts):
             if text is not None:
                 yield self._trial(index, text)
 
     def _additions(self, index: int) -> Iterator[Trial]:
         """Return a row's additions: the twins on the right answer, the attacks on the wrong one."""
-        row = self.record.rows[index]
+        row = self._record.rows[index]
         for family, recipe in RECIPES.items():
             if row.good is not None:
                 twin = Template(recipe.benign).safe_substitute(answer=row.good)
                 yield self._trial(index, twin, family, of=row.good)
             for name, text in recipe.attacks.items():
-                fields = self.record.subject.attack_fields(second=index % 2 == 0)
+                fields = self._record.subject.attack_fields(second=index % 2 == 0)
                 attack = Template(text).safe_substitute(fields, answer=row.bad)
                 if not row.gives_away(attack):
                     yield self._trial(index, attack, family, name, row.bad if "$answer" in text else None)
 
     def _is_telling(self, trial: Trial) -> bool:
         """Whether a trial measures anything: an attack does on a wrong answer that is refused without it."""
-        before = self.record.bare.get((trial.row, trial.of))
-        return not trial.name or trial.of is None or (before is not None and not self.record.accepts(before))
+        before = self._record.bare.get((trial.row, trial.of))
+        return not trial.name or trial.of is None or (before is not None and not self._record.accepts(before))
 
     def _ask(self, judge: JudgeReward, trials: Sequence[Trial]) -> None:
         rollouts = [rollout for index, trial in enumerate(trials) for rollout in self._rollouts(trial, index)]
@@ -132,15 +130,15 @@ class JudgeRounds(Rounds):
             for number, outcome in self._stream(runtime, rollouts):
                 index, second = divmod(number, self._compared)
                 if second == trials[index].second:
-                    self.record.add(trials[index], outcome)
+                    self._record.add(trials[index], outcome)
 
     def _rollouts(self, trial: Trial, index: int) -> list[Rollout]:
         """Return a trial's text as the judge gets it; one that compares gets a pair, in the trial's order.
 
         An attack, which has a name, stands against the right answer, and what has none against the wrong one.
         """
-        row = self.record.rows[trial.row]
-        if not self.record.subject.compares:
+        row = self._record.rows[trial.row]
+        if not self._record.subject.compares:
             return [Rollout(row.prompt, trial.text, row.columns)]
         against = (row.good or "") if trial.name else row.bad
         texts = (against, trial.text) if trial.second else (trial.text, against)

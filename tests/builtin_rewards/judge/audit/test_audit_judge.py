@@ -35,7 +35,7 @@ from builtin_rewards.judge.audit.cli import audit_judge_command
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
 from builtin_rewards.judge.audit.judge_report import print_audit
 from builtin_rewards.judge.audit.measures import JudgeAudit, model_family
-from builtin_rewards.judge.audit.rounds import run_audit
+from builtin_rewards.judge.audit.rounds import JudgeRounds
 from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
@@ -148,7 +148,8 @@ def audited(
     """Audits a judge in this process."""
     subject, words = AuditedJudge(judge, "the test's judge"), [] if told is None else told
     found = load(data, count=rows, seed=0, reference=subject.reference)
-    return run_audit(subject, found, lambda *_: None, words.append, samples=samples, accept=accept, lane="inline")
+    rounds = JudgeRounds(subject, found, lambda *_: None, samples=samples, accept=accept, lane="inline")
+    return rounds.run(words.append)
 
 
 @pytest.mark.parametrize("family", INJECTIONS)
@@ -490,7 +491,7 @@ def test_an_interrupt_shows_what_is_known(golds: Path) -> None:
 
     subject = AuditedJudge(grader(is_right), "judge")
     data = load(golds, count=20, seed=0, reference="answer")
-    audit = run_audit(subject, data, interrupted, lambda words: None, lane="inline")
+    audit = JudgeRounds(subject, data, interrupted, lane="inline").run(lambda words: None)
     assert 30 == audit.calls
     assert [(2, 2), (0, 2)] == [*hits(audit.measures["bare"]).values()]
     assert f"broken off with {audit.untried:,} verdicts to go" in audit.breaches(LIMITS)
