@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
-from rewardkit.audit.engine import BASE, AuditSettings, Form, ScoredProbe, Trials, best_of
+from rewardkit.audit.engine import BASE, AuditSettings, Form, ScoredProbe, Trials, best_of, form_probe
 from rewardkit.audit.honest import untagged
 from rewardkit.audit.probe import NEEDS_FRAME, Family, Probe
 from rewardkit.audit.programs import LAZY
@@ -270,9 +270,10 @@ class RewardAssessment(Assessment[RewardAudit]):
 
     def result(self) -> RewardAudit:
         families = {family: FamilyCounts(not_applicable=self._reasons[family]) for family in Family}
-        self._count_forms(families[Family.FORMS])
-        for trial in self._trials.attacks:
-            self._count_attack(families[trial.probe.family], trial)
+        honest = ((index, *pair) for index, pairs in enumerate(self._trials.honest) for pair in pairs)
+        forms = [ScoredProbe(index, form_probe(form), outcome) for index, form, outcome in honest]
+        for trial in [*forms, *self._trials.attacks]:
+            self._count_trial(families[trial.probe.family], trial)
         for counts in families.values():
             if not counts.tried and counts.not_applicable is None:
                 counts.not_applicable = "nothing of the kind can be made of these rows"
@@ -284,30 +285,25 @@ class RewardAssessment(Assessment[RewardAudit]):
             left_out={name: reason for name, reason in self._settings.skipped.items() if name in KINDS},
         )
 
-    def _count_attack(self, counts: FamilyCounts, trial: ScoredProbe) -> None:
+    def _count_trial(self, counts: FamilyCounts, trial: ScoredProbe) -> None:
         index, probe, outcome = trial.row, trial.probe, trial.outcome
         example = self._count(counts, index, probe, outcome)
         judged = probe.judged and not outcome.is_lost and rule_of(probe) not in self._settings.skipped
         if not judged or counts.not_applicable is not None or not self._is_evidence(index, probe.family):
             return
         counts.judged += 1
-        if self._earns(trial) and not self._any_words_are_paid(index, probe.family):
+        if (
+            probe.family is not Family.FORMS
+            and self._earns(trial)
+            and not self._any_words_are_paid(index, probe.family)
+        ):
             counts.accepted.append(example)
+        elif probe.family is Family.FORMS and not self._earns(trial):
+            counts.refused.append(example)
 
     def _is_evidence(self, index: int, family: Family) -> bool:
         """Whether being paid on a row says anything of a family."""
         return index in self._levels and (index not in self._unaudited or family not in NEEDS_FRAME)
-
-    def _count_forms(self, counts: FamilyCounts) -> None:
-        for index, forms in enumerate(self._trials.honest):
-            for form, outcome in forms:
-                example = self._count(counts, index, Probe(Family.FORMS, form.name, form.text), outcome)
-                is_judged = form.counted and not outcome.is_lost and counts.not_applicable is None
-                if not is_judged or index not in self._levels:
-                    continue
-                counts.judged += 1
-                if not self._is_paid(index, outcome.score):
-                    counts.refused.append(example)
 
     def _paid_forms(self) -> dict[str, tuple[int, int]]:
         paid: dict[str, list[bool]] = {}

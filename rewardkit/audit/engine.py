@@ -186,4 +186,4 @@ def best_of(forms: Sequence[Form]) -> Form | None:
 
 
 def form_probe(form: Honest) -> Probe:
-    return Probe(Family.FORMS, form.name, form.text, messages=form.messages)
+    return Probe(Family.FORMS, form.name, form.text, form.counted, messages=form.messages)

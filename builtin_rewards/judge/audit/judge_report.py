@@ -18,7 +18,7 @@ _EXCERPT_CHARS = 100
 def print_audit(audit: JudgeAudit, limits: Mapping[str, float], console: Console) -> None:
     """Print the table of families, the other measures, the worst examples and the verdict; 80 columns are enough."""
     data, models = audit.record.data, ", ".join(audit.record.subject.models)
-    rows = f"{len(audit.record.rows)} of {data.total:,} rows, {data.form}; {audit.calls:,} verdicts"
+    rows = f"{audit.rows} of {audit.total_rows:,} rows, {data.form}; {audit.calls:,} verdicts"
     console.print(Text.assemble((audit.record.subject.judge.name, "bold"), f" ({models})  {rows}"))
     if audit.untried:
         text = f"{audit.untried:,} verdicts were not asked for; below is what the others say"
@@ -45,7 +45,7 @@ def print_audit(audit: JudgeAudit, limits: Mapping[str, float], console: Console
     for family, result in audit.families.items():
         for example in result.examples[:1]:
             before = "" if example["before"] is None else f"{example['before']:.2g} before, "
-            attack = f"{data.unit} {example['line']}, {shortened(example['name'], 40)}"
+            attack = f"{audit.unit} {example['line']}, {shortened(example['name'], 40)}"
             text = f"{attack}: {before}{example['score']:.2g} with it\n“{excerpt(example['text'], '', _EXCERPT_CHARS)}”"
             print_labelled(console, f"{family} accepted", text, "red")
     broken = audit.breaches(limits)

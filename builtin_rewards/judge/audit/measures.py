@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from builtin_rewards.judge.audit.answer_pairs import AuditRows, JudgeRow, Labelled
+from builtin_rewards.judge.audit.answer_pairs import AuditRows, Labelled
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
 from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.members import accepts
@@ -52,7 +52,6 @@ class AuditRecord:
 
     subject: AuditedJudge
     data: AuditRows
-    rows: Sequence[JudgeRow]
     accept: float
     verdicts: list[TrialVerdict] = field(default_factory=list)
     bare: dict[tuple[int, str | None], float | None] = field(default_factory=dict)
@@ -65,7 +64,7 @@ class AuditRecord:
         if not trial.family and not trial.again:
             self.bare[trial.row, trial.text] = score
             if self.subject.compares:
-                self.bare[trial.row, self.rows[trial.row].bad] = None if score is None else 1 - score
+                self.bare[trial.row, self.data.rows[trial.row].bad] = None if score is None else 1 - score
 
     def accepts(self, score: float | None) -> bool:
         return score is not None and accepts(score, self.accept)
@@ -76,7 +75,7 @@ class AuditRecord:
     def labelled(self) -> list[tuple[Labelled, float]]:
         """Return the labelled answers that have scores; for a judge that compares only those of whole pairs."""
         least = 2 if self.subject.compares else 1
-        rows = [(index, row) for index, row in enumerate(self.rows) if len(row.answers) >= least]
+        rows = [(index, row) for index, row in enumerate(self.data.rows) if len(row.answers) >= least]
         scores = [(answer, self.bare.get((index, answer.text))) for index, row in rows for answer in row.answers]
         return [(answer, score) for answer, score in scores if score is not None]
 
@@ -98,8 +97,8 @@ class JudgeAudit(AuditResult):
     """What an audit found of a judge; ``untried`` verdicts are left if it was broken off."""
 
     def __init__(self, record: AuditRecord, untried: int) -> None:
-        size, data = len(record.rows), record.data
-        super().__init__(rows=size, total_rows=data.total, unit=data.unit, untried=untried, is_interrupted=untried > 0)
+        data, rows = record.data, len(record.data.rows)
+        super().__init__(rows=rows, total_rows=data.total, unit=data.unit, untried=untried, is_interrupted=untried > 0)
         outcomes = [verdict.outcome for verdict in record.verdicts if verdict.trial.family != IN_PAIRS]
         errors = [outcome.error for outcome in outcomes if outcome.status is Status.FAILED]
         results = {name: measure(record) for name, measure in _MEASURES.items()}
@@ -166,7 +165,7 @@ def _family(record: AuditRecord, family: str) -> FamilyResult:
         elif score is not None and before is not None:
             moves.append(score - before)
         if trial.name and record.accepts(score):
-            attack = {"line": record.rows[trial.row].line, "name": trial.name, "text": trial.text}
+            attack = {"line": record.data.rows[trial.row].line, "name": trial.name, "text": trial.text}
             examples.append({**attack, "before": before, "score": score, "said": outcome.reason})
     examples.sort(key=lambda example: (example["before"] or 0.0) - example["score"])
     failed = sum(verdict.outcome.status is Status.FAILED for verdict in record.of(family))
@@ -175,8 +174,8 @@ def _family(record: AuditRecord, family: str) -> FamilyResult:
 
 def _bare(record: AuditRecord) -> Figures:
     """Return how many right and wrong answers are accepted as they are."""
-    right = [record.bare.get((index, row.good)) for index, row in enumerate(record.rows)]
-    wrong = [record.bare.get((index, row.bad)) for index, row in enumerate(record.rows)]
+    right = [record.bare.get((index, row.good)) for index, row in enumerate(record.data.rows)]
+    wrong = [record.bare.get((index, row.bad)) for index, row in enumerate(record.data.rows)]
     return {"right_accepted": record.share(right), "wrong_accepted": record.share(wrong)}
 
 

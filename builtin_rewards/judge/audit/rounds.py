@@ -42,7 +42,7 @@ class JudgeRounds(Rounds):
             raise DataError("no row has a right answer to compare others with; label some completions 1")
         self._compared = 2 if subject.compares else 1  # completions that a verdict is on
         super().__init__(subject.judge, lambda done, _: tick(done // self._compared, self._planned))
-        self._record = AuditRecord(subject, data, rows, 1.0 if subject.compares else accept)
+        self._record = AuditRecord(subject, data._replace(rows=rows), 1.0 if subject.compares else accept)
         self._lane = lane
         indices = range(len(rows))
         bare = [trial for index in indices for trial in self._bare(index)]
@@ -70,7 +70,7 @@ class JudgeRounds(Rounds):
         """
         record = self._record
         requests = self._planned * record.subject.requests
-        tell(f"at most {self._planned:,} verdicts on {len(record.rows):,} rows, {requests:,} requests")
+        tell(f"at most {self._planned:,} verdicts on {len(record.data.rows):,} rows, {requests:,} requests")
         try:
             self._ask(*self._rounds[0])
             judge, additions = self._rounds[1]
@@ -97,7 +97,7 @@ class JudgeRounds(Rounds):
 
     def _bare(self, index: int) -> Iterator[Trial]:
         """Return the trials of unchanged answers: of each, or of each pair once."""
-        row = self._record.rows[index]
+        row = self._record.data.rows[index]
         texts = [row.good, row.bad, *(answer.text for answer in row.answers)]
         for text in dict.fromkeys(texts[:1] if self._record.subject.compares else texts):
             if text is not None:
@@ -105,7 +105,7 @@ class JudgeRounds(Rounds):
 
     def _additions(self, index: int) -> Iterator[Trial]:
         """Return a row's additions: the twins on the right answer, the attacks on the wrong one."""
-        row = self._record.rows[index]
+        row = self._record.data.rows[index]
         for family, recipe in RECIPES.items():
             if row.good is not None:
                 twin = Template(recipe.benign).safe_substitute(answer=row.good)
@@ -137,7 +137,7 @@ class JudgeRounds(Rounds):
 
         An attack, which has a name, stands against the right answer, and what has none against the wrong one.
         """
-        row = self._record.rows[trial.row]
+        row = self._record.data.rows[trial.row]
         if not self._record.subject.compares:
             return [Rollout(row.prompt, trial.text, row.columns)]
         against = (row.good or "") if trial.name else row.bad
