@@ -7,8 +7,9 @@ from collections import Counter
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.math import DEADLINE_S, same_answer
 from builtin_rewards.reading.answer import answer_as_text, extract_answer
-from builtin_rewards.reading.normalisation import normalise, preview
+from builtin_rewards.reading.normalisation import normalise
 from rewardkit import Reward, Score, group_reward
+from rewardkit.extending import shorten
 
 _COMPARED_AS = ("math", "text")
 
@@ -47,7 +48,7 @@ def self_consistency(compared_as: str = "math", *, majority: bool = False) -> Re
             if answer is None or label is None:
                 scores.append(Score(0.0, reason="no final answer"))
                 continue
-            reason = f"{sizes[label]} of {len(completions)} answer {preview(answer)}"
+            reason = f"{sizes[label]} of {len(completions)} answer {shorten(answer)}"
             value: float | None = sizes[label] / len(completions)
             if majority:
                 value = None if is_tied else float(sizes[label] == top)

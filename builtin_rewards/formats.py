@@ -17,6 +17,7 @@ from builtin_rewards.reading.markdown import heading_title, last_code, read_mark
 from builtin_rewards.reading.normalisation import fold, says, shows
 from builtin_rewards.reading.thoughts import after_thinking, begins_in_thought, strip_frame
 from rewardkit import Reward, Score, reward
+from rewardkit.extending import shorten
 
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _SHOWN_CHARS = 200
@@ -128,7 +129,7 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
             return Score(None, reason=f"the row's pattern does not compile: {regex}")
         if (regex.fullmatch if full else regex.search)(completion):
             return Score(1.0, reason="matches")
-        return Score(0.0, reason=f"does not match {expression[:_SHOWN_CHARS]!r}")
+        return Score(0.0, reason=f"does not match {shorten(expression, _SHOWN_CHARS)}")
 
     return regex_match
 
@@ -169,7 +170,7 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
             return Score(0.0, reason="no XML in the completion")
         fault, outermost = _xml_fault(source.strip())
         if fault is None and root is not None and outermost != root:
-            fault = f"the outermost element is {outermost[:_SHOWN_CHARS]!r}, not {root!r}"
+            fault = f"the outermost element is {shorten(outermost, _SHOWN_CHARS)}, not {root!r}"
         return Score(1.0, reason="well-formed") if fault is None else Score(0.0, reason=fault)
 
     return xml_valid

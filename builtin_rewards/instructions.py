@@ -12,7 +12,7 @@ from builtin_rewards.ifeval import KINDS, LEAST, LESS, known_languages
 from builtin_rewards.reading.normalisation import shows
 from builtin_rewards.reading.thoughts import after_thinking, strip_frame
 from rewardkit import Reward, Score, reward
-from rewardkit.extending import shortened
+from rewardkit.extending import shorten, shortened
 
 DEADLINE_S = 60.0  # Seconds that one call may take; loading langdetect's profiles is part of a worker's first one
 _MAX_LISTED = 10
@@ -61,7 +61,7 @@ def _read_arguments(values: Mapping[str, Any], names: Iterable[str]) -> dict[str
         value = int(value) if isinstance(value, float) and value.is_integer() else value
         expected, fits = _REQUIREMENTS.get(name, _TEXT)
         if not fits(value):
-            raise UnusableInstructionError(f"argument {name!r}: expected {expected}, got {repr(value)[:_SHOWN_CHARS]}")
+            raise UnusableInstructionError(f"argument {name!r}: expected {expected}, got {shorten(value)}")
         arguments[name] = value.strip() if isinstance(value, str) else value
     return arguments
 
@@ -69,7 +69,7 @@ def _read_arguments(values: Mapping[str, Any], names: Iterable[str]) -> dict[str
 def _describe(values: Mapping[str, Any]) -> str:
     """Return the arguments that are given on one line, cut to a width."""
     arguments = sorted(name for name, value in values.items() if value is not None)
-    line = ", ".join(f"{name}={repr(values[name])[:_SHOWN_CHARS]}" for name in arguments)
+    line = ", ".join(f"{name}={shorten(values[name])}" for name in arguments)
     return shortened(line, _SHOWN_CHARS)
 
 
@@ -90,7 +90,7 @@ def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Inst
     """Return an instruction from its id, with or without ``en:``; raise UnusableInstructionError."""
     kind = instruction_id.removeprefix("en:")
     if kind not in KINDS:
-        raise UnusableInstructionError(f"unknown instruction {instruction_id[:_SHOWN_CHARS]!r}")
+        raise UnusableInstructionError(f"unknown instruction {shorten(instruction_id)}")
     try:
         checked = _read_arguments(arguments, list(inspect.signature(KINDS[kind]).parameters)[1:])
     except UnusableInstructionError as error:

@@ -17,9 +17,10 @@ from builtin_rewards.reading.answer import answer_as_text, final_answer
 from builtin_rewards.reading.choices import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed, plain_item
 from builtin_rewards.reading.negation import negations
-from builtin_rewards.reading.normalisation import fold, normalise, prepare_lookup, preview, struck_out, uses
+from builtin_rewards.reading.normalisation import fold, normalise, prepare_lookup, struck_out, uses
 from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
+from rewardkit.extending import shorten
 
 _NO_GOLD = Score(None, reason="the row has no answer")
 _NO_TERMS = Score(None, reason="no terms: neither the column 'answer' nor the setting has any")
@@ -42,7 +43,7 @@ def _compare_answers(
 
 
 def _equality_score(text: str, gold: str) -> Score:
-    return Score(float(text == gold), reason=f"{preview(text)} is {'' if text == gold else 'not '}{preview(gold)}")
+    return Score(float(text == gold), reason=f"{shorten(text)} is {'' if text == gold else 'not '}{shorten(gold)}")
 
 
 @reward(score_range=(0, 1))
@@ -174,7 +175,7 @@ def _search(
 
 def _list_terms(terms: Sequence[str]) -> str:
     more = f" and {len(terms) - _SHOWN_TERMS} more" if len(terms) > _SHOWN_TERMS else ""
-    return ", ".join(map(preview, terms[:_SHOWN_TERMS])) + more
+    return ", ".join(map(shorten, terms[:_SHOWN_TERMS])) + more
 
 
 @adjustable
@@ -311,11 +312,11 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
             return _NO_GOLD
         texts = choice_texts((choices,) if isinstance(choices, str) else tuple(choices)) if choices else None
         if texts is None and isinstance(choices, str) and choices.strip():
-            return Score(None, reason=f"the row's choices {preview(choices)} are no list")
+            return Score(None, reason=f"the row's choices {shorten(choices)} are no list")
         letters = alphabet[: len(texts)] if texts else allowed
         gold = gold_letter(answer, letters, texts, first_index)
         if gold is None:
-            return Score(None, reason=f"the row's answer {preview(answer)} is not one of the choices")
+            return Score(None, reason=f"the row's answer {shorten(answer)} is not one of the choices")
         selection, rule = letters_chosen(completion, letters, texts)
         reason = f"{rule} chooses {', '.join(sorted(selection))}, right is {gold}" if selection else "no letter chosen"
         return Score(float(selection == {gold}), reason=reason, metrics={"letters": len(selection)})

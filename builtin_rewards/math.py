@@ -19,10 +19,10 @@ from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.formulas import number_of, reading_fault, right_side, same_formula, split_unit
 from builtin_rewards.reading.labels import Label, bare_number, labels_in, read_label, same_label
 from builtin_rewards.reading.negation import clause_denies, denied_after, denies
-from builtin_rewards.reading.normalisation import preview
 from builtin_rewards.reading.numbers import Quantity, Unit, clean, read_quantity, same_quantity
 from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
+from rewardkit.extending import shorten
 
 DEADLINE_S = 30.0  # Seconds that one call may take; a formula needs milliseconds, and the first call loads mpmath
 
@@ -106,20 +106,20 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     extraction = extract_answer(completion)
     if gold.is_phrase and extraction.rule in UNMARKED:
         if opening_verdict(completion) == gold.text.casefold():
-            return Score(1.0, reason=f"it begins with {preview(gold.text)} ({AnswerRule.VERDICT})")
+            return Score(1.0, reason=f"it begins with {shorten(gold.text)} ({AnswerRule.VERDICT})")
         if not extraction.problem and _same_phrase(gold.text, clean(after_thinking(completion))):
-            return Score(1.0, reason=f"it is {preview(gold.text)}")
+            return Score(1.0, reason=f"it is {shorten(gold.text)}")
     if extraction.stuffed and not extraction.problem and (match := _list_match(gold, extraction, completion, prompt)):
-        return Score(1.0, reason=f"{match} {preview(gold.text)}")
+        return Score(1.0, reason=f"{match} {shorten(gold.text)}")
     if (refusal := _refusal(extraction)) is not None:
         return refusal
     text = extraction.answer or ""
     fault = _difference(gold, text, prompt, prose=_may_be_prose(extraction))
     if fault is None:
-        return Score(1.0, reason=f"{preview(text)} ({extraction.rule}) equals {preview(gold.text)}")
+        return Score(1.0, reason=f"{shorten(text)} ({extraction.rule}) equals {shorten(gold.text)}")
     if gold == _Gold(gold.text, unit=gold.unit) and (reason := reading_fault(gold.text)) is not None:
         return Score(None, reason=f"the gold can be compared as text only: {reason}")
-    return Score(0.0, reason=f"{preview(text)} ({extraction.rule}): {fault}")
+    return Score(0.0, reason=f"{shorten(text)} ({extraction.rule}): {fault}")
 
 
 def _may_be_prose(extraction: Extraction) -> bool:
@@ -136,9 +136,9 @@ def _without_prompt(completion: str, prompt: str) -> str:
 
 def _refusal(extraction: Extraction) -> Score | None:
     if extraction.answer is None or extraction.problem:
-        listing = f": {preview(extraction.answer)}" if extraction.answer is not None else ""
+        listing = f": {shorten(extraction.answer)}" if extraction.answer is not None else ""
         return Score(0.0, reason=f"{extraction.problem or 'no answer in the completion'}{listing}")
-    listing = ", ".join(preview(candidate) for candidate in extraction.candidates[-4:])
+    listing = ", ".join(shorten(candidate) for candidate in extraction.candidates[-4:])
     count = f"{len(extraction.candidates)} distinct final answers ({extraction.rule})"
     return Score(0.0, reason=f"answer stuffing: {count}, the last are {listing}") if extraction.stuffed else None
 
@@ -163,9 +163,9 @@ def _difference(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | 
     """Return how an answer differs from the gold, or why it is not final; ``None`` if it is right."""
     text = clean(answer)
     if gold.is_phrase:
-        return None if _same_phrase(gold.text, text) else f"not the gold {preview(gold.text)}"
+        return None if _same_phrase(gold.text, text) else f"not the gold {shorten(gold.text)}"
     value = _parse(text, prose=prose, attached=gold.unit is not None)
-    fault: str | None = f"not the gold {preview(gold.text)}"
+    fault: str | None = f"not the gold {shorten(gold.text)}"
     if gold.label is not None or isinstance(value, Label):
         fault = None if _same_label(gold, value, right_side(text)) else fault
     elif gold.number is None or value is None:
@@ -173,7 +173,7 @@ def _difference(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | 
     elif same_quantity(gold.number, value):
         fault = None
     elif gold.number.value == value.value or not numbers.readings(gold.number, value):
-        fault = f"another unit than the gold {preview(gold.text)}"
+        fault = f"another unit than the gold {shorten(gold.text)}"
     return _REPEATED if fault is None and prompt and _restates(gold, right_side(text), prompt) else fault
 
 
@@ -201,14 +201,14 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
     """Return how an answer differs from the gold, where at least one of them is a formula."""
     formula, unit = split_unit(answer)
     if numbers.factor_between(gold.unit, unit) != 1:
-        return f"another unit than the gold {preview(gold.text)}"
+        return f"another unit than the gold {shorten(gold.text)}"
     if gold.number is not None and numbers.has_operation(right_side(formula)):
         return _NOT_WORKED_OUT
     gold_formula = gold.text if gold.number is None else f"({gold.number.value}){'%' * gold.number.percent}"
     if same_formula(gold_formula, formula):
         return None
     fault = reading_fault(formula)
-    return f"not the gold {preview(gold.text)}" if fault is None else f"not read: {fault}"
+    return f"not the gold {shorten(gold.text)}" if fault is None else f"not read: {fault}"
 
 
 _NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{numbers.NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
@@ -299,7 +299,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
             return Score(None, reason=gold)
         gold_number = None if gold.label else _number(gold.number, gold.text, gold.unit)
         if gold_number is None:
-            return Score(None, reason=f"the gold is no number: {preview(gold.text)}")
+            return Score(None, reason=f"the gold is no number: {shorten(gold.text)}")
         extraction = extract_answer(_without_prompt(completion, prompt))
         if (refusal := _refusal(extraction)) is not None:
             return refusal
@@ -308,9 +308,9 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         number = _number(value, formula, unit)
         is_fraction = number and math.isclose(number.value.limit_denominator(10**5), number.value, rel_tol=1e-12)
         if number is None or not numbers.readings(gold_number, number):
-            return Score(0.0, reason=f"{preview(text)} ({extraction.rule}): {_NO_NUMBER}")
+            return Score(0.0, reason=f"{shorten(text)} ({extraction.rule}): {_NO_NUMBER}")
         if value is None and gold.number and numbers.has_operation(right_side(formula)) and is_fraction:
-            return Score(0.0, reason=f"{preview(text)} ({extraction.rule}): {_NOT_WORKED_OUT}")
+            return Score(0.0, reason=f"{shorten(text)} ({extraction.rule}): {_NOT_WORKED_OUT}")
         score = _close(gold_number, number, rel, abs)
         is_repeated = bool(score.value) and prompt and _restates(gold, right_side(text), prompt)
         return Score(0.0, reason=_REPEATED, metrics=score.metrics) if is_repeated else score

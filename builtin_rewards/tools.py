@@ -9,9 +9,9 @@ from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.json_values import answer_part, expected_json, same_json
 from builtin_rewards.reading.tool_calls import BROKEN, ToolCall, call_of, calls_in, calls_of
 from rewardkit import Message, Reward, Score, reward
+from rewardkit.extending import shorten
 
 _MAX_EXTRA = 10  # more calls than this many times the expected ones, and this many more, score 0.0 without a comparison
-_SHOWN_CHARS = 80
 
 
 @adjustable
@@ -82,7 +82,7 @@ def _score(expected: Sequence[ToolCall], calls: Sequence[ToolCall], weights: Seq
     exact = sum(is_equal for is_equal, _ in matches)
     misses = [call.name for call, (is_equal, _) in zip(expected, matches, strict=True) if not is_equal]
     reason = f"{exact} of {len(expected)} expected calls made exactly, {len(calls)} calls made"
-    reason += "".join(f"; differs: {name[:_SHOWN_CHARS]!r}" for name in misses[:1])
+    reason += "".join(f"; differs: {shorten(name)}" for name in misses[:1])
     total = max(len(expected), len(calls))
     score = min(sum(worth for _, worth in matches) / total, 1.0)
     return Score(1.0 if exact == total else score, reason=reason, metrics=metrics)  # floats may sum to less

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
+from rewardkit.extending import shorten
 
 _MAX_LISTED = 5
-_SHOWN_CHARS = 80
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*+:"
 _REST = r"(?>(?!\]\(|\)\[)[^\s<>\"`{}|^\x00-\x1f\x7f]){0,4096}+"  # bounded, so that a text of one URL takes linear time
 _URL = re.compile(
@@ -67,7 +67,7 @@ def url_valid(
         """
         urls = map(_trim, _URL.findall(after_thinking(completion)))
         faults = {url: _fault(url, allowed_schemes, domains) for url in urls}
-        complaints = [f"{url[:_SHOWN_CHARS]!r}: {fault}" for url, fault in faults.items() if fault is not None]
+        complaints = [f"{shorten(url)}: {fault}" for url, fault in faults.items() if fault is not None]
         good, total = len(faults) - len(complaints), len(faults)
         metrics = {"good": float(good), "bad": float(len(complaints))}
         if not faults:
@@ -99,11 +99,11 @@ def _fault(url: str, schemes: frozenset[str], domains: tuple[str, ...] | None) -
     is_allowed = _is_public(host) if domains is None else f".{host}".endswith(tuple(f".{name}" for name in domains))
     faults = {
         "a backslash": "\\" in url,
-        f"the scheme {parts.scheme[:_SHOWN_CHARS]!r}": parts.scheme not in schemes,
+        f"the scheme {shorten(parts.scheme)}": parts.scheme not in schemes,
         "a user name before the host": "@" in parts.netloc,
         "no such port": port == 0 or parts.netloc.endswith(":"),
         "a broken percent escape": _BAD_PERCENT.search(url),
-        f"the host {host[:_SHOWN_CHARS]!r} is not one of those allowed": not is_allowed or not _is_named(host),
+        f"the host {shorten(host)} is not one of those allowed": not is_allowed or not _is_named(host),
     }
     return next((fault for fault, occurs in faults.items() if occurs), None)
 

@@ -12,6 +12,7 @@ from typing import Any
 from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.markdown import last_code
 from builtin_rewards.reading.thoughts import strip_frame
+from rewardkit.extending import shorten
 
 _MAX_DEPTH = 100  # the deepest value that a row may expect, so that comparing with it cannot recurse too deep
 _SHOWN_CHARS = 200
@@ -62,7 +63,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
         key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ValueError(f"the key {key[:_SHOWN_CHARS]!r} stands twice in an object")
+        raise ValueError(f"the key {shorten(key, _SHOWN_CHARS)} stands twice in an object")
     return result
 
 

@@ -135,11 +135,6 @@ def normal_words(text: str) -> list[str]:
     return [token for token in tokens if token not in _ARTICLES] or tokens or folded.split()
 
 
-def preview(text: str, chars: int = 60) -> str:
-    """Return the text in quotation marks for a reason, cut after so many characters."""
-    return repr(text if len(text) <= chars else text[:chars] + "...")
-
-
 def shows(text: str) -> bool:
     """Whether a text has a visible character."""
     return any(unicodedata.category(char)[0] in "LNPS" for char in set(text) - _SHOWING_NOTHING)

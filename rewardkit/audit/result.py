@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from rewardkit.audit.lint import Mistake
 from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB, rule_of
-from rewardkit.shown.text import counted
+from rewardkit.shown.text import beginning, counted
 from rewardkit.types import Outcome
 
 JSON_EXAMPLES = 10  # examples of a kind that are in the JSON for a family; the counts tell of all
@@ -58,11 +58,11 @@ class Example:
 
     def as_json(self) -> dict[str, Any]:
         """Return it ready for JSON, a long completion shortened."""
-        text, probe, outcome = self.completion, self.probe, self.outcome
+        probe, outcome = self.probe, self.outcome
         return {
             "line": self.line,
             "name": probe.name,
-            "completion": text if len(text) <= _JSON_CHARS else f"{text[:_JSON_CHARS]}… [{len(text):,} characters]",
+            "completion": beginning(self.completion, _JSON_CHARS),
             "status": outcome.status,
             "score": outcome.score,
             "full": self.full,

@@ -137,7 +137,7 @@ def _read(path: Path, needs: Sequence[str], limit: int | None) -> list[Row]:
     for number, record in records(path):
         if limit is not None and len(rows) >= limit:
             break
-        values = record if isinstance(record, dict) else _object_in(path, number, record)
+        values = record if isinstance(record, dict) else object_in(label, number, record, path)
         if values is None:
             continue
         row = Row(number, values)
@@ -153,9 +153,12 @@ def _read(path: Path, needs: Sequence[str], limit: int | None) -> list[Row]:
     return rows
 
 
-def _object_in(path: Path, line: int, raw: bytes) -> dict[str, Any] | None:
-    """Return the object in a line; ``None`` for a blank one. Files that were joined have marks of byte order inside."""
-    label = name_of(path)
+def object_in(label: str, line: int, raw: bytes, path: Path | None = None) -> dict[str, Any] | None:
+    """Return the object in a line; ``None`` for a blank one. Files that were joined have marks of byte order inside.
+
+    ``path`` is a data set's, whose name and first line may tell that it is of another form. Raises DataError, which
+    names the line, for anything but an object.
+    """
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -175,8 +178,10 @@ def _object_in(path: Path, line: int, raw: bytes) -> dict[str, Any] | None:
     return value
 
 
-def _advice(path: Path, line: int, text: str) -> str:
+def _advice(path: Path | None, line: int, text: str) -> str:
     """Return what to do with a file whose first line and name tell that it is of another form; else ``""``."""
+    if path is None:
+        return ""
     if line == 1 and text.lstrip().startswith("["):
         return "; rows are one object a line; a list of them is read from a file named .json"
     if line == 1 and path.suffix == ".parquet":
@@ -190,7 +195,7 @@ def _advice(path: Path, line: int, text: str) -> str:
 
 def _check_characters(label: str, line: int, values: Mapping[str, Any]) -> None:
     for column, value in values.items():
-        if column == "completion":
+        if column in ("completion", "completions"):
             continue  # a model wrote it, and no trainer reads it from a file
         text = json.dumps([column, value], ensure_ascii=False)
         try:

@@ -16,6 +16,7 @@ from rewardkit.declare.spec import CallContext, Kind, RewardSpec
 from rewardkit.errors import BadReturnError, CoercionError, InfrastructureError, RewardTextError
 from rewardkit.forms import hint_of
 from rewardkit.runtime.finding import CallFinding, bare, describe, failure
+from rewardkit.shown.text import beginning
 from rewardkit.types import Arrived, Cause, Rollout, Score, Unanswered
 from sandbox.workers import INSIDE
 
@@ -242,5 +243,4 @@ def _bad(text: str) -> CallFinding:
 
 def _clean(text: str, limit: int) -> str:
     """Return text that any file and terminal can take: capped, lone surrogates escaped."""
-    text = text if len(text) <= limit else text[:limit] + f" [... {len(text) - limit:,} more characters]"
-    return text.encode("utf-8", "backslashreplace").decode()
+    return beginning(text, limit).encode("utf-8", "backslashreplace").decode()

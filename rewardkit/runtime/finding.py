@@ -15,10 +15,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from rewardkit.shown.text import shorten
 from rewardkit.types import Cause, Unanswered
 from sandbox.workers import Answer
 
-_PREVIEW_CHARS = 80
 _NO_METRICS: Mapping[str, float] = {}
 _MAKE = tuple.__new__
 
@@ -75,14 +75,8 @@ def decode(answer: object, rollouts: int) -> CallFinding:
 
 
 def describe(value: object) -> str:
-    """Return a value's type and beginning; of a long list or text only the beginning is written out."""
-    if isinstance(value, str | bytes | list | tuple):
-        text = repr(value[:_PREVIEW_CHARS])
-    elif isinstance(value, dict | set | frozenset):
-        text = f"of {len(value)}"
-    else:
-        text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= _PREVIEW_CHARS else text[:_PREVIEW_CHARS] + '...'}"
+    """Return a value's type and repr; of a long value only a part is written out."""
+    return f"{type(value).__name__} {shorten(value)}"
 
 
 def _fields(finding: CallFinding) -> dict[str, object]:

@@ -42,6 +42,11 @@ def shortened(text: str, chars: int = MAX_LINE_CHARS, *, around: str | None = No
     return plain(f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}")
 
 
+def beginning(text: str, chars: int) -> str:
+    """Return the text, or its first characters with the number that it has; line breaks stay."""
+    return text if len(text) <= chars else f"{text[:chars]}… [{len(text):,} characters]"
+
+
 def shorten(value: object, chars: int = 80) -> str:
     """Return a value's repr of at most so many characters, at a bounded cost; its type's name if it has no repr."""
     if type(value) is str and len(value) <= chars // 2:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 from rewardkit.errors import DataError
 from rewardkit.loading.config import key_twice
-from rewardkit.rows.strict_json import decode, reason_of
+from rewardkit.rows.reader import object_in
 
 SUFFIXES = (".jsonl", ".yaml", ".yml")  # Endings of files that may hold cases
 
@@ -62,7 +62,9 @@ def read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as wrong:
-        raise DataError(f"{path}: not UTF-8: {wrong.reason} at byte {wrong.start}") from None
+        before = wrong.object[: wrong.start]
+        line, byte = before.count(b"\n") + 1, len(before) - before.rfind(b"\n") - 1
+        raise DataError(f"{path}:{line}: not UTF-8: {wrong.reason} at byte {byte}; save it in UTF-8") from None
     except OSError as reason:
         raise DataError(f"{path}: {reason.strerror or reason}") from reason
 
@@ -88,22 +90,13 @@ def _from_jsonl(path: Path, text: str) -> Source:
     entries: list[Entry] = []
     start = 1 if text.startswith("\ufeff") else 0
     for number, line in enumerate(text[start:].split("\n"), 1):
-        if line.strip():
-            entries.append(_json_entry(f"{path}:{number}", line, start))
+        values = object_in(str(path), number, line.encode())
+        if values is not None:
+            entries.append(Entry(f"{path}:{number}", values, span=functools.partial(_json_span, line, start)))
         start += len(line) + 1
     if entries and "reward" in entries[0].values and not {"completion", "completions"} & entries[0].values.keys():
         return Source(entries[0], entries[1:])
     return Source(Entry(str(path), {}), entries)
-
-
-def _json_entry(where: str, line: str, offset: int) -> Entry:
-    try:
-        values = decode(line)
-    except ValueError as wrong:
-        raise DataError(f"{where}: {reason_of(wrong)}") from None
-    if not isinstance(values, dict):
-        raise DataError(f"{where}: expected a JSON object, got a {type(values).__name__}")
-    return Entry(where, values, span=functools.partial(_json_span, line, offset))
 
 
 def _json_span(line: str, offset: int, steps: Steps) -> Span | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rewardkit.shown.text import shortened
+from rewardkit.shown.text import beginning, shortened
 
 _COLUMN_CHARS = 200
 _TEXT_CHARS = 600
@@ -20,9 +20,8 @@ def quoted(text: object, chars: int = _TEXT_CHARS) -> str:
         unit = _repeated(text)
         if unit is not None:
             return f"{unit!r} * {len(text) // len(unit):,}"
-        return f"{text[:chars]!r}… ({len(text):,} characters)"
-    preview = repr(text)
-    return preview if len(preview) <= 2 * chars else f"{preview[:chars]}… ({len(preview):,} characters)"
+        return f"{text[:chars]!r}… [{len(text):,} characters]"
+    return beginning(repr(text), 2 * chars)
 
 
 def _repeated(text: str) -> str | None:

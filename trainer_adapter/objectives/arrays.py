@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardkit import ObjectiveError
+from rewardkit.extending import shorten
 
 if TYPE_CHECKING:
     import torch
@@ -207,9 +208,9 @@ def _array(name: str, value: Any) -> NDArray[Any]:
         if array.dtype.kind == "O":
             array = array.astype(np.float64)  # None becomes nan
     except (TypeError, ValueError, RuntimeError) as error:  # ragged rows, objects, a tensor that has a gradient
-        raise ObjectiveError(f"{name}={_preview(value)}: expected an array of numbers ({error})") from error
+        raise ObjectiveError(f"{name}={shorten(value, 60)}: expected an array of numbers ({error})") from error
     if array.dtype.kind not in "biuf":
-        raise ObjectiveError(f"{name}={_preview(value)}: expected an array of numbers, got {array.dtype}")
+        raise ObjectiveError(f"{name}={shorten(value, 60)}: expected an array of numbers, got {array.dtype}")
     return array
 
 
@@ -217,15 +218,10 @@ def _tensor(name: str, value: object, xp: ModuleType, device: object) -> Any:
     try:
         tensor = xp.as_tensor(value, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ObjectiveError(f"{name}={_preview(value)}: expected an array of numbers ({error})") from error
+        raise ObjectiveError(f"{name}={shorten(value, 60)}: expected an array of numbers ({error})") from error
     if tensor.is_complex():
-        raise ObjectiveError(f"{name}={_preview(value)}: expected an array of real numbers, got {tensor.dtype}")
+        raise ObjectiveError(f"{name}={shorten(value, 60)}: expected an array of real numbers, got {tensor.dtype}")
     return tensor
-
-
-def _preview(value: object) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def refuse_row(is_wrong: Array, complaint: str) -> None:

@@ -16,6 +16,7 @@ from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion, RecordedPrompt
+from rewardkit.shown.text import beginning
 from rewardkit.types import Outcome, Status
 
 PAGE, MOST = 50, 200  # Rows of a page unless asked otherwise, and at most
@@ -251,13 +252,11 @@ def completion(opened: OpenRun, query: Query) -> dict[str, Any]:
 
 
 def _score(name: str, version: int, outcome: Outcome) -> dict[str, Any]:
-    output = {key: _cut(value) if isinstance(value, str) else value for key, value in output_fields(outcome).items()}
+    output = {
+        key: (beginning(value, TEXT_CHARS) or None) if isinstance(value, str) else value  # the logs show all of it
+        for key, value in output_fields(outcome).items()
+    }
     return {"reward": name, "version": version, "key": f"{name}_v{version}", **call_fields(outcome), **output}
-
-
-def _cut(text: str) -> str | None:
-    """Return the beginning of a text beside a score; the logs show all of it."""
-    return (text if len(text) <= TEXT_CHARS else f"{text[:TEXT_CHARS]} …") if text else None
 
 
 class _Key(NamedTuple):

@@ -14,6 +14,7 @@ from rewardkit.errors import RecordError
 from rewardkit.record.log_pages import LogPlace, Wanted, newest
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Completion, LogEntry, StepSummary
+from rewardkit.shown.text import shortened
 from rewardkit.types import Cause, Outcome, Status
 
 BARS = 60  # Parts of the run in the strip of a reward, at most
@@ -100,8 +101,7 @@ def _summary(outcome: Outcome) -> tuple[str, str]:
 
 
 def _one_line(text: str) -> str:
-    lines = " \u21b5 ".join(line.strip() for line in text[: 4 * WORDS].splitlines() if line.strip())
-    return lines if len(lines) <= WORDS and len(text) <= 4 * WORDS else f"{lines[:WORDS]}\u2026"
+    return shortened(" \u21b5 ".join(line for line in text[: 8 * WORDS].splitlines() if line.strip()), WORDS)
 
 
 def _entry(run: RunReader, query: Query) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from rewardkit import (
     reward,
 )
 from rewardkit.loading.registry import resolve
+from rewardkit.rows import read_rows
 from rewardkit.testing import CaseResult, FakeJudge, Runtimes, Table, cases, read_table, rollouts_from_rows
 from rewardkit.testing.table import table_of
 from rewardkit.testing.verdict import Bench
@@ -284,7 +285,7 @@ def test_a_jsonl_table_may_begin_with_its_reward(tmp_path: Path) -> None:
         ("t.yaml", "- ? [a]\n  : b", "expected a key that is a word"),
         ("t.jsonl", "", "no cases in it"),
         ("t.jsonl", "{", "t.jsonl:1: not JSON"),
-        ("t.jsonl", "[]", "t.jsonl:1: expected a JSON object, got a list"),
+        ("t.jsonl", "[]", "t.jsonl:1: expected a JSON object, got '[]'"),
         ("t.jsonl", '{"completion": NaN}', "t.jsonl:1: NaN is not a JSON number"),
         ("t.jsonl", '{"a": 1, "a": 2}', "key 'a' stands there twice"),
         ("t.jsonl", '{"completion": "a", "n": [1e999]}', "t.jsonl:1: 1e999 is too large for a number"),
@@ -318,6 +319,32 @@ def test_a_wrong_table_is_refused_with_file_line_and_key(tmp_path: Path, name: s
         read_table(tmp_path / name)
     assert str(refused.value).startswith(str(tmp_path / name))
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"[]",
+        b"4 ",
+        b'{"a": 1, "a": 2}',
+        b'{"n": NaN}',
+        b'{"n": 1e999}',
+        b'"\xff"',
+        b'{"prompt": "\\ud83d"}',
+        b"[" * 9999,
+    ],
+    ids=repr,
+)
+def test_a_table_refuses_a_line_in_the_words_of_a_data_set(tmp_path: Path, line: bytes) -> None:
+    """Both are read by one reader: file, line, value and fix are the same."""
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(b'{"completion": "4", "expect": 1}\n' + line)
+    with pytest.raises(DataError) as of_rows:
+        read_rows(path)
+    with pytest.raises(DataError) as of_table:
+        read_table(path)
+    assert str(of_rows.value) == str(of_table.value)
 
 
 def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_long_output_is_cut_in_its_row(tmp_path: Path) -> None:
         recorder.record(batch, step=0)
     with Run.open(tmp_path / "one") as run:
         (row,) = _asked(OpenRun(run, RunCache()))["entries"]
-        assert len(row["words"]) == WORDS + 1
+        assert len(row["words"]) == WORDS
 
 
 @pytest.mark.parametrize(
