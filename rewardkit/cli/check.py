@@ -146,7 +146,10 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
 def _to_score(
     leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path, check: RewardCheck
 ) -> tuple[list[Rollout], list[int]]:
-    """Return right answers to score and the lines of their rows; groups are made of fewer rows, for the same cost."""
+    """Return right answers to score and the lines of their rows; warn where a reward that waits for others has none.
+
+    Groups are made of fewer rows, for the same cost.
+    """
     bad = {misfit.line for misfit in check.misfits}
     rows = [(row, form) for row, form in _references(leaf, lines, gold, path) if row.line not in bad]
     if not rows and leaf.spec.is_async and lines:

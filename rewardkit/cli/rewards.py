@@ -52,7 +52,7 @@ def is_config(references: str) -> bool:
 
 
 def split(references: str) -> list[str]:
-    """Return the references in a comma-separated list; raises ConfigError where one is empty."""
+    """Return the references in a comma-separated list; raise ConfigError where one is empty or is a file of data."""
     parts = [part.strip() for part in _COMMA.split(references)]
     if not all(parts):
         raise ConfigError(f"{references!r}: expected file.py, file.py:name or module:name, separated by commas")

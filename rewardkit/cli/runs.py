@@ -52,15 +52,15 @@ def runs_command(
     if not prune and (name or older_than is not None or yes):
         raise ConfigError("--name, --older-than and --yes say what --prune removes; give --prune, too")
     records = place_of_runs(folder)
-    runs = [_described(run, records) for run in records.names()]
+    runs = [_row_of(run, records) for run in records.names()]
     if prune:
         _prune(runs, records, name, older_than, yes=yes, as_json=as_json)
         return
     finish({"folder": str(records), "runs": runs}, lambda: _show(runs, records), as_json=as_json)
 
 
-def _described(name: str, folder: RunsPlace) -> dict[str, Any]:
-    """Return what the table has of a run; where it cannot be read, why."""
+def _row_of(name: str, folder: RunsPlace) -> dict[str, Any]:
+    """Return a run's row of the table; where its record cannot be read, ``error`` says why."""
     record = folder.run(name)
     empty = dict.fromkeys(("began", "seen", "steps", "last_step", "completions", "running"))
     row: dict[str, Any] = {"name": name, **empty, "rewards": [], "bytes": record.size(), "error": None}
@@ -173,5 +173,5 @@ def _last_sign(run: dict[str, Any], folder: RunsPlace) -> float:
 
 
 def _refuse_running(name: str, folder: RunsPlace) -> None:
-    if _described(name, folder)["running"]:
+    if _row_of(name, folder)["running"]:
         raise RecordError(f"{folder.run(name).label}: still being written; end the run first")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rewardkit.dashboard.as_json import plain
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Floats, Whole
-from rewardkit.record.values import RecordedPrompt
+from rewardkit.record.values import PromptSums, RecordedPrompt
 
 SLICE_S = 0.1  # Seconds of reading after which an answer says how far it came; the next one goes on from there
 STRETCH = 20_000  # Completions that are summed in one query
@@ -143,7 +143,7 @@ class PromptIndex:
         self._count = count
         self._orders.clear()
 
-    def _add(self, rows: list[tuple[int, int | None, int, int, float | None, float | None]]) -> None:
+    def _add(self, rows: list[PromptSums]) -> None:
         if not rows:
             return
         prompts, epochs, counts, scored, best, sums = zip(*rows, strict=True)

@@ -68,7 +68,7 @@ def result_of(job: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
 
 
 def in_one_line(text: str) -> str:
-    """Return an error in one line; of a traceback the last line, with the place in the file that does not import."""
+    """Return an error's first and last lines as one, with the line number in a file that does not import."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) < 2:
         return text.strip()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.record.table import CAUSE_TYPE, CompletionTable, Floats, Whole, Words
+from rewardkit.record.values import PromptSums
 
 Tuples = Callable[..., list[tuple[Any, ...]]]
 Named = Callable[[Sequence[int]], list[tuple[str, int, str]]]
@@ -90,14 +91,10 @@ _COLUMNS = 12
 _SCORES = "SELECT batch, prompt, CAST(epoch AS INTEGER), status, scores FROM completion WHERE id > ? AND id <= ?"
 
 
-def score_sums(
-    tuples_of: Tuples, named: Named, reward: str, after: int, until: int
-) -> list[tuple[int, int | None, int, int, float | None, float | None]]:
+def score_sums(tuples_of: Tuples, named: Named, reward: str, after: int, until: int) -> list[PromptSums]:
     """Return sums of a reward's scores over completions with ``after < id <= until``, by prompt and by whole epoch.
 
-    All its versions count together. What it skipped or failed at is counted, and in no sum. A row has the prompt's
-    index, the epoch without its fraction, the number of completions, of those scored, the best score and the sum of the
-    scores; ``None`` where none is scored.
+    All its versions count together. What it skipped or failed at counts as a completion, and is in no sum.
     """
     rows = tuples_of(_SCORES, after, until)
     batches = _batches(tuples_of, sorted({row[0] for row in rows}))
@@ -114,12 +111,12 @@ def score_sums(
     scores_of: dict[tuple[int, int | None], list[float]] = {}
     for row, score in zip(rows, scores.tolist(), strict=True):
         scores_of.setdefault((row[1], row[2]), []).append(score)
-    return [(*key, *_summed(values)) for key, values in scores_of.items()]
-
-
-def _summed(values: Sequence[float]) -> tuple[int, int, float | None, float | None]:
-    numbers = [value for value in values if value == value]
-    return len(values), len(numbers), max(numbers, default=None), sum(numbers) if numbers else None
+    sums = []
+    for (prompt, epoch), values in scores_of.items():
+        numbers = [value for value in values if value == value]  # nan stands for no score
+        best, total = (max(numbers), sum(numbers)) if numbers else (None, None)
+        sums.append(PromptSums(prompt, epoch, len(values), len(numbers), best, total))
+    return sums
 
 
 def _batches(tuples_of: Tuples, ids: Sequence[int]) -> dict[int, _Batch]:

@@ -28,7 +28,7 @@ from rewardkit.record.store import RecordRow
 from rewardkit.record.sums import RecordedSums
 from rewardkit.record.table import CompletionTable, Floats
 from rewardkit.record.texts import unpacked
-from rewardkit.record.values import Completion, LogEntry, RecordedPrompt, Version
+from rewardkit.record.values import Completion, LogEntry, PromptSums, RecordedPrompt, Version
 from rewardkit.types import Outcome, Rollout, Status
 
 
@@ -302,22 +302,16 @@ class RunReader(RecordedSums):
         with self._decoding():
             return read_table(self._tuples, self._named, low, high, split, prompt)
 
-    def prompt_sums(
-        self, after: int, until: int, reward: str | None = None
-    ) -> list[tuple[int, int | None, int, int, float | None, float | None]]:
+    def prompt_sums(self, after: int, until: int, reward: str | None = None) -> list[PromptSums]:
         """Return sums over a stretch of completions, by prompt and by whole epoch.
 
         Args:
             after: Only completions with a greater ``id``.
             until: Only those with this ``id`` or a smaller one.
             reward: Whose scores are summed, all its versions together; ``None`` for the totals.
-
-        Returns:
-            The prompt's index, the epoch without its fraction, the number of completions, the number of those with a
-            total or score, the best of these and their sum.
         """
         if reward is None:
-            return self._tuples(questions.PROMPT_SUMS, after, until)
+            return [PromptSums(*row) for row in self._tuples(questions.PROMPT_SUMS, after, until)]
         with self._decoding():
             return score_sums(self._tuples, self._named, reward, after, until)
 

@@ -72,6 +72,17 @@ class PromptEpoch(NamedTuple):
     best: float | None  # The greatest of them
 
 
+class PromptSums(NamedTuple):
+    """Sums over the completions of one prompt in one epoch, of their totals or of one reward's scores."""
+
+    prompt_index: int
+    epoch: int | None  # Without its fraction
+    completions: int  # How many there are
+    scored: int  # How many of them have a total or score
+    best: float | None  # The greatest; `None` where none has one
+    sum: float | None
+
+
 class BatchSums(NamedTuple):
     """Sums over the completions of a batch, for the curves that are about no single reward."""
 

@@ -233,7 +233,7 @@ class Updates:
         self._resolve(changes.vote(self._open(), ready.change.id, self._process, self._step, ready.problem))
 
     def _resolve(self, change: RewardChange | None) -> None:
-        """Take in how far the change is that this process has voted on; the record was asked for it just now."""
+        """Accept or drop the change that was voted on, by its state in the record; ``None`` where it is gone."""
         with self._lock:
             ready = self._voted
             if ready is None or (change is not None and change.state is ChangeState.ASKED):

@@ -255,9 +255,10 @@ class Runtime:
         self.start()
         if self._pool is None:
             return
+        limit_s = MAX_LOADS * self._load_timeout_s
         try:
-            if not self._pool.wait_loaded(MAX_LOADS * self._load_timeout_s):
-                raise RewardLoadError("the workers did not load the rewards in time; give them longer: load_timeout_s")
+            if not self._pool.wait_loaded(limit_s):
+                raise RewardLoadError(f"the workers did not load the rewards in {limit_s:g} s; raise load_timeout_s")
         except (WorkerStartError, PoolClosedError) as error:
             raise RewardLoadError(str(error)) from error
 

@@ -126,7 +126,7 @@ class Module:
         return [statement for statement in self.statements if id(statement) in numbers]
 
     def fragment(self, node: ast.AST) -> Fragment:
-        """Return what one of the module's nodes says, and the names that it takes from the module; read once."""
+        """Return the digest of one of the module's nodes and the names that it uses; computed once."""
         fragment = self._fragments.get(id(node))
         if fragment is None:
             text = shape(without_markers(node, self.imports))

@@ -1,5 +1,6 @@
 """Tool use over several turns: the right calls, each without an error, and an answer at the end."""
 
+from builtin_rewards.matching import contains_all
 from builtin_rewards.tools import tool_call
 from rewardkit import Message, Score, Step, reward, step_reward
 
@@ -18,7 +19,8 @@ def closed(completion: list[Message], final: str) -> Score:
     """The last turn is the assistant's, calls nothing, and has the answer in it."""
     last = completion[-1] if completion else {}
     answer = "" if last.get("tool_calls") or last.get("role") != "assistant" else str(last.get("content") or "")
-    return Score(float(final.casefold() in answer.casefold()), answer[:80] or "no closing answer")
+    score: Score = contains_all(completion=answer, answer=final)
+    return score
 
 
 agent = (0.4 * tool_call + 0.2 * clean + 0.4 * closed).named("agent")

@@ -81,7 +81,7 @@ class NodeHost:
             self._pool.wait_loaded(MAX_LOADS * order.load_timeout_s)  # where a reward cannot be loaded, this names it
             raise
         if not self._pool.wait_loaded(MAX_LOADS * order.load_timeout_s):
-            raise WorkerStartError("the workers did not load the rewards in time")
+            raise WorkerStartError(f"the workers did not load the rewards in {MAX_LOADS * order.load_timeout_s:g} s")
         return HostReady(self._workers, versions, level)
 
     def take(self, number: int, common: bytes, segments: Sequence[bytes], calls: Sequence[CallOrder]) -> None:
