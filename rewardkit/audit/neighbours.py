@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from rewardkit.audit.gold import Gold, GoldShape, following, gold_of, in_other_unit, letter, mentions, written
-from rewardkit.audit.probe import Wrong
+from rewardkit.audit.probe import Wrong, first_of_each
 
 SHARES = (Fraction(1, 1000), Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
 """How far the nearest numbers are, as shares of the gold."""
@@ -32,8 +32,8 @@ def neighbours(gold: Gold) -> list[Wrong]:
         ends = (("its first letter", gold.text[0]), ("its last letter", gold.text[-1]))
         answers += [Wrong(name, text, "part") for name, text in ends if text.isalpha()]
         answers += [answer._replace(partial=True) for answer in _other_digits(gold.text)]
-    wrong = [answer for answer in reversed(answers) if answer.text.strip() and not _is_gold(answer.text, gold)]
-    return list({answer.text: answer for answer in wrong}.values())[::-1]
+    wrong = (answer for answer in answers if answer.text.strip() and not _is_gold(answer.text, gold))
+    return first_of_each(wrong, lambda answer: answer.text)
 
 
 def _is_gold(text: str, gold: Gold) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rewardkit.audit.probe import first_of_each
 from rewardkit.audit.rows import ChosenRows, chosen
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
@@ -99,14 +100,7 @@ def best_places(pool: Sequence[PaidCompletion], count: int) -> list[int]:
     scores = [paid.score for paid in pool if paid.score is not None]
     middle = (min(scores) + max(scores)) / 2 if scores else 0.0
     scored = ((paid.score, index) for index, paid in enumerate(pool) if paid.score is not None)
-    prompts: set[str] = set()
-    texts: set[tuple[str, str]] = set()
-    first: list[int] = []
-    later: list[int] = []
-    for _, index in sorted((pair for pair in scored if pair[0] >= middle), reverse=True):
-        prompt, text = repr(pool[index].prompt), repr(pool[index].completion)
-        if (prompt, text) not in texts:
-            (later if prompt in prompts else first).append(index)
-        prompts.add(prompt)
-        texts.add((prompt, text))
-    return sorted([*first, *later][:count])
+    best = [index for _, index in sorted((pair for pair in scored if pair[0] >= middle), reverse=True)]
+    different = first_of_each(best, lambda index: (repr(pool[index].prompt), repr(pool[index].completion)))
+    of_new_prompts = first_of_each(different, lambda index: repr(pool[index].prompt))
+    return sorted([*dict.fromkeys([*of_new_prompts, *different])][:count])
