@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,9 +39,7 @@ def overviews(summaries: Sequence[StepSummary]) -> list[RewardOverview]:
 def _overview(reward: str, steps: Sequence[StepSummary]) -> RewardOverview:
     with_mean = [step for step in steps if step.mean is not None]
     groups = sum(step.groups for step in steps)
-    causes: dict[str, int] = {}
-    for cause, number in itertools.chain.from_iterable(step.failed.items() for step in steps):
-        causes[cause] = causes.get(cause, 0) + number
+    causes = sum((Counter(step.failed) for step in steps), Counter[str]())
     return RewardOverview(
         reward=reward,
         means=[step.mean for step in steps],
@@ -52,7 +50,7 @@ def _overview(reward: str, steps: Sequence[StepSummary]) -> RewardOverview:
         high=max((step.high for step in steps if step.high is not None), default=None),
         scored=sum(step.scored for step in steps),
         skipped=sum(step.skipped for step in steps),
-        failed=dict(sorted(causes.items(), key=lambda pair: -pair[1])),
+        failed=dict(causes.most_common()),
         p50_s=_median([step.p50_s for step in steps]),
         p95_s=_median([step.p95_s for step in steps]),
         flat_share=sum(step.flat_groups for step in steps) / groups if groups else None,

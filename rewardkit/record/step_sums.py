@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,10 +16,7 @@ def summed_step(key: tuple[Any, ...], parts: Sequence[Any]) -> StepSummary:
 
     Where no call scored, the defaults that stand in for failed calls are all that the numbers are of, and tell nothing.
     """
-    causes: dict[str, int] = {}
-    for part in parts:
-        for cause, number in json.loads(part["causes"]).items():
-            causes[cause] = causes.get(cause, 0) + number
+    causes = sum((Counter(json.loads(part["causes"])) for part in parts), Counter[str]())
     scored = sum(part["scored"] for part in parts)
     counted = [part for part in parts if part["counted"] and scored]
     sizes = [part["counted"] for part in counted]
@@ -32,7 +30,7 @@ def summed_step(key: tuple[Any, ...], parts: Sequence[Any]) -> StepSummary:
         version=version,
         scored=scored,
         skipped=sum(part["skipped"] for part in parts),
-        failed=causes,
+        failed=dict(causes),
         counted=sum(part["counted"] for part in parts),
         mean=mean,
         std=None if std is None or mean is None else without_noise(std, mean),

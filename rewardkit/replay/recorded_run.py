@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import os
 from typing import TYPE_CHECKING, Any
@@ -83,10 +84,7 @@ class Run(RunReader):
         Raises:
             RecordError: pandas is not installed.
         """
-        try:
-            import pandas  # not needed for anything else, and heavy
-        except ImportError as missing:
-            raise RecordError("to_pandas needs the library pandas: pip install pandas") from missing
+        pandas = _library("pandas")
         kinds, values = self._columns()
         return pandas.DataFrame(
             {name: pandas.Series(those, dtype=_pandas_type(kinds[name], those)) for name, those in values.items()}
@@ -98,10 +96,7 @@ class Run(RunReader):
         Raises:
             RecordError: polars is not installed.
         """
-        try:
-            import polars  # not needed for anything else, and heavy
-        except ImportError as missing:
-            raise RecordError("to_polars needs the library polars: pip install polars") from missing
+        polars = _library("polars")
         types = {"int": polars.Int64, "float": polars.Float64, "bool": polars.Boolean, "text": polars.String}
         kinds, values = self._columns()
         return polars.DataFrame(values, schema={name: types[kinds[name]] for name in values})
@@ -138,6 +133,13 @@ class Run(RunReader):
         drawn = "".join(f"<div>{chart_svg(chart)}</div>" for chart in charts)
         grid = "display:grid;grid-template-columns:repeat(auto-fill,minmax(280px,1fr));gap:12px"
         return f'<style>{STYLE}</style><div style="{grid}">{drawn}</div>'
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)  # heavy, and not needed for anything else
+    except ImportError as missing:
+        raise RecordError(f"to_{name} needs the library {name}: pip install {name}") from missing
 
 
 def _pandas_type(kind: str, values: list[Any]) -> str | None:

@@ -20,7 +20,6 @@ from rewardkit.types import Cause, Outcome, Status
 BARS = 60  # Parts of the run in the strip of a reward, at most
 WORDS = 300  # Characters of what an entry said that stand in its row
 _STATUSES = tuple(Status)
-_CAUSES = tuple(Cause)
 _MOST_ROWS = 200
 
 
@@ -41,7 +40,7 @@ def filters_of(run: RunReader, query: Query) -> Wanted:
     first, last = query.integer("first"), query.integer("last")
     if first is not None and last is not None and first > last:
         raise RecordError(f"first={first}: expected a step up to last={last}")
-    status, cause = query.choice("status", _STATUSES), query.choice("cause", _CAUSES)
+    status, cause = query.choice("status", _STATUSES), query.choice("cause", tuple(Cause))
     versions = None
     if reward is not None or number is not None:
         versions = tuple(
