@@ -42,7 +42,7 @@ class RewardFunction:
         return False
 
     def set_up(self) -> None:
-        """See that what it needs is there; a runtime calls this once, in its own process.
+        """Check that what it needs is there; a runtime calls this once, in its own process.
 
         Raises:
             RewardDefinitionError: Something is missing; the message says what helps.

@@ -13,12 +13,12 @@ from sandbox.workers.collector import CollectorPaused
 
 
 def parse(text: str) -> ast.Module:
-    """Return the tree of a module's text; raises what ``ast.parse`` raises."""
+    """Return the tree of a module's text; raise what ``ast.parse`` raises."""
     with CollectorPaused():
         return ast.parse(text)
 
 
 def parse_expression(text: str) -> ast.expr:
-    """Return the tree of one expression; raises what ``ast.parse`` raises."""
+    """Return the tree of one expression; raise what ``ast.parse`` raises."""
     with CollectorPaused():
         return ast.parse(text, mode="eval").body

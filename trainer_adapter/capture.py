@@ -178,7 +178,7 @@ class Capture:
 
     @_harmless
     def begins(self, step: int) -> None:
-        """Training begins after so many steps: what a run that goes on will do again is taken out of the record."""
+        """Note that training begins after so many steps; take out of the record what a run that goes on does again."""
         if step > 0 and self.recorder.rank == 0:
             self.recorder.rewind(step)
 

@@ -167,7 +167,7 @@ class Trace(Protocol):
 
 
 def trace_value(trace: Trace) -> float | None:
-    """Return the sum of what a trace of verifiers' has as rewards so far, weighted; ``None`` without any."""
+    """Return the weighted sum of the rewards that a trace of verifiers has so far; ``None`` without any."""
     rewards = [reward for reward in trace.rewards.values() if reward is not None]
     return sum(float(reward.score) * float(reward.weight) for reward in rewards) if rewards else None
 

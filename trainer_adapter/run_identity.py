@@ -219,7 +219,7 @@ def own_rank() -> int:
 
 
 def is_first_process() -> bool:
-    """Whether this is the first of a training's processes, or the only one: what is beside the weights, it writes."""
+    """Whether this is the first of a training's processes, or the only one; it writes all but the weights."""
     return own_rank() == 0
 
 

@@ -114,7 +114,7 @@ def verl_score(
 
 
 def _shared(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the completions of one prompt have in common."""
+    """Return the fields that are the same for all completions of a prompt."""
     return {name: value for name, value in fields.items() if name not in _VARYING}
 
 

@@ -101,6 +101,6 @@ class GroupFunction(PromptedFunction):
         raise NotImplementedError
 
     async def ask(self, questions: Mapping[K, Question], read: Read[K, T]) -> dict[K, T | JudgeError]:
-        """Ask all questions together; return what was read of each reply, or the error that tells why nothing was."""
+        """Ask all questions together; return each reply's reading, or the error that says why it has none."""
         answers = await self.attempts([*questions.values()], [functools.partial(read, key) for key in questions])
         return dict(zip(questions, answers, strict=True))

@@ -72,7 +72,7 @@ class GradingFunction(PromptedFunction):
         return () if isinstance(plan, Score) else tuple(question for question in plan.questions if not question.index)
 
     def _plan(self, columns: Mapping[str, Any]) -> _QuestionPlan | Score:
-        """Return what is asked, or the score if nothing is."""
+        """Return the questions to ask, or the score where there is nothing to ask."""
         if reason := self.columns.missing(columns):
             return Score(None, reason)
         prompt, answer = self.columns.prompt_turns(columns), turns_of(columns["completion"], "completion")

@@ -82,7 +82,7 @@ Members: TypeAlias = tuple[Reward[..., Any], ...]
 
 
 def check_members(owner: str, members: Iterable[Any]) -> tuple[Members, tuple[float, float] | None]:
-    """Return the members of a chain or a jury, and the range of their scores; raises JudgeSetupError."""
+    """Return the members of a chain or a jury, and the range of their scores; raise JudgeSetupError."""
     members, names = tuple(members), set[str]()
     if len(members) < 2:
         raise JudgeSetupError(f"{owner} is made of at least 2 rewards, got {len(members)}")

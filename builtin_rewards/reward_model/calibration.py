@@ -80,7 +80,7 @@ class Calibration:
         return 1 / self.slope
 
     def __call__(self, score: float) -> float:
-        """Return what a score becomes."""
+        """Return the calibrated value of a score."""
         if self.method == "isotonic":
             xs, ys = zip(*self.knots, strict=True)
             return float(np.interp(score, xs, ys))

@@ -140,7 +140,7 @@ class ScoringFunction(RewardFunction, Versioned):
         return repr((sorted((name, repr(value)) for name, value in settings.items()), self.steps_column))
 
     def load(self) -> None:
-        """Load the models, so that what is wrong with them is told before the first call."""
+        """Load the models, so that a fault of theirs is reported before the first call."""
         self.scorer()
 
     @property

@@ -31,7 +31,7 @@ def audit_rows(
 def audit_completions(
     reward: Composable, rows: ChosenRows, settings: AuditSettings, scorer: Scorer, tick: Tick
 ) -> ExploitAudit:
-    """Score the changed completions of a run, as ``recorded.rows_of`` has them; raises as :func:`audit_rows` does."""
+    """Score the changed completions of a run, as ``recorded.rows_of`` has them; raise as :func:`audit_rows` does."""
     return _audit(MutantRounds, ExploitAssessment, reward, rows, settings, scorer, tick)
 
 

@@ -61,7 +61,7 @@ def left_out(reward: Reward[..., Any]) -> dict[str, str]:
 
 
 def skippable(name: str, where: str) -> str:
-    """Return the name of a family or of a rule of thumb; raises RewardDefinitionError for any other."""
+    """Return the name of a family or of a rule of thumb; raise RewardDefinitionError for any other."""
     names = list(dict.fromkeys([*map(str, Family), *KINDS]))
     if name not in names:
         raise RewardDefinitionError(f"{where}: no family or rule of thumb {name!r}; expected {', '.join(names)}")

@@ -99,7 +99,7 @@ def _of_rows(
 
 
 def _between(text: str | None, run: RunReader) -> tuple[int, int] | None:
-    """Return the first and last step of ``--steps``, ``None`` for all; raises ConfigError where the run lacks them."""
+    """Return the first and last step of ``--steps``, ``None`` for all; raise ConfigError where the run lacks them."""
     span, steps = steps_of(text), run.steps()
     if span is not None and not any(span[0] <= step <= span[1] for step in steps):
         has = f"it has {steps[0]} to {steps[-1]}" if steps else "it has none"

@@ -80,7 +80,7 @@ def section(name: str, title: str, *parts: str, note: str = "") -> Markup:
 
 
 def folded_away(title: str, *parts: str) -> Markup:
-    """Return what is seen once its title is clicked."""
+    """Return an element that shows its parts once its title is clicked."""
     return element("details", element("summary", title), *parts)
 
 

@@ -120,7 +120,7 @@ def _commands() -> dict[str, importlib.metadata.EntryPoint]:
 
 
 def _load(name: str) -> Any:
-    """Return a command; one that says what is wrong where it does not load; ``None`` for no such."""
+    """Return the command of a name, or one that says why it does not load; ``None`` for an unknown name."""
     point = _commands().get(name)
     if point is None:
         return None

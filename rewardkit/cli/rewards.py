@@ -28,7 +28,7 @@ _DATA = (".jsonl", ".json", ".csv", ".parquet", ".gz")
 
 @contextlib.contextmanager
 def importing(name: str) -> Iterator[None]:
-    """Within it, what a reward file prints goes to stderr, for stdout is for results; a long import is told there."""
+    """Send what a reward file prints to stderr, as stdout is for results, and report a long import there."""
     ended = threading.Event()
 
     def tell() -> None:
@@ -80,7 +80,7 @@ def chosen(references: str, timeout_s: float | None = None, *, here: bool = Fals
 
 
 def with_timeout(reward_set: RewardSet, timeout_s: float | None) -> RewardSet:
-    """Return rewards with seconds that stand in for every one's own timeout; ``None`` keeps these."""
+    """Return rewards with this timeout in place of their own; ``None`` keeps theirs."""
     if timeout_s is None:
         return reward_set
     changed = functools.cache(lambda leaf: leaf.with_options(timeout_s=timeout_s))  # what is shared stays shared
@@ -125,7 +125,7 @@ class Leaves:
 
 
 def listed(references: str) -> list[Composable]:
-    """Return the rewards of references, also where two have one name; raises RewardError where one leads nowhere."""
+    """Return the rewards of references, also where two have one name; raise RewardError where one leads nowhere."""
     if is_config(references):
         return list(chosen(references).rewards.values())
     with importing(references):

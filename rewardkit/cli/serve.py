@@ -110,7 +110,7 @@ def _ended_by_a_signal() -> Iterator[None]:
 
 
 def _warnings(runtime: Runtime, group_size: int | None) -> list[str]:
-    """Return what is better known before a trainer asks."""
+    """Return warnings of what would disappoint a trainer that asks."""
     from rewardkit.serving.app import groups_among
 
     groups = groups_among(runtime.rewards)

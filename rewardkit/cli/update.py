@@ -55,7 +55,7 @@ def update_command(
 
 
 def _wish(name: str, function: str | None, weight: float | None, *, shadow: bool, add: bool, remove: bool) -> Wish:
-    """Return the change that the command line means; raises ConfigError where it means none, or several."""
+    """Return the change that the command line means; raise ConfigError where it means none, or several."""
     actions = [option for option, flag in (("--shadow", shadow), ("--add", add), ("--remove", remove)) if flag]
     if len(actions) > 1:
         raise ConfigError(f"{' and '.join(actions)}: give one of them")
@@ -84,7 +84,7 @@ def _print(answer: Update, wait_s: float) -> None:
 
 
 def outcome_line(answer: Update, wait_s: float) -> str:
-    """Return in one line what came of a change."""
+    """Return the outcome of a change in one line."""
     if answer.state is ChangeState.ASKED:
         return (
             f"asked (change {answer.change}), and not yet applied: the training gave no answer in {wait_s:g} s. The "

@@ -57,7 +57,7 @@ def union_convert(coercers: Sequence[Coercer], expected: str) -> Convert:
 
 
 def _text_steps(members: Sequence[Coercer]) -> tuple[list[Convert], list[Convert]]:
-    """Return what a text is offered to before, and after, the members that read brackets."""
+    """Return the members that a text is offered to before those that read brackets, and those after them."""
     before = [_NARROW.get(member.convert, member.convert) for member in members if member.order < TextOrder.STRUCTURED]
     after = [member.convert for member in members if member.order > TextOrder.STRUCTURED]
     return before, after + [member.convert for member in members if member.convert in _NARROW]

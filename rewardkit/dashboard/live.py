@@ -54,7 +54,7 @@ class Live:
         self._numbers = itertools.count(time.time_ns() // 1_000_000)  # after a restart, others than before
 
     def full(self, browser: str = "") -> bool:
-        """Whether there are as many streams as there may be, of all or of one browser."""
+        """Whether there are so many streams, of all browsers or of this one, that no further one may begin."""
         return self._streams.total() >= MOST_STREAMS or self._streams[browser] >= MOST_OF_BROWSER
 
     @property

@@ -62,7 +62,7 @@ class RunCache:
             return value
 
     def empty(self) -> None:
-        """Forget all but the diagnosis, which is small, and which the list of runs tells of."""
+        """Forget all but the diagnosis, which is small and shown in the list of runs."""
         with self._lock:
             for key in [entry for entry in self._entries if entry != DIAGNOSIS]:
                 del self._entries[key]

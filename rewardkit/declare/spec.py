@@ -404,12 +404,12 @@ def _fillers(kind: Kind, annotation: object) -> dict[str, Filler]:
 
 
 def _row(kind: Kind, rollout: Rollout | Arrived) -> Iterator[tuple[Any, Any]]:
-    """Return a row's columns as a call is told them with all others."""
+    """Yield the columns that a call gets with all others, as its ``example``."""
     return (item for item in rollout.example.items() if _is_told(kind, *item))
 
 
 def _is_told(kind: Kind, column: object, value: object) -> bool:
-    """Whether a call is told a column with all others: no live environments, and of a group what all of it shares."""
+    """Whether a call gets a column with all others: not live environments, nor what a group's rows do not share."""
     return column != ENVIRONMENTS_COLUMN and not (kind is Kind.GROUP and is_own(column, value))
 
 

@@ -70,7 +70,7 @@ class Evidence:
         return value
 
     def errors_of(self, reward: str) -> str:
-        """Return where a reward's errors are to be seen, as a command; ``RUN`` stands for the run."""
+        """Return the command that shows a reward's errors; ``RUN`` stands for the run."""
         if not self.recorded:
             return "rewardkit score shows them"
         return f"rewardkit logs RUN --reward {reward} --status failed"

@@ -63,7 +63,7 @@ def _mostly(best: float, worst: float, share: float) -> str:
 
 
 def _flat_share(baseline: Evidence | None) -> tuple[float, float] | None:
-    """Return the share of flat groups in a baseline, and what it is at most."""
+    """Return the share of flat groups in a baseline, and its upper bound."""
     if baseline is None:
         return None
     parts = grouped(baseline.table.rewards, baseline.table.groups)

@@ -51,7 +51,7 @@ class LiveHealth:
         return self._metrics
 
     def begins(self, step: int) -> None:
-        """Take notice that a step begins, so that those before it are recorded. Never waits.
+        """Note that a step begins, so that those before it are recorded. Never waits.
 
         What was recorded before the first such step, of a run that goes on, is history: nothing of it is told again.
         """

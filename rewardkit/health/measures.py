@@ -71,7 +71,7 @@ def mean_of(values: ArrayLike) -> float:
 
 
 def lower_share(values: ArrayLike, size: float = 1.0) -> float:
-    """Return what a share is at least: its mean less ``Z`` standard errors.
+    """Return the lower bound of a share: its mean less ``Z`` standard errors.
 
     ``size`` completions stand behind each value, which bounds how little the shares may seem to vary.
     """
@@ -79,7 +79,7 @@ def lower_share(values: ArrayLike, size: float = 1.0) -> float:
 
 
 def upper_share(values: ArrayLike, size: float = 1.0) -> float:
-    """Return what a share is at most: its mean and ``Z`` standard errors; see :func:`lower_share`."""
+    """Return the upper bound of a share: its mean and ``Z`` standard errors; see :func:`lower_share`."""
     return _bound(values, size, Z)
 
 

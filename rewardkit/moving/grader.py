@@ -56,10 +56,10 @@ class AskedModel(Protocol):
         """Whether all calls must be made on one host."""
 
     def set_up(self) -> None:
-        """See that the model is there."""
+        """Check that the model is there."""
 
     async def grade(self, messages: list[dict[str, Any]]) -> Score:
-        """Return what it says of a conversation."""
+        """Return the grade of a conversation."""
 
 
 @dataclass(frozen=True, eq=False)

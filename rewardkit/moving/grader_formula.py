@@ -50,7 +50,7 @@ class Formula:
                 raise RewardDefinitionError(f"{where}: {self.text!r}: {fault}")
 
     def value(self, numbers: Mapping[str, float]) -> float:
-        """Return what it comes to.
+        """Return the value of the formula.
 
         Raises ArithmeticError where it divides by zero or exceeds a float, and ValueError for a root or logarithm
         outside its domain.

@@ -144,7 +144,7 @@ def rows_of(
     before: int = 0,
     versions: Mapping[str, str] | None = None,
 ) -> BatchRows:
-    """Return what is kept of a batch.
+    """Return the rows that a record keeps of a batch.
 
     ``num_generations`` is ``None`` for groups by prompt and row, whose advantages are computed for each by itself.
     ``handed`` has the scores as the trainer was told them, whose weighted sums are then its rewards in place of the

@@ -252,7 +252,7 @@ def _refuse(connection: RecordConnection, change: int, reason: str) -> None:
 
 
 def _tell(connection: RecordConnection, change: int) -> None:
-    """Write down what was decided as an event."""
+    """Record a decision as an event."""
     decided = change_of(connection, change)
     assert decided is not None
     details = ("digits", "weight", "reference")

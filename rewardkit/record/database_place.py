@@ -142,7 +142,7 @@ class DatabasePlace:
         return ServerTarget(lambda: opening(self.connect_to_write), self.address)
 
     def errors(self) -> contextlib.AbstractContextManager[None]:
-        """Return a context that changes nothing: what a server says names the run already."""
+        """Return a context that changes nothing, as the errors of a server name the run already."""
         return contextlib.nullcontext()
 
     def is_lock(self, error: Exception) -> bool:

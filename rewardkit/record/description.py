@@ -41,7 +41,7 @@ class Description(NamedTuple):
 
 
 def describe(reward: Composable) -> Description:
-    """Return what is kept of a reward as it is now."""
+    """Return the description of a reward as it is now, for the record."""
     location = next(_places(reward), None)
     reference, module = (None, None) if location is None else location
     sources = dict.fromkeys(filter(None, map(_source, reward.leaves)))

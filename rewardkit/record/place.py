@@ -51,7 +51,7 @@ class RecordPlace(Protocol):
 
     @property
     def secrets(self) -> Mapping[str, str]:
-        """What of the place must stand in no record, by a name for it."""
+        """Secrets of the place that no record may hold, by a name for each."""
 
     def exists(self) -> bool:
         """Return whether a record was made: there is a file that is not empty, or the run's schema."""

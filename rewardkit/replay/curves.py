@@ -174,7 +174,7 @@ class Curves:
             column += [None] * (len(steps) - len(column))
 
     def _cells(self, step: int) -> Iterator[tuple[Place, Number]]:
-        """Yield what is known of a step."""
+        """Yield the curves' values of a step."""
         if step in self._sums:
             cells = dict(_total_cells(self._sums[step]))
             yield from cells.items()

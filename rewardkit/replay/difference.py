@@ -123,7 +123,7 @@ class Both:
         new: Sequence[Outcome],
         steps: Sequence[int | None] | None = None,
     ) -> None:
-        """Take in what both versions say of a portion; ``steps`` says those of its completions, where they differ."""
+        """Add both versions' outcomes of a portion; ``steps`` are those of its completions, where they differ."""
         for parts, outcomes in zip(self._columns, (old, new), strict=True):
             parts.append(Column.of(outcomes))
         self._ids.extend(portion.ids)

@@ -35,7 +35,7 @@ def metric_shown(
 
 
 def head_of(run: RunReader) -> dict[str, Any]:
-    """Return what stands above all that is shown of a run."""
+    """Return the head of a run's pages, which is shown above everything else."""
     sessions = run.sessions
     first: Mapping[str, Any] = sessions[0]["about"] if sessions else {}
     return {

@@ -102,7 +102,7 @@ def scored(
 
 
 def score(run: RunReader, scorer: SingleScorer, portion: Portion, count: Count) -> list[Outcome]:
-    """Return what a reward says of a portion; a column that is missing is told as the run's."""
+    """Return a reward's outcomes of a portion; an error on a missing column says that the run lacks it."""
     check_rollouts(scorer.reward.leaves, portion.rollouts, whose=f"a row of the run {run.name!r}")
     return scorer.score(portion, count)
 

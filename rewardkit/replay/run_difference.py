@@ -199,7 +199,7 @@ def _side(run: RunReader, subject: Subject, stored: Stored, finder: VersionFinde
 
 
 def _compared(run: RunReader, sides: Sequence[_VersionSide], stored: Stored, left_out: Counter[str]) -> Places:
-    """Return which completions are compared: those of which the record knows a side, and the other can be had."""
+    """Return which completions are compared: those with one side in the record whose other side can be had."""
     recorded = [side.has_outcome for side in sides if side.subject.version is not None]
     mask = np.logical_or.reduce(recorded) if recorded else np.ones(len(stored), bool)
     for side in sides:

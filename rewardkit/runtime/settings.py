@@ -40,7 +40,7 @@ def leaves_of(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
 def weights_of(
     rewards: Mapping[str, Composable], weights: Sequence[float] | Mapping[str, float] | None
 ) -> dict[str, float]:
-    """Return each reward's weight by name; raises RewardDefinitionError where those given do not match."""
+    """Return each reward's weight by name; raise RewardDefinitionError where those given do not match."""
     names = list(rewards)
     if weights is None:
         parts = {leaf for reward in rewards.values() if isinstance(reward, Composite) for leaf in reward.leaves}

@@ -293,7 +293,7 @@ class _Request:
 
     @property
     def announced_bytes(self) -> float:
-        """How long the body is said to be; infinite where that is not said."""
+        """The announced length of the body; infinite where none is announced."""
         if b"transfer-encoding" in self._headers:
             return math.inf
         length = self._headers.get(b"content-length", b"0")

@@ -371,7 +371,7 @@ def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> st
 
 
 def _hint(text: str) -> str:
-    """Return what is told where the mouse rests."""
+    """Return the hint that shows where the mouse rests."""
     return f"<title>{_escaped(shortened(text, 200))}</title>"
 
 

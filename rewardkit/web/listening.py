@@ -67,7 +67,7 @@ class _Standing(NamedTuple):
 
 
 def _standing(connection: H11Protocol, *, is_crowded: bool) -> _Standing | None:
-    """Return how a connection stands that waits for its client; ``None`` for one that waits for the server."""
+    """Return the state of a connection that waits for its client; ``None`` for one that waits for the server."""
     unsent = connection.transport.get_write_buffer_size()
     is_idle = connection.cycle is None or connection.cycle.response_complete
     is_uploading = is_crowded and not is_idle and connection.cycle.more_body

@@ -91,7 +91,7 @@ def unanswered(call: Call, status: CallStatus, message: str) -> Fate:
 
 
 def overdue(call: Call, *, tainted: bool) -> Fate:
-    """Return the fate of one whose time is up; threads that others left may have slowed it."""
+    """Return the fate of a call whose time is up; ``tainted`` where threads that others left may have slowed it."""
     message = timeout_message(call)
     return unanswered(call, CallStatus.TIMEOUT, message) if tainted else Fate(call.terms, CallStatus.TIMEOUT, message)
 

@@ -67,7 +67,7 @@ class Clock:
                 self._resume(self._count())
 
     def end(self) -> None:
-        """The call is over: whatever it left running stops no clock any more."""
+        """End the call's clock, which nothing that the call left running can stop any more."""
         with _lock:
             self._over = True
             self._count()

@@ -111,7 +111,7 @@ def _why_no_url(url: Any) -> str | None:
 
 
 async def ask_once(backend: Backend, request: Request) -> Reply | JudgeError:
-    """Return the reply, or the error that tells why none came, without its cause, which may hold the key."""
+    """Return the reply, or an error that says why no reply came, without its cause, which may hold the key."""
     addressee = Addressee(name_of(backend), request.model, backend.key() if isinstance(backend, Server) else None)
     options, messages = dict(request.options), [dict(message) for message in request.messages]
     try:

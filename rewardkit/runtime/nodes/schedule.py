@@ -92,7 +92,7 @@ class Schedule:
         self._nodes[node] = _Node(workers, now)
 
     def sends(self, bytes_of: Callable[[int, Call], int]) -> list[Send]:
-        """Return what is to be sent now; it counts as sent.
+        """Return what to send now; it counts as sent.
 
         Args:
             bytes_of: Says how many bytes travel with a call of a job; not asked for what stays at home.
