@@ -13,7 +13,7 @@ from trainer_adapter.objectives.arrays import ArrayT, Reduction
 
 
 def bradley_terry_probability(chosen: ArrayT, rejected: ArrayT) -> ArrayT:
-    """Return the probability that the first of each pair is preferred: arrays.sigmoid(chosen - rejected).
+    """Return the probability that the first of each pair is preferred: sigmoid(chosen - rejected).
 
     The model of Bradley and Terry (1952, Biometrika 39, 324-345) with strengths exp(score).
 
