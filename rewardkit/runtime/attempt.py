@@ -10,16 +10,18 @@ import traceback
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Rational, Real
+from typing import TypeGuard, TypeVar
 
 from rewardkit.declare.options import RewardOptions
 from rewardkit.declare.spec import CallContext, Kind, RewardSpec
 from rewardkit.errors import BadReturnError, CoercionError, InfrastructureError, RewardTextError
 from rewardkit.forms import hint_of
-from rewardkit.runtime.finding import CallFinding, bare, describe, failure
+from rewardkit.runtime.finding import CallFinding, bare, describe, failure, type_name
 from rewardkit.shown.text import beginning
 from rewardkit.types import Arrived, Cause, Rollout, Score, Unanswered
 from sandbox.workers import INSIDE
 
+_Error = TypeVar("_Error", bound=BaseException)
 _MAX_REASON_CHARS = 10_000
 _MAX_ERROR_CHARS = 2_000
 _MAX_TRACE_CHARS = 8_000
@@ -39,9 +41,9 @@ def attempt(
     try:
         value = spec.function(**spec.bind(rollouts, context, places))
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and INSIDE not in os.environ:
+        if _is(error, KeyboardInterrupt) and INSIDE not in os.environ:
             raise
-        return _with_hint(spec, _raised(error))
+        return _with_hint(spec, failure_of(error))
     if type(value) is float and spec.any_finite_score and value - value == 0.0:
         return bare(value)  # the usual case; inf - inf and nan - nan are not 0
     return finding_of(spec, value, len(rollouts))
@@ -62,7 +64,7 @@ async def attempt_async(
     except CancelledError:
         raise
     except BaseException as error:
-        return _with_hint(spec, _raised(error))
+        return _with_hint(spec, failure_of(error))
     return finding_of(spec, value, len(rollouts))
 
 
@@ -97,7 +99,7 @@ def score_of(options: RewardOptions, value: object) -> Score:
 
 
 def _unreadable(value: object, error: BaseException) -> CallFinding:
-    return _bad(f"returned a {type(value).__name__} that cannot be read: {type(error).__name__}: {_message(error)}")
+    return _bad(f"returned a {type_name(value)} that cannot be read: {type_name(error)}: {_message(error)}")
 
 
 def _row(options: RewardOptions, value: object) -> CallFinding:
@@ -129,7 +131,7 @@ def _of_score(options: RewardOptions, score: Score) -> CallFinding:
         if number is None or not math.isfinite(number):
             text = describe(value) if number is None or isinstance(value, float) else _not_finite(value, number)
             return _bad(f"returned metric {name!r}={text}; expected a finite number")
-        metrics[str(name)] = number
+        metrics[_clean(str(name), _MAX_ERROR_CHARS)] = number
     reason = None if score.reason is None else _clean(str(score.reason), _MAX_REASON_CHARS)
     return CallFinding(finding.score, reason, metrics, tuple(map(_record, score.unanswered)))
 
@@ -148,7 +150,7 @@ def _group(options: RewardOptions, value: object, rollouts: int) -> CallFinding:
     if len(value) != rollouts:
         return _bad(f"returned {len(value)} scores for a group of {rollouts} completions")
     return CallFinding(
-        rows=tuple(_raised(row, 0) if isinstance(row, Exception) else _row(options, row) for row in value)
+        rows=tuple(failure_of(row, 0) if isinstance(row, Exception) else _row(options, row) for row in value)
     )
 
 
@@ -183,28 +185,39 @@ def _hint(value: object) -> str:
     return ""
 
 
-def _raised(error: BaseException, ours: int = 1) -> CallFinding:
+def failure_of(error: BaseException, ours: int = 1) -> CallFinding:
     """Return the finding that an error makes, without the first frames of its traceback, ``ours`` of them."""
-    if isinstance(error, CoercionError):
-        return failure(Cause.COERCION, _clean(_message(error), _MAX_ERROR_CHARS))
-    if isinstance(error, InfrastructureError):
-        return failure(Cause.INFRASTRUCTURE, _clean(_message(error), _MAX_ERROR_CHARS), is_final=not error.retry)
-    if isinstance(error, RewardTextError):
-        trace = error.trace and _clean(error.trace, _MAX_TRACE_CHARS)
-        return failure(Cause(error.cause), _clean(_message(error), _MAX_ERROR_CHARS), trace)
-    if isinstance(error, BadReturnError):
-        return _bad(_message(error))
     try:
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if (finding := _own_failure(error)) is not None:
+            return finding
+        text = f"{type_name(error)}: {error}" if str(error) else type_name(error)
         text += _notes(error)
-        if isinstance(error, MemoryError):
+        if _is(error, MemoryError):
             text += _memory_limit()
         frames = traceback.extract_tb(error.__traceback__)[ours:]
         frames = [frame for frame in frames if frame.filename != _OF_STEPS][-_MAX_FRAMES:]
-        trace = "".join(traceback.format_list(frames)) or None
-    except BaseException as own_error:  # an error whose own __str__ raises
-        text, trace = f"{type(error).__name__} (its message cannot be read: {type(own_error).__name__})", None
-    return failure(Cause.EXCEPTION, _clean(text, _MAX_ERROR_CHARS), trace and _clean(trace, _MAX_TRACE_CHARS))
+        trace = _clean("".join(traceback.format_list(frames)), _MAX_TRACE_CHARS) or None
+        return failure(Cause.EXCEPTION, _clean(text, _MAX_ERROR_CHARS), trace)
+    except BaseException as own_error:  # an error whose own __str__, or any attribute, raises
+        text = f"{type_name(error)} (its message cannot be read: {type_name(own_error)})"
+        return failure(Cause.EXCEPTION, _clean(text, _MAX_ERROR_CHARS))
+
+
+def _own_failure(error: BaseException) -> CallFinding | None:
+    """Return the finding of an error of rewardkit's own that has a cause of its own; ``None`` for others."""
+    if _is(error, CoercionError):
+        return failure(Cause.COERCION, _clean(_message(error), _MAX_ERROR_CHARS))
+    if _is(error, InfrastructureError):
+        return failure(Cause.INFRASTRUCTURE, _clean(_message(error), _MAX_ERROR_CHARS), is_final=not error.retry)
+    if _is(error, RewardTextError):
+        trace = error.trace and _clean(error.trace, _MAX_TRACE_CHARS)
+        return failure(Cause(error.cause), _clean(_message(error), _MAX_ERROR_CHARS), trace)
+    return _bad(_message(error)) if _is(error, BadReturnError) else None
+
+
+def _is(error: BaseException, kind: type[_Error]) -> TypeGuard[_Error]:
+    """Return whether an error is of a kind, by its type alone: its ``__class__`` may lie."""
+    return issubclass(type(error), kind)
 
 
 def _message(error: BaseException) -> str:
@@ -212,7 +225,7 @@ def _message(error: BaseException) -> str:
     try:
         return f"{error}{_notes(error)}"
     except BaseException as own_error:
-        return f"(its message cannot be read: {type(own_error).__name__})"
+        return f"(its message cannot be read: {type_name(own_error)})"
 
 
 def _notes(error: BaseException) -> str:
@@ -242,5 +255,6 @@ def _bad(text: str) -> CallFinding:
 
 
 def _clean(text: str, limit: int) -> str:
-    """Return text that any file and terminal can take: capped, lone surrogates escaped."""
+    """Return plain text that any file and terminal can take: capped, lone surrogates escaped."""
+    text = str.__str__(text)  # a subclass may have methods of its own
     return beginning(text, limit).encode("utf-8", "backslashreplace").decode()

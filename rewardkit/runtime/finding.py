@@ -21,6 +21,7 @@ from sandbox.workers import Answer
 
 _NO_METRICS: Mapping[str, float] = {}
 _MAKE = tuple.__new__
+_NAME_OF: Callable[[type], str] = type.__dict__["__name__"].__get__
 
 
 class CallFinding(NamedTuple):
@@ -76,7 +77,12 @@ def decode(answer: object, rollouts: int) -> CallFinding:
 
 def describe(value: object) -> str:
     """Return a value's type and repr; of a long value only a part is written out."""
-    return f"{type(value).__name__} {shorten(value)}"
+    return f"{type_name(value)} {shorten(value)}"
+
+
+def type_name(value: object) -> str:
+    """Return the name of a value's type, whatever its metaclass makes of that."""
+    return str.__str__(_NAME_OF(type(value)))
 
 
 def _fields(finding: CallFinding) -> dict[str, object]:

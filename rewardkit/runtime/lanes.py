@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit.errors import RewardError, RewardLoadError, RuntimeClosedError
-from rewardkit.runtime.attempt import attempt, attempt_async
+from rewardkit.runtime.attempt import attempt, attempt_async, failure_of
 from rewardkit.runtime.finding import encode
 from rewardkit.runtime.plan import Plan, RewardCall
 from rewardkit.runtime.settle import Settler
@@ -142,13 +142,21 @@ def _wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
         return (await asyncio.gather(asyncio.ensure_future(coroutine), return_exceptions=True))[0]
 
     answers: list[Any] = []
+
+    def run() -> None:
+        try:
+            answers.append(asyncio.run(result()))
+        except BaseException as error:  # of a task that the call started, which ends the loop
+            if issubclass(type(error), KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                raise
+            answers.append(failure_of(error))
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        answers.append(asyncio.run(result()))
+        run()
     else:
-        context = contextvars.copy_context()
-        thread = threading.Thread(target=lambda: answers.append(context.run(asyncio.run, result())))
+        thread = threading.Thread(target=contextvars.copy_context().run, args=[run])
         thread.start()
         thread.join()
     if isinstance(answers[0], asyncio.CancelledError):

@@ -5,7 +5,6 @@ A target is a callable ``(common, segments, places) -> JSON text or a float``.
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import math
 import os
@@ -21,10 +20,9 @@ from sandbox.workers import capture
 from sandbox.workers.job import Answer
 from sandbox.workers.page import Page
 from sandbox.workers.steady import Keeper, Steady
-from sandbox.workers.wire import BatchView, Channel, RecordWriter
+from sandbox.workers.wire import BatchView, Channel, RecordWriter, raise_descriptor
 
 WEIGH_S = 0.01  # seconds for which a measure of memory counts: asking the kernel takes longer than a short call
-OUR_DESCRIPTORS_FROM = 400  # a worker's own descriptors have numbers above those of a reward's files
 CHANNEL_LOST = 71  # exit code of a worker whose own descriptors were closed under it
 BROKEN = 70  # exit code of a worker whose own code failed, for what some call did to it
 
@@ -57,9 +55,7 @@ class Desk:
     def batch(self, batch: int, common: bytes) -> None:
         """Open a batch whose file came with the frame."""
         (descriptor,) = self.channel.take_descriptors(1)
-        own = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, OUR_DESCRIPTORS_FROM)
-        os.close(descriptor)
-        self.batches[batch] = BatchView(own, loads(common))  # noqa: S301 - the parent is trusted
+        self.batches[batch] = BatchView(raise_descriptor(descriptor), loads(common))  # noqa: S301 - the parent is trusted
 
     def drop(self, batch: int) -> None:
         view = self.batches.pop(batch, None)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from sandbox.workers import capture, shell, worker
 from sandbox.workers.desk import BROKEN, TargetFunction
 from sandbox.workers.steady import Steady
-from sandbox.workers.wire import Channel, MalformedError, parse_json
+from sandbox.workers.wire import Channel, MalformedError, parse_json, raise_descriptor
 from sandbox.workers.worker import Payload
 
 ANSWER_S = 5.0  # seconds that a nursery has to fork a worker
@@ -147,7 +147,7 @@ def _fork_worker(
                 shell.lead_session(warden, shell.WORKER_OOM_SCORE)
                 shell.adopt_orphans()
                 capture.descriptors_closed = False
-                code = worker.serve(lane, width, payload, *shell.raise_descriptors(descriptors), loaded=loaded)
+                code = worker.serve(lane, width, payload, *map(raise_descriptor, descriptors), loaded=loaded)
             else:
                 channel.send_json(["forked", number, forked])
                 os.write(go_writer, b"x")

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import os
 import resource
 import signal
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
-
-from sandbox.workers.desk import OUR_DESCRIPTORS_FROM
 
 WORKER_OOM_SCORE = 500  # where memory runs out, the kernel takes a worker before the trainer
 NURSERY_OOM_SCORE = 700  # and a nursery before a worker: without it everything goes on, more slowly
+OPEN_FILES = 1024  # soft limit of open files, at least, where the hard limit lets a worker have it
 ADOPTION_S = 10.0  # seconds in which the kernel hands an orphan to the warden
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -76,13 +73,12 @@ def wait_for_parent(parent: int) -> None:
         time.sleep(0.0005)
 
 
-def raise_descriptors(descriptors: Iterable[int]) -> list[int]:
-    """Move descriptors above those of a reward's own files."""
-    copies = []
-    for descriptor in descriptors:
-        copies.append(fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, OUR_DESCRIPTORS_FROM))
-        os.close(descriptor)
-    return copies
+def allow_open_files() -> None:
+    """Raise a low soft limit of open files, such as macOS's 256, as far as the hard one lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def silence() -> None:

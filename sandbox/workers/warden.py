@@ -27,7 +27,7 @@ from sandbox.workers import shell, worker
 from sandbox.workers.desk import BROKEN
 from sandbox.workers.nursery import ForkRequest, Nursery
 from sandbox.workers.nursery import run as run_nursery
-from sandbox.workers.wire import Channel, MalformedError, channel_pair
+from sandbox.workers.wire import Channel, MalformedError, channel_pair, raise_descriptor
 from sandbox.workers.worker import Payload
 
 MAX_NURSERIES = 3  # nurseries for the same rewards that may be lost; one that cannot be is not tried again
@@ -38,6 +38,7 @@ def main(control: int, parent: int) -> None:
     """Run the warden on the given control socket until the parent says close or is gone."""
     os.setsid()
     shell.ignore_signals()
+    shell.allow_open_files()
     _close_others(control)
     Warden(Channel(socket.socket(fileno=control)), parent).run()
 
@@ -143,7 +144,7 @@ class Warden:
             code = BROKEN
             try:
                 self._leave_warden(warden, shell.WORKER_OOM_SCORE)
-                descriptors = shell.raise_descriptors(request.descriptors)
+                descriptors = list(map(raise_descriptor, request.descriptors))
                 code = worker.serve(request.lane, request.width, self._payloads[request.slot], *descriptors)
             finally:
                 os._exit(code)
@@ -169,7 +170,7 @@ class Warden:
                 ours.close()
                 request.close()
                 self._leave_warden(warden, shell.NURSERY_OOM_SCORE)
-                (descriptor,) = shell.raise_descriptors([theirs.detach()])
+                descriptor = raise_descriptor(theirs.detach())
                 run_nursery(payload, Channel(socket.socket(fileno=descriptor)), warden)
             finally:
                 os._exit(0)

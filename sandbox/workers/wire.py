@@ -10,12 +10,14 @@ from __future__ import annotations
 import array
 import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import math
 import mmap
 import os
 import pickle
+import resource
 import socket
 import struct
 import threading
@@ -34,12 +36,41 @@ RECORDS_BYTES = 1 << 28  # size of a results file; memory is taken only for what
 _MAX_RECORD_BYTES = 1 << 26
 _PIECE_BYTES = 1 << 16
 _POPULATE = getattr(mmap, "MAP_POPULATE", 0)
+LOW_DESCRIPTORS = 32  # lower numbers are /dev/null in a worker: code may write to one that was its log file elsewhere
+_OWN_DESCRIPTORS_FROM = 400  # a worker's own descriptors have numbers above those of a reward's files
 
 
 class MalformedError(ValueError):
     """A worker's own code does not send such data: some call wrote it."""
 
 
+@contextlib.contextmanager
+def naming_open_files() -> Iterator[None]:
+    """Have the error for too many open files name the limit."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        reason = f"this process may have {soft} files open, and the workers need more; raise it with ulimit -n"
+        raise OSError(errno.EMFILE, f"{reason} (up to {hard}), or have fewer workers") from error
+
+
+def own_descriptors_from() -> int:
+    """Return the lowest number for a worker's own descriptors: 400, or less where few files may be open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _OWN_DESCRIPTORS_FROM if soft == resource.RLIM_INFINITY else min(_OWN_DESCRIPTORS_FROM, soft // 2)
+
+
+def raise_descriptor(descriptor: int) -> int:
+    """Move a descriptor above those of a reward's own files."""
+    own = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, own_descriptors_from())
+    os.close(descriptor)
+    return own
+
+
+@naming_open_files()
 def anonymous_file(name: str, size: int = 0) -> int:
     """Return the descriptor of a new file in memory that no other process can name.
 
@@ -63,7 +94,8 @@ def read_only(descriptor: int) -> int:
     """Return a descriptor through which a file in memory can only be read, where the system can give one."""
     with contextlib.suppress(OSError):
         return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
-    return os.dup(descriptor)
+    with naming_open_files():
+        return os.dup(descriptor)
 
 
 def map_shared(descriptor: int, size: int, *, writable: bool) -> mmap.mmap:
@@ -139,6 +171,7 @@ class Channel:
         self.sock.close()
 
 
+@naming_open_files()
 def channel_pair(send_s: int = 5) -> tuple[Channel, socket.socket]:
     """Return our channel, which waits ``send_s`` seconds for a peer that does not read, and the peer's socket."""
     ours, theirs = socket.socketpair()

@@ -21,9 +21,8 @@ from sandbox.workers.desk import Desk, TargetFunction, cells_of
 from sandbox.workers.page import Page, page_bytes
 from sandbox.workers.serial import SerialLane
 from sandbox.workers.steady import INSIDE, Steady
-from sandbox.workers.wire import Channel, RecordWriter, map_shared
+from sandbox.workers.wire import LOW_DESCRIPTORS, Channel, RecordWriter, map_shared, own_descriptors_from
 
-_LOW_DESCRIPTORS = 32  # lower numbers are /dev/null in a worker: code may write to one that was its log file elsewhere
 _MAX_LOAD_ERROR_CHARS = 20_000
 
 Payload = dict[int, tuple[str, bytes]]
@@ -92,8 +91,8 @@ def load(payload: Payload) -> dict[int, TargetFunction]:
 
 def fill_low_descriptors() -> None:
     """Let low numbers lead nowhere, for as long as the worker lives."""
-    null = os.open(os.devnull, os.O_RDWR)
-    while null < _LOW_DESCRIPTORS:
+    null, low = os.open(os.devnull, os.O_RDWR), min(LOW_DESCRIPTORS, own_descriptors_from())
+    while null < low:
         null = os.dup(null)
     os.close(null)
 

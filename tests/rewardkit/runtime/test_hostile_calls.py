@@ -16,13 +16,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Container, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 import pytest
 from patience import LONG_S, alive, in_time, kept_time
 
-from rewardkit import Cause, InfrastructureError, Outcome, Reward, Rollout, Runtime, ScoreBatch, Status, reward
+from rewardkit import Cause, InfrastructureError, Outcome, Reward, Rollout, Runtime, Score, ScoreBatch, Status, reward
+from rewardkit.errors import RewardTextError
 from sandbox.workers.page import Page
 
 ROWS = 60
@@ -453,19 +454,95 @@ class _Odd:
         raise SystemExit
 
 
-def _raises_what_cannot_be_told() -> float:
-    raise _Untellable
+class _Liar(Exception):
+    retry = False
+
+    @property
+    def __class__(self) -> Any:
+        return type(self).kind
+
+    kind: type[BaseException] = InfrastructureError
+
+
+class _Interrupts(_Liar):
+    kind = KeyboardInterrupt
+
+
+def _hidden() -> type[Exception]:
+    class Nameless(type):
+        def __getattribute__(cls, name: str) -> Any:
+            raise RuntimeError(name)
+
+    class Hidden(Exception, metaclass=Nameless):
+        def __getattribute__(self, name: str) -> Any:
+            raise SystemExit(name)
+
+    return Hidden
+
+
+class _Unasked(InfrastructureError):
+    @property
+    def retry(self) -> bool:  # type: ignore[override]
+        raise RuntimeError
+
+
+class _Text(str):
+    def __len__(self) -> int:
+        return 0
+
+    def encode(self, *_: object) -> Any:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        raise SystemExit
+
+    __hash__ = str.__hash__
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
+ODD: dict[str, tuple[Callable[[], Any], Cause | float]] = {
+    "no words": (lambda: _raise(_Untellable()), Cause.INFRASTRUCTURE),
+    "a class that lies": (lambda: _raise(_Liar()), Cause.EXCEPTION),
+    "an interrupt that is none": (lambda: _raise(_Interrupts()), Cause.EXCEPTION),
+    "attributes that raise": (lambda: _raise(_hidden()()), Cause.EXCEPTION),
+    "a property that raises": (lambda: _raise(_Unasked()), Cause.EXCEPTION),
+    "a cause that is none": (lambda: _raise(RewardTextError("x", "none")), Cause.EXCEPTION),
+    "a value that ends the process": (_Odd, Cause.BAD_RETURN),
+    "a value without a name": (lambda: _hidden(), Cause.BAD_RETURN),
+    "texts with methods": (lambda: Score(0.5, _Text("r"), {_Text("m"): 1.0}), 0.5),
+}
+"""Errors and values that no ordinary code can read, and what becomes of the call."""
 
 
 @pytest.mark.parametrize("lane", [*LANES, "inline"])
 def test_what_cannot_be_told_or_read_is_still_an_outcome(lane: str) -> None:
-    """An error whose words cannot be had, or a value whose methods end the process, costs its call alone."""
-    acts = {"untold": _raises_what_cannot_be_told, "unread": _Odd}
-    made = _reward(acts, "serial" if lane == "inline" else lane, LONG_S)
-    rollouts = [Rollout("p", "bad", {"row": "0", "act": act}) for act in acts] + [Rollout("p", "fine", {"row": "4"})]
+    """An error whose class lies or whose attributes raise, or a value whose methods do, costs its call alone."""
+    made = _reward({name: act for name, (act, _) in ODD.items()}, "serial" if lane == "inline" else lane, LONG_S)
+    rollouts = []
+    for act in ODD:
+        rollouts += [Rollout("p", "bad", {"row": "0", "act": act}), Rollout("p", "fine", {"row": "4"})]
     with Runtime([made], lane="inline" if lane == "inline" else "worker", max_infrastructure_rate=1) as runtime:
-        untold, unread, fine = _within(LONG_S, runtime, rollouts)
-    assert (Cause.INFRASTRUCTURE, Cause.BAD_RETURN, 4.0) == (untold.cause, unread.cause, fine.score)
+        outcomes = _within(LONG_S, runtime, rollouts)
+    assert [4.0] * len(ODD) == [outcome.score for outcome in outcomes[1::2]]
+    results = {act: outcome.cause or outcome.score for act, outcome in zip(ODD, outcomes[::2], strict=True)}
+    assert {act: result for act, (_, result) in ODD.items()} == results
+
+
+def test_inline_a_task_that_ends_the_loop_costs_its_call_alone() -> None:
+    """Nothing but Ctrl-C leaves the batch, also where the caller has a loop that runs."""
+    acts = {"exits": _exits_in_a_task, "fine": lambda: 4.0}
+    made = _reward(acts, "asyncio", LONG_S)
+    rollouts = [Rollout("p", "bad", {"row": "0", "act": act}) for act in acts]
+
+    async def score() -> list[Outcome]:
+        return list(runtime.score(rollouts)["hostile"])
+
+    with Runtime([made], lane="inline") as runtime:
+        for outcomes in (runtime.score(rollouts)["hostile"], asyncio.run(score())):
+            assert [Cause.EXCEPTION, 4.0] == [outcome.cause or outcome.score for outcome in outcomes]
 
 
 @pytest.mark.cases(1)
