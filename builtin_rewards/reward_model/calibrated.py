@@ -83,10 +83,9 @@ class Calibrated(Composite):
     def map_leaves(self, change: Any) -> Calibrated:
         return Calibrated(self.reward.map_leaves(change), self.calibration, name=self.label)
 
-    def value(self, values: Mapping[Reward[..., Any], float | None], step: int | None) -> float | None:
+    def value(self, values: Mapping[Reward[..., Any], float], step: int | None) -> float:
         inner = self.reward
-        raw = inner.value(values, step) if isinstance(inner, Composite) else values[inner]  # type: ignore[index]
-        return None if raw is None else self.calibration(raw)
+        return self.calibration(inner.value(values, step) if isinstance(inner, Composite) else values[inner])  # type: ignore[index]
 
     def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
         outcome = self.reward.combine(outcomes, step)

@@ -5,14 +5,15 @@ A composition is a tree whose leaves are rewards. The runtime scores the leaves,
 
 * a leaf that failed with nothing to stand in makes the whole fail, also with nothing to stand in;
 * a leaf that failed with a default is counted by its default, and the whole says that it failed;
-* a skipped leaf is left out of sums, products and minima; when nothing is left the whole is skipped.
+* a skipped leaf is counted by the worst score it can give, 0.0 where its range is not declared, so that nothing is
+  earned by what it was not asked about; where all leaves are skipped the whole is skipped.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from rewardkit.versions.fingerprint import Fingerprint
 if TYPE_CHECKING:
     from rewardkit.declare.decorator import Reward
 
-Values = Mapping["Reward[..., Any]", float | None]  # The leaves' scores, `None` for a skipped leaf
+Values = Mapping["Reward[..., Any]", float]  # The leaves' scores, or what they are counted by
 
 
 class Composable(Versioned):
@@ -44,6 +45,10 @@ class Composable(Versioned):
     def scores_groups(self) -> bool:
         """Whether it scores the completions of a prompt together, or has a part that does."""
         return any(leaf.spec.kind == "group" for leaf in self.leaves)
+
+    def uses(self, sign: int = 1) -> Iterator[tuple[Reward[..., Any], int]]:
+        """Yield each use of a leaf with 1 where a higher score of it pays more and -1 where it pays less."""
+        raise NotImplementedError
 
     def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Composable:
         """Return the same with other leaves: ``change`` is called once for each and returns what takes its place."""
@@ -92,8 +97,8 @@ class Composable(Versioned):
 class Composite(Composable):
     """A composition of rewards. Subclasses say how leaves' scores become one."""
 
-    def value(self, values: Values, step: int | None) -> float | None:
-        """Return the score from the leaves' scores; ``None`` means skipped."""
+    def value(self, values: Values, step: int | None) -> float:
+        """Return the score from the leaves' scores."""
         raise NotImplementedError
 
     def _settings(self) -> dict[str, Any]:
@@ -113,6 +118,14 @@ class Composite(Composable):
     @functools.cached_property
     def leaves(self) -> tuple[Reward[..., Any], ...]:
         return tuple(dict.fromkeys(leaf for part in self.parts for leaf in part.leaves))
+
+    def uses(self, sign: int = 1) -> Iterator[tuple[Reward[..., Any], int]]:
+        return (use for part in self.parts for use in part.uses(sign))
+
+    @functools.cached_property
+    def _worst(self) -> dict[Reward[..., Any], float]:
+        """What a skip of each leaf is counted by."""
+        return {leaf: leaf.options.worst(sign) or 0.0 for leaf, sign in self.uses()}
 
     def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Composite:
         changed = functools.cache(change)
@@ -138,7 +151,9 @@ class Composite(Composable):
         failed = next((o for o in parts.values() if o.status is Status.FAILED and o.score is None), None)
         failed = failed or next((o for o in parts.values() if o.status is Status.FAILED), None)
         unknown = failed is not None and failed.score is None
-        score = None if unknown else self.value({leaf: o.score for leaf, o in parts.items()}, step)
+        answered = any(o.status is not Status.SKIPPED for o in parts.values())
+        values = {leaf: o.score if o.score is not None else self._worst[leaf] for leaf, o in parts.items()}
+        score = None if unknown or not answered else self.value(values, step)
         if score is not None and not math.isfinite(score):
             raise RewardDefinitionError(f"composition {self.name!r} gave {score!r}; scores are finite numbers")
         status = Status.FAILED if failed else Status.SKIPPED if score is None else Status.SCORED
@@ -169,7 +184,7 @@ def _mapped(value: object, change: Callable[[Reward[..., Any]], Reward[..., Any]
     return tuple(_mapped(element, change) for element in value) if isinstance(value, tuple) else value
 
 
-def _value(node: Composable, values: Values, step: int | None) -> float | None:
+def _value(node: Composable, values: Values, step: int | None) -> float:
     if isinstance(node, Composite):
         return node.value(values, step)
     return values[node]  # type: ignore[index]  # a leaf
@@ -199,13 +214,13 @@ class Named(Composite):
     def name(self) -> str:
         return self.label
 
-    def value(self, values: Values, step: int | None) -> float | None:
+    def value(self, values: Values, step: int | None) -> float:
         return self.inner.value(values, step)
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedSum(Composite):
-    """Σ weight · score over the parts that are not skipped, and a constant; skipped where all of them are."""
+    """Σ weight · score over the parts, and a constant."""
 
     terms: tuple[tuple[float, Composable], ...]
     constant: float = 0.0
@@ -215,15 +230,16 @@ class WeightedSum(Composite):
         terms = [part.name if weight == 1 else f"{weight:g}*{part.name}" for weight, part in self.terms]
         return " + ".join([*terms, *([f"{self.constant:g}"] if self.constant else [])])
 
-    def value(self, values: Values, step: int | None) -> float | None:
-        weighted = [(weight, _value(part, values, step)) for weight, part in self.terms]
-        present = [weight * value for weight, value in weighted if value is not None]
-        return math.fsum([*present, self.constant]) if present else None
+    def uses(self, sign: int = 1) -> Iterator[tuple[Reward[..., Any], int]]:
+        return (use for weight, part in self.terms if weight for use in part.uses(sign if weight > 0 else -sign))
+
+    def value(self, values: Values, step: int | None) -> float:
+        return math.fsum([*(weight * _value(part, values, step) for weight, part in self.terms), self.constant])
 
 
 @dataclass(frozen=True, eq=False)
 class Reduced(Composite):
-    """One number from the scores of the parts that are not skipped."""
+    """One number from the scores of the parts."""
 
     label: str
     reduce: Callable[[Sequence[float]], float]
@@ -233,9 +249,8 @@ class Reduced(Composite):
     def name(self) -> str:
         return f"{self.label}({', '.join(node.name for node in self.nodes)})"
 
-    def value(self, values: Values, step: int | None) -> float | None:
-        present = [v for v in (_value(node, values, step) for node in self.nodes) if v is not None]
-        return self.reduce(present) if present else None
+    def value(self, values: Values, step: int | None) -> float:
+        return self.reduce([_value(node, values, step) for node in self.nodes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,11 +266,9 @@ class Gate(Composite):
     def name(self) -> str:
         return f"gate({self.condition.name}, {self.then.name})"
 
-    def value(self, values: Values, step: int | None) -> float | None:
-        condition = _value(self.condition, values, step)
-        if condition is None:
-            return None
-        return _value(self.then, values, step) if condition >= self.threshold else self.otherwise
+    def value(self, values: Values, step: int | None) -> float:
+        is_passed = _value(self.condition, values, step) >= self.threshold
+        return _value(self.then, values, step) if is_passed else self.otherwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,9 +282,8 @@ class Scheduled(Composite):
     def name(self) -> str:
         return f"scheduled({self.node.name})"
 
-    def value(self, values: Values, step: int | None) -> float | None:
-        value = _value(self.node, values, step)
-        return None if value is None else _finite(self.weight_at(step or 0)) * value
+    def value(self, values: Values, step: int | None) -> float:
+        return _finite(self.weight_at(step or 0)) * _value(self.node, values, step)
 
 
 def minimum(*nodes: Composable) -> Composite:
@@ -300,7 +312,7 @@ def clip(node: Composable, lowest: float, highest: float) -> Composite:
 def gate(condition: Composable, then: Composable, *, threshold: float = 0.5, otherwise: float = 0.0) -> Composite:
     """Return a composition: ``then``'s score where ``condition`` scores at least ``threshold``, else ``otherwise``.
 
-    Both parts are scored. A skipped condition skips the whole; a skipped ``then`` does so only where it counts.
+    Both parts are scored.
     """
     _require_rewards((condition, then), "gate")
     return Gate(condition, then, _finite(threshold), _finite(otherwise))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from rewardkit.coercion.rule import ColumnValueError
@@ -55,6 +55,9 @@ class Reward(Composable, Generic[P, R]):
     def name(self) -> str:
         """What tables, logs and metrics call it."""
         return self.spec.options.name
+
+    def uses(self, sign: int = 1) -> Iterator[tuple[Reward[..., Any], int]]:
+        yield self, sign
 
     @property
     def leaves(self) -> tuple[Reward[P, R]]:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypedDict
+from typing import Literal, TypedDict
 
-from rewardkit.errors import RewardDefinitionError
+from rewardkit.errors import RewardDefinitionError, RewardDefinitionWarning
+from rewardkit.types import Cause
+
+WORST: Literal["worst"] = "worst"
+"""The ``default`` of a reward that declares no other: a failed call counts as the worst score it can give."""
 
 DEFAULT_ASYNC_CONCURRENCY = 128
 """Calls of one ``async def`` reward in flight at once, unless ``concurrency`` says otherwise."""
@@ -19,7 +25,7 @@ class OnInfrastructure(StrEnum):
     SKIP = "skip"
     """No score: the rollout leaves the baseline."""
     DEFAULT = "default"
-    """The reward's ``default``."""
+    """The reward's ``default``, as for any other failure."""
     RAISE = "raise"
     """The whole batch stops with :class:`~rewardkit.errors.InfrastructureError`."""
 
@@ -29,7 +35,7 @@ class Options(TypedDict, total=False):
 
     timeout_s: float
     retries: int
-    default: float | None
+    default: float | Literal["worst"] | None
     score_range: tuple[float, float] | None
     cache: bool
     on_infrastructure: str | OnInfrastructure
@@ -52,6 +58,8 @@ class RewardOptions:
         retries: Further attempts after an exception, a timeout or a crash, at least 0. A value that is not a score, or
             a column that does not coerce, is not tried again: it would fail again.
         default: The score that stands in for a failed call; ``None`` leaves the rollout out of the baseline.
+            ``"worst"`` is the worst score that the reward can give: the low end of ``score_range``; without one 0.0, or
+            the lowest score of the rollout's group where that is less.
         score_range: Lowest and highest score allowed, both included; outside is ``bad_return``.
             ``None`` allows every finite number.
         cache: Whether equal inputs give equal scores, so that one call may serve many.
@@ -64,7 +72,7 @@ class RewardOptions:
     name: str
     timeout_s: float = 10.0
     retries: int = 0
-    default: float | None = 0.0
+    default: float | Literal["worst"] | None = WORST
     score_range: tuple[float, float] | None = None
     cache: bool = False
     on_infrastructure: OnInfrastructure = OnInfrastructure.SKIP
@@ -89,6 +97,25 @@ class RewardOptions:
         except ValueError:
             raise self._wrong("on_infrastructure", "'skip', 'default' or 'raise'") from None
 
+    def worst(self, sign: int) -> float | None:
+        """Return the end of the range that earns least under a weight of this sign; ``None`` where there is no end."""
+        end = None if self.score_range is None else self.score_range[sign < 0]
+        return end if end is None or math.isfinite(end) else None
+
+    def stand_in(self, cause: Cause, sign: int = 1) -> float | None:
+        """Return the score that stands in for a failed call, before its group is looked at; ``None`` for no score.
+
+        Args:
+            cause: Why it failed.
+            sign: The sign of the reward's weight, -1 or 1, which says which end of the range is the worst; 0 where one
+                use of the reward pays for high scores and another for low ones.
+        """
+        if cause.is_loss and self.on_infrastructure is not OnInfrastructure.DEFAULT:
+            return None
+        if self.default != WORST:
+            return self.default
+        return (self.worst(sign) or 0.0) if sign else None
+
     def _check_range(self) -> None:
         if self.score_range is None:
             return
@@ -100,15 +127,31 @@ class RewardOptions:
         object.__setattr__(self, "score_range", (float(pair[0]), float(pair[1])))
 
     def _check_default(self) -> None:
-        if self.default is None:
+        if self.default is None or self.default == WORST:
             return
         if not _is_number(self.default) or not math.isfinite(self.default):
-            raise self._wrong("default", "a finite number, or None to leave the rollout out")
+            raise self._wrong("default", "a finite number, 'worst', or None to leave the rollout out")
         object.__setattr__(self, "default", float(self.default))
+        worst = self.worst(1)
+        if worst is not None and self.default > worst:
+            warnings.warn(
+                f"reward {self.name!r}: default={self.default:g} is more than {worst:g}, the worst score of its "
+                "score_range: a model that makes it fail earns more than by a wrong answer; leave default out",
+                RewardDefinitionWarning,
+                stacklevel=_depth(),
+            )
 
     def _wrong(self, option: str, expected: str) -> RewardDefinitionError:
         value = getattr(self, option)
         return RewardDefinitionError(f"reward {self.name!r}: option {option}={value!r}: expected {expected}")
+
+
+def _depth() -> int:
+    """Return how many frames above the caller the author's own code is."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("rewardkit.", "dataclasses")):
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 def _is_number(value: object) -> bool:

@@ -1,7 +1,7 @@
-"""Warnings of a reward that fails too often, each given once, in the log ``rewardkit``.
+"""Warnings of a reward that scores too seldom, each given once, in the log ``rewardkit``.
 
-Failing on most completions is normal early in a run. Failing on every call of the first batches with one and the same
-error most likely means a broken reward.
+Failing on most completions is normal early in a run. A batch or the first calls of a run without a single score most
+likely mean a broken reward, or data that the reward does not suit.
 """
 
 from __future__ import annotations
@@ -10,56 +10,80 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from rewardkit.declare.decorator import Reward
 from rewardkit.shown.text import shortened
-from rewardkit.types import Outcome
+from rewardkit.types import Outcome, Status
 
 ENOUGH_CALLS = 32
-"""Calls before a reward is called broken (all failed with one error) or is warned of (more than half failed)."""
+"""Calls before a reward is called silent (none scored) or is warned of (more than half failed)."""
 
 _log = logging.getLogger("rewardkit")
 
 
 @dataclass(slots=True)
 class _Count:
-    """What a reward's calls came to so far."""
+    """What a reward's calls came to."""
 
     calls: int = 0
-    failed: int = 0
-    errors: set[str | None] = field(default_factory=set)  # two are enough
-    warned_levels: set[int] = field(default_factory=set)
+    scored: int = 0
+    skipped: int = 0
+    failed: int = 0  # without what was lost to infrastructure
+    examples: dict[str | None, Outcome] = field(default_factory=dict)  # a failure of each error; two are enough
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Count outcomes."""
+        self.calls += len(outcomes)
+        for outcome in outcomes:
+            if outcome.status is Status.SCORED:
+                self.scored += 1
+            elif outcome.status is Status.SKIPPED:
+                self.skipped += 1
+            elif not outcome.is_lost:
+                self.failed += 1
+                if len(self.examples) < 2:
+                    self.examples.setdefault(outcome.error, outcome)
+
+    def silence(self, completions: str) -> str:
+        """Say of calls of which none scored what became of them."""
+        if not self.failed:
+            fate = "was skipped" if self.skipped == self.calls else "was skipped or lost"
+            return f"{completions} {fate}; None says that a row has no answer, and is no score for a completion"
+        example = next(iter(self.examples.values()))
+        stand_in = "nothing" if example.score is None else f"{example.score:g}"
+        if self.failed == self.calls:
+            alike = " with one error; the reward is most likely broken" if len(self.examples) == 1 else ""
+            return f"{completions} failed{alike}, and {stand_in} stood in: {example.error}"
+        return f"{completions} failed or was skipped, for example ({example.cause}): {example.error}"
 
 
 class Alarms:
-    """Counts failures over a runtime's life."""
+    """Counts failures and skips over a scorer's life."""
 
     def __init__(self) -> None:
         self._counts: defaultdict[str, _Count] = defaultdict(_Count)
+        self._warned: set[tuple[str, int]] = set()
 
-    def look_at(self, columns: Mapping[Reward[..., Any], Sequence[Outcome]]) -> None:
-        """Count a batch's outcomes and warn of what is new."""
-        for reward, outcomes in columns.items():
-            failed = [o for o in outcomes if o.cause is not None and not o.is_lost]
-            count = self._counts[reward.name]
-            count.calls += len(outcomes)
-            count.failed += len(failed)
-            if len(count.errors) < 2:
-                count.errors.update(outcome.error for outcome in failed)
-            if failed and count.calls >= ENOUGH_CALLS:
-                self._warn(reward, count, failed[0])
+    def look_at(self, columns: Mapping[str, Sequence[Outcome]]) -> None:
+        """Count a batch's outcomes by the rewards' names and warn of what is new."""
+        for name, outcomes in columns.items():
+            batch, count = _Count(), self._counts[name]
+            batch.add(outcomes)
+            count.add(outcomes)
+            if count.calls >= ENOUGH_CALLS and (batch.failed or batch.skipped):
+                self._warn(name, count, batch)
 
-    def _warn(self, reward: Reward[..., Any], count: _Count, example: Outcome) -> None:
-        if count.failed == count.calls and len(count.errors) == 1:
-            level = logging.ERROR
-            message = f"all {count.calls} calls failed with one error; the reward is most likely broken, "
-            message += f"and its default {reward.options.default} stood in: {example.error}"
+    def _warn(self, name: str, count: _Count, batch: _Count) -> None:
+        level = logging.ERROR
+        if not count.scored:
+            message = count.silence(f"every one of the first {count.calls} completions")
+        elif not batch.scored and batch.calls >= ENOUGH_CALLS:
+            message = batch.silence(f"every one of the {batch.calls} completions of a batch")
         elif count.failed > count.calls / 2:
-            level, often = logging.WARNING, f"{count.failed} of {count.calls} calls failed so far"
-            message = f"{often}, for example ({example.cause}): {example.error}"
+            level, example = logging.WARNING, next(iter(count.examples.values()))
+            message = f"{count.failed} of {count.calls} calls failed so far, "
+            message += f"for example ({example.cause}): {example.error}"
         else:
             return
-        if level not in count.warned_levels:
-            count.warned_levels.add(level)
-            _log.log(level, "reward %r: %s", reward.name, shortened(message))  # an error may quote the completion
+        if (name, level) not in self._warned:
+            self._warned.add((name, level))
+            _log.log(level, "reward %r: %s", name, shortened(message))  # an error may quote the completion

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import Reward
-from rewardkit.errors import InfrastructureError
-from rewardkit.types import Outcome
+from rewardkit.declare.options import WORST
+from rewardkit.errors import DataError, InfrastructureError
+from rewardkit.groups import group_places
+from rewardkit.types import Outcome, Rollout, Status
+
+Columns: TypeAlias = Mapping[Reward[..., Any], Sequence[Outcome]]
 
 
 def check_lost(name: str, outcomes: Sequence[Outcome], most: float) -> None:
@@ -24,9 +28,44 @@ def check_lost(name: str, outcomes: Sequence[Outcome], most: float) -> None:
         )
 
 
+def waits_for_group(reward: Reward[..., Any], outcome: Outcome, sign: int) -> bool:
+    """Return whether a failure's score depends on its group: the reward has no worst score that is known before."""
+    if outcome.status is not Status.FAILED or outcome.score is None:
+        return False
+    return reward.options.default == WORST and reward.options.worst(sign) is None
+
+
+def with_worst_of_groups(
+    columns: Columns, rollouts: Sequence[Rollout], signs: Mapping[Reward[..., Any], int]
+) -> Columns:
+    """Return the leaves' outcomes; a failure that waits for its group has the group's worst score, if 0.0 is better."""
+    groups: list[tuple[int, ...]] = []
+    filled = dict(columns)
+    for reward, column in columns.items():
+        sign = signs.get(reward, 1)
+        waiting = {row for row, outcome in enumerate(column) if waits_for_group(reward, outcome, sign)}
+        if not waiting:
+            continue
+        groups = groups or _groups(rollouts)
+        changed = filled[reward] = list(column)
+        for group in groups:
+            earned = [sign * o.score for row in group if (o := column[row]).status is Status.SCORED and o.score]
+            for row in waiting.intersection(group):
+                changed[row] = column[row]._replace(score=sign * min(0.0, *earned, 0.0) or 0.0)  # no -0.0
+    return filled
+
+
+def _groups(rollouts: Sequence[Rollout]) -> list[tuple[int, ...]]:
+    """Return the groups' rows; all rows as one group where a row cannot be compared with the others."""
+    try:
+        return group_places(rollouts)
+    except DataError:
+        return [tuple(range(len(rollouts)))]
+
+
 def combine(
     rewards: Mapping[str, Composable],
-    columns: Mapping[Reward[..., Any], Sequence[Outcome]],
+    columns: Columns,
     rows: int,
     step: int | None,
 ) -> dict[str, Sequence[Outcome]]:

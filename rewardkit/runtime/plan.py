@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rewardkit.declare.decorator import Reward
-from rewardkit.declare.options import OnInfrastructure, RewardOptions
 from rewardkit.declare.spec import CallContext, Kind
 from rewardkit.errors import DataError, MissingColumnError
 from rewardkit.forms import why_no_text
@@ -80,6 +79,7 @@ class Plan:
         context: Where in training it is.
         cache: Outcomes of earlier calls.
         parts: The callers' rows that the batch is made of, in order; one caller's unless given.
+        signs: The sign of each reward's weight, as :meth:`RewardOptions.stand_in` takes it; 1 unless given.
 
     Attributes:
         cached_calls: The calls of cached rewards, by key.
@@ -95,8 +95,10 @@ class Plan:
         context: CallContext,
         cache: OutcomeCache,
         parts: Sequence[CallerRows] | None = None,
+        signs: Mapping[Reward[..., Any], int] | None = None,
     ) -> None:
         self.rewards = rewards
+        self.signs = [(signs or {}).get(reward, 1) for reward in rewards]
         self.rollouts = _with_live(rewards, _listed(rollouts))
         self.context = context
         self.cached_calls: dict[Key, CachedCall] = {}
@@ -136,9 +138,14 @@ class Plan:
 
     def _lost(self, number: int) -> Iterator[CachedReply]:
         """Return the outcomes of a group reward on the rows whose groups are not whole."""
-        reward = self.rewards[number]
         for row, reason in self._late.items():
-            yield CachedReply(number, (row,), (lost_outcome(reward.options, reward.version, reason),))
+            yield CachedReply(number, (row,), (self._lost_outcome(number, reason),))
+
+    def _lost_outcome(self, number: int, reason: str) -> Outcome:
+        """Return the outcome of a call that was lost to infrastructure before it was made."""
+        reward, cause = self.rewards[number], Cause.INFRASTRUCTURE
+        score = reward.options.stand_in(cause, self.signs[number])
+        return Outcome(Status.FAILED, score, cause=cause, error=reason, version=reward.version)
 
     def _calls(self, rows: range, cached: list[CachedReply]) -> list[RewardCall]:
         """Return the calls that some rows need; add to ``cached`` those that need not be made."""
@@ -171,12 +178,6 @@ class Plan:
             else:
                 call = self.cached_calls[key] = CachedCall(number, places, spec.options.timeout_s, key=key)
                 yield call
-
-
-def lost_outcome(options: RewardOptions, version: str, why: str) -> Outcome:
-    """Return the outcome of a call that was lost to infrastructure before it was made."""
-    stands_in = options.default if options.on_infrastructure is OnInfrastructure.DEFAULT else None
-    return Outcome(Status.FAILED, stands_in, cause=Cause.INFRASTRUCTURE, error=why, version=version)
 
 
 def _listed(rollouts: Iterable[Rollout]) -> list[Rollout]:

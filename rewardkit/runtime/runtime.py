@@ -13,7 +13,7 @@ import sys
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward
@@ -21,16 +21,16 @@ from rewardkit.declare.spec import CallContext
 from rewardkit.errors import RewardDefinitionError, RewardError, RewardLoadError
 from rewardkit.loading.registry import resolve_set
 from rewardkit.runtime.alarms import Alarms
-from rewardkit.runtime.batch import check_lost, combine
+from rewardkit.runtime.batch import Columns, check_lost, combine, waits_for_group, with_worst_of_groups
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
 from rewardkit.runtime.lanes import RunningBatch, run_in_workers, run_inline
 from rewardkit.runtime.plan import CallerRows, Plan, check_rollouts
-from rewardkit.runtime.settings import check_isolated, check_open, checked, choice, leaves_of, weights_of
+from rewardkit.runtime.settings import check_isolated, check_open, checked, choice, leaves_of, signs_of, weights_of
 from rewardkit.runtime.settle import Finished, Listener, Settler, check_failure
 from rewardkit.runtime.target import load, pool_target, time_to_load_s
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.transport import dumps
-from rewardkit.types import Outcome, Rollout
+from rewardkit.types import Rollout
 from sandbox import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, cores
 from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from rewardkit.record.recorder import Recorder
     from sandbox.workers import CallPool
 
-
-_Columns: TypeAlias = Mapping[Reward[..., Any], Sequence[Outcome]]
 
 MAX_LOADS = 3  # Times that a worker's loading is tried, each of which may take `load_timeout_s`
 SHORT_ROWS = 256  # Rows that are prepared on the event loop: handing them to a thread and back takes longer
@@ -141,6 +139,7 @@ class Runtime:
         self.weights = weights_of(self._rewards, weights)
         self.spared: Collection[str] = frozenset()
         self._leaves = leaves_of(self._rewards.values())
+        self._signs = signs_of(self._rewards, self.weights)
         for leaf in self._leaves:
             leaf.set_up()  # before workers start, so that what is missing is told here
         self._most_lost: float = checked(
@@ -328,7 +327,7 @@ class Runtime:
         is_short = self._pool is not None and len(rollouts) <= SHORT_ROWS
         run = await _run_batch(lambda: self._begin(rollouts, CallContext(step, epoch), parts=parts), at_once=is_short)
         columns = run.settler.columns()
-        self._alarms.look_at(columns)
+        self._alarms.look_at({leaf.name: column for leaf, column in columns.items()})
         batches: list[ScoreBatch | RewardError] = []
         first = 0
         for part in parts:
@@ -344,20 +343,30 @@ class Runtime:
     def stream(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
     ) -> Iterator[Finished]:
-        """Return (row, reward, outcome) as each becomes known, in no order; compositions come last.
+        """Return (row, reward, outcome) as each becomes known, in no order.
+
+        Last come compositions, and failures whose score is the worst of their group.
 
         Leaving the loop early cancels what has not been run.
         """
         results: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         run = self._begin(rollouts, CallContext(step, epoch), results.put)
         run.done.add_done_callback(lambda _: results.put(None))
-        names = {reward.name: name for name, reward in self._rewards.items() if isinstance(reward, Reward)}
+        own = {reward.name: (name, reward) for name, reward in self._rewards.items() if isinstance(reward, Reward)}
+        waiting: list[Finished] = []
         try:
             while (finished := results.get()) is not None:
-                if finished.reward in names:
-                    yield finished._replace(reward=names[finished.reward])
+                if finished.reward not in own:
+                    continue
+                name, leaf = own[finished.reward]
+                finished = finished._replace(reward=name)
+                if waits_for_group(leaf, finished.outcome, self._signs.get(leaf, 1)):
+                    waiting.append(finished)
+                else:
+                    yield finished
             run.done.result()
             batch = self._batch(run)
+            yield from (finished._replace(outcome=batch[finished.reward][finished.row]) for finished in waiting)
             for name, reward in self._rewards.items():
                 if isinstance(reward, Composite):
                     yield from (Finished(row, name, outcome) for row, outcome in enumerate(batch[name]))
@@ -392,7 +401,7 @@ class Runtime:
         parts: Sequence[CallerRows] | None = None,
     ) -> RunningBatch:
         check_open(self._owner, closed=self._closed)
-        plan = Plan(self._leaves, rollouts, context, self._cache, parts)
+        plan = Plan(self._leaves, rollouts, context, self._cache, parts, self._signs)
         settler = Settler(
             plan,
             self._cache,
@@ -406,7 +415,7 @@ class Runtime:
     def _batch(self, run: RunningBatch) -> ScoreBatch:
         plan = run.settler.plan
         columns = run.settler.columns()
-        self._alarms.look_at(columns)
+        self._alarms.look_at({leaf.name: column for leaf, column in columns.items()})
         for leaf, column in columns.items():
             if leaf not in run.settler.spared:
                 check_lost(leaf.name, column, self._most_lost)
@@ -419,7 +428,7 @@ class Runtime:
         counting = leaves_of(reward for name, reward in self._rewards.items() if name not in self.spared)
         return set(self._leaves) - set(counting)
 
-    def _part(self, rollouts: Sequence[Rollout], columns: _Columns, context: CallContext) -> ScoreBatch:
+    def _part(self, rollouts: Sequence[Rollout], columns: Columns, context: CallContext) -> ScoreBatch:
         """Return one caller's scores out of a shared batch; raise what would have ended a batch of its own."""
         for reward, column in columns.items():
             for row, outcome in enumerate(column):
@@ -427,8 +436,9 @@ class Runtime:
                     check_failure(reward.options, outcome, row, context.step, every=self._raise)
         return self._score_batch(rollouts, columns, context)
 
-    def _score_batch(self, rollouts: Sequence[Rollout], columns: _Columns, context: CallContext) -> ScoreBatch:
+    def _score_batch(self, rollouts: Sequence[Rollout], columns: Columns, context: CallContext) -> ScoreBatch:
         """Return the scores that the leaves' outcomes make, and record them."""
+        columns = with_worst_of_groups(columns, rollouts, self._signs)
         outcomes = combine(self._rewards, columns, len(rollouts), context.step)
         batch = ScoreBatch(rollouts, outcomes, self.weights)
         if self._recorder is not None:

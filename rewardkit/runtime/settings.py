@@ -37,6 +37,15 @@ def leaves_of(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
     return list(leaves)
 
 
+def signs_of(rewards: Mapping[str, Composable], weights: Mapping[str, float]) -> dict[Reward[..., Any], int]:
+    """Return whether each leaf's higher scores are paid more, 1, or less, -1; 0 where both are; none if nothing is."""
+    signs: dict[Reward[..., Any], set[int]] = {}
+    for name, reward in rewards.items():
+        for leaf, sign in reward.uses(-1 if weights[name] < 0 else 1) if weights[name] else ():
+            signs.setdefault(leaf, set()).add(sign)
+    return {leaf: sum(values) for leaf, values in signs.items()}
+
+
 def weights_of(
     rewards: Mapping[str, Composable], weights: Sequence[float] | Mapping[str, float] | None
 ) -> dict[str, float]:

@@ -164,7 +164,8 @@ class Settler:
         """Return the outcomes, one a rollout, that a finding makes."""
         options, version = self._rewards[call.target].spec.options, self._versions[call.target]
         execution = Execution(call.attempts, result.duration_s, result.logs, version)
-        return tuple(_outcome(row, execution, options) for row in finding.rows or (finding,) * len(call.places))
+        sign = self.plan.signs[call.target]
+        return tuple(_outcome(row, execution, options, sign) for row in finding.rows or (finding,) * len(call.places))
 
     def _settle(self, call: RewardCall, outcomes: tuple[Outcome, ...], options: RewardOptions) -> None:
         spared = self._shared or self._rewards[call.target] in self.spared
@@ -207,10 +208,9 @@ def check_failure(options: RewardOptions, outcome: Outcome, row: int, step: int 
         raise RewardFailedError(message)
 
 
-def _outcome(finding: CallFinding, execution: Execution, options: RewardOptions) -> Outcome:
+def _outcome(finding: CallFinding, execution: Execution, options: RewardOptions, sign: int) -> Outcome:
     status = Status.SKIPPED if finding.score is None else Status.SCORED
     score, cause = finding.score, finding.cause
     if cause is not None:
-        is_unknown = cause.is_loss and options.on_infrastructure is not OnInfrastructure.DEFAULT
-        status, score = Status.FAILED, None if is_unknown else options.default
+        status, score = Status.FAILED, options.stand_in(cause, sign)
     return _make(Outcome, _in_order((status, False, score, *finding[1:], *execution)))

@@ -29,6 +29,7 @@ from rewardkit.errors import (
     RuntimeClosedError,
 )
 from rewardkit.groups import group_key, group_places
+from rewardkit.runtime.alarms import Alarms
 from rewardkit.runtime.batch import check_lost
 from rewardkit.runtime.plan import CallerRows, check_rollouts
 from rewardkit.runtime.settings import check_open, checked
@@ -119,7 +120,7 @@ class RemoteRuntime:
         self._most_lost: float = checked(
             "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
         )
-        self._closed = False
+        self._closed, self._alarms = False, Alarms()
         self._owner = os.getpid()
         wait_s = timeout_s if connect_s is None else min(timeout_s, connect_s)
         description = self._introduction(
@@ -287,6 +288,7 @@ class RemoteRuntime:
                 future.cancel()
 
     def _check_lost(self, batch: ScoreBatch) -> None:
+        self._alarms.look_at(batch)
         for name, column in batch.items():
             check_lost(name, column, self._most_lost)
 

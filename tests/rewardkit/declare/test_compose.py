@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from rewardkit import Composite, Outcome, RewardDefinitionError, Status, clip, gate, product, reward
+from rewardkit import Composite, Outcome, RewardDefinitionError, Status, clip, gate, maximum, minimum, product, reward
 
 A, B = (reward(name=name)(lambda completion: 0.0) for name in "ab")
 SCORES = {A: 0.25, B: 0.5}
@@ -91,3 +92,38 @@ def test_the_leaves_are_found_once() -> None:
     """A composition does not walk its parts again for each row."""
     one = 0.5 * reward(lambda completion: 1.0) + 1
     assert one.leaves is one.leaves
+
+
+@pytest.mark.parametrize(
+    ("formula", "silent", "wrong"),
+    [
+        (lambda a, b: 0.8 * a + 0.2 * b, 0.2, 0.2),
+        (lambda a, b: product(a, b), 0.0, 0.0),
+        (lambda a, b: minimum(a, b), 0.0, 0.0),
+        (lambda a, b: maximum(a, b), 1.0, 1.0),
+        (lambda a, b: gate(a, b), 0.0, 0.0),
+        (lambda a, b: gate(a, b, otherwise=-1), -1.0, -1.0),
+        (lambda a, b: b - a, 0.0, 1.0),
+    ],
+)
+def test_silence_is_worth_no_more_than_a_wrong_answer(
+    formula: Callable[..., Composite], silent: float, wrong: float
+) -> None:
+    """A skipped part counts as the worst it can give, the highest score under a minus; with nothing scored it skips."""
+    leaf, style = reward(score_range=(0, 1))(lambda completion: None), reward(lambda completion: 1.0)
+    composition = formula(leaf.with_options(name="leaf"), style.with_options(name="style"))
+    first, second = composition.leaves if composition.leaves[0].name == "leaf" else composition.leaves[::-1]
+    scored = Outcome(Status.SCORED, 1.0)
+    skipped, failing = Outcome(Status.SKIPPED, None), Outcome(Status.SCORED, 0.0)
+    assert silent == pytest.approx(composition.combine({first: skipped, second: scored}).score)
+    assert wrong == pytest.approx(composition.combine({first: failing, second: scored}).score)
+    assert silent <= wrong
+    assert (Status.SKIPPED, None) == composition.combine({first: skipped, second: skipped})[:2]
+
+
+def test_a_skipped_part_of_a_signed_range_counts_as_its_low_end() -> None:
+    """Left out it would pay more than a wrong answer."""
+    signed = reward(score_range=(-1, 1), name="signed")(lambda completion: None)
+    composition = 0.5 * signed + 0.5 * A
+    outcome = composition.combine({signed: Outcome(Status.SKIPPED, None), A: Outcome(Status.SCORED, 1.0)})
+    assert (Status.SCORED, 0.0) == (outcome.status, outcome.score)
