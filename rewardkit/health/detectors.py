@@ -68,6 +68,7 @@ DETECTORS: Mapping[str, Detector] = {
         _of("hacking", trends.held_out_falls, "baseline", "held_out", each=True),
         _of("faults", faults.failures, each=True),
         _of("faults", faults.timeouts, each=True),
+        _of("faults", faults.failing_pays, each=True),
         _of("faults", faults.skips, each=True),
         _of("faults", faults.slow_rewards, each=True),
         _of("faults", lengths.clipped, "truncated"),

@@ -12,7 +12,7 @@ import numpy as np
 from rewardkit.health.evidence import Evidence
 from rewardkit.health.flag import Detection
 from rewardkit.health.measures import grouped, highest, without_nan
-from rewardkit.record.table import Whole
+from rewardkit.record.table import Floats, Whole
 from rewardkit.types import Cause
 
 _OPENED = re.compile(r"<([A-Za-z][\w-]{0,30})>\s*$")
@@ -103,19 +103,89 @@ def _at(lost: Sequence[int]) -> str:
     return f"; at step {lost[0]}" + (f" and {len(lost) - 1} more" if len(lost) > 1 else "") + " all calls fail"
 
 
+MIXED_ROWS = 16  # Rows of groups with calls of both kinds that a comparison within groups needs
+
+
+class _Margin(NamedTuple):
+    """What completions earned above the worst of their groups, over the groups that have both kinds."""
+
+    share: float  # Share of them that earned more
+    mean: float  # Mean of what they earned
+    worst: float  # Mean of the worst of their groups
+    rows: Whole  # Places of those that earned more
+
+
+def _margin(earned: Floats, looked_at: Any, scored: Any, groups: Whole) -> _Margin | None:
+    """Compare completions with the worst scored ones of their groups; ``None`` with fewer than 16 rows to compare."""
+    _, places = np.unique(groups, return_inverse=True)
+    worst = np.full(int(places.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(worst, places[scored], earned[scored])
+    mixed = np.isfinite(worst)[places] & (np.bincount(places, weights=looked_at, minlength=len(worst)) > 0)[places]
+    compared = looked_at & mixed
+    if ((looked_at | scored) & mixed).sum() < MIXED_ROWS:
+        return None
+    above = compared & (earned > worst[places] + 1e-9)
+    return _Margin(
+        float(above.sum() / compared.sum()),
+        float(earned[compared].mean()),
+        float(worst[places[compared]].mean()),
+        np.flatnonzero(above),
+    )
+
+
+def failing_pays(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
+    """A call that fails earns more than the worst answer, so that a model learns to make it fail.
+
+    Formula: the failed calls that a score stands in for, in groups that have scored calls too; the share of them whose
+    stand-in is above the lowest score of the group (the highest under a weight below 0). Flagged at once above 0.5,
+    over 16 rows of such groups or more.
+
+    Source: own; docs/explanation/decisions/0009-what-a-failure-earns.md.
+    Limits: a failure without a stand-in earns the advantage 0, and is not counted.
+    """
+    status = window.table.status[reward]
+    worth = window.table.scores[reward] * (-1.0 if window.weights.get(reward, 1.0) < 0 else 1.0)
+    has_score = ~np.isnan(worth)
+    margin = _margin(worth, (status == "f") & has_score, (status == "s") & has_score, window.table.groups)
+    if margin is None or margin.share <= 0.5:
+        return None
+    message = f"{margin.share:.0%} of the failed calls earn more than the worst answer of their group: "
+    message += f"{margin.mean:.3g} on the mean, and the worst {margin.worst:.3g}"
+    action = f"Take default out of {reward} and declare its score_range: a failure then counts as the worst score."
+    return Detection(margin.share, 0.5, message, action, rows=margin.rows)
+
+
+def _silence_pays(window: Evidence, reward: str) -> Detection | None:
+    """Return where completions that a reward skips earn more in total than the worst scored ones of their group."""
+    table = window.table
+    status = table.status[reward]
+    means = grouped(table.rewards, table.groups)
+    totals = np.where(np.isnan(table.rewards), means.means[means.places], table.rewards)  # no total: the advantage 0
+    has_total = ~np.isnan(totals)
+    margin = _margin(totals, (status == "k") & has_total, (status == "s") & has_total, table.groups)
+    if margin is None or margin.share <= 0.5 or reward not in window.paid:
+        return None
+    message = f"{margin.share:.0%} of the completions that it skips earn more in total than the worst of their group: "
+    message += f"{margin.mean:.3g} on the mean, and the worst {margin.worst:.3g}"
+    action = f"Return the worst score where the answer is missing: None of {reward} says that the row has no answer."
+    return Detection(margin.share, 0.5, message, action, rows=margin.rows)
+
+
 def skips(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
-    """A reward no longer applies to completions that it applied to before, or applies to none.
+    """A reward no longer applies to completions that it applied to before, or to none, or silence earns more.
 
     Formula: skipped calls over all. Flagged at once where it is every one of 100 (8 without steps), and above 0.2 where
-    its lower bound is 0.2 above the baseline's upper bound.
+    its lower bound is 0.2 above the baseline's upper bound. Flagged at once also where more than half of the skipped
+    completions, in groups of which others are scored, have a total above the lowest of these; over 16 rows of such
+    groups or more.
 
-    Source: own.
-    Limits: a steady share of skips is taken for design.
+    Source: own; docs/explanation/decisions/0009-what-a-failure-earns.md.
+    Limits: a steady share of skips is taken for design where whole groups are skipped.
     """
     is_call = window.table.status[reward] != ""
     skipped = window.table.status[reward] == "k"
     if is_call.sum() < (100 if window.timed else 8):
-        return None
+        return _silence_pays(window, reward)
     share = float(skipped[is_call].mean())
     shares = grouped(np.where(is_call, skipped, np.nan), window.table.groups)
     before = None
@@ -125,7 +195,7 @@ def skips(window: Evidence, baseline: Evidence | None, reward: str) -> Detection
     low = shares.low
     bound = 0.2 + before[1] if before is not None else 1.0
     if share < 1 and not low > bound:
-        return None
+        return _silence_pays(window, reward)
     message = f"{share:.0%} of the calls are skipped"
     message += "" if before is None else f", {before[0]:.0%} in the baseline"
     action = f"See when {reward} returns None: a column that is missing, a form that the policy no longer writes?"

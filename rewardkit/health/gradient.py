@@ -207,5 +207,5 @@ def defaults(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
         return None
     share = float(failed.sum() / is_call.sum())
     message = f"{share:.0%} of the scores are a default that stands in for a failed call"
-    action = f"Mend the failures ({window.errors_of(reward)}), or declare no default."
+    action = f"Mend the failures, or see which completions cause them: {window.errors_of(reward)}."
     return Detection(share, 0.05, message, action, rows=failed)

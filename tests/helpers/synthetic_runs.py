@@ -294,8 +294,13 @@ def hangs(drawn: Drawn) -> None:
 
 
 def stand_ins(drawn: Drawn) -> None:
-    """A fifth of the calls fail, and a default of 0.5 stands in."""
-    _fail(drawn, 0.2, "exception", 0.5)
+    """A fifth of the calls fail, and a default of 0.0 stands in, which is the worst score."""
+    _fail(drawn, 0.2, "exception", 0.0)
+
+
+def paid_failures(drawn: Drawn) -> None:
+    """A fifth of the calls fail, and a default stands in that is more than a wrong answer earns."""
+    _fail(drawn, 0.2, "timeout", 0.5)
 
 
 def _fail(drawn: Drawn, share: float, cause: str, score: float) -> None:
@@ -313,9 +318,10 @@ def stops_applying(drawn: Drawn) -> None:
     _skip(drawn, 0.9 if _late(drawn) else 0.1)
 
 
-def _skip(drawn: Drawn, share: float) -> None:
+def _skip(drawn: Drawn, share: float, *, rows: bool = False) -> None:
     count = len(drawn.groups)
-    skipped = drawn.rng.random(count) < share
+    _, groups = np.unique(drawn.groups, return_inverse=True)
+    skipped = (drawn.rng.random(count) < share)[groups if rows else slice(None)]
     drawn.scores["units"] = np.where(skipped, np.nan, (drawn.rng.random(count) < 0.5).astype(float))
     drawn.weights["units"] = 0.3
     drawn.status["units"] = np.where(skipped, "k", "s")
@@ -357,6 +363,7 @@ PLANTED: Mapping[str, tuple[Plant, frozenset[str]]] = {
     "held_out_falls": (unseen_falls, frozenset()),
     "failures": (judge_down, frozenset()),
     "timeouts": (hangs, frozenset()),
+    "failing_pays": (paid_failures, frozenset({"timeouts", "defaults"})),
     "skips": (stops_applying, frozenset()),
     "slow_rewards": (slows, frozenset()),
     "clipped": (cut_off, frozenset()),
@@ -396,8 +403,8 @@ def new_version(drawn: Drawn) -> None:
 
 
 def skipping(drawn: Drawn) -> None:
-    """A reward that applies to a tenth of the rows."""
-    _skip(drawn, 0.9)
+    """A reward that applies to a tenth of the rows, and to all completions of a row alike."""
+    _skip(drawn, 0.9, rows=True)
 
 
 def reasoning(drawn: Drawn) -> None:

@@ -93,6 +93,45 @@ def _with_failures(cause: str, *, lost: list[int], elsewhere: int, size: int = 1
     )
 
 
+@pytest.mark.parametrize(
+    ("stand_in", "weight", "rows", "flagged"),
+    [
+        (0.0, 1.0, 16, True),
+        (0.0, 1.0, 12, False),
+        (-1.0, 1.0, 16, False),
+        (0.0, -1.0, 16, True),
+        (1.0, -1.0, 16, False),
+        (np.nan, 1.0, 16, False),
+    ],
+)
+def test_a_failure_that_earns_more_than_the_worst_answer_is_flagged(
+    stand_in: float, weight: float, rows: int, flagged: bool
+) -> None:
+    """From 16 rows on, by the weight's sign; where nothing stands in nothing is earned."""
+    table = _rows([1.0, -1.0, -1.0, stand_in] * (rows // 4), np.arange(rows) // 4)
+    failed = np.arange(rows) % 4 == 3
+    table = replace(
+        table,
+        status={"correct": np.where(failed, "f", "s")},
+        causes={"correct": np.where(failed, "timeout", "").astype("<U16")},
+        weights={"correct": np.full(rows, weight)},
+    )
+    flags = [flag for flag in flags_of(Evidence(table)) if flag.detector == "failing_pays"]
+    assert [("correct", 1.0)] * flagged == [(flag.reward, flag.value) for flag in flags]
+    assert not flagged or "earn more than the worst answer of their group" in flags[0].words
+
+
+@pytest.mark.parametrize(
+    ("totals", "flagged"), [([1.0, 0.198, 0.19, 0.2], True), ([1.0, 0.25, 0.3, 0.2], False), ([1, 0, 0, np.nan], True)]
+)
+def test_silence_that_earns_more_than_a_wrong_answer_is_flagged(totals: list[float], flagged: bool) -> None:
+    """Skipped beside scored completions of one prompt, with a total above the worst of them, or none at all."""
+    table = _rows([1.0, 0.0, 0.0, np.nan] * 4, np.arange(16) // 4)
+    table = replace(table, rewards=np.array(totals * 4), status={"correct": np.where(np.arange(16) % 4 == 3, "k", "s")})
+    flags = [flag for flag in flags_of(Evidence(table)) if flag.detector == "skips"]
+    assert [(1.0, 0.5)] * flagged == [(flag.value, flag.threshold) for flag in flags]
+
+
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=DETECTORS)
 def test_a_detector_says_how_it_works(detector: object) -> None:
     """Formula, threshold, source and limits stand in its docstring."""
