@@ -35,11 +35,13 @@ UNSOLVED = r"(?<![\\d.])\\d[\\d.]*(?: ?[-+*/^]+ ?\\d[\\d.]*)+"  # 18 / 9 is neit
 
 
 @reward(timeout_s=5, score_range=(0, 1))
-def {name}(completion: str, answer: float) -> Score | None:
-    """1 if the last number in the completion is the answer, else 0; skipped where it holds no number."""
+def {name}(completion: str, answer: float | None) -> Score | None:
+    """1 if the last number in the completion is the answer, else 0; skipped where the row has no answer."""
+    if answer is None:
+        return None
     numbers = re.findall(NUMBER, re.sub(UNSOLVED, "", completion))
     if not numbers:
-        return None
+        return Score(0.0, reason="no number")
     return Score(float(float(numbers[-1]) == answer), reason=f"read {{numbers[-1]}}, expected {{answer:g}}")
 '''
 
@@ -56,12 +58,13 @@ def test_the_right_answer_scores_1() -> None:
 
 
 def test_a_run_scores_and_skips() -> None:
-    """A wrong answer scores 0; a completion without a number is skipped, which is not a score of 0."""
+    """A wrong answer and none at all score 0; a row without an answer is skipped, which is not a score of 0."""
     rollouts = [Rollout("2+2=", text, {{"answer": "4"}}) for text in ("4", "5", "I do not know")]
+    rollouts.append(Rollout("2+2=", "4", {{"answer": None}}))
     with Runtime([{name}], lane="inline") as runtime:
         batch = runtime.score(rollouts)
-    assert [1.0, 0.0, None] == batch.scores["{name}"]
-    assert batch["{name}"][2].status is Status.SKIPPED
+    assert [1.0, 0.0, 0.0, None] == batch.scores["{name}"]
+    assert batch["{name}"][3].status is Status.SKIPPED
 '''
 
 
