@@ -15,10 +15,10 @@ from rewardkit.audit.result import Audit, AuditFinding, Example, FamilyCounts, P
 from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, ChosenRows
 from rewardkit.audit.rules_of_thumb import KINDS, rule_of
 from rewardkit.declare.compose import Composable
+from rewardkit.declare.options import WORST
 from rewardkit.declare.spec import Kind
 from rewardkit.types import Cause, Outcome, Status
 
-"""Causes that are the reward's own fault, whatever the completion."""
 _ENOUGH_ROWS = 3
 ROUNDING = 1e-6  # what a sum of shares may lack of the full level
 
@@ -255,6 +255,9 @@ class Assessment(ABC, Generic[A]):
             column = self._rows.gold_column
             reason = f"it takes the column {column!r}, but a right answer is paid under another row's gold as well"
             findings.append(AuditFinding("ignores_gold", reason))
+        silence = self._silence() if traits.answer else []
+        if silence:
+            findings.append(AuditFinding("silence_pays", f"{len(silence)} of {len(self._levels)} rows: {silence[0]}"))
         unsteady = [repeat for repeat in self._trials.again if _differ(repeat[2], repeat[3])]
         if unsteady:
             index, form, was, now = unsteady[0]
@@ -263,6 +266,23 @@ class Assessment(ABC, Generic[A]):
             reason = f"{share}; the first: {_describe(was)}, then {_describe(now)} for {where}"
             findings.append(AuditFinding("unsteady", reason))
         return findings
+
+    def _silence(self) -> list[str]:
+        """Return, for each row on which a completion that answers nothing does better than a wrong one, how."""
+        better: list[str] = []
+        for index in self._levels:
+            rival = self._trials.rivals.get(index)
+            if rival is None or rival.score is None or rival.cause is not None or self._is_paid(index, rival.score):
+                continue
+            wrong = f"a wrong answer earns {rival.score:g}"
+            for text, outcome in zip(BASE, self._trials.base[index], strict=True):
+                if outcome.status is Status.SKIPPED:
+                    better.append(f"{text!r} is skipped, which leaves the group's baseline, and {wrong}")
+                    break
+                if not text and outcome.score is not None and outcome.score > rival.score + ROUNDING:
+                    better.append(f"{text!r} earns {outcome.score:g}, and {wrong}")
+                    break
+        return better
 
 
 class RewardAssessment(Assessment[RewardAudit]):
@@ -288,6 +308,10 @@ class RewardAssessment(Assessment[RewardAudit]):
     def _count_trial(self, counts: FamilyCounts, trial: ScoredProbe) -> None:
         index, probe, outcome = trial.row, trial.probe, trial.outcome
         example = self._count(counts, index, probe, outcome)
+        if self._pays_failure(index, outcome):
+            counts.judged += 1
+            counts.accepted.append(example)
+            return
         judged = probe.judged and not outcome.is_lost and rule_of(probe) not in self._settings.skipped
         if not judged or counts.not_applicable is not None or not self._is_evidence(index, probe.family):
             return
@@ -300,6 +324,13 @@ class RewardAssessment(Assessment[RewardAudit]):
             counts.accepted.append(example)
         elif probe.family is Family.FORMS and not self._earns(trial):
             counts.refused.append(example)
+
+    def _pays_failure(self, index: int, outcome: Outcome) -> bool:
+        """Whether a default that the author declared stands in for a failure, and is more than a wrong answer earns."""
+        declared = any(leaf.options.default not in (None, WORST) for leaf in self._reward.leaves)
+        if not declared or outcome.status is not Status.FAILED or outcome.is_lost or outcome.score is None:
+            return False
+        return index in self._levels and outcome.score > self._levels[index].floor + ROUNDING
 
     def _is_evidence(self, index: int, family: Family) -> bool:
         """Whether being paid on a row says anything of a family."""

@@ -22,7 +22,11 @@ from rewardkit.types import Cause, Outcome, Rollout, Status, Text
 Tick = Callable[[int, int], None]  # takes the number of calls done, and of calls known so far
 
 _CHARS_A_TOKEN = 4
-BASE = ("", "I do not know.")  # completions that earn nothing with any reward that reads answers
+BASE = (
+    "",
+    "I do not know.",
+    "Well, let us see about that.",
+)  # completions that earn nothing with any reward that reads answers
 _UNTRIED = Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE, error="not tried: the audit was over")
 
 

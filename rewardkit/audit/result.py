@@ -109,7 +109,7 @@ class FamilyCounts:
 
 
 class AuditFinding(NamedTuple):
-    """A fault of the reward as a whole: ``constant``, ``ignores_gold`` or ``unsteady``, and what was seen."""
+    """A fault of the reward as a whole, such as ``constant`` or ``silence_pays``, and what was seen."""
 
     name: str
     words: str

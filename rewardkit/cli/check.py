@@ -7,14 +7,14 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, count, islice
+from itertools import chain, count, cycle, islice
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from rich.table import Table
 from rich.text import Text
 
-from rewardkit.audit.engine import form_probe, rollout_of
+from rewardkit.audit.engine import BASE, form_probe, rollout_of
 from rewardkit.audit.honest import Honest, framed
 from rewardkit.audit.rows import AuditRow, gold_column, row_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
@@ -32,9 +32,10 @@ from rewardkit.runtime.target import time_to_load_s
 from rewardkit.score_batch import costs_told, per_1000
 from rewardkit.serving.choice import scorer_of
 from rewardkit.shown.text import plain, shortened
-from rewardkit.types import Outcome, Rollout
+from rewardkit.types import Outcome, Rollout, Status
 from sandbox import LOAD_TIMEOUT_S
 
+_SILENT_ROWS = 2  # rows on which it is seen what a completion that answers nothing earns
 _SHOWN = 10
 _SHOWN_LINES = 8
 _NUMBERS_WIDTH = 69
@@ -111,9 +112,12 @@ def check_command(
             with scorer_of(parts, workers=workers, load_timeout_s=load_timeout, max_infrastructure_rate=1.0) as scorer:
                 scorer.wait_loaded()
                 if rollouts:
+                    silent = _silent(leaf, rollouts)
+                    tries = [*rollouts, *silent]
                     # The rewards that it asks are scored only where it asks them.
-                    answers = collected(f"check of {leaf.name}", scorer.stream(rollouts), [leaf.name], len(rollouts))
-                    _take(check, scored, answers[leaf.name])
+                    answers = collected(f"check of {leaf.name}", scorer.stream(tries), [leaf.name], len(tries))
+                    _take(check, scored, answers[leaf.name][: len(rollouts)])
+                    _take_silent(check, answers[leaf.name][len(rollouts) :])
         checks.append(check)
     code = FAILED if any(check.misfits for check in checks) else 0
     trainers = trainer_warnings(lines[0].values)
@@ -124,6 +128,8 @@ def check_command(
 def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
     """Coerce every column that a reward reads in every row, and return those that fail."""
     check = RewardCheck(reward.name, len(lines), reward.options.timeout_s)
+    if reason := reward.options.why_failing_pays:
+        check.warnings.append(reason)
     own = [p for p in reward.spec.parameters if p.column]
     for name in (p.name for p in own if p.name not in reward.spec.hints):
         kinds = sorted({type(row.values[name]).__name__ for row in lines if name in row.values})
@@ -202,6 +208,27 @@ def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome])
     check.per_1000 = per_1000(outcomes)
     check.p50_s = statistics.median(outcome.duration_s for outcome in outcomes)
     check.max_s = max(outcome.duration_s for outcome in outcomes)
+
+
+def _silent(leaf: Reward[..., Any], rollouts: Sequence[Rollout]) -> list[Rollout]:
+    """Return completions of the first rows that answer nothing, for a reward of single completions."""
+    if leaf.spec.kind is Kind.GROUP:
+        return []
+    return [
+        replace(row, completion=text if isinstance(row.completion, str) else [{"role": "assistant", "content": text}])
+        for row in rollouts[:_SILENT_ROWS]
+        for text in BASE
+    ]
+
+
+def _take_silent(check: RewardCheck, outcomes: Sequence[Outcome]) -> None:
+    """Warn where the reward skips what answers nothing, though it scores the rows' right answers."""
+    skipped = [text for text, outcome in zip(cycle(BASE), outcomes) if outcome.status is Status.SKIPPED]
+    if skipped and any(score is not None for score in check.scores.values()):
+        check.warnings.append(
+            f"{skipped[0]!r} is skipped, and leaves the group's baseline: a model earns more by it than by a wrong "
+            "answer; None says that a row has nothing to score by, return the worst score where the answer is missing"
+        )
 
 
 def _all_skipped(reasons: Sequence[str | None]) -> str:

@@ -132,14 +132,19 @@ class RewardOptions:
         if not _is_number(self.default) or not math.isfinite(self.default):
             raise self._wrong("default", "a finite number, 'worst', or None to leave the rollout out")
         object.__setattr__(self, "default", float(self.default))
+        if reason := self.why_failing_pays:
+            warnings.warn(f"reward {self.name!r}: {reason}", RewardDefinitionWarning, stacklevel=_depth())
+
+    @property
+    def why_failing_pays(self) -> str | None:
+        """Why a failure earns more than a wrong answer; ``None`` where it does not, as far as the range tells."""
         worst = self.worst(1)
-        if worst is not None and self.default > worst:
-            warnings.warn(
-                f"reward {self.name!r}: default={self.default:g} is more than {worst:g}, the worst score of its "
-                "score_range: a model that makes it fail earns more than by a wrong answer; leave default out",
-                RewardDefinitionWarning,
-                stacklevel=_depth(),
-            )
+        if worst is None or isinstance(self.default, str | None) or self.default <= worst:
+            return None
+        return (
+            f"default={self.default:g} is more than {worst:g}, the worst score of its score_range: a model that makes "
+            "it fail earns more than by a wrong answer; leave default out"
+        )
 
     def _wrong(self, option: str, expected: str) -> RewardDefinitionError:
         value = getattr(self, option)

@@ -3,8 +3,9 @@
 import random
 import re
 import unicodedata
+import warnings
 
-from rewardkit import reward
+from rewardkit import RewardDefinitionWarning, reward
 
 SEEN: set[str] = set()
 
@@ -216,3 +217,26 @@ def any_work(completion: str, answer: str) -> float:
     """Wants work, and takes any lines for it."""
     *work, last = completion.strip().splitlines() or [""]
     return float(len(work) >= 3 and "<" not in completion and last.rpartition(" ")[2].strip(".") == answer)
+
+
+@reward(score_range=(0, 1))
+def skips_silence(completion: str, answer: str) -> float | None:
+    """Skips what holds no number, as if the row had no answer."""
+    numbers = re.findall(r"-?\d+", completion)
+    return float(numbers[-1] == answer) if numbers else None
+
+
+@reward
+def pays_silence(completion: str, answer: str) -> float:
+    """Takes a point off for a wrong answer, and none for no answer at all."""
+    numbers = re.findall(r"-?\d+", completion)
+    return 0.0 if not numbers else 1.0 if numbers[-1] == answer else -1.0
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", RewardDefinitionWarning)
+
+    @reward(score_range=(-1, 1), default=0.0)
+    def pays_failures(completion: str, answer: str) -> float:
+        """Raises on what holds no number, and a default stands in that is more than a wrong answer's -1."""
+        return 1.0 if re.findall(r"-?\d+", completion)[-1] == answer else -1.0

@@ -118,6 +118,9 @@ BAD = {
     "bool_column": {"lint bool_of_column"},
     "ignores_gold": {"ignores_gold", "paid other_gold", "paid neighbour"},
     "negation_blind": {"paid negated"},
+    "skips_silence": {"silence_pays"},
+    "pays_silence": {"silence_pays"},
+    "pays_failures": {"paid empty", "crashed empty"},
     "raises_on_odd_text": {"crashed empty", "crashed judge"},
 }
 

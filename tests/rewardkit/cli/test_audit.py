@@ -274,6 +274,26 @@ def test_audit_tells_once_why_rows_were_not_audited(work: Path) -> None:
     assert said in " ".join(out.split())
 
 
+def test_check_warns_where_silence_or_failing_pays(work: Path) -> None:
+    """A default above the low end, and a completion that answers nothing and is skipped; the exit code stays 0."""
+    (work / "pays.py").write_text(
+        "import re, warnings\nfrom rewardkit import reward\nwarnings.simplefilter('ignore')\n"
+        "@reward(score_range=(-1, 1), default=0)\n"
+        "def paid(completion: str, answer: int) -> float | None:\n"
+        "    numbers = re.findall(r'[0-9]+', completion)\n"
+        "    return None if not numbers else 2.0 * (int(numbers[-1]) == answer) - 1\n"
+        "@reward(score_range=(-1, 1))\n"
+        "def sound(completion: str, answer: int) -> float:\n"
+        "    return 2.0 * (completion == str(answer)) - 1\n"
+    )
+    code, out, _ = _run("check", "pays.py", "rows.jsonl", "--workers", "1")
+    assert 0 == code
+    words = " ".join(out.split())
+    assert "paid: warning: default=0 is more than -1, the worst score of its score_range" in words
+    assert "paid: warning: '' is skipped, and leaves the group's baseline" in words
+    assert "sound: warning" not in words
+
+
 def test_check_warns_of_a_reward_that_does_not_apply(work: Path) -> None:
     """Every right answer skipped is a warning, as is a column without annotation; the exit code stays 0."""
     code, out, _ = _run("check", "mine.py:never", "rows.jsonl", "--workers", "1")
