@@ -133,6 +133,9 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
         body, the last block is that body. Other names that the tests call are the tests' or the prefix's, never the
         completion's.
 
+        Each call gets copies of its arguments. Assert-style tests see what a call changed in them only where it
+        returned ``None``, as functions that work in place do.
+
         0.0 where the completion holds no code. A value that is not plain, such as a generator or a coroutine, passes
         no check. ``None`` where the row has no tests, or tests that cannot be run, such as those that use a name
         which nothing on their side defines.

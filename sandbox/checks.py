@@ -148,6 +148,8 @@ def check_functions(
 ) -> CheckReport:
     """Run code once, call a function of it for each check, and compare the values here, outside the jail.
 
+    Each call gets copies of its arguments: what it changes in them, no other call and no comparison sees.
+
     Args:
         sandbox: Where the code runs.
         source: Python source that defines the function.
@@ -218,6 +220,9 @@ def check_asserts(
     the checks that were not reached, and those that might have run again, are not passed; if all others passed, the
     tests' end itself counts as a check that was not reached. Tests that can only fail by raising count as one check.
     Tests that never call the completion are not passed.
+
+    The completion gets copies of the arguments. Where a call returns ``None``, as functions that work in place do,
+    the tests' own objects become what the call made of the copies; where it returns a value, they stay as they were.
 
     Args:
         sandbox: Where both run.

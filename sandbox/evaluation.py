@@ -165,7 +165,7 @@ class Evaluation:
             return ExecutionStatus.FORBIDDEN, f"more than {MAX_THREADS} threads"
         if ended_by == signal.SIGXCPU or (ended_by == signal.SIGKILL and cpu_s >= limits.whole_cpu_s):
             return ExecutionStatus.TIMEOUT, "its processor time is used up"
-        if full or code == TOO_LARGE:
+        if full or code == TOO_LARGE or (reason == "output" and ended_by is not None):
             return ExecutionStatus.OUTPUT_LIMIT, f"more than {limits.output_bytes:,} bytes of output"
         if ended_by == signal.SIGSYS:
             return ExecutionStatus.FORBIDDEN, "a system call of another architecture"

@@ -23,7 +23,7 @@ from sandbox.errors import SandboxUnavailableError
 from sandbox.evaluation import Evaluation, ZygoteReport
 from sandbox.inside.children import PARTS
 from sandbox.inside.workfolder import CLEAN_S, FOLDER
-from sandbox.inside.zygote import CONTROL, FILES, ORDER, REASONS, REPORT
+from sandbox.inside.zygote import CONTROL, FILES, ORDER, REASONS, REPORT, output_room
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.workers.clock import stopped
@@ -143,7 +143,8 @@ class ZygoteProcess:
             bounds = (limits.whole_cpu_s, limits.memory_bytes, largest, limits.open_files)
             began = time.monotonic()
             processes = min(limits.processes, 255)
-            self._control.send(ORDER.pack(kind, began, limits.timeout_s, *bounds, limits.file_bytes, processes))
+            room = (limits.file_bytes, limits.output_bytes)
+            self._control.send(ORDER.pack(kind, began, limits.timeout_s, *bounds, *room, processes))
             try:
                 *fields, tidy = REPORT.unpack(self._hear_report(limits.timeout_s))
             except TimeoutError:
@@ -179,7 +180,8 @@ class ZygoteProcess:
         """Read the children's output and results, at most one byte more than each may have, and empty all files."""
         most = limits.output_bytes
         outputs = {name: self._take(name, most + 1) for name in ("stdout", "stderr")}
-        results, verdict = (self._take(name, 2 * most + (1 << 20)) for name in ("results", "verdict"))
+        room = output_room(most)["results"]
+        results, verdict = (self._take(name, room) for name in ("results", "verdict"))
         for name in ("stdin", "request", "tests"):
             self._take(name, 0)
         self._forget_times()

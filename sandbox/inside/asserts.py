@@ -74,7 +74,11 @@ class _Peer:
         os._exit(0)
 
     def call(self, function: str, arguments: tuple[object, ...], keywords: dict[str, object]) -> Any:
-        """Call one of its functions; changes to arguments are made to the caller's objects."""
+        """Call one of its functions with copies of the arguments; where it returns ``None`` it has worked in place.
+
+        Then its changes are made to the caller's objects, and else they are not: a test that computes the right value
+        from its own arguments would find what the completion has put there.
+        """
         self.calls += 1
         self._number += 1
         texts = [*map(_short, arguments), *(f"{name}={_short(value)}" for name, value in keywords.items())]
@@ -99,8 +103,9 @@ class _Peer:
             raise self._error(reply["raised"])
         try:
             value = plain.decode(reply["value"])
-            changed = plain.decode(reply["arguments"]) if "arguments" in reply else []
-            changed_keywords = plain.decode(reply["keywords"]) if "keywords" in reply else {}
+            in_place = reply if value is None else {}
+            changed = plain.decode(in_place["arguments"]) if "arguments" in in_place else []
+            changed_keywords = plain.decode(in_place["keywords"]) if "keywords" in in_place else {}
         except (ValueError, KeyError, RecursionError):
             self.lost()
         _become(arguments, tuple(changed) if type(changed) is list else ())

@@ -340,7 +340,8 @@ def _reply(names: dict[str, Any], call: dict[str, Any]) -> dict[str, Any]:
         function = _find(names, call["function"])
         arguments, keywords = plain.decode(call["arguments"]), plain.decode(call["keywords"])
         reply["value"] = plain.encode(function(*arguments, **keywords))
-        for name, content in (("arguments", arguments), ("keywords", keywords)):
+        in_place = (("arguments", arguments), ("keywords", keywords)) if reply["value"] is None else ()
+        for name, content in in_place:
             after = plain.encode(content)
             if _dumps(after) != _dumps(call[name]):  # as text, because True is not 1
                 reply[name] = after

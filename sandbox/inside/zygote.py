@@ -29,15 +29,15 @@ from sandbox.inside.workfolder import WorkFolder
 from sandbox.jail import kernel, rlimits, seccomp
 from sandbox.jail.levels import Level, enter
 
-ORDER = struct.Struct("=BdddqqqqB")
+ORDER = struct.Struct("=BdddqqqqqB")
 """An evaluation: kind, when it was ordered (monotonic), seconds; processor seconds, memory, file size, open files;
-scratch bytes, processes."""
+scratch bytes, output bytes, processes."""
 Bounds = Sequence[float]  # the four of an order that are a child's resource limits
 REPORT = struct.Struct("=iBdddqi?")
 """How it ended: wait status, index in :data:`REASONS`, seconds, user and system seconds, peak KiB; the tester's wait
 status; whether nothing is left to clean up. Otherwise :data:`CLEANED` follows, and no order may be given before."""
 CLEANED = b"cleaned"
-REASONS = ("", "timeout", "scratch", "threads", "no process")
+REASONS = ("", "timeout", "scratch", "output", "threads", "no process")
 _NO_PROCESS = (-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
 FILES = ("stdin", "stdout", "stderr", "request", "results", "peer", "tests", "verdict")
 """The files that client and children share. Each has its index as descriptor, in a child the first five."""
@@ -52,6 +52,11 @@ _SHORT_S = 0.002  # an evaluation that takes longer is worth preparing the next 
 _PEEK_S = 0.01  # seconds between two looks at an evaluation's threads
 _NICE = 1  # how much niceness is added to a child, so that the zygote and others get the processor first
 _TASKS = 8  # processes of the jail that are counted with an evaluation's threads: a tester, a checker, the next child
+
+
+def output_room(output_bytes: int) -> dict[str, int]:
+    """Return how large each output may become, in bytes; results have their form besides, which takes some."""
+    return {"stdout": output_bytes, "stderr": output_bytes, "results": 2 * output_bytes + (1 << 20)}
 
 
 class _ClientGone(Exception):
@@ -149,7 +154,7 @@ class Zygote:
 
     def _evaluate(self, order: bytes, *, in_stream: bool) -> tuple[float, ...]:
         """Run an evaluation and return its report; only in a stream of orders fork the next child beside it."""
-        kind, began, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
+        kind, began, timeout_s, *limits, scratch_bytes, output_bytes, processes = ORDER.unpack(order)
         tester = 0
         self._running = []
         try:
@@ -168,7 +173,8 @@ class Zygote:
             return _NO_PROCESS
         if processes == 1 and in_stream:
             self._fork_spare(limits)
-        reason = self._wait(completion, tester, began + timeout_s, scratch_bytes, prepare=processes == 1)
+        room = (scratch_bytes, output_bytes)
+        reason = self._wait(completion, tester, began + timeout_s, room, prepare=processes == 1)
         duration_s = time.monotonic() - began
         status, usage, tester_status = self._end(completion, tester, processes, reason)
         unread = tester_status == runner.UNTOLD << 8 if kind == PAIR else _close_unread(channel)
@@ -276,8 +282,11 @@ class Zygote:
         if self._level is not Level.NONE:
             self._filters[processes > 1].enter(prepared=True)
 
-    def _wait(self, completion: int, tester: int, deadline: float, scratch_bytes: int, *, prepare: bool) -> str:
-        """Wait for the tester's or completion's end; return why to end it. ``prepare`` forks the next child."""
+    def _wait(self, completion: int, tester: int, deadline: float, room: tuple[int, int], *, prepare: bool) -> str:
+        """Wait for the tester's or completion's end; return why to end it. ``prepare`` forks the next child.
+
+        ``room`` has the bytes that the scratch directory may hold, and each output.
+        """
         pidfd = os.pidfd_open(tester or completion)
         try:
             poll = select.poll()
@@ -299,8 +308,10 @@ class Zygote:
                     self._fork_spare(self._spare_limits)
                 elif self._threads(completion) > MAX_THREADS:
                     return "threads"
-                elif not self._folder.is_within(scratch_bytes):
+                elif not self._folder.is_within(room[0]):
                     return "scratch"
+                elif any(os.fstat(FILES.index(name)).st_size > most for name, most in output_room(room[1]).items()):
+                    return "output"
         finally:
             os.close(pidfd)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Sequence
@@ -11,7 +12,8 @@ from sandbox.jail import kernel, landlock, namespaces, seccomp
 
 SHARED_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/zoneinfo")
 """Read-only in the jail, beside the standard library: what extension modules are linked with."""
-DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+DEVICES = ("/dev/null", "/dev/urandom")
+"""Not ``/dev/zero``: mapped and shared it is memory that no limit counts."""
 
 
 class Level(StrEnum):
@@ -42,6 +44,8 @@ def enter(level: Level, readable: Sequence[str], mount_point: str, scratch_bytes
         namespaces.drop_capabilities()
     os.chdir(scratch)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # its files under /proc are then not its user's
+    with contextlib.suppress(OSError):  # of a huge page that is unmapped but for 4 KiB all would stay for a while
+        kernel.prctl(kernel.PR_SET_THP_DISABLE, 1)
     if level in (Level.STRICT, Level.STANDARD):
         landlock.restrict(visible, [scratch], DEVICES)
     if level is not Level.NONE:

@@ -33,6 +33,9 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "load a BPF program": (SYSTEM, "call('bpf', 5, bytes(120), 120)"),
     "use the kernel's keys": (SYSTEM, "call('keyctl', 0, -3, 1)"),
     "handle page faults": (SYSTEM, "call('userfaultfd', 1)"),
+    "give a thread a table of descriptors of its own": (SYSTEM, "call('close_range', 1 << 20, 1 << 20, 2)"),
+    "map memory that stays when it is unmapped": (SYSTEM, "call('mmap', 0, 4096, 3, 0x21, -1, 0)"),
+    "wait for several descriptors at once": (SYSTEM, "call('pselect6', 2, None, None, None, bytes(16), None)"),
     "raise its limits": (SYSTEM, "resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 15, 1 << 15))"),
 }
 """Attacks by what they would achieve: the part of the jail, and an expression that raises where it holds."""
@@ -40,6 +43,7 @@ ATTACKS: dict[str, tuple[str, str]] = {
 _PROBE = """
 import ctypes, errno, json, os, resource, socket
 libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
 numbers = {numbers!r}
 def call(name, *arguments):
     passed = [ctypes.c_char_p(a) if isinstance(a, bytes) else ctypes.c_long(a or 0) for a in arguments]

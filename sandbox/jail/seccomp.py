@@ -24,25 +24,26 @@ _LIMIT = 255  # a conditional jump is at most so long
 Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
 
 _PLAIN = """
-    read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask
+    read write open close stat fstat lstat poll lseek mprotect munmap brk rt_sigaction rt_sigprocmask
     rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend pread64 pwrite64 readv writev access pipe select
     sched_yield mremap msync mincore madvise dup dup2 dup3 pause nanosleep getitimer alarm setitimer getpid
-    sendfile shutdown getsockname getpeername exit
-    flock fsync fdatasync ftruncate getdents getdents64 getcwd chdir fchdir rename renameat renameat2
+    shutdown getsockname getpeername exit
+    flock fsync fdatasync ftruncate getdents getdents64 getcwd chdir fchdir rename renameat
     mkdir mkdirat rmdir creat link linkat unlink unlinkat symlink symlinkat readlink readlinkat umask
     gettimeofday getrlimit getrusage times getuid getgid geteuid getegid getppid getpgrp getpgid getsid
     getgroups getresuid getresgid sigaltstack statfs fstatfs sched_getparam sched_getscheduler
     sched_get_priority_max sched_get_priority_min arch_prctl gettid time futex sched_getaffinity epoll_create
     epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 set_tid_address restart_syscall fadvise64
     clock_gettime clock_getres clock_nanosleep exit_group openat newfstatat faccessat faccessat2 pselect6 ppoll
-    set_robust_list get_robust_list eventfd2 pipe2 preadv preadv2 pwritev pwritev2 getcpu getrandom
-    membarrier copy_file_range statx rseq close_range
+    set_robust_list get_robust_list eventfd2 preadv preadv2 pwritev pwritev2 getcpu getrandom
+    membarrier copy_file_range statx rseq
 """
 PLAIN = frozenset(_PLAIN.split())
 """Calls that are free: they act on the process itself, on descriptors it has, or on files, which Landlock guards.
 
 Not among them: ``truncate``, which Landlock guards from its third version on only; ``fallocate``, whose room
-no limit counts; ``sendmsg`` and ``setsockopt``, which open much of the kernel and which one process does not need;
+no limit counts; ``sendfile``, by which pipes and sockets hold pages of files that are gone; ``sendmsg`` and
+``setsockopt``, which open much of the kernel and which one process does not need;
 ``uname`` and ``sysinfo``, which tell of the host.
 """
 
@@ -58,13 +59,29 @@ IOCTL_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """Is it a terminal, its size, bytes to read, non-blocking, close-on-exec."""
 _MESSAGE_FLAGS = 0x2 | 0x20 | 0x40 | 0x80 | 0x100 | 0x4000 | 0x8000
 """MSG_PEEK, MSG_TRUNC, MSG_DONTWAIT, MSG_EOR, MSG_WAITALL, MSG_NOSIGNAL, MSG_MORE; not MSG_OOB."""
+FLAGS = {
+    "sendto": (3, _MESSAGE_FLAGS),
+    "recvfrom": (3, _MESSAGE_FLAGS),
+    "close_range": (2, 0x4),
+    "pipe2": (1, 0o2004000),
+    "renameat2": (4, 0x3),
+}
+"""Calls with flags: which argument has them, and those that are allowed.
+
+Not CLOSE_RANGE_UNSHARE, which gives a thread a table of descriptors, and so a limit, of its own."""
 _SOL_SOCKET, SOCKET_OPTIONS = 1, (3, 4, 7, 8, 30, 38, 39)
 """Of sockets may be read: type, error, sizes of both buffers, whether it listens, protocol, domain.
 
 Neither who the other end is (such as SO_PEERPIDFD) nor the kernel's counters."""
 _TRUNCATE_BITS, _TRUNCATE_UNWRITTEN = 0o1003, (0o1000, 0o1003)
 """O_TRUNC without writing: before its third version Landlock takes that for reading, or for nothing."""
+_O_TMPFILE = 0o20000000  # a file that no directory has from the beginning, so nobody sees how large it is
 _AF_UNIX, _SOCK_STREAM, _TYPE_BITS = 1, 1, 0xF
+_MAP_SHARED_ANONYMOUS, _MAP_HUGETLB = 0x1 | 0x20, 0x40000
+_F_SETLK, _F_SETLKW = 6, 7
+
+WAITS = {"poll": 1, "ppoll": 1, "select": 0, "pselect6": 0}
+"""Calls that wait for several descriptors: which argument counts them, or is the highest and one more."""
 
 
 def base_filter(machine: str = kernel.MACHINE) -> bytes:
@@ -77,8 +94,17 @@ def base_filter(machine: str = kernel.MACHINE) -> bytes:
             actions[numbers[name]] = allow
     for name, argument in (("open", 1), ("openat", 2)):
         if name in numbers:
-            flags = [_load(argument), (_AND, 0, 0, _TRUNCATE_BITS)]
+            flags = [_load(argument), (_ANY_BIT, 4, 0, _O_TMPFILE), (_AND, 0, 0, _TRUNCATE_BITS)]
             actions[numbers[name]] = [*flags, *_one_of(_TRUNCATE_UNWRITTEN), *allow, *refuse]
+    # shared memory that is unmapped but for a page stays whole, and only that page is counted; huge pages are others'
+    actions[numbers["mmap"]] = [
+        _load(3),
+        (_ANY_BIT, 3, 0, _MAP_HUGETLB),
+        (_AND, 0, 0, _MAP_SHARED_ANONYMOUS),
+        (_EQUAL, 1, 0, _MAP_SHARED_ANONYMOUS),
+        *allow,
+        *refuse,
+    ]
     actions[numbers["clone"]] = [
         _load(0),
         (_ANY_BIT, 4, 0, kernel.CLONE_NEW_ANY),
@@ -88,8 +114,9 @@ def base_filter(machine: str = kernel.MACHINE) -> bytes:
         *allow,
         *refuse,
     ]
-    for name in ("sendto", "recvfrom"):
-        actions[numbers[name]] = [_load(3), (_ANY_BIT, 1, 0, ~_MESSAGE_FLAGS & 0xFFFFFFFF), *allow, *refuse]
+    for name, (argument, allowed) in FLAGS.items():
+        if name in numbers:
+            actions[numbers[name]] = [_load(argument), (_ANY_BIT, 1, 0, ~allowed & 0xFFFFFFFF), *allow, *refuse]
     actions[numbers["getsockopt"]] = [
         _load(1),
         (_EQUAL, 0, len(SOCKET_OPTIONS) + 1, _SOL_SOCKET),
@@ -116,7 +143,12 @@ def base_filter(machine: str = kernel.MACHINE) -> bytes:
 
 
 def child_filter(machine: str = kernel.MACHINE, *, may_fork: bool = False) -> bytes:
-    """Return the deny-list of one evaluation, entered under :func:`base_filter`; ``may_fork`` allows processes."""
+    """Return the deny-list of one evaluation, entered under :func:`base_filter`; ``may_fork`` allows processes.
+
+    A call that waits for several descriptors holds all of them, closed ones too, for each thread anew; so one that may
+    not fork waits for one, or by epoll. It has nobody to lock a file against: the kernel would only keep lists of its
+    locks, so they are answered as if they were taken.
+    """
     numbers = kernel.TABLES[machine]
     denied = set(ZYGOTE_ONLY) - ({"fork", "vfork", "wait4", "waitid"} if may_fork else set())
     refuse = [_ret(ERRNO | errno.EPERM)]
@@ -124,6 +156,11 @@ def child_filter(machine: str = kernel.MACHINE, *, may_fork: bool = False) -> by
     if not may_fork:
         thread = [_load(0), (_ANY_BIT, 1, 0, kernel.CLONE_THREAD)]  # the base filter checks the other bits
         actions[numbers["clone"]] = [*thread, *refuse, _ret(ALLOW)]
+        for name, argument in WAITS.items():
+            if name in numbers:
+                actions[numbers[name]] = [_load(argument), (_AT_LEAST, 0, 1, 2), *refuse, _ret(ALLOW)]
+        locks = [_load(1), *_one_of((_F_SETLK, _F_SETLKW))]
+        actions[numbers["fcntl"]] = [*locks, _ret(ALLOW), _ret(ERRNO)]
     return _program(machine, _tree(actions, [_ret(ALLOW)]))
 
 

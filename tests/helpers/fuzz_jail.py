@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import hostile_hoards
 from hostile_leavings import OUTPUTS, PEERS, VALUES
 
 DESCRIPTORS = range(7)
@@ -39,7 +40,7 @@ def frame(data, descriptor=5):
 def quietly(act):
     try:
         return act()
-    except (OSError, ValueError, TypeError, OverflowError, AttributeError):
+    except (OSError, ValueError, TypeError, OverflowError, AttributeError, MemoryError, RuntimeError):
         pass
 """
 
@@ -77,7 +78,12 @@ def draw_program(seed: int) -> Program:
             lines += ACTS[name](dice).splitlines()
         return "\n".join(f"    {line}" for line in [*lines, "pass"])
 
-    parts = [PRELUDE, f"def begin():\n{acts(2)}", f"def inside(n):\n{acts(3)}", f"def beside():\n{acts(2)}"]
+    parts = [
+        PRELUDE + hostile_hoards.PRELUDE,
+        f"def begin():\n{acts(2)}",
+        f"def inside(n):\n{acts(3)}",
+        f"def beside():\n{acts(2)}",
+    ]
     parts.append("def solve(n):\n    inside(n)\n    return " + dice.choice(RETURNS))
     if dice.random() < 0.3:
         parts.append("for _ in range(3):\n    threading.Thread(target=beside, daemon=True).start()")
@@ -90,6 +96,18 @@ def draw_program(seed: int) -> Program:
         names.append("ends")
         parts.append(_ends(dice))
     return Program("\n".join(parts) + "\n", tuple(names))
+
+
+def draw_hoarder(seed: int, rest_s: float) -> Program:
+    """Draw a program that tries to hold more than it may, and then rests with what it has."""
+    dice = random.Random(seed)
+    names = dice.choices(list(hostile_hoards.HOARDS), k=dice.randint(1, 3))
+    acts = [hostile_hoards.HOARDS[name](dice) for name in names]
+    parts = [PRELUDE + hostile_hoards.PRELUDE]
+    for act in acts:
+        lines = "\n".join(f"    {line}" for line in act.splitlines())
+        parts.append(f"def act():\n{lines}\nquietly(act)")
+    return Program("\n".join([*parts, f"time.sleep({rest_s})\nos._exit(0)\n"]), tuple(names))
 
 
 def draw_tree(dice: random.Random, depth: int = 0) -> Any:
@@ -270,5 +288,6 @@ ACTS: dict[str, Callable[[random.Random], str]] = {
     "ends": _ends,
     "hangs": _hangs,
     "kills a thread": _kills_a_thread,
+    **hostile_hoards.HOARDS,
 }
 """What a program may do, by name: each draws a few lines."""

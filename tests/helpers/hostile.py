@@ -17,7 +17,7 @@ def endless(number, *arguments):
     loop = b"".join(bytes.fromhex(one) + struct.pack("<q", value) for one, value in zip(registers, arguments))
     loop += bytes.fromhex("b8") + struct.pack("<I", number) + bytes.fromhex("0f05")
     loop += bytes.fromhex("e9") + struct.pack("<i", -len(loop) - 5)
-    memory = mmap.mmap(-1, 4096, prot=7)
+    memory = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 7)
     memory.write(bytes.fromhex("b8380000000f0585c07401c3") + loop)
     held.append((memory, arguments))
     return ctypes.CFUNCTYPE(ctypes.c_long, *[ctypes.c_long] * 5)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))

@@ -342,8 +342,8 @@ attack(
         source = os.open(W["secret"], os.O_PATH)
     except OSError:
         source = 99
-    hidden(lambda: os.sendfile(target, source, 0, 10) or 1, lambda: os.copy_file_range(source, target, 10) or 1)
-    refused(lambda: call("splice", source, None, target, None, 10, 0),
+    hidden(lambda: os.copy_file_range(source, target, 10) or 1)
+    refused(lambda: os.sendfile(target, source, 0, 10), lambda: call("splice", source, None, target, None, 10, 0),
             lambda: call("vmsplice", target, bytes(16), 1, 0))
     assert os.fstat(target).st_size == 0
 """,
@@ -657,6 +657,63 @@ attack(
 """,
 )
 attack(
+    "a-table-of-descriptors-of-its-own",
+    """
+    def alone():
+        refused(*[lambda f=f: call("close_range", 1 << 20, 1 << 20, f) for f in (2, 6, 8, 1 << 31)])
+        held = []
+        try:
+            while True: held.append(os.dup(0))
+        except OSError:
+            pass
+        counts.append(len(held))
+    counts = []
+    for _ in range(8):
+        thread = threading.Thread(target=alone)
+        thread.start()
+        thread.join()
+    if sum(counts) > 64:
+        print("BREACH", counts)
+    refused(lambda: call("unshare", 0x400))
+""",
+)
+attack(
+    "memory-that-stays-when-it-is-unmapped",
+    """
+    refused(*[lambda f=f: call("mmap", None, 1 << 20, 3, f, -1, 0) for f in (0x21, 0x23, 0x4021, 0x8021, 0x40022)])
+    hidden(lambda: os.open("/dev/zero", os.O_RDWR), lambda: os.open("/dev/zero", os.O_RDONLY))
+""",
+)
+attack(
+    "files-that-never-had-a-name",
+    """
+    refused(*[lambda f=f: os.open(".", os.O_TMPFILE | f) for f in (os.O_RDWR, os.O_WRONLY, os.O_RDWR | os.O_EXCL)])
+""",
+)
+attack(
+    "closed-descriptors-that-threads-wait-for",
+    """
+    import select
+    pairs = [end for _ in range(20) for end in socket.socketpair()]
+    poll = select.poll()
+    for end in pairs:
+        poll.register(end, 0)
+    refused(lambda: poll.poll(1), lambda: select.select([], [], pairs, 0.001),
+            lambda: call("ppoll", bytes(8 * 3), 3, bytes(16), None, 8))
+    with select.epoll() as several:
+        for end in pairs:
+            several.register(end, 0)
+        assert several.poll(0.001) == []
+""",
+)
+attack(
+    "flags-of-pipes-and-names",
+    """
+    refused(lambda: call("pipe2", bytes(8), 0o200), lambda: call("pipe2", bytes(8), 1 << 20),
+            lambda: call("renameat2", -100, b"x", -100, b"y", 4))
+""",
+)
+attack(
     "processor-tables",
     """
     if "modify_ldt" in N:
@@ -696,7 +753,7 @@ if platform.machine() == "x86_64":
     attack("calls-of-x32", "call(0x40000000 + 39)", FORBIDDEN)
     attack("calls-of-32-bit", """
         import mmap
-        memory = mmap.mmap(-1, 4096, prot=7)
+        memory = mmap.mmap(-1, 4096, prot=7, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         memory.write(b"\\xb8\\x14\\x00\\x00\\x00\\xcd\\x80\\xc3")  # mov eax, 20 (getpid); int 0x80; ret
         print("BREACH", ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))())
     """, FORBIDDEN)  # fmt: skip
@@ -761,7 +818,7 @@ attack(
     "memory-by-mapping",
     """
     import mmap
-    held = [mmap.mmap(-1, 16 << 20) for _ in range(10_000)]
+    held = [mmap.mmap(-1, 16 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for _ in range(10_000)]
 """,
     MEMORY,
     NONZERO,

@@ -183,6 +183,38 @@ def test_changes_of_arguments_are_seen(sandbox: Sandbox, body: str, tests: str) 
     assert not check_asserts(sandbox, "def f(x):\n    pass\n", tests).all_passed
 
 
+@pytest.mark.parametrize(
+    ("body", "tests"),
+    [
+        ("x.clear()\n    return []", "data = [3, 1]\nassert f(data) == sorted(data)"),
+        ("x.clear()\n    return []", "data = [3, 1]\nresult = f(data)\nassert result == sorted(data)"),
+        ("x.clear()\n    return {}", "data = {1: 2}\nassert f(x=data) == dict(data)"),
+        ("del x[1:]\n    return 3", "data = [3, 1]\nassert f(data) == sum(data)"),
+        ("x[0].clear()\n    return [[]]", "data = [[1]]\nassert f(data) == data"),
+    ],
+    ids=["in the assert", "before it", "dict by name", "part", "nested"],
+)
+def test_arguments_are_copies(sandbox: Sandbox, body: str, tests: str) -> None:
+    """What a test computes from its own arguments is right, whatever the completion did to those that it got."""
+    report = check_asserts(sandbox, f"def f(x):\n    {body}\n", tests)
+    assert (0, 1) == (report.passed, report.total), report
+    candidates = "def check(candidate):\n" + "\n".join(f"    {line}" for line in tests.split("\n"))
+    report = check_asserts(
+        sandbox, f"def f(x):\n    {body}\n", candidates.replace("f(data)", "candidate(data)"), entry_point="f"
+    )
+    assert 0 == report.passed, report
+
+
+def test_each_call_has_its_own_arguments(sandbox: Sandbox) -> None:
+    """One list that several checks name is whole for each of them, and for the caller."""
+    data = [[3, 1], 2]
+    checks = [FunctionCheck([data, data], [[[3, 1], 2], 2]), FunctionCheck({"x": data, "y": data}, [[[3, 1], 2], 2])]
+    source = "def f(x, y):\n    x[0].clear()\n    del x[1:]\n    return [y, len(y)]\n"
+    report = check_functions(sandbox, source, "f", checks)
+    assert report.all_passed, report
+    assert [[3, 1], 2] == data
+
+
 def test_methods_can_be_the_entry_point(sandbox: Sandbox) -> None:
     """``Class.method`` is called on an instance."""
     source = "class Solution:\n    def twice(self, x):\n        return 2 * x\n"

@@ -13,6 +13,7 @@ from sandbox.jail import kernel, seccomp
 
 MACHINES = ["x86_64", "aarch64"]
 ALLOW, EPERM, ENOSYS, KILL = "allow", "EPERM", "ENOSYS", "kill"
+DONE = "done"  # answered without the kernel, as if the call had succeeded
 HEADERS = {
     "x86_64": [Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), Path("/usr/include/asm/unistd_64.h")],
     "aarch64": [Path("/usr/include/asm-generic/unistd.h")],
@@ -70,7 +71,7 @@ def run(program: bytes, number: int, arguments: tuple[int, ...] = (), arch: int 
             accumulator &= operand
         else:
             assert code == 0x06, f"an instruction that is not known here: {code:#x}"
-            errors = {errno.EPERM: EPERM, errno.ENOSYS: ENOSYS}
+            errors = {0: DONE, errno.EPERM: EPERM, errno.ENOSYS: ENOSYS}
             return {0x7FFF0000: ALLOW, 0x80000000: KILL}.get(operand) or errors[operand & 0xFFFF]
 
 
@@ -112,7 +113,7 @@ def forking(machine: str) -> Filter:
 
 CHECKED = {
     *("fcntl", "ioctl", "socketpair", "prlimit64", "clone", "clone3", "open", "openat"),
-    *("sendto", "recvfrom", "getsockopt"),
+    *("sendto", "recvfrom", "getsockopt", "mmap", "close_range", "pipe2", "renameat2"),
 }
 """Calls whose answer hangs on their arguments; clone3 is as if it were not there."""
 
@@ -175,7 +176,7 @@ DANGEROUS = """
     chroot pivot_root bpf perf_event_open userfaultfd keyctl add_key io_uring_setup process_vm_readv pidfd_getfd
     memfd_create tgkill tkill personality sched_setaffinity setsid setpgid landlock_create_ruleset
     landlock_restrict_self capset truncate fallocate shmget semget msgget openat2 setrlimit syslog
-    chown mknod
+    chown mknod sendfile
 """
 
 
@@ -193,8 +194,58 @@ def test_an_evaluation_may_not_supervise(machine: str, child: Filter, forking: F
             assert EPERM == child(name), name
             waits = name in ("fork", "vfork", "wait4", "waitid")
             assert (ALLOW if waits else EPERM) == forking(name), name
-    zygotes = {child.numbers[name] for name in (*seccomp.ZYGOTE_ONLY, "clone") if name in child.numbers}
+    checked = (*seccomp.ZYGOTE_ONLY, "clone", "fcntl", *seccomp.WAITS)
+    zygotes = {child.numbers[name] for name in checked if name in child.numbers}
     assert {ALLOW} == {child(number) for number in range(600) if number not in zygotes}
+
+
+def test_one_descriptor_is_waited_for(child: Filter, forking: Filter) -> None:
+    """Each of many threads would hold all that it waits for, closed ones too; where there are processes, they wait."""
+    for name, place in {"poll": 1, "ppoll": 1, "select": 0, "pselect6": 0}.items():
+        if name in child.numbers:
+            answers = [child(name, *[0] * place, count) for count in (0, 1, 2, 64, 0x7FFFFFFF, 0xFFFFFFFF)]
+            assert [ALLOW] * 2 + [EPERM] * 4 == answers, name
+            assert ALLOW == forking(name, *[0] * place, 64)
+    assert {ALLOW} == {child(name) for name in ("epoll_wait", "epoll_pwait") if name in child.numbers}
+
+
+def test_locks_of_one_process_are_not_kept(child: Filter, forking: Filter) -> None:
+    """Whoever is alone has every lock of a region; the kernel keeps no list, and is asked for nothing else."""
+    assert {6, 7} == {command for command in range(1100) if child("fcntl", 3, command) == DONE}
+    assert {ALLOW, DONE} == {child("fcntl", 3, command) for command in range(1100)}
+    assert {ALLOW} == {forking("fcntl", 3, command) for command in range(1100)}
+
+
+FLAGS = {
+    "close_range": (2, {0x4}),
+    "pipe2": (1, {0o4000, 0o2000000}),
+    "renameat2": (4, {0x1, 0x2}),
+}
+"""Calls with flags: the argument that has them, and the bits that are allowed."""
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_flags_that_are_allowed(base: Filter, name: str) -> None:
+    """No flag of an allowed call gives a table of descriptors of its own, a queue of the kernel's, or a device."""
+    place, allowed = FLAGS[name]
+    assert ALLOW == base(name, *[0] * place, sum(allowed))
+    assert allowed == {1 << bit for bit in range(32) if base(name, *[0] * place, 1 << bit) == ALLOW}
+    assert EPERM == base(name, *[0] * place, 0x2 << 8 | max(allowed))
+
+
+def test_no_memory_that_nobody_counts(base: Filter) -> None:
+    """Mapped memory is private, or a file's: of shared memory without a file all stays that was ever mapped."""
+    for others in (0, 0x10, 0x100, 0x800, 0x4000, 0x8000, 0x100000):
+        assert {ALLOW} == {base("mmap", 0, 4096, 3, kind | others) for kind in (0x1, 0x2, 0x3, 0x22, 0x28)}
+        assert {EPERM} == {base("mmap", 0, 4096, 3, kind | others) for kind in (0x21, 0x23, 0x40022, 0x40002, 0x40001)}
+
+
+def test_no_file_without_a_name(base: Filter) -> None:
+    """O_TMPFILE makes a file that no look at the directory sees."""
+    for name, place in (("open", 1), ("openat", 2)):
+        if name in base.numbers:
+            assert EPERM == base(name, *[0] * place, 0o20200002)
+            assert ALLOW == base(name, *[0] * place, 0o200000)
 
 
 def test_threads_but_no_processes(child: Filter, forking: Filter) -> None:
@@ -285,7 +336,7 @@ def test_no_truncation_by_opening(base: Filter) -> None:
     for name, place in (("open", 1), ("openat", 2)):
         if name not in base.numbers:
             continue
-        for other in (0, 0o100, 0o2000000, 0o200000, 0x7FFF0000 & ~0o1003):
+        for other in (0, 0o100, 0o2000000, 0o200000, 0x7FFF0000 & ~0o20001003):
             answers = {mode: base(name, *[0] * place, 0o1000 | mode | other) for mode in (0, 1, 2, 3)}
             assert {0: EPERM, 1: ALLOW, 2: ALLOW, 3: EPERM} == answers
             assert {ALLOW} == {base(name, *[0] * place, mode | (other & ~0o1000)) for mode in (0, 1, 2, 3)}
