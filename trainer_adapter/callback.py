@@ -6,17 +6,19 @@ It imports transformers, so :attr:`trainer_adapter.grpo.RewardAdapter.callback` 
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from transformers import TrainerCallback
 
-from rewardkit import ConfigError
 from trainer_adapter.splitting import check_groups
 from trainer_adapter.trainer_scores import WaitingMetrics
 from trainer_adapter.trainer_versions import check_trl_version
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from transformers import TrainerControl, TrainerState, TrainingArguments
 
     from trainer_adapter.capture import Capture
@@ -29,8 +31,6 @@ class AdapterView(Protocol):
     @property
     def names(self) -> list[str]: ...
     @property
-    def weights(self) -> list[float]: ...
-    @property
     def group_rewards(self) -> list[str]: ...
     @property
     def seconds(self) -> float: ...
@@ -40,6 +40,7 @@ class AdapterView(Protocol):
     def capture(self) -> Capture | None: ...
     @property
     def updates(self) -> AdapterUpdates | None: ...
+    def check_handover(self, args: object, trainer: object) -> None: ...
     def start(self) -> object: ...
 
 
@@ -70,7 +71,7 @@ class RewardCallback(TrainerCallback):
         """Refuse settings under which rewards would be wrong, start the workers, and roll a record back to a step."""
         if self._adapter.updates is not None:
             self._adapter.updates.put_back(args)
-        _check_weights(self._adapter, args)
+        self._adapter.check_handover(args, self._trainer())
         check_groups(self._adapter.group_rewards, args)
         check_trl_version()
         self._adapter.start()
@@ -136,15 +137,12 @@ class RewardCallback(TrainerCallback):
         if self._adapter.capture is not None:
             self._adapter.capture.read_advantages()
 
-
-def _check_weights(adapter: AdapterView, args: object) -> None:
-    """Raise if the trainer would sum with other weights than the adapter's."""
-    weights = getattr(args, "reward_weights", adapter.weights)
-    if weights is None:  # TRL then sums with weights of 1
-        weights = [1.0] * len(adapter.weights)
-    # Lists of equal length are about the same rewards; a longer one is also about functions from elsewhere.
-    if len(weights) == len(adapter.weights) and list(weights) != adapter.weights:
-        raise ConfigError(
-            f"the trainer has reward_weights={list(weights)}, but {', '.join(adapter.names)} have {adapter.weights}; "
-            "pass reward_weights=adapter.weights to its config"
-        )
+    def _trainer(self) -> object:
+        """Return the trainer that calls this callback; transformers hands over all but the trainer itself."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            candidate = frame.f_locals.get("self")
+            if self in getattr(getattr(candidate, "callback_handler", None), "callbacks", ()):
+                return candidate
+            frame = frame.f_back
+        return None

@@ -35,8 +35,9 @@ from rewardkit.serving import scorer_of
 from sandbox import cores, local_ranks
 from trainer_adapter import trainer_scores
 from trainer_adapter.columns import FrozenBatch
-from trainer_adapter.environment_values import EnvironmentColumns, check_workspaces, take_over
+from trainer_adapter.environment_values import EnvironmentColumns, take_over
 from trainer_adapter.functions import AdaptedFunction, Copies, Scorings
+from trainer_adapter.handover import check_handover, check_listed_weights
 from trainer_adapter.models import needing_extra
 from trainer_adapter.ranks import Ranks, owners, score_together
 from trainer_adapter.splitting import TrlTrainer, check_groups, generations_of, is_trainer, split_of
@@ -273,13 +274,15 @@ class RewardAdapter:
         the first batch on, and changes none of its lists.
 
         Raises:
-            ConfigError: It is not a trainer of TRL's.
-            DataError: A workspace that its dataset names is missing, or lies where none may.
+            ConfigError: It is not a trainer of TRL's, it weighs our functions otherwise than the adapter does, or it
+                drops a column that a reward reads.
+            DataError: A data set of its has no prompts, or a workspace that it names is missing, or lies where none
+                may.
+            MissingColumnError: A data set of its lacks a column that a reward needs.
         """
         callback = self.callback
         if not (hasattr(trainer, "reward_funcs") and hasattr(trainer, "callback_handler")):
             raise ConfigError(f"attach({trainer!r}): expected a GRPOTrainer or RLOOTrainer")
-        check_workspaces(self.runtime.rewards.values(), getattr(trainer, "train_dataset", None), "dataset")
         callbacks = trainer.callback_handler.callbacks
         callbacks[:] = [
             callback,
@@ -308,6 +311,18 @@ class RewardAdapter:
         from trainer_adapter.updating import AdapterUpdates
 
         self.updates = AdapterUpdates(self, self.capture.recorder.path)
+
+    def check_handover(self, args: object, trainer: object) -> None:
+        """Check what a trainer, or its settings alone where it is unknown, was handed: functions, weights, data sets.
+
+        Raises:
+            ConfigError, DataError, MissingColumnError: As :meth:`attach`.
+        """
+        weights = dict(zip(self.names, self.weights, strict=True))
+        if is_trainer(trainer):
+            check_handover(trainer, self.runtime.rewards, weights)
+        else:
+            check_listed_weights(args, weights)
 
     def check_weights(self, weights: Mapping[str, float]) -> None:
         """Raise :class:`~rewardkit.RewardDefinitionError` for a weight that is too large for TRL's arithmetic."""
@@ -447,6 +462,7 @@ class RewardAdapter:
         processes = getattr(trainer.accelerator, "num_processes", 1)
         if processes > 1:
             check_groups(self.group_rewards, trainer.args)
+        self.check_handover(trainer.args, trainer)
         self._trainer, self._ranks = weakref.ref(trainer), Ranks.of(processes) or Ranks()
         take_over(trainer, self.runtime.rewards.values(), begun=begun, recorded=self.capture is not None)
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewardkit import ConfigError, DataError, MissingColumnError, RewardFunctionsConfig
-from rewardkit.extending import hint_at
+from rewardkit import ConfigError, DataError, RewardFunctionsConfig
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.dataset import Source, read_dataset
 from trainer_adapter.environment_values import check_workspaces
 from trainer_adapter.grpo import BatchTiming, RewardAdapter
+from trainer_adapter.handover import check_columns
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
 from trainer_adapter.resuming import STATE, Start, choose_start, state_of
 from trainer_adapter.run_identity import RunIdentity, counted, identity_of, own_rank, read_identity, write_identity
@@ -137,9 +137,9 @@ def _read(
     with needing_extra():
         rows = read_dataset(dataset)
         eval_rows = None if eval_dataset is None else read_dataset(eval_dataset, what="evaluation set")
-    _check_columns(adapter, rows, "dataset")
+    _check_rows(adapter, rows, "dataset")
     if eval_rows is not None:
-        _check_columns(adapter, eval_rows, "evaluation set")
+        _check_rows(adapter, eval_rows, "evaluation set")
     _check_enough(config, rows, called)
     return rows, eval_rows
 
@@ -254,17 +254,11 @@ def _trainer(
     return trainer
 
 
-def _check_columns(adapter: RewardAdapter, rows: Dataset, what: str) -> None:
-    """Raise :class:`MissingColumnError` for the first column that a reward needs and the rows lack."""
-    columns = [name for name in rows.column_names if name != "prompt"]
-    for leaf in (leaf for reward in adapter.runtime.rewards.values() for leaf in reward.leaves):
-        for column in leaf.spec.required_columns:
-            if column not in columns:
-                hint = hint_at(column, columns, leaf.spec.kind)
-                raise MissingColumnError(
-                    f"reward {leaf.name!r} needs column {column!r}, which the {what} lacks; {hint}"
-                )
-    check_workspaces(adapter.runtime.rewards.values(), rows, what)
+def _check_rows(adapter: RewardAdapter, rows: Dataset, what: str) -> None:
+    """Raise where a reward needs a column that the rows lack, or cannot take a workspace that they name."""
+    rewards = adapter.runtime.rewards.values()
+    check_columns(rewards, rows.column_names, what)
+    check_workspaces(rewards, rows, what)
 
 
 def _check_enough(config: GRPOConfig, rows: Dataset, called: str) -> None:
