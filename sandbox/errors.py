@@ -62,21 +62,30 @@ class CheckError(SandboxError, ValueError):
 
 
 class RestrictedSourceError(SandboxError, ValueError):
-    """A text does what texts of strangers may not do. Mend the text at the line and column that the message names.
+    """A text does what texts of strangers may not do. Mend it at each line and column that the message names.
 
     Args:
-        reason: What is wrong, in a sentence.
-        line: The line of the text, from 1.
+        reason: What is wrong, and what to write instead.
+        line: The line of the text, from 1, as Python counts lines.
         column: The column in that line, from 1.
         construct: What stands there: a name, a module, or a kind of statement such as ``"async def"``.
+        others: What else is wrong in the text, in its order.
     """
 
-    def __init__(self, reason: str, line: int = 1, column: int = 1, construct: str = "") -> None:
-        super().__init__(reason, line, column, construct)
+    def __init__(
+        self,
+        reason: str,
+        line: int = 1,
+        column: int = 1,
+        construct: str = "",
+        others: Sequence[RestrictedSourceError] = (),
+    ) -> None:
+        super().__init__(reason, line, column, construct, tuple(others))
         self.reason = reason
         self.line = line
         self.column = column
         self.construct = construct
+        self.others = tuple(others)
 
     def __str__(self) -> str:
-        return f"line {self.line}, column {self.column}: {self.reason}"
+        return "\n".join([f"line {self.line}, column {self.column}: {self.reason}", *map(str, self.others)])

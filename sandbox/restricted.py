@@ -1,8 +1,9 @@
 """The gate for functions given as text: RestrictedPython, with our own rules for what everyday code needs.
 
-*Covered:* a text that goes beyond plain computation is refused before it runs, with line, column and construct:
-other imports than :data:`~sandbox.inside.guards.MODULES`, attributes and names that lead into the interpreter, builtins
-that read, write or evaluate. :mod:`sandbox.inside.guards` refuses what only shows at run time.
+*Covered:* a text that goes beyond plain computation is refused before it runs, with line, column and construct of each
+thing that is refused, and what to write instead: other imports than those of :mod:`sandbox.inside.text_rules`,
+attributes and names that lead into the interpreter, builtins that read, write or evaluate. :mod:`sandbox.inside.guards`
+refuses what only shows at run time.
 
 *Not covered:* a text that finds a way around the gate. RestrictedPython says of itself that it is no sandbox. So
 what passes runs in a jail all the same, and the jail is the boundary.
@@ -20,41 +21,64 @@ import importlib.util
 import marshal
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, TypeGuard
 
-from RestrictedPython.transformer import RestrictingNodeTransformer
+from RestrictedPython.transformer import RestrictingNodeTransformer, copy_locations
 
 from sandbox.errors import RestrictedSourceError
-from sandbox.inside import guards
+from sandbox.inside import guards, text_rules
 from sandbox.inside.asserts import bound_names
+from sandbox.inside.runner import source_lines
 from sandbox.syntax import parse
 
 MAX_TEXT_CHARS = 100_000  # length of a text; a longer one is refused
 
 _PROGRAM = """\
-import marshal
-def answer(guards, added, code, function, arguments):
-    names, names_added = {"__name__": "guards"}, {"__name__": "added"}
-    exec(marshal.loads(guards), names)
+import marshal, sys, types
+def answer(ours, added, code, function, arguments):
+    for name, data in ours:
+        module = sys.modules[name] = types.ModuleType(name)
+        exec(marshal.loads(data), vars(module))
+    names_added = {"__name__": "added"}
     exec(marshal.loads(added), names_added)
-    return names["answer"](marshal.loads(code), function, arguments, names_added)
+    return module.answer(marshal.loads(code), function, arguments, names_added)
 """
-_MAGIC_METHODS = frozenset(
-    {"__init__", "__contains__", "__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__", "__len__", "__iter__",
-     "__next__", "__call__", "__hash__", "__repr__", "__str__", "__bool__", "__add__", "__sub__", "__mul__"}
-)  # fmt: skip
-_GONE_BUILTINS = frozenset(vars(builtins)) - guards.SAFE_BUILTINS - guards.GUARDED_BUILTINS
+_GONE_BUILTINS = frozenset(vars(builtins)) - text_rules.SAFE_BUILTINS - text_rules.GUARDED_BUILTINS
+_DEFINABLE = text_rules.OPERATORS | text_rules.INITIALISERS | guards.METHOD_GUARDS.keys()
+_NAME_LISTS = frozenset({"__slots__", "__match_args__"})  # a class may have them, as names that are written out
+_MAX_REFUSALS = 50  # named of a text
 _STATEMENTS = {
     "AsyncFunctionDef": "async def", "AsyncFor": "async for", "AsyncWith": "async with", "Await": "await",
-    "Match": "match", "TryStar": "except*", "TypeAlias": "type", "TypeVar": "a type parameter",
+    "TryStar": "except*", "TypeAlias": "type", "TypeVar": "a type parameter", "ParamSpec": "a type parameter",
+    "TypeVarTuple": "a type parameter",
 }  # fmt: skip
-_HINTS = {
-    "typing": "; Any, Literal, Optional and Union may stand in annotations without it",
-    "rewardkit": "; a text is the plain function, and Score is there without an import",
-}
+_INSTEAD = {
+    "async def": "write 'def': a text has nothing to wait for", "async for": "write 'for'",
+    "async with": "write 'with'", "await": "call the function", "except*": "write 'except'",
+    "type": "write 'Name = ...'", "a type parameter": "leave it out: annotations are not evaluated",
+    "open": "what a reward reads comes as a column, in a parameter", "input": "what a reward reads is its parameters",
+    "eval": "ast.literal_eval reads literals, json.loads reads JSON", "exec": "write the code itself",
+    "compile": "re.compile is for patterns; other code is written out", "__import__": "write 'import'",
+    "globals": "keep values in a dictionary", "locals": "keep values in a dictionary",
+    "vars": "name the attributes", "dir": "name the attributes", "__dict__": "name the attributes",
+    "delattr": "write 'del thing.name'", "sys": "print writes to the logs", "logging": "print writes to the logs",
+    "super": "write 'super().name' inside a method", "memoryview": "slice the bytes",
+    "ExceptionGroup": "raise the exceptions one by one", "exit": "raise an exception", "quit": "raise an exception",
+    "__file__": "a text is no file", "__new__": "set the attributes in '__init__'", "__del__": "write '__exit__'",
+    "__setattr__": "set the attributes by name", "__mro__": "test with isinstance", "__bases__": "test with isinstance",
+    "__subclasses__": "list the classes", "__traceback__": "str(error) and type(error).__name__ describe an error",
+    "os": "a reward reads its parameters alone", "random": "a reward gives the same score each time",
+    "numpy": "with numpy, write the reward in a file", "asyncio": "a text has nothing to wait for",
+    "functools.singledispatch": "test the type with isinstance", "rewardkit": "Score is there without an import",
+    "functools.singledispatchmethod": "test the type with isinstance", "functools.partialmethod": "write a method",
+    "functools.namedtuple": "it is in collections", "typing.get_type_hints": "annotations are not evaluated",
+    "dataclasses.make_dataclass": "write the class out", "string.Formatter": "str.format and f-strings format",
+    "dataclasses.InitVar": "write '__init__'", "dataclasses.KW_ONLY": "write @dataclass(kw_only=True)",
+    "abc.ABCMeta": "derive from abc.ABC", "ast.parse": "ast.literal_eval reads literals",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +86,7 @@ class CheckedSource:
     """A text that has passed the gate."""
 
     text: str  # as it was given
+    lines: tuple[str, ...] = field(repr=False)  # of the text, as Python counts them
     functions: Mapping[str, ast.FunctionDef] = field(repr=False)  # by name, those at its top level, as it was given
     code: bytes = field(repr=False)  # compiled for the jail: :mod:`marshal` data of this very version of Python
 
@@ -76,14 +101,20 @@ class CheckedSource:
 
         See :func:`sandbox.inside.guards.answer` for what the call returns where the text raises.
         """
-        return _PROGRAM, "answer", [(module_code(guards.__name__), added, self.code, function, dict(arguments))]
+        ours = [(module.__name__, module_code(module.__name__)) for module in (text_rules, guards)]
+        return _PROGRAM, "answer", [(ours, added, self.code, function, dict(arguments))]
+
+    def position(self, node: ast.AST) -> tuple[int, int]:
+        """Return the line and the column, both from 1, at which a node of the text begins."""
+        return _position(self.lines, node)
 
 
 def check_source(text: str) -> CheckedSource:
     """Return a text of Python functions, made ready for the jail.
 
     Raises:
-        RestrictedSourceError: It does not compile, or does what a text may not; names line, column and construct.
+        RestrictedSourceError: It does not compile, or does what a text may not; names line, column and construct of
+            each thing that it may not, up to 50.
     """
     if len(text) > MAX_TEXT_CHARS:
         raise RestrictedSourceError(f"the text has {len(text):,} characters; at most {MAX_TEXT_CHARS:,} are taken")
@@ -92,9 +123,11 @@ def check_source(text: str) -> CheckedSource:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about odd escapes and comparisons: the author's affair, not this process's
         try:
-            tree = parse(text)
-            gated = _Gate(text, tree).visit(parse(text))
-            code = compile(gated, guards.FILE_NAME, "exec", dont_inherit=True, optimize=0)
+            tree, lines = parse(text), tuple(source_lines(text))
+            gate = _Gate(lines, tree)
+            gated = gate.visit(parse(text))
+            gate.raise_refusals()
+            code = compile(gated, text_rules.FILE_NAME, "exec", dont_inherit=True, optimize=0)
         except SyntaxError as error:
             line, column = error.lineno or 1, error.offset or 1
             raise RestrictedSourceError(f"not Python: {error.msg}", line, column, "syntax") from None
@@ -105,7 +138,7 @@ def check_source(text: str) -> CheckedSource:
         except ValueError as error:  # lone surrogates
             raise RestrictedSourceError(f"not Python: {error}", construct="characters") from None
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    return CheckedSource(text, functions, marshal.dumps(code))
+    return CheckedSource(text, lines, functions, marshal.dumps(code))
 
 
 @functools.cache
@@ -119,57 +152,100 @@ def module_code(name: str) -> bytes:
 
 
 class _Gate(RestrictingNodeTransformer):
-    """RestrictedPython's policy with our changes; the first thing that it does not allow is raised."""
+    """RestrictedPython's policy with our changes; it gathers all that a text may not do."""
 
-    def __init__(self, text: str, tree: ast.Module) -> None:
+    def __init__(self, lines: Sequence[str], tree: ast.Module) -> None:
         super().__init__()
-        self._lines = text.splitlines()
+        self._lines = lines
         self._bound = Counter(bound_names(tree))
         self._modules = dict(_imported(tree))
+        self._set = {node.attr for node in ast.walk(tree) if _is_set(node)}
+        self._scopes: list[ast.AST] = []  # the classes and functions around a node, from the outermost
+        self._refusals: dict[tuple[int, int, str], RestrictedSourceError] = {}
 
-    def error(self, node: ast.AST, info: str) -> NoReturn:
+    def raise_refusals(self) -> None:
+        """Raise the first refusal with the others, if there are any."""
+        refusals = [self._refusals[key] for key in sorted(self._refusals)]
+        if refusals:
+            first = refusals[0]
+            others = refusals[1:_MAX_REFUSALS]
+            raise RestrictedSourceError(first.reason, first.line, first.column, first.construct, others)
+
+    def error(self, node: ast.AST, info: str) -> None:
         """Refuse, in RestrictedPython's words."""
         self._refuse(node, info[:1].lower() + info[1:].rstrip("."), _construct(node))
 
-    def not_allowed(self, node: ast.AST) -> NoReturn:
-        """Refuse a kind of statement or expression."""
+    def not_allowed(self, node: ast.AST) -> None:
+        """Refuse a kind of statement or expression, and look inside."""
         construct = _construct(node)
         self._refuse(node, f"{construct} is not allowed", construct)
+        self.node_contents_visit(node)
 
-    def _refuse(self, node: ast.AST, reason: str, construct: str) -> NoReturn:
-        line, offset = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
-        if isinstance(node, ast.Attribute):  # the name itself, not the beginning of what it is an attribute of
-            line, offset = node.end_lineno or line, (node.end_col_offset or 0) - len(node.attr.encode())
-        before = self._lines[line - 1].encode()[:offset] if line <= len(self._lines) else b""
-        raise RestrictedSourceError(reason, line, len(before.decode("utf-8", "replace")) + 1, construct)
+    def _refuse(self, node: ast.AST, reason: str, construct: str, instead: str | None = None) -> None:
+        line, column = _position(self._lines, node)
+        instead = instead or _INSTEAD.get(construct)
+        error = RestrictedSourceError(f"{reason}; {instead}" if instead else reason, line, column, construct)
+        self._refusals.setdefault((line, column, construct), error)
 
     def check_name(self, node: ast.AST, name: str | None, allow_magic_methods: bool = False) -> None:
         """Allow names that begin with an underscore, except those with a meaning to Python or to the gate."""
-        inner = getattr(node, "col_offset", 0) > 0
-        if name is None or (allow_magic_methods and name in _MAGIC_METHODS and inner):
+        if name is None or not _is_reserved(name):
             return
-        if name.startswith("__") or (name.startswith("_") and name.endswith("_") and name != "_"):
-            self._refuse(node, f"the name {name!r} is not allowed: it has a meaning of its own", name)
+        if allow_magic_methods and name in _DEFINABLE and self._in_class():
+            return
+        self._refuse(
+            node,
+            f"the name {name!r} is not allowed: it has a meaning of its own",
+            name,
+            _INSTEAD.get(name, f"write {name.strip('_')!r}"),
+        )
+
+    def _in_class(self) -> bool:
+        return bool(self._scopes) and isinstance(self._scopes[-1], ast.ClassDef)
 
     def check_function_argument_names(self, node: object) -> None:
         """Leave that to each argument, which has its own line and column."""
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        if isinstance(node.ctx, ast.Load) and node.id in _GONE_BUILTINS and not self._bound[node.id]:
+        is_read = isinstance(node.ctx, ast.Load)
+        if is_read and node.id == "__name__":
+            return node
+        if is_read and node.id in _GONE_BUILTINS and not self._bound[node.id]:
             self._refuse(node, f"the builtin {node.id!r} is not available", node.id)
-        self.check_name(node, node.id)
+        else:
+            self.check_name(node, node.id, node.id not in guards.METHOD_GUARDS)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
-        if node.attr.startswith("_") or node.attr in guards.INNER_NAMES:
-            self._refuse(node, f"the attribute {node.attr!r} is not available", node.attr)
+        is_read = isinstance(node.ctx, ast.Load)
+        name = self._check_attribute(node)
+        value = node.value if _is_super(node.value) and is_read else self.visit(node.value)
+        if not is_read:
+            node.value = _call(node.value, "_write_", value)
+            return node
+        return _call(node, "_type_", value) if name == "__class__" else _call(node, "_getattr_", value, name)
+
+    def _check_attribute(self, node: ast.Attribute) -> str:
+        """Refuse an attribute that no object may be asked for; return its name as it is in a class."""
+        name = node.attr
+        if name in text_rules.INNER_NAMES or not self._is_open(node):
+            own = "only attributes that the text itself sets may begin with an underscore"
+            self._refuse(node, f"the attribute {name!r} is not available", name, None if _is_reserved(name) else own)
         module = self._modules.get(node.value.id) if isinstance(node.value, ast.Name) else None
         if module is not None and self._bound[node.value.id] == 1:  # type: ignore[attr-defined]  # as just seen
-            self._check_public(node, module, node.attr)
-        return super().visit_Attribute(node)
+            self._check_public(node, module, name)
+        classes = [scope for scope in self._scopes if isinstance(scope, ast.ClassDef)]
+        is_mangled = classes and name.startswith("__") and not name.endswith("__")
+        return f"_{classes[-1].name.lstrip('_')}{name}" if is_mangled else name
+
+    def _is_open(self, node: ast.Attribute) -> bool:
+        """Return whether the name of an attribute is one that a text may have to do with."""
+        if not node.attr.startswith("_") or (isinstance(node.ctx, ast.Load) and node.attr in _READABLE):
+            return True
+        return not _is_reserved(node.attr) and (node.attr in self._set or self._bound[node.attr] > 0)
 
     def _check_public(self, node: ast.AST, module: str, name: str) -> None:
-        if name not in guards.public_names(module) and f"{module}.{name}" not in guards.MODULES:
+        if name not in text_rules.public_names(module) and f"{module}.{name}" not in text_rules.MODULES:
             self._refuse(node, f"{module}.{name} is not available", f"{module}.{name}")
 
     def visit_Import(self, node: ast.Import) -> Any:
@@ -182,22 +258,33 @@ class _Gate(RestrictingNodeTransformer):
         if node.module == "__future__" and [alias.name for alias in node.names] == ["annotations"]:
             return ast.copy_location(ast.Pass(), node)
         module = "." * node.level + (node.module or "")
-        self._check_module(node, module)
-        for alias in node.names:
-            self._check_public(node, module, alias.name)
-            self.check_name(node, alias.asname or alias.name)
+        if self._check_module(node, module):
+            for alias in node.names:
+                self._check_public(node, module, alias.name)
+                self.check_name(node, alias.asname or alias.name)
         return node
 
-    def _check_module(self, node: ast.AST, module: str) -> None:
-        if module not in guards.MODULES:
-            hint = _HINTS.get(module.partition(".")[0], f"; allowed are {', '.join(sorted(guards.MODULES))}")
-            self._refuse(node, f"import of {module!r} is not allowed{hint}", f"import {module}")
+    def _check_module(self, node: ast.AST, module: str) -> bool:
+        if module in text_rules.MODULES:
+            return True
+        allowed = f"allowed are {', '.join(sorted(text_rules.MODULES))}"
+        instead = _INSTEAD.get(module.partition(".")[0], allowed)
+        self._refuse(node, f"import of {module!r} is not allowed", f"import {module}", instead)
+        return False
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        """Let annotations stand, unevaluated."""
+        """Let annotations stand, unevaluated; an annotated name may be a field's, and then it is set on objects."""
+        self.check_name(node.target, getattr(node.target, "id", None))
         if node.value is None:
             return ast.copy_location(ast.Pass(), node)
         return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        """Refuse what reads one of the attributes whose value decides, without asking for it."""
+        if isinstance(node.target, ast.Attribute) and node.target.attr in guards.WATCHED:
+            name = node.target.attr
+            self._refuse(node.target, f"{name!r} is not changed in place", name, f"write 'x.{name} = x.{name} + ...'")
+        return self.node_contents_visit(node)
 
     def visit_arg(self, node: ast.arg) -> Any:
         self.check_name(node, node.arg)
@@ -205,15 +292,41 @@ class _Gate(RestrictingNodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        self.check_name(node, node.name, allow_magic_methods=True)
         node.returns = None
-        return super().visit_FunctionDef(node)
+        gated: Any = self._visit_scope(node)
+        if node.name in guards.METHOD_GUARDS:
+            guard = ast.Name(f"_guard{node.name}", ast.Load())
+            copy_locations(guard, node)
+            gated.decorator_list.insert(0, guard)
+        return gated
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        return self._visit_scope(node)
+
+    def _visit_scope(self, node: ast.AST) -> Any:
+        self._scopes.append(node)
+        try:
+            return self.node_contents_visit(node)
+        finally:
+            self._scopes.pop()
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
-        gated: Any = super().visit_ClassDef(node)
-        for keyword in gated.keywords:  # RestrictedPython makes new ones, without a line
-            ast.copy_location(keyword, node)
-            ast.copy_location(keyword.value, node)
-        return ast.copy_location(gated, node)
+        self.check_name(node, node.name)
+        for keyword in node.keywords:
+            if keyword.arg == "total":  # of a typed dictionary, which is a plain one here
+                continue
+            metaclass = "derive from abc.ABC" if keyword.arg == "metaclass" else "set it in the class's body"
+            self._refuse(node, f"the keyword {keyword.arg!r} of a class is not allowed", node.name, metaclass)
+        fields = {part.target.id: None for part in node.body if _is_field(part)}  # type: ignore[attr-defined]
+        lists = [part for part in node.body if _is_name_list(part)]
+        node.body = [part for part in node.body if part not in lists]
+        gated: Any = self._visit_scope(node)
+        if fields:  # for dataclasses and named tuples, without what the annotations say
+            lists.append(ast.parse(f"__annotations__ = {fields}").body[0])
+            copy_locations(lists[-1], node)
+        gated.body[:0], gated.keywords = lists, []
+        return gated
 
     def visit_Nonlocal(self, node: ast.Nonlocal | ast.Global) -> Any:
         for name in node.names:
@@ -222,13 +335,104 @@ class _Gate(RestrictingNodeTransformer):
 
     visit_Global = visit_Nonlocal
 
+    def visit_MatchClass(self, node: ast.MatchClass) -> Any:
+        """Take a pattern's attributes where anyone may read them: a pattern asks no guard."""
+        for name in node.kwd_attrs:
+            if name.startswith("_") or name in text_rules.INNER_NAMES or name in guards.WATCHED:
+                self._refuse(
+                    node, f"the attribute {name!r} is not available in a pattern", name, "read it after 'case'"
+                )
+        self._check_pattern_name(node.cls)
+        node.patterns = [self.visit(pattern) for pattern in node.patterns]
+        node.kwd_patterns = [self.visit(pattern) for pattern in node.kwd_patterns]
+        return node
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> Any:
+        self.check_name(node, node.rest)
+        for key in node.keys:
+            self._check_pattern_name(key)
+        node.patterns = [self.visit(pattern) for pattern in node.patterns]
+        return node
+
+    def visit_MatchValue(self, node: ast.MatchValue) -> Any:
+        self._check_pattern_name(node.value)
+        return node
+
+    def _check_pattern_name(self, node: ast.expr) -> None:
+        """Check a name of a pattern, such as ``Color.RED``, which must stay as it is."""
+        if not isinstance(node, ast.Attribute):
+            self.visit(node)
+            return
+        self._check_attribute(node)
+        if node.attr.startswith("_") or node.attr in guards.WATCHED:
+            self._refuse(
+                node, f"the attribute {node.attr!r} is not available in a pattern", node.attr, "name it before"
+            )
+        self._check_pattern_name(node.value)
+
+    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> Any:
+        self.check_name(node, node.name)
+        return self.node_contents_visit(node)
+
+    visit_MatchStar = visit_MatchAs
+
     def _visit_unchanged(self, node: ast.AST) -> Any:
         return self.node_contents_visit(node)
 
     # What RestrictedPython rewrites for objects with permissions; see the module's docstring.
-    visit_Subscript = visit_For = visit_comprehension = visit_Assign = visit_With = visit_AugAssign = _visit_unchanged
-    visit_Call = _visit_unchanged
+    visit_Subscript = visit_For = visit_comprehension = visit_Assign = visit_With = visit_Call = _visit_unchanged
+    # What it does not know yet, and what it forbids for all.
+    visit_Match = visit_match_case = visit_MatchSequence = visit_MatchOr = visit_MatchSingleton = _visit_unchanged
     inject_print_collector = staticmethod(lambda node, position=0: None)
+
+
+_READABLE = text_rules.OPERATORS | text_rules.INITIALISERS | text_rules.NAMING | text_rules.TUPLE_NAMES | {"__class__"}
+
+
+def _position(lines: Sequence[str], node: Any) -> tuple[int, int]:
+    """Return a node's line and column, from 1 and in characters; of an attribute those of its name."""
+    line, offset = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+    if isinstance(node, ast.Attribute):  # not the beginning of what it is an attribute of
+        line, offset = node.end_lineno or line, (node.end_col_offset or 0) - len(node.attr.encode())
+    before = lines[line - 1].encode()[:offset] if line <= len(lines) else b""
+    return line, len(before.decode("utf-8", "replace")) + 1
+
+
+def _call(node: ast.expr, guard: str, value: ast.expr, *constants: str) -> ast.Call:
+    """Return a call of a guard in place of a node."""
+    call = ast.Call(ast.Name(guard, ast.Load()), [value, *map(ast.Constant, constants)], [])
+    copy_locations(call, node)
+    return call
+
+
+def _is_reserved(name: str) -> bool:
+    """Return whether a name is one of Python's own or one of a guard's: underscores at both ends."""
+    return name.startswith("_") and name.endswith("_") and name.strip("_") != ""
+
+
+def _is_set(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+
+
+def _is_super(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args
+
+
+def _is_field(node: ast.stmt) -> bool:
+    """Return whether a statement of a class's body annotates a field."""
+    if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+        return False
+    return not any(getattr(part, "id", getattr(part, "attr", "")) == "ClassVar" for part in ast.walk(node.annotation))
+
+
+def _is_name_list(node: ast.stmt) -> bool:
+    """Return whether a statement sets ``__slots__`` or ``__match_args__`` to names that a text may have."""
+    match node:
+        case ast.Assign([ast.Name(id=name)], ast.Tuple(parts) | ast.List(parts)) if name in _NAME_LISTS:
+            names = [part.value if isinstance(part, ast.Constant) else None for part in parts]
+            hidden = text_rules.INNER_NAMES | guards.WATCHED.keys()
+            return all(isinstance(name, str) and not _is_reserved(name) and name not in hidden for name in names)
+    return False
 
 
 def _construct(node: ast.AST) -> str:

@@ -9,7 +9,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Optional, Union, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Optional, Union, Unpack
 
 from rewardkit.declare.decorator import Reward, make_options
 from rewardkit.declare.options import Options, RewardOptions
@@ -101,7 +101,7 @@ class _JailedFunction(RewardFunction):
         self._text = text
         self.__name__ = tree.name
         self.__doc__ = ast.get_docstring(tree)
-        self.__signature__, self._hints = _signature(tree)
+        self.__signature__, self._hints = _Reader(checked, tree).signature()
         self._checked = checked
         self._timeout_s = RewardOptions(tree.name).timeout_s
         self._width = 1
@@ -127,12 +127,23 @@ class _JailedFunction(RewardFunction):
 
         time_s = self._timeout_s - min(KEPT_BACK_SHARE * self._timeout_s, KEPT_BACK_S)
         sandbox = sandbox_of_process(self._width)
-        call = self._checked.call(self.__name__, module_code("rewardkit.jailed.inside"), arguments)
+        added, limits = module_code("rewardkit.jailed.inside"), Limits(timeout_s=time_s)
         try:
-            result = sandbox.call(*call, limits=Limits(timeout_s=time_s))
+            result = sandbox.call(*self._checked.call(self.__name__, added, arguments), limits=limits)
         except NotPlainError:
-            raise _unfit(arguments) from None
+            result = sandbox.call(*self._checked.call(self.__name__, added, self._fit(arguments)), limits=limits)
         return self._read(result)
+
+    def _fit(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Return arguments without those of ``**kwargs`` that cannot enter a jail; raise where a parameter's cannot."""
+        odd = _odd(arguments)
+        takes_rest = any(each.kind is each.VAR_KEYWORD for each in self.__signature__.parameters.values())
+        for name, reason in odd.items():
+            if name in self.__signature__.parameters or not takes_rest:
+                raise CoercionError(f"argument {name!r}: {reason}, and cannot enter a jail")
+        if not odd:
+            raise InfrastructureError("arguments that are plain one by one and not together")
+        return {name: value for name, value in arguments.items() if name not in odd}
 
     def _read(self, result: ExecutionResult) -> Any:
         """Return what the function returned, and print what it printed; raise RewardTextError where it failed."""
@@ -157,7 +168,7 @@ class _JailedFunction(RewardFunction):
         raise RewardTextError(f"no answer within {self._timeout_s:g} s" if cause is Cause.TIMEOUT else text, cause)
 
     def _raised(self, kind: object, message: object, frames: object) -> RewardTextError:
-        lines = self.source_text.splitlines()
+        lines = self._checked.lines
         kind, message = (part[:_MAX_WORDS] if isinstance(part, str) else "" for part in (kind, message))
         text = f"{kind}: {message}" if message else kind
         trace, last_line = "", 0
@@ -181,16 +192,17 @@ def _named(name: str | None) -> str:
     return "" if name is None else f" {name!r}"
 
 
-def _unfit(arguments: Mapping[str, Any]) -> CoercionError | InfrastructureError:
-    """Return the error for arguments of which one cannot enter a jail."""
+def _odd(arguments: Mapping[str, object]) -> dict[str, NotPlainError]:
+    """Return the arguments that cannot enter a jail by name, each with the reason."""
     from sandbox import plain
 
+    odd = {}
     for name, value in arguments.items():
         try:
             plain.encode(value)
-        except NotPlainError as odd:
-            return CoercionError(f"argument {name!r}: {odd}, and cannot enter a jail")
-    return InfrastructureError("arguments that are plain one by one and not together")
+        except NotPlainError as reason:
+            odd[name] = reason
+    return odd
 
 
 def _chosen(checked: CheckedSource, name: str | None) -> ast.FunctionDef:
@@ -207,67 +219,71 @@ def _chosen(checked: CheckedSource, name: str | None) -> ast.FunctionDef:
     )
 
 
-def _signature(tree: ast.FunctionDef) -> tuple[inspect.Signature, dict[str, Any]]:
-    """Return a function's signature and its annotations, without running any of it."""
-    _refuse_generator(tree)
-    arguments, kinds = tree.args, inspect.Parameter
-    placed = [*arguments.posonlyargs, *arguments.args]
-    defaults = dict(zip(placed[::-1], arguments.defaults[::-1], strict=False))
-    defaults |= {
-        argument: default
-        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        if default
-    }
-    entries = (
-        (arguments.posonlyargs, kinds.POSITIONAL_ONLY),
-        (arguments.args, kinds.POSITIONAL_OR_KEYWORD),
-        ([arguments.vararg], kinds.VAR_POSITIONAL),
-        (arguments.kwonlyargs, kinds.KEYWORD_ONLY),
-        ([arguments.kwarg], kinds.VAR_KEYWORD),
-    )
-    hints, parameters = {}, []
-    for argument, kind in ((argument, kind) for ones, kind in entries for argument in ones if argument is not None):
-        if argument.arg in ("completions", "prompts"):
-            _refuse(
-                tree, argument, f"parameter {argument.arg!r}: a reward given as text scores one completion, not a group"
-            )
-        if argument.annotation is not None:
-            hints[argument.arg] = _annotation(tree, argument.annotation)
-        default = _default(tree, argument, defaults[argument]) if argument in defaults else kinds.empty
-        parameters.append(kinds(argument.arg, kind, default=default, annotation=hints.get(argument.arg, kinds.empty)))
-    return inspect.Signature(parameters), hints
+class _Reader:
+    """Reads a function's signature without running any of it, and gathers what a reward's may not have."""
 
+    def __init__(self, checked: CheckedSource, tree: ast.FunctionDef) -> None:
+        self._checked = checked
+        self._tree = tree
+        self._refusals: list[tuple[tuple[int, int], str]] = []
 
-def _refuse_generator(tree: ast.FunctionDef) -> None:
-    """Refuse a function with ``yield`` of its own, not that of a function inside it."""
-    waiting: list[ast.AST] = list(tree.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Yield | ast.YieldFrom):
-            _refuse(tree, node, "'yield' makes it a generator function, and a generator is not a score; use 'return'")
-        body = node.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef) else ()
-        inner = body if isinstance(body, Sequence) else (body,)  # its defaults and decorators run outside of it
-        waiting.extend(child for child in ast.iter_child_nodes(node) if child not in inner)
+    def signature(self) -> tuple[inspect.Signature, dict[str, Any]]:
+        """Return the signature and the annotations by parameter; raise RewardDefinitionError with all refusals."""
+        self._refuse_generator()
+        arguments, kinds = self._tree.args, inspect.Parameter
+        placed = [*arguments.posonlyargs, *arguments.args]
+        defaults = dict(zip(placed[::-1], arguments.defaults[::-1], strict=False))
+        keyword_only = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        defaults |= {argument: default for argument, default in keyword_only if default}
+        entries = (
+            (arguments.posonlyargs, kinds.POSITIONAL_ONLY),
+            (arguments.args, kinds.POSITIONAL_OR_KEYWORD),
+            ([arguments.vararg], kinds.VAR_POSITIONAL),
+            (arguments.kwonlyargs, kinds.KEYWORD_ONLY),
+            ([arguments.kwarg], kinds.VAR_KEYWORD),
+        )
+        hints, parameters = {}, []
+        for argument, kind in ((part, kind) for parts, kind in entries for part in parts if part is not None):
+            name = argument.arg
+            if name in ("completions", "prompts"):
+                self._refuse(argument, f"parameter {name!r}: a reward given as text scores one completion, not a group")
+            if argument.annotation is not None:
+                hints[name] = self._annotation(argument.annotation)
+            default = self._default(name, defaults[argument]) if argument in defaults else kinds.empty
+            parameters.append(kinds(name, kind, default=default, annotation=hints.get(name, kinds.empty)))
+        if self._refusals:
+            lines = [f"line {line}, column {column}: {reason}" for (line, column), reason in sorted(self._refusals)]
+            raise RewardDefinitionError(f"reward given as text {self._tree.name!r}: " + "\n".join(lines))
+        return inspect.Signature(parameters), hints
 
+    def _refuse_generator(self) -> None:
+        """Refuse a function with ``yield`` of its own, not that of a function inside it."""
+        waiting: list[ast.AST] = list(self._tree.body)
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.Yield | ast.YieldFrom):
+                reason = "'yield' makes it a generator function, and a generator is not a score; use 'return'"
+                self._refuse(node, reason)
+            is_scope = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef)
+            body = node.body if is_scope else ()  # type: ignore[attr-defined]  # as just seen
+            inner = body if isinstance(body, Sequence) else (body,)  # its defaults and decorators run outside of it
+            waiting.extend(child for child in ast.iter_child_nodes(node) if child not in inner)
 
-def _refuse(tree: ast.FunctionDef, node: ast.expr | ast.arg, reason: str) -> NoReturn:
-    position = f"line {node.lineno}, column {node.col_offset + 1}"
-    raise RewardDefinitionError(f"reward given as text {tree.name!r}: {position}: {reason}")
+    def _refuse(self, node: ast.expr | ast.arg, reason: str) -> None:
+        self._refusals.append((self._checked.position(node), reason))
 
+    def _default(self, parameter: str, default: ast.expr) -> Any:
+        try:
+            return ast.literal_eval(default)
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+            self._refuse(default, f"the default of parameter {parameter!r} is not a literal: {_written(default)}")
 
-def _default(tree: ast.FunctionDef, parameter: ast.arg, default: ast.expr) -> Any:
-    try:
-        return ast.literal_eval(default)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        _refuse(tree, default, f"the default of parameter {parameter.arg!r} is not a literal: {_written(default)}")
-
-
-def _annotation(tree: ast.FunctionDef, node: ast.expr) -> Any:
-    """Return the type that an annotation names."""
-    try:
-        return _type(node)
-    except (_NotAllowed, TypeError, RecursionError):
-        _refuse(tree, node, f"annotation {_written(node)}: expected {_ALLOWED}")
+    def _annotation(self, node: ast.expr) -> Any:
+        """Return the type that an annotation names."""
+        try:
+            return _type(node)
+        except (_NotAllowed, TypeError, RecursionError):
+            self._refuse(node, f"annotation {_written(node)}: expected {_ALLOWED}")
 
 
 def _written(node: ast.expr) -> str:

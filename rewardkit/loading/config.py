@@ -12,6 +12,9 @@ from rewardkit.declare.text_reward import reward_from_source
 from rewardkit.errors import ConfigError
 from rewardkit.loading.registry import RewardLike, RewardSet, resolve_set
 
+_SEALED = ("REWARDKIT_", "LD_", "PYTHONPATH", "PYTHONHOME")
+"""What names of variables begin with that choose a worker's jail, or the code that it is made of."""
+
 
 @dataclass(frozen=True, slots=True)
 class RewardFunctionsRuntimeConfig:
@@ -20,7 +23,8 @@ class RewardFunctionsRuntimeConfig:
     Attributes:
         packages: Requirements as pip takes them, such as ``"sqlglot>=25"``; installed once into a cached folder that
             only the workers see.
-        env: Environment variables added for the workers.
+        env: Environment variables added for the workers; not those that choose their jail or the code it is made of,
+            whose names begin with ``REWARDKIT_``, ``LD_``, ``PYTHONPATH`` or ``PYTHONHOME``.
     """
 
     packages: tuple[str, ...] | list[str] = ()
@@ -38,6 +42,11 @@ class RewardFunctionsRuntimeConfig:
             strings = isinstance(name, str) and isinstance(value, str)
             if not strings or not name or "=" in name or "\0" in name + value:
                 raise ConfigError(f"runtime.env: expected names and values that are strings, got {name!r}: {value!r}")
+            if name.startswith(_SEALED):
+                raise ConfigError(
+                    f"runtime.env: {name!r} is not for a configuration, because it could open the jail of rewards; "
+                    "set it in the environment that starts the run"
+                )
 
 
 @dataclass(frozen=True, slots=True)

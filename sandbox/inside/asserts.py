@@ -26,6 +26,7 @@ from sandbox.inside.runner import (
     fresh_module,
     read_request,
     send,
+    source_lines,
 )
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ def _instrument(tree: Module, source: str, peer: _Peer) -> list[_Check]:
     """Wrap every assert that can fail into its check, with a ``try`` or ``with`` around it, which may handle it."""
     import _ast
 
-    lines = source.splitlines()
+    lines = source_lines(source)
     checks: list[_Check] = []
 
     def wrap(statement: stmt, again: bool) -> stmt:

@@ -7,70 +7,43 @@ goes further fails with a message that says so.
 
 from __future__ import annotations
 
+import abc
 import builtins
 import functools
 import importlib
 import string
 import sys
 from collections import UserString, deque
-from collections.abc import Callable, Mapping, Sequence
-from types import BuiltinMethodType, CodeType, FunctionType, GenericAlias, MethodType, ModuleType
+from collections.abc import Callable, Generator, Mapping, Sequence
+from types import (
+    BuiltinMethodType,
+    CodeType,
+    FunctionType,
+    GenericAlias,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
-FILE_NAME = "<text>"  # what the text's frames are called
-TEXT_MODULE = "text"  # the module that classes of the text say they are of
+from sandbox.inside.text_rules import (
+    FILE_NAME,
+    INITIALISERS,
+    INNER_NAMES,
+    MODULES,
+    NAMING,
+    OPERATORS,
+    SAFE_BUILTINS,
+    TEXT_MODULE,
+    TUPLE_NAMES,
+    public_names,
+)
+
 PRINTED_CHARS = 16_000  # characters kept of what a text prints
-
-MODULES = frozenset(
-    {
-        "ast", "collections", "collections.abc", "datetime", "decimal", "difflib", "fractions", "functools",
-        "itertools", "json", "math", "re", "statistics", "string", "unicodedata",
-    }
-)  # fmt: skip
-"""Modules that a text may import; of ``ast`` only ``literal_eval``."""
-
-SAFE_BUILTINS = frozenset(
-    {
-        "__build_class__", "abs", "all", "any", "ascii", "bin", "bool", "bytearray", "bytes", "callable", "chr",
-        "classmethod", "complex", "dict", "divmod", "enumerate", "filter", "float", "format", "frozenset", "hash",
-        "hex", "id", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "min", "next", "object",
-        "oct", "ord", "pow", "property", "range", "repr", "reversed", "round", "set", "slice", "sorted",
-        "staticmethod", "str", "sum", "tuple", "zip", "Ellipsis", "NotImplemented",
-    }
-    | {
-        name
-        for name, value in vars(builtins).items()
-        if isinstance(value, type) and issubclass(value, BaseException) and not name.endswith("ExceptionGroup")
-    }
-)  # fmt: skip
-"""Builtins that a text has as they are."""
-
-GUARDED_BUILTINS = frozenset({"__import__", "getattr", "hasattr", "print", "type"})  # a text has ours
-
-INNER_NAMES = frozenset(
-    {
-        "tb_frame", "tb_next", "f_back", "f_builtins", "f_code", "f_generator", "f_globals", "f_locals", "f_trace",
-        "co_code", "gi_frame", "gi_code", "gi_yieldfrom", "cr_await", "cr_frame", "cr_code", "cr_origin",
-        "ag_await", "ag_frame", "ag_code",
-    }
-)  # fmt: skip
-"""Attributes that lead from an object to the interpreter's insides, without an underscore to tell them by."""
-
-_HIDDEN = {"string": {"Formatter"}}
 _IMPORTED_BY_C = frozenset({"_pylong", "_strptime", "json.decoder", "time", "warnings"})
 """Modules that Python's own C code imports when one of its functions is first called, in the caller's name."""
 _MAX_MESSAGE_CHARS = 2_000
 _MAX_FRAMES = 8
-
-
-def public_names(module: str) -> frozenset[str]:
-    """Return the names that a text may take from a module: the public ones that are not modules themselves."""
-    if module == "ast":
-        return frozenset({"literal_eval"})
-    loaded = importlib.import_module(module)
-    listed = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
-    names = {name for name in listed if not isinstance(getattr(loaded, name), ModuleType)}
-    return frozenset(names - _HIDDEN.get(module, set()))
 
 
 @functools.cache
@@ -78,13 +51,21 @@ def safe_module(name: str) -> ModuleType:
     """Return a module that holds the public names of another, and nothing that leads further."""
     module = ModuleType(f"{name} (restricted)")  # not its own name: an import would look up what is left out by it
     original = importlib.import_module(name)
+    ours = _STAND_INS.get(name, dict)()
     for public in public_names(name):
-        setattr(module, public, getattr(original, public))
+        setattr(module, public, ours[public] if public in ours else getattr(original, public))
     if name == "collections":
         module.__dict__["abc"] = safe_module("collections.abc")
-    if name == "functools":
-        vars(module).update(update_wrapper=_update_wrapper, wraps=_wraps, total_ordering=_total_ordering)
     return module
+
+
+def _functools() -> dict[str, object]:
+    return {
+        "cached_property": _CachedProperty,
+        "total_ordering": _total_ordering,
+        "update_wrapper": _update_wrapper,
+        "wraps": _wraps,
+    }
 
 
 def _update_wrapper(wrapper: object, wrapped: object) -> object:
@@ -92,10 +73,7 @@ def _update_wrapper(wrapper: object, wrapped: object) -> object:
 
     It writes no ``__module__``, by which another class could pass for one of the text's.
     """
-    if type(wrapper) is FunctionType:
-        if wrapper.__code__.co_filename != FILE_NAME:
-            raise TypeError("a function that is not of this text cannot be changed here")
-    elif type(wrapper) is not functools.partial:
+    if type(wrapper) is not functools.partial:
         safe_write(wrapper)
     for name in ("__name__", "__qualname__", "__doc__"):
         value = getattr(wrapped, name, None)
@@ -112,6 +90,138 @@ def _wraps(wrapped: object) -> Callable[[object], object]:
 def _total_ordering(of: object) -> Any:
     """Stand in for ``functools.total_ordering``, which writes methods to any class."""
     return functools.total_ordering(safe_write(of))
+
+
+class _CachedProperty:
+    """Stand in for ``functools.cached_property``: the name it writes is that of the class's body, and no other."""
+
+    def __init__(self, function: Callable[[Any], object]) -> None:
+        self._function = function
+        self._name = ""
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("cached_property is no base class here")
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type | None = None) -> object:
+        if instance is None:
+            return self
+        value = vars(safe_write(instance))[self._name] = self._function(instance)
+        return value
+
+
+def _operator() -> dict[str, object]:
+    def attrgetter(*paths: str) -> Callable[[object], object]:
+        def read(of: object, path: str) -> object:
+            return functools.reduce(safe_getattr, path.split("."), of)
+
+        return lambda of: read(of, paths[0]) if len(paths) == 1 else tuple(read(of, path) for path in paths)
+
+    def methodcaller(name: str, /, *values: object, **fields: object) -> Callable[[object], object]:
+        return lambda of: safe_getattr(of, name)(*values, **fields)
+
+    return {"attrgetter": attrgetter, "methodcaller": methodcaller}
+
+
+def _contextlib() -> dict[str, object]:
+    class Generated:
+        """What a generator function makes: ``contextlib``'s own hands tracebacks to whatever it was given."""
+
+        def __init__(self, generator: Generator[object, None, object]) -> None:
+            self._generator = generator
+
+        def __enter__(self) -> object:
+            return next(self._generator)
+
+        def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+            try:
+                if error is None:
+                    next(self._generator)
+                else:
+                    self._generator.throw(error)
+            except StopIteration as stop:
+                return stop is not error
+            except BaseException as other:
+                if other is not error:
+                    raise
+                return False
+            raise RuntimeError("the generator of a context manager has not stopped")
+
+    def contextmanager(function: Callable[..., Any]) -> object:
+        return functools.wraps(function)(lambda *values, **fields: Generated(function(*values, **fields)))
+
+    return {"contextmanager": contextmanager}
+
+
+def _dataclasses() -> dict[str, object]:
+    import dataclasses
+
+    def dataclass(of: Any = None, /, **options: Any) -> Any:
+        if of is None:
+            return functools.partial(dataclass, **options)
+        if not isinstance(of, type) or of.__module__ != TEXT_MODULE:
+            raise TypeError("only a class of the text itself becomes a dataclass")
+        for name in vars(of).get(
+            "__annotations__", ()
+        ):  # names of fields become code, and one of its kind chooses its own
+            value = getattr(of, name, None)
+            is_odd = isinstance(value, dataclasses.Field) and type(value) is not dataclasses.Field
+            if is_odd or any(isinstance(vars(base).get(name), classmethod) for base in of.__mro__):
+                raise TypeError(f"the default of field {name!r} is not a plain value or field()")
+        of.__doc__ = of.__doc__ or of.__name__  # else its signature is read, which evaluates texts
+        return dataclasses.dataclass(of, **options)
+
+    return {"dataclass": dataclass}
+
+
+def _enum() -> dict[str, object]:
+    import enum
+
+    class Closed(enum.EnumType):
+        """Makes members by a class's body alone: ``Enum("A", names)`` takes every name, those of methods too."""
+
+        def __call__(cls, value: object, *names: object, **options: object) -> Any:
+            if names or options:
+                raise TypeError("write an enumeration as a class: class Color(Enum): RED = 1")
+            return super().__call__(value)
+
+    kinds: list[Any] = [enum.Enum, enum.IntEnum, enum.StrEnum, enum.Flag, enum.IntFlag]
+    return {kind.__name__: Closed(kind.__name__, (kind,), Closed.__prepare__(kind.__name__, (kind,))) for kind in kinds}
+
+
+class _Hint:
+    """Stand for what only annotations use; as a base class it vanishes."""
+
+    def __getitem__(self, parts: object) -> _Hint:
+        return self
+
+    __call__ = __or__ = __ror__ = lambda self, *values, **fields: self
+
+    def __mro_entries__(self, bases: object) -> tuple[()]:
+        return ()
+
+
+def _typing() -> dict[str, object]:
+    import collections
+    import typing
+
+    same = {name: getattr(collections, name) for name in ("Counter", "OrderedDict")}
+    kinds = {"DefaultDict": collections.defaultdict, "Deque": deque, "Dict": dict, "FrozenSet": frozenset, "List": list,
+             "Set": set, "Tuple": tuple, "TypedDict": dict}  # fmt: skip
+    functions = {"NewType": lambda name, kind: kind, "cast": lambda kind, value: value}
+    names: dict[str, object] = {**same, **kinds, **functions, "NamedTuple": typing.NamedTuple, "TYPE_CHECKING": False}
+    for name in public_names("typing") - names.keys():
+        names[name] = getattr(collections.abc, name, None) or _Hint()
+    return names
+
+
+_STAND_INS: dict[str, Callable[[], dict[str, object]]] = {
+    "contextlib": _contextlib, "dataclasses": _dataclasses, "enum": _enum, "functools": _functools,
+    "operator": _operator, "typing": _typing,
+}  # fmt: skip
+"""Names of ours by module, where the module's own evaluate, take any attribute, or hand out too much."""
 
 
 def safe_import(
@@ -133,10 +243,32 @@ def safe_getattr(of: object, name: str, default: object = _NONE, /) -> Any:
     """Return an attribute that does not lead into the interpreter; ``format`` of a str by :class:`_Formatter`."""
     if type(name) is not str:
         raise TypeError("an attribute's name must be a str")
-    if name.startswith("_") or name in INNER_NAMES:
+    if name in INNER_NAMES or (name.startswith("_") and not _is_open(of, name)):
         raise AttributeError(f"the attribute {name!r} is not available here")
     value = getattr(of, name) if default is _NONE else getattr(of, name, default)
-    return _WATCHED[name](of, name, value) if name in _WATCHED else value
+    return WATCHED[name](of, name, value) if name in WATCHED else value
+
+
+def _is_open(of: object, name: str) -> bool:
+    """Return whether a text may read this attribute, whose name begins with an underscore.
+
+    An operator's method of an object does what the operator does. A class would hand out a function, to be called with
+    an object of another class; that is for ``__init__`` of the text's own classes and Python's exceptions alone.
+    """
+    is_super = type(of) is super
+    kind: Any = of if isinstance(of, type) else of.__self_class__ if is_super else type(of)  # type: ignore[attr-defined]
+    if name in OPERATORS:
+        return not isinstance(of, type | GenericAlias | MethodType)
+    if name in INITIALISERS:
+        method = getattr(of, name, None)
+        function = getattr(method, "__func__", method)
+        ours = type(function) is FunctionType and function.__code__.co_filename == FILE_NAME
+        plain = issubclass(kind, BaseException) and type(method) is WrapperDescriptorType
+        return ours or plain or (is_super and kind.__module__ == TEXT_MODULE)
+    if name in NAMING or name in TUPLE_NAMES:
+        return name in NAMING or issubclass(kind, tuple)
+    owner = next((base for base in kind.__mro__ if name in vars(base)), kind if type(of) is kind else None)
+    return owner is not None and owner.__module__ == TEXT_MODULE and not name.endswith("_")
 
 
 def _watched_format(of: object, name: str, value: object) -> object:
@@ -154,8 +286,8 @@ def _watched_format(of: object, name: str, value: object) -> object:
 
 def _watched_obj(of: object, name: str, value: object) -> object:
     """Refuse the object that lacks an attribute: it may be one that no text is to see."""
-    while isinstance(of, GenericAlias | MethodType):  # both pass on the attributes of what they hold
-        of = of.__origin__ if isinstance(of, GenericAlias) else of.__func__
+    while isinstance(of, GenericAlias | MethodType | super):  # they pass on the attributes of what they hold
+        of = getattr(of, {GenericAlias: "__origin__", MethodType: "__func__"}.get(type(of), "__self__"))
     if isinstance(of, AttributeError) or (isinstance(of, type) and issubclass(of, AttributeError)):
         raise AttributeError(f"the attribute {name!r} of an AttributeError is not available here")
     return value
@@ -168,11 +300,19 @@ def _watched_mro(of: object, name: str, value: object) -> object:
     return value
 
 
-_WATCHED: dict[str, Callable[[object, str, object], object]] = {
+def _watched_register(of: object, name: str, value: object) -> object:
+    """Refuse to make objects of other classes pass for those of an abstract class: patterns read their attributes."""
+    if getattr(value, "__func__", value) is abc.ABCMeta.register:
+        raise AttributeError(f"the attribute {name!r} of an abstract class is not available here")
+    return value
+
+
+WATCHED: dict[str, Callable[[object, str, object], object]] = {
     "format": _watched_format,
     "format_map": _watched_format,
     "mro": _watched_mro,
     "obj": _watched_obj,
+    "register": _watched_register,
 }
 """Attributes whose value decides, because other things have attributes of the same name."""
 
@@ -183,6 +323,15 @@ def safe_hasattr(of: object, name: str, /) -> bool:
     except AttributeError:
         return False
     return True
+
+
+def safe_setattr(of: object, name: str, value: object, /) -> None:
+    """Set an attribute of an object that a text may change, as an assignment of the text may."""
+    if type(name) is not str:
+        raise TypeError("an attribute's name must be a str")
+    if name in INNER_NAMES or (name.startswith("_") and name.endswith("_")):
+        raise AttributeError(f"the attribute {name!r} is not available here")
+    setattr(safe_write(of), name, value)
 
 
 class _Formatter(string.Formatter):
@@ -214,10 +363,14 @@ def _as_text(text: object) -> str:
 
 
 def safe_write(of: object) -> Any:
-    """Return an object whose items or attributes are about to be changed, if a text may change them."""
+    """Return an object whose attributes are about to be changed, if a text may change them."""
     if isinstance(of, dict | list | deque | bytearray) or type(of).__module__ == TEXT_MODULE:
         return of
     if isinstance(of, type) and of.__module__ == TEXT_MODULE:
+        return of
+    if type(of) is FunctionType and of.__code__.co_filename == FILE_NAME:
+        return of
+    if (type(of).__module__, type(of).__name__) == ("decimal", "Context"):  # it takes settings alone
         return of
     raise TypeError(f"a {type(of).__name__} cannot be changed here")
 
@@ -229,6 +382,26 @@ def safe_type(of: object, /) -> type:
     return type(of)
 
 
+def _without_traceback(method: Callable[..., object]) -> Callable[..., object]:
+    """Stand around ``__exit__`` of a text, which is not to see frames."""
+    return lambda self, kind, error, trace: method(self, kind, error, None)
+
+
+def _without_inner(method: Callable[..., object]) -> Callable[..., object]:
+    """Stand around ``__getattr__`` of a text, which is not to answer for what Python itself looks up."""
+
+    def look_up(self: object, name: str) -> object:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return method(self, name)
+
+    return look_up
+
+
+METHOD_GUARDS = {"__exit__": _without_traceback, "__getattr__": _without_inner}
+"""What stands around methods of the text's classes; the gate writes it there as a decorator, ``_guard__exit__``."""
+
+
 class Printed:
     """Stands in for ``print``: writes up to :data:`PRINTED_CHARS` characters and counts the rest."""
 
@@ -236,7 +409,7 @@ class Printed:
         self._room = PRINTED_CHARS
         self.dropped = 0
 
-    def __call__(self, *values: object, sep: str | None = " ", end: str | None = "\n", flush: bool = False) -> None:
+    def write(self, *values: object, sep: str | None = " ", end: str | None = "\n", flush: bool = False) -> None:
         text = (" " if sep is None else sep).join(map(str, values)) + ("\n" if end is None else end)
         head = text[: self._room]
         self._room -= len(head)
@@ -267,9 +440,11 @@ def answer(code: CodeType, function: str, arguments: dict[str, Any], added: Mapp
 
 def _names(printed: Printed) -> dict[str, Any]:
     safe: dict[str, Any] = {name: getattr(builtins, name) for name in SAFE_BUILTINS}
-    safe["__import__"], safe["print"], safe["type"] = safe_import, printed, safe_type
-    safe["getattr"], safe["hasattr"] = safe_getattr, safe_hasattr
-    guards: dict[str, Any] = {"_getattr_": safe_getattr, "_write_": safe_write, "__metaclass__": type}
+    safe["__import__"], safe["print"], safe["type"] = safe_import, printed.write, safe_type
+    safe["getattr"], safe["hasattr"], safe["setattr"] = safe_getattr, safe_hasattr, safe_setattr
+    safe["super"] = super  # the gate lets no text have it but at once for an attribute
+    guards: dict[str, object] = {"_getattr_": safe_getattr, "_write_": safe_write, "_type_": safe_type}
+    guards.update((f"_guard{method}", guard) for method, guard in METHOD_GUARDS.items())
     return {"__builtins__": safe, "__name__": TEXT_MODULE, **guards}
 
 

@@ -100,6 +100,11 @@ def _write_all(descriptor: int, data: bytes) -> None:
         data = data[_write(descriptor, data) :]
 
 
+def source_lines(text: str) -> list[str]:
+    """Return the lines of a text of Python, counted as Python counts them: ``splitlines`` ends lines elsewhere too."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
 def describe(error: BaseException) -> dict[str, Any]:
     """Return an exception in plain words: its type, the built-in types it is one of, its message and line."""
     try:
@@ -250,7 +255,12 @@ def _print_traceback(error: BaseException, source: str) -> None:
         import linecache
         import traceback
 
-        linecache.cache[_PROGRAM_NAME] = (len(source), None, source.splitlines(keepends=True), _PROGRAM_NAME)
+        linecache.cache[_PROGRAM_NAME] = (
+            len(source),
+            None,
+            [f"{line}\n" for line in source_lines(source)],
+            _PROGRAM_NAME,
+        )
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename != _PROGRAM_NAME:
             trace = trace.tb_next

@@ -361,6 +361,26 @@ def test_a_value_that_cannot_enter_a_jail_is_named() -> None:
     assert (outcome.error or "").startswith("argument 'given': a value of type")
 
 
+def test_what_remains_of_a_row_is_there_where_it_is_plain() -> None:
+    """``**rest`` gets the columns that can enter a jail; a parameter that cannot is still named."""
+    rollout = Rollout("p", "c", {"plain": [1], "image": Path("x"), "answer": Path("y")})
+    with Runtime([reward_from_source("def f(**rest):\n    print(sorted(rest))\n    return 1\n")]) as runtime:
+        (outcome,) = runtime.score([rollout])["f"]
+    assert (1.0, False, True) == (outcome.score, "image" in outcome.logs, "plain" in outcome.logs)
+    with Runtime([reward_from_source("def f(answer, **rest):\n    return 1\n")], lane="inline") as runtime:
+        (outcome,) = runtime.score([rollout])["f"]
+    assert "argument 'answer': a value of type PosixPath is not plain, and cannot enter a jail" == outcome.error
+
+
+def test_the_lines_of_a_failure_are_those_that_python_counts() -> None:
+    """U+2028 and a form feed end no line, and a column is counted in characters."""
+    text = "S = 'a\u2028b\x0cc'\n\ndef f(completion):\n    return 1 / 0  # here\n"
+    with Runtime([reward_from_source(text)], lane="inline") as runtime:
+        (outcome,) = runtime.score([Rollout("p", "c")])["f"]
+    assert "ZeroDivisionError: division by zero (line 4)" == outcome.error
+    assert "return 1 / 0  # here" in (outcome.traceback or "")
+
+
 def test_odd_text_passes_through(capsys: pytest.CaptureFixture[str]) -> None:
     """Lone surrogates, NUL and other scripts reach the text as they are."""
     odd = "\ud800\0é漢🎉"
@@ -395,7 +415,12 @@ def test_annotations_are_read_and_not_run(written: str, expected: Any) -> None:
 
 REFUSED = {
     "an import": ("import os\ndef f(): pass", "line 1, column 1: import of 'os' is not allowed"),
-    "an attribute": ("def f(x):\n    return x.__class__", "line 2, column 14: the attribute '__class__'"),
+    "an attribute": ("def f(x):\n    return x.__dict__", "line 2, column 14: the attribute '__dict__'"),
+    "several things": ("import os\ndef f(x):\n    return open(x)", r"(?s)line 1, column 1: .*\nline 3, column 12: "),
+    "several things of a signature": (
+        "def f(é=print, b: g() = 1): pass",
+        r"line 1, column 9: the default .*\nline 1, column 19: annotation",
+    ),
     "what is no Python": ("def f(:", "line 1, column 7: not Python"),
     "async def": ("async def f(): pass", "line 1, column 1: async def is not allowed"),
     "a group": ("def f(completions): pass", "a reward given as text scores one completion, not a group"),

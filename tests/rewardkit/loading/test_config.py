@@ -95,6 +95,21 @@ def test_a_yaml_file_names_rewards_beside_it(tmp_path: Path) -> None:
         ("functions: {a: b.py}\nruntime: {pakages: []}\n", "unknown field 'pakages'; the fields are env, packages"),
         ("functions: {a: b.py}\nruntime: {packages: sqlglot}\n", "runtime.packages: expected a list"),
         ("functions: {a: b.py}\nruntime: {env: {A: 1}}\n", "runtime.env: expected names and values that are strings"),
+        *[
+            (
+                f"functions: {{a: b.py}}\nruntime: {{env: {{{name}: none}}}}\n",
+                f"runtime.env: '{name}' is not for a conf",
+            )
+            for name in (
+                "REWARDKIT_SANDBOX_LEVEL",
+                "REWARDKIT_SANDBOX_PROFILE",
+                "REWARDKIT_WORKSPACES",
+                "LD_PRELOAD",
+                "LD_LIBRARY_PATH",
+                "PYTHONPATH",
+                "PYTHONHOME",
+            )
+        ],
     ],
 )
 def test_a_wrong_configuration_is_named(tmp_path: Path, text: str, words: str) -> None:
