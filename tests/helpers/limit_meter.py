@@ -135,7 +135,7 @@ def _descriptors(process: int) -> int:
 
 def _used(folder: Path) -> int:
     """Return what a scratch directory holds: all of it where it is a file system, else its files that have names."""
-    if os.statvfs(folder).f_files < 1 << 16:
+    if os.statvfs(folder).f_files in range(1, 1 << 16):
         return shutil.disk_usage(folder).used
     return sum(path.lstat().st_size for path in _walk(folder / FOLDER))
 

@@ -32,24 +32,24 @@ LIMITS = Limits(timeout_s=3.0, memory_bytes=256 << 20, output_bytes=1 << 18, ope
 
 CLIENT = """
 import json, sys, time
-asked = json.load(sys.stdin)
-sys.path.insert(0, asked["root"])
+request = json.load(sys.stdin)
+sys.path.insert(0, request["root"])
 from sandbox import Limits, Sandbox
 from sandbox.errors import SandboxUnavailableError
-limits, told = Limits(**asked["limits"]), {"runs": []}
+limits, reply = Limits(**request["limits"]), {"runs": []}
 try:
-    with Sandbox(level=asked["level"], workers=1, limits=limits) as sandbox:
+    with Sandbox(level=request["level"], workers=1, limits=limits) as sandbox:
         sandbox.run("import time; time.sleep(0.1)")
-        for source in asked["sources"]:
+        for source in request["sources"]:
             began = time.monotonic()
             result = sandbox.run(source)
             ended = time.monotonic()
             time.sleep(0.05)
             after = sandbox.run("print(6 * 7)", limits=Limits(timeout_s=60))
-            told["runs"].append([began, ended, result.status, after.stdout])
+            reply["runs"].append([began, ended, result.status, after.stdout])
 except SandboxUnavailableError as error:
-    told["unavailable"] = str(error)
-print(json.dumps(told))
+    reply["unavailable"] = str(error)
+print(json.dumps(reply))
 """
 
 
