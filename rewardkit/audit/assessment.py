@@ -332,13 +332,6 @@ class RewardAssessment(Assessment[RewardAudit]):
             return False
         return index in self._levels and outcome.score > self._levels[index].floor + ROUNDING
 
-    def _pays_failure(self, index: int, outcome: Outcome) -> bool:
-        """Whether a default that the author declared stands in for a failure, and is more than a wrong answer earns."""
-        declared = any(leaf.options.default not in (None, WORST) for leaf in self._reward.leaves)
-        if not declared or outcome.status is not Status.FAILED or outcome.is_lost or outcome.score is None:
-            return False
-        return index in self._levels and outcome.score > self._levels[index].floor + ROUNDING
-
     def _is_evidence(self, index: int, family: Family) -> bool:
         """Whether being paid on a row says anything of a family."""
         return index in self._levels and (index not in self._unaudited or family not in NEEDS_FRAME)
